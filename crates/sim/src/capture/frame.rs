@@ -4,23 +4,24 @@ use std::net::IpAddr;
 
 use anabranch_transport::{Ecn, Nanos};
 
-/// Which way a packet passed an interface, in the epb_flags option's terms.
+/// Direction in which a packet passed an interface, as in the epb_flags option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It was received.
+    /// Received.
     In = 1,
-    /// It was sent.
+    /// Sent.
     Out = 2,
 }
 
-/// A packet to be written.
+/// A packet to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// When it passed, nanoseconds since the beginning of 1970 (or of the simulation).
+    /// Time at which it passed the interface, nanoseconds since the beginning of 1970 (or of the
+    /// simulation).
     pub at: Nanos,
-    /// The interface it passed, counted from 0 in the order of their names.
+    /// Interface, counted from 0 in the order of their names.
     pub interface: u32,
-    /// Which way.
+    /// Direction.
     pub way: Way,
     /// Source address.
     pub source: IpAddr,
@@ -34,6 +35,6 @@ pub struct Frame<'a> {
     pub ecn: Ecn,
     /// Time to live, or hop limit.
     pub hops_left: u8,
-    /// What follows the IP header.
+    /// Payload of the IP packet.
     pub payload: &'a [u8],
 }

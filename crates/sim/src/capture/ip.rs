@@ -1,4 +1,5 @@
-//! The IP header of a simulated packet, for captures: the links themselves carry only payloads and count its size.
+//! IP header of a simulated packet, for captures. Links themselves carry payloads only and add the
+//! size of the header.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,7 +16,7 @@ pub(super) fn write_header(packet: &Frame<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The world never mixes families; if it did, the mapped address would show it.
+/// A world does not mix address families; if it did, the mapped address would show it.
 fn v6(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -44,7 +45,7 @@ fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &m
 /// RFC 8200 §3.
 fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
     let length = u16::try_from(packet.payload.len()).unwrap_or(u16::MAX);
-    // The traffic class stands between the version and the flow label.
+    // The traffic class is between the version and the flow label.
     out.extend_from_slice(&[0x60, packet.ecn.bits() << 4, 0, 0]);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(&[packet.protocol, packet.hops_left]);
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_header_checksum_of_a_known_header() {
-        // A header with the checksum worked out by hand.
+        // Header with a checksum computed by hand.
         let packet = Frame {
             at: 0,
             interface: 0,
@@ -76,7 +77,8 @@ mod tests {
         };
         let mut out = Vec::new();
         write_header(&packet, &mut out);
-        // 4500+0073+0000+4000+4011+c0a8+0001+c0a8+00c7 = 2479c, 479e after the carry; its complement.
+        // 4500+0073+0000+4000+4011+c0a8+0001+c0a8+00c7 = 2479c, 479e after the carry; its
+        // complement.
         assert_eq!(out[2..4], [0x00, 0x73]);
         assert_eq!(out[10..12], [0xb8, 0x61]);
         assert_eq!(sum(&out, 0), 0xffff);

@@ -1,8 +1,9 @@
-//! Captures: what passes an interface, as a pcapng file that Wireshark opens.
+//! Captures: the packets at interfaces, as pcapng files.
 //!
-//! A packet that an interface sends is recorded when its serialisation begins, so that what a queue drops is not in the
-//! file and what the air takes is; one that arrives is recorded when its last bit does. The caller supplies the writer,
-//! and learns of its errors from [`crate::World::finish`].
+//! A packet that an interface sends is recorded when its serialisation begins. The file therefore
+//! lacks packets that the queue dropped, and contains packets that are lost in the channel. A
+//! packet that arrives is recorded when its last bit does. The caller supplies the writer, and
+//! receives its errors from [`crate::World::finish`].
 
 mod file;
 mod frame;
@@ -29,9 +30,9 @@ struct Pending {
 /// One capture file.
 pub(crate) struct Capture {
     file: PacketFile<Box<dyn Write>>,
-    /// The interfaces captured, in the order of their description blocks.
+    /// Captured interfaces, in the order of their description blocks.
     taps: Vec<u32>,
-    /// What is sent later than the present, in the order of time.
+    /// Packets that will be sent, in the order of time.
     pending: VecDeque<Pending>,
 }
 
@@ -45,7 +46,7 @@ impl std::fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Begins a file that captures `taps`: interfaces with their names.
+    /// Starts a file that captures `taps`: interfaces with their names.
     pub fn new(writer: Box<dyn Write>, taps: Vec<(u32, String)>) -> io::Result<Self> {
         let file = PacketFile::new(writer, taps.iter().map(|(_, name)| name.as_str()))?;
         Ok(Self {
@@ -60,14 +61,16 @@ impl Capture {
         Some(place as u32)
     }
 
-    /// Whether `interface` is captured here.
+    /// Whether `interface` is captured in this file.
     pub fn taps(&self, interface: u32) -> bool {
         self.taps.contains(&interface)
     }
 
-    /// `interface` takes `packet` for sending at `now`, and begins to serialise it at `at`, then or later.
+    /// `interface` accepts `packet` at `now`, and begins to serialise it at `at`, which is not
+    /// earlier.
     pub fn sends(&mut self, now: Nanos, at: Nanos, interface: u32, packet: Packet) {
-        // What lies behind is written first, so that no more waits here than in the interface's queue.
+        // Earlier packets are written first, so that no more packets wait here than in the queue of
+        // the interface.
         self.advance(now);
         if let Some(tap) = self.tap(interface) {
             let place = self.pending.partition_point(|other| other.at <= at);
@@ -83,7 +86,7 @@ impl Capture {
         }
     }
 
-    /// Writes what has been sent up to `now`.
+    /// Writes the packets sent up to `now`.
     pub fn advance(&mut self, now: Nanos) {
         while self.pending.front().is_some_and(|next| next.at <= now) {
             if let Some(Pending { at, tap, packet }) = self.pending.pop_front() {
@@ -111,7 +114,8 @@ impl Capture {
         });
     }
 
-    /// Writes all that was sent up to `now` and flushes; the first error since the last call.
+    /// Writes the packets sent up to `now` and flushes. Returns the first error since the last
+    /// call.
     pub fn finish(&mut self, now: Nanos) -> io::Result<()> {
         self.advance(now);
         self.file.finish()

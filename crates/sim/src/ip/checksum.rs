@@ -1,6 +1,6 @@
 //! The Internet checksum (RFC 1071).
 
-/// The Internet checksum's sum of `bytes` as 16-bit words, carried around, going on from `sum`.
+/// Internet checksum of `bytes` as a ones' complement sum of 16-bit words, added to `sum`.
 pub(crate) fn sum(bytes: &[u8], sum: u16) -> u16 {
     let mut total = u64::from(sum);
     let mut words = bytes.chunks_exact(2);
@@ -13,7 +13,7 @@ pub(crate) fn sum(bytes: &[u8], sum: u16) -> u16 {
     fold(total)
 }
 
-/// Adds what is carried out of 16 bits back in.
+/// Folds the carries of a sum into 16 bits.
 pub(crate) fn fold(mut total: u64) -> u16 {
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);

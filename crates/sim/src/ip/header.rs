@@ -1,4 +1,5 @@
-//! Reading a header that somebody else wrote, and changing in it what routers change.
+//! Reads IP headers of packets from outside of the world, and changes the fields that routers
+//! change.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,17 +8,17 @@ use bytes::{Bytes, BytesMut};
 
 use super::{IPV4_HEADER, IPV6_HEADER, SCTP, TCP, UDP};
 
-/// IP protocol number of UDP-Lite (RFC 3828), which has the ports of UDP.
+/// IP protocol number of UDP-Lite (RFC 3828), whose header has ports like that of UDP.
 const UDP_LITE: u8 = 136;
 
-/// What the world must know of a datagram.
+/// Fields of a datagram that the world needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// Bytes of the header; over IPv6 without its extensions.
+    /// Length of the header in bytes; over IPv6 without its extension headers.
     pub len: usize,
-    /// Bytes of the whole datagram by its header.
+    /// Length of the datagram in bytes, from its header.
     pub total: usize,
     pub protocol: u8,
     pub ecn: Ecn,
@@ -27,12 +28,12 @@ pub(crate) struct Header {
     pub may_fragment: bool,
 }
 
-/// The bytes are no IP datagram that a host may send.
+/// The bytes are not an IP datagram that a host may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong;
 
 impl Header {
-    /// Reads the header at the front of `datagram` (RFC 791 §3.1, RFC 8200 §3).
+    /// Reads the header at the start of `datagram` (RFC 791 §3.1, RFC 8200 §3).
     pub fn read(datagram: &[u8]) -> Result<Self, Wrong> {
         let header = match datagram.first().map(|first| first >> 4) {
             Some(4) => Self::read_v4(datagram),
@@ -79,13 +80,13 @@ impl Header {
     }
 }
 
-/// Whether the payload behind `header` begins with ports: a known transport, and over IPv4 no fragment. (Over IPv6 a fragment has
-/// another protocol number, 44.)
+/// Whether the payload after `header` begins with ports: a known transport, and over IPv4 no
+/// fragment. (A fragment over IPv6 has another protocol number, 44.)
 pub(crate) fn has_ports(header: &[u8]) -> bool {
     let (protocol, fragment) = match header {
         [first, ..] if first >> 4 == 6 => (header.get(6), false),
         _ => {
-            // "More fragments" and the offset.
+            // "More fragments" and the fragment offset.
             let flags = header.get(6).map_or(0, |flags| flags & 0x3f);
             let offset = header.get(7).copied().unwrap_or(0);
             (header.get(9), flags != 0 || offset != 0)
@@ -95,8 +96,8 @@ pub(crate) fn has_ports(header: &[u8]) -> bool {
     ported && !fragment
 }
 
-/// The datagram with another time to live and ECN field. The checksum of an IPv4 header is updated by what has changed (RFC 1624), so that a
-/// header that was damaged on the way stays so.
+/// The datagram with another time to live and ECN field. The checksum of an IPv4 header is updated
+/// by the difference (RFC 1624), so that a damaged header remains damaged.
 pub(crate) fn rewritten(datagram: &[u8], hops_left: u8, ecn: Ecn) -> Bytes {
     let mut out = BytesMut::from(datagram);
     match datagram.first().map(|first| first >> 4) {
@@ -110,13 +111,13 @@ pub(crate) fn rewritten(datagram: &[u8], hops_left: u8, ecn: Ecn) -> Bytes {
             out[1] = out[1] & !0b0011_0000 | ecn.bits() << 4;
             out[7] = hops_left;
         }
-        // A first byte that was damaged: the receiver sees it.
+        // The first byte is damaged; the receiver should detect that.
         _ => {}
     }
     out.freeze()
 }
 
-/// Puts another word into an IPv4 header: HC' = ~(~HC + ~m + m').
+/// Replaces a word of an IPv4 header: HC' = ~(~HC + ~m + m').
 fn change(header: &mut [u8], at: usize, word: [u8; 2]) {
     let old = u16::from_be_bytes([header[at], header[at + 1]]);
     let new = u16::from_be_bytes(word);
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
     use crate::ip::sum;
 
-    /// An IPv4 datagram of TCP with 4 bytes of payload, made by hand.
+    /// An IPv4 datagram of TCP with 4 bytes of payload, written by hand.
     fn v4() -> Vec<u8> {
         let mut out = vec![0x45, 0xb8 | 0b10, 0, 24, 0x12, 0x34, 0x40, 0, 64, TCP, 0, 0];
         out.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 0, 81]);
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!((header.len, header.total, header.protocol), (40, 44, UDP));
         assert_eq!((header.ecn, header.hops_left), (Ecn::Ect0, 9));
         assert_eq!(header.destination, "fd00::2".parse::<IpAddr>().unwrap());
-        // The version, the length of the header, the total beyond the end and below the header, the time to live.
+        // Version, header length, total length after the end and below the header, time to live.
         for (at, wrong) in [(0, 0x35), (0, 0x44), (3, 25), (3, 19), (8, 0)] {
             let mut datagram = v4();
             datagram[at] = wrong;
@@ -183,7 +184,7 @@ mod tests {
         (back[1], back[8]) = (v4()[1], v4()[8]);
         back[10..12].copy_from_slice(&v4()[10..12]);
         assert_eq!(back, v4());
-        // A header that is damaged already stays damaged.
+        // A header that is already damaged remains damaged.
         let mut damaged = v4();
         damaged[13] ^= 4;
         assert_ne!(sum(&rewritten(&damaged, 61, Ecn::Ce)[..20], 0), 0xffff);

@@ -1,4 +1,4 @@
-//! The errors that routers send (RFC 792, RFC 1191, RFC 4443).
+//! ICMP errors of routers (RFC 792, RFC 1191, RFC 4443).
 
 use std::net::IpAddr;
 
@@ -11,28 +11,30 @@ use super::header::Header;
 /// IP protocol numbers.
 const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
-/// The largest error message, bytes with the IP header: RFC 1812 §4.3.2.3, and the least MTU of IPv6 (RFC 4443 §2.4 (c)).
+/// Maximum length of an error message in bytes, with the IP header: RFC 1812 §4.3.2.3, and the
+/// minimum MTU of IPv6 (RFC 4443 §2.4 (c)).
 const LARGEST_V4: usize = 576;
 const LARGEST_V6: usize = 1280;
-/// ICMP messages that are queries, which errors may answer; all other types of version 4 are errors themselves.
+/// ICMP messages that are queries, which errors may answer. All other types of version 4 are errors
+/// themselves.
 const QUERIES: &[u8] = &[0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 42, 43];
-/// The first type of ICMPv6 that is no error.
+/// First type of ICMPv6 that is not an error.
 const FIRST_INFORMATION: u8 = 128;
 
-/// Why a router gives up a packet.
+/// Reason for which a router drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complaint {
-    /// The next link carries so many bytes.
+    /// The packet exceeds the MTU of the next link, in bytes.
     TooBig(usize),
-    /// There is no way to the destination.
+    /// There is no route to the destination.
     NoRoute,
-    /// It has crossed too many links.
+    /// The hop limit was exceeded.
     HopLimit,
 }
 
 impl Complaint {
-    /// Type, code, and the second word, for version 4: destination unreachable (fragmentation needed, with the MTU of RFC 1191; net
-    /// unreachable) and time exceeded.
+    /// Type, code, and the second word for version 4: destination unreachable (fragmentation
+    /// needed, with the MTU of RFC 1191; net unreachable) and time exceeded.
     fn v4(self) -> (u8, u8, u32) {
         match self {
             Complaint::TooBig(mtu) => (3, 4, mtu.min(0xffff) as u32),
@@ -41,7 +43,8 @@ impl Complaint {
         }
     }
 
-    /// The same for version 6: packet too big, no route to destination, time exceeded.
+    /// Type, code, and the second word for version 6: packet too big, no route to destination, time
+    /// exceeded.
     fn v6(self) -> (u8, u8, u32) {
         match self {
             Complaint::TooBig(mtu) => (2, 0, u32::try_from(mtu).unwrap_or(u32::MAX)),
@@ -51,8 +54,9 @@ impl Complaint {
     }
 }
 
-/// The error that the router `from` sends about `datagram`: a whole datagram to its source. `None` where none may be sent: about an error,
-/// about a fragment other than the first (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)), or to nobody.
+/// The error that the router `from` sends to the source of `datagram`, as a whole datagram. `None`
+/// if no error may be sent: for an error, for a fragment other than the first (RFC 1122 §3.2.2, RFC
+/// 4443 §2.4 (e)), or to an address that is not a host.
 pub(crate) fn complain(complaint: Complaint, datagram: &[u8], from: IpAddr) -> Option<Bytes> {
     let header = Header::read(datagram).ok()?;
     let to = header.source;
@@ -112,7 +116,7 @@ fn message(kind: u8, code: u8, word: u32, quoted: &[u8], pseudo: u16) -> BytesMu
     out
 }
 
-/// Whether no error may be sent about it.
+/// Whether no error may be sent in reply.
 fn is_error(header: &Header, datagram: &[u8]) -> bool {
     let kind = datagram.get(header.len).copied();
     match header.protocol {
@@ -124,7 +128,7 @@ fn is_error(header: &Header, datagram: &[u8]) -> bool {
     }
 }
 
-/// The fragment offset of an IPv4 datagram.
+/// Fragment offset of an IPv4 datagram.
 fn offset_v4(datagram: &[u8]) -> u16 {
     let field = datagram
         .get(6..8)

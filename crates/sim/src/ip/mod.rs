@@ -1,4 +1,4 @@
-//! IP: the sizes of its headers and the numbers of protocols, and headers as real bytes, in packets from outside the world.
+//! IP: header sizes, protocol numbers, and encoded headers of packets from outside of the world.
 
 mod checksum;
 mod header;
@@ -14,7 +14,7 @@ pub(crate) use icmp::{Complaint, complain};
 pub const IPV4_HEADER: usize = 20;
 /// Size of the fixed IPv6 header, bytes.
 pub const IPV6_HEADER: usize = 40;
-/// How many links a packet may cross; catches routes that go in circles.
+/// Maximum number of links on the path of a packet; stops packets in routing loops.
 pub const HOP_LIMIT: u8 = 64;
 
 /// IP protocol number of TCP.

@@ -1,4 +1,4 @@
-//! What a direction writes down of its packets.
+//! Counters and probes of a link direction.
 
 use anabranch_transport::Nanos;
 
@@ -7,12 +7,12 @@ use crate::packet::DropReason;
 use crate::probe::LaneProbes;
 use crate::queue::Occupancy;
 
-/// A packet leaves the queue: its last bit is sent, or an outage takes it.
+/// A packet leaves the queue because its last bit is sent, or because of an outage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub at: Nanos,
     pub admitted: Nanos,
-    /// How long the transmitter works on it; `None` if an outage takes it from the queue.
+    /// Transmission time; `None` if an outage removes it from the queue.
     pub transmission: Option<Nanos>,
     pub size: usize,
 }
@@ -27,7 +27,7 @@ impl Departure {
         }
     }
 
-    /// As if it had not been counted.
+    /// Reverts the counting of this packet.
     pub fn discount(self, stats: &mut LinkStats) {
         stats.sojourn -= u128::from(self.at - self.admitted);
         if let Some(transmission) = self.transmission {
@@ -37,7 +37,7 @@ impl Departure {
     }
 }
 
-/// Counters, probes, and how much is in the queue, the packet in transmission included.
+/// Counters, probes, and occupancy of the queue, including the packet in transmission.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub stats: LinkStats,
@@ -61,7 +61,7 @@ impl Account {
         self.left(&departure);
     }
 
-    /// The same of one that was counted already.
+    /// A packet that was already counted has left the queue.
     #[inline(always)]
     pub(super) fn left(&mut self, departure: &Departure) {
         self.occupancy.remove(departure.size);
@@ -81,7 +81,7 @@ impl Account {
         }
     }
 
-    /// The queue discipline has set CE in a packet that is sent now.
+    /// The queue discipline has set CE in the packet that is sent now.
     pub(super) fn marked(&mut self, at: Nanos) {
         self.stats.marked += 1;
         if let Some(probes) = &mut self.probes {

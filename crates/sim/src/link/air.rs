@@ -1,4 +1,5 @@
-//! Wireless links: a medium with what waits before and after it, and the accounts of each link's directions.
+//! Wireless links: a medium with the packets that wait before and after it, and the counters of
+//! each direction.
 
 use std::collections::VecDeque;
 
@@ -13,9 +14,9 @@ use crate::wifi::{self, Medium, Outcome, StationId};
 #[derive(Debug)]
 pub(crate) struct Aloft {
     pub packet: Parcel,
-    /// The lane that it travels.
+    /// Its link direction.
     pub lane: u32,
-    /// When the interface queue took it.
+    /// Time at which it joined the interface queue.
     admitted: Nanos,
 }
 
@@ -29,16 +30,16 @@ impl Aloft {
     }
 }
 
-/// One direction of a wireless link: who sends to whom, and the account of it.
+/// One direction of a wireless link: its stations and its counters.
 #[derive(Debug)]
 pub(crate) struct AirLane {
-    /// The medium, among those of the network.
+    /// Index of the medium in the network.
     pub cell: usize,
     pub from: StationId,
     pub to: StationId,
-    /// Packets given to it that neither arrived nor were dropped.
+    /// Packets accepted that have neither arrived nor been dropped.
     in_flight: u64,
-    /// Of them, those in the interface's queue or on the air.
+    /// The part of them in the interface queue or on the air.
     queued: usize,
     stats: LinkStats,
     pub(crate) probes: Option<Box<LaneProbes>>,
@@ -77,7 +78,7 @@ impl AirLane {
         self.in_flight += 1;
     }
 
-    /// The interface queue took a packet.
+    /// A packet joined the interface queue.
     pub fn admitted(&mut self, now: Nanos) {
         self.queued += 1;
         self.stats.longest_queue = self.stats.longest_queue.max(self.queued);
@@ -93,12 +94,12 @@ impl AirLane {
         }
     }
 
-    /// The other station's layer above has taken the packet in.
+    /// The layer above the other station has processed the packet.
     pub fn taken_in(&mut self) {
         self.in_flight -= 1;
     }
 
-    /// The interface refused a packet, or has given it up.
+    /// The interface refused a packet or has dropped it.
     pub fn dropped(&mut self, at: Nanos, reason: DropReason) {
         self.in_flight -= 1;
         self.stats.dropped.add(reason);
@@ -107,7 +108,7 @@ impl AirLane {
         }
     }
 
-    /// A packet that had been taken is given up; each of its data frames would have lasted `air_time`.
+    /// A queued packet is dropped; each of its data frames would have lasted `air_time`.
     pub fn given_up(
         &mut self,
         at: Nanos,
@@ -138,9 +139,9 @@ impl AirLane {
     }
 }
 
-/// What became of a packet that a cell was given.
+/// Outcome of a packet on a cell.
 pub(crate) enum Landing {
-    /// It has reached the other station, at `at`; its layer above takes it in later.
+    /// It reached the other station at `at`; the layer above processes it later.
     Delivered {
         lane: u32,
         at: Nanos,
@@ -148,7 +149,7 @@ pub(crate) enum Landing {
         size: usize,
         air_time: Nanos,
     },
-    /// It was given up.
+    /// It was dropped.
     GivenUp {
         aloft: Aloft,
         at: Nanos,
@@ -158,14 +159,15 @@ pub(crate) enum Landing {
     },
 }
 
-/// A medium as a source of events: packets that the layer above is still at, on either side, and the medium itself.
+/// A medium as a source of events: the medium itself, and packets in the layers above it on either
+/// side.
 #[derive(Debug)]
 pub(crate) struct Cell {
     medium: Medium<Aloft>,
     link_layer_delay: Nanos,
-    /// What joins an interface queue, and when.
+    /// Packets that will join an interface queue, with their times.
     entering: VecDeque<(Nanos, Aloft)>,
-    /// What is taken in at its receiver, and when.
+    /// Packets that their receiver will process, with their times.
     leaving: VecDeque<(Nanos, Aloft)>,
 }
 
@@ -183,53 +185,53 @@ impl Cell {
         &self.medium
     }
 
-    /// Bytes that a station's routing adds to its own packets.
+    /// Bytes that the routing of a station adds to packets that it originates.
     pub fn routing_header(&self) -> u16 {
         // Valid parameters are below 65536.
         self.medium.parameters().routing_header as u16
     }
 
-    /// Whether the world may leave the medium alone until an outcome is due: a packet that leaves a medium, or enters it, is known of
-    /// before, since the layers above take their time.
+    /// Whether the world may leave the medium alone until an outcome is due. Packets that enter or
+    /// leave a medium are known in advance, because the layers above delay them.
     #[inline]
     pub fn sees_ahead(&self) -> bool {
         self.has_layers() && self.medium.sees_ahead()
     }
 
-    /// When this is next to be run, if the medium is left alone until then; [`Nanos::MAX`] if never.
+    /// Next time to process, if the medium is left alone until then; [`Nanos::MAX`] for never.
     pub fn next_outcome(&mut self) -> Nanos {
         debug_assert!(!self.medium.has_outcome());
         self.medium.next_outcome().min(self.next_packet())
     }
 
-    /// Whether the medium has an outcome to tell.
+    /// Whether the medium has an outcome to report.
     #[inline]
     pub fn has_landing(&self) -> bool {
         self.medium.has_outcome()
     }
 
-    /// Whether the layers above take their time, so that a medium's turn is known before it comes.
+    /// Whether the layers above have a delay, so that the medium can be processed in advance.
     #[inline]
     pub fn has_layers(&self) -> bool {
         self.link_layer_delay > 0
     }
 
-    /// Lets what happens before `now` happen on a medium that was left alone.
+    /// Processes the events before `now` on a medium that was left alone.
     pub fn catch_up(&mut self, now: Nanos) {
         self.medium.catch_up(now);
     }
 
-    /// Lets everything happen up to `now`, edge by edge.
+    /// Processes all events up to `now`, edge by edge.
     pub fn settle(&mut self, now: Nanos) {
         self.medium.advance(now);
     }
 
-    /// Whether something happens on the air at `now`, everything before it having happened.
+    /// Whether there is an event on the air at `now`; all events before must have been processed.
     pub fn moves(&self, now: Nanos) -> bool {
         self.medium.is_due(now)
     }
 
-    /// When something next happens here; not before `now`, the present. [`Nanos::MAX`] if nothing does.
+    /// Time of the next event, not before `now`; [`Nanos::MAX`] for none.
     pub fn next(&self, now: Nanos) -> Nanos {
         if self.medium.has_outcome() {
             return now;
@@ -238,7 +240,7 @@ impl Cell {
         at.min(self.next_packet())
     }
 
-    /// When a packet is next due at a layer above.
+    /// Time at which a packet is next due at a layer above.
     #[inline]
     pub fn next_packet(&self) -> Nanos {
         let waiting = |queue: &VecDeque<(Nanos, Aloft)>| queue.front().map(|(at, _)| *at);
@@ -246,17 +248,19 @@ impl Cell {
         waiting(&self.leaving).unwrap_or(Nanos::MAX).min(entering)
     }
 
-    /// Lets what is next on the air happen, instant by instant, before `end` and before a packet comes or goes.
+    /// Processes the events on the air instant by instant, before `end` and before a packet enters
+    /// or leaves.
     pub fn advance_quietly(&mut self, end: Nanos) {
         self.medium.advance_quietly(end.min(self.next_packet()));
     }
 
-    /// The last instant that the medium has reached, and how many it has had.
+    /// Last instant that the medium has processed, and their number.
     pub fn reached(&self) -> (Nanos, u64) {
         self.medium.reached()
     }
 
-    /// Takes a packet from the layer above; when it joins its interface queue.
+    /// Accepts a packet from the layer above. Returns the time at which it joins the interface
+    /// queue.
     pub fn enter(&mut self, now: Nanos, aloft: Aloft) -> Nanos {
         let at = now + self.link_layer_delay;
         self.entering.push_back((at, aloft));
@@ -269,12 +273,12 @@ impl Cell {
         self.entering.front().is_some_and(|(at, _)| *at <= now)
     }
 
-    /// The next packet that is due to join an interface queue.
+    /// Next packet that is due to join an interface queue.
     pub fn poll_entering(&mut self, now: Nanos) -> Option<Aloft> {
         due(&mut self.entering, now)
     }
 
-    /// The next packet that is due at the layer above its receiver.
+    /// Next packet that is due at the layer above its receiver.
     pub fn poll_leaving(&mut self, now: Nanos) -> Option<Aloft> {
         due(&mut self.leaving, now)
     }
@@ -282,7 +286,7 @@ impl Cell {
     /// Puts a packet into the interface queue of `lane`.
     ///
     /// # Errors
-    /// The packet and why it was refused.
+    /// Returns the packet and the reason if it is refused.
     pub fn enqueue(
         &mut self,
         now: Nanos,
@@ -296,12 +300,14 @@ impl Cell {
             .map_err(|refused| (refused.payload, reason(refused.reason)))
     }
 
-    /// Lets everything happen on the air up to `now`, and what follows from it before `end` and before a packet comes or goes.
+    /// Processes all events on the air up to `now`, and those that follow from them before `end`
+    /// and before a packet enters or leaves.
     pub fn advance(&mut self, now: Nanos, end: Nanos) {
         self.medium.advance_ahead(now, end.min(self.next_packet()));
     }
 
-    /// The next packet that the medium delivered or gave up. A delivered one is kept for the layer above.
+    /// Next packet that the medium delivered or dropped. A delivered packet is kept for the layer
+    /// above.
     pub fn poll_landing(&mut self) -> Option<Landing> {
         let outcome = self.medium.poll_outcome()?;
         let bytes = match &outcome {
@@ -340,7 +346,7 @@ fn due(queue: &mut VecDeque<(Nanos, Aloft)>, now: Nanos) -> Option<Aloft> {
     queue.pop_front().map(|(_, aloft)| aloft)
 }
 
-/// The medium's reason in the words of the world.
+/// Drop reason of the world for a drop reason of the medium.
 fn reason(reason: wifi::DropReason) -> DropReason {
     match reason {
         wifi::DropReason::QueueFull => DropReason::QueueFull,

@@ -1,4 +1,4 @@
-//! What a link is made of.
+//! Configuration of links.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use crate::over_time::OverTime;
 use crate::propagation::{Fixed, Propagation};
 use crate::queue::{DropTail, QueueDiscipline};
 
-/// A loss model and where it stands.
+/// A loss model and its position.
 pub struct PlacedLoss {
-    /// Before the queue or in the air.
+    /// Before the queue or in the channel.
     pub place: Place,
-    /// The model.
+    /// Model.
     pub model: Box<dyn Loss>,
-    /// Name of the random stream it draws from. `None`: a stream of its own, `link <link> <direction> loss <index>`.
-    /// Two worlds with one seed meet the same losses wherever the names are equal.
+    /// Name of its random stream. `None`: a stream of its position, `link <link> <direction> loss
+    /// <index>`. Two worlds with one seed have the same losses on streams with the same name.
     pub stream: Option<String>,
 }
 
 impl PlacedLoss {
-    /// `model` before the queue, with a stream of its own.
+    /// `model` before the queue, with its default stream.
     pub fn before_queue(model: impl Loss + 'static) -> Self {
         Self {
             place: Place::BeforeQueue,
@@ -32,7 +32,7 @@ impl PlacedLoss {
         }
     }
 
-    /// `model` in the air, with a stream of its own.
+    /// `model` in the channel, with its default stream.
     pub fn after_queue(model: impl Loss + 'static) -> Self {
         Self {
             place: Place::AfterQueue,
@@ -52,33 +52,35 @@ impl fmt::Debug for PlacedLoss {
 
 /// One direction of a point-to-point link.
 pub struct DirectionConfig {
-    /// Rate in bits per second, 0 for a while included; `None`: packets take no time to serialise.
+    /// Rate in bits per second, which may be 0 for some time; `None`: serialisation takes no time.
     pub rate: Option<OverTime<u64>>,
-    /// How long a packet is in the air.
+    /// Propagation delay.
     pub propagation: Box<dyn Propagation>,
-    /// A packet whose propagation is shorter may arrive before one that was sent earlier. `false`: it arrives with it.
-    /// Those that an [impairment](Impairments) holds back are overtaken in any case.
+    /// A packet with a shorter propagation delay may arrive before an earlier one. `false`: it
+    /// arrives together with it. Packets that an [impairment](Impairments) delays are overtaken in
+    /// any case.
     pub overtaking: bool,
-    /// Who may wait for the transmitter, and who goes next.
+    /// Queue discipline.
     pub queue: Box<dyn QueueDiscipline>,
-    /// Loss models, asked in this order.
+    /// Loss models, applied in this order.
     pub losses: Vec<PlacedLoss>,
-    /// Reordering, duplication and corruption; `None` of them by default.
+    /// Reordering, duplication and corruption; none by default.
     pub impairments: Impairments,
-    /// When the link is down, in the order of time.
+    /// Outages, in the order of time.
     pub outages: Vec<Outage>,
-    /// The largest packet it carries, in bytes with the IP header; `None`: any. A larger one is dropped as
+    /// Maximum packet size in bytes with the IP header; `None`: any. A larger packet is dropped as
     /// [`TooBig`](crate::DropReason::TooBig), unless IP may fragment it.
     pub mtu: Option<usize>,
-    /// From when on it carries another size, in the order of time.
+    /// Times from which another maximum packet size holds, in order.
     pub mtu_changes: Vec<(Nanos, usize)>,
-    /// Decides the passage of every packet step by step, also where it is known when the packet comes: behind a drop-tail
-    /// queue at a constant rate. What arrives is the same; drops are counted when they happen, not when they are known.
+    /// Processes every packet step by step, also if its passage is known at its arrival (drop-tail
+    /// queue and constant rate). Arrivals are the same, but drops are counted when they occur, and
+    /// not when they are known.
     pub stepwise: bool,
 }
 
 impl DirectionConfig {
-    /// A direction of the given rate (bits per second) and propagation delay that drops nothing.
+    /// A direction with this rate (bits per second) and propagation delay that drops no packets.
     pub fn new(rate: u64, delay: Nanos) -> Self {
         Self {
             rate: Some(rate.into()),
@@ -86,7 +88,7 @@ impl DirectionConfig {
         }
     }
 
-    /// A direction that serialises in no time.
+    /// A direction without serialisation time.
     pub fn instant(delay: Nanos) -> Self {
         Self {
             rate: None,
@@ -102,14 +104,14 @@ impl DirectionConfig {
         }
     }
 
-    /// With this rate, bits per second.
+    /// Sets the rate, bits per second.
     #[must_use]
     pub fn with_rate(mut self, rate: impl Into<OverTime<u64>>) -> Self {
         self.rate = Some(rate.into());
         self
     }
 
-    /// With this propagation, in which packets overtake each other or not.
+    /// Sets the propagation delay, and whether packets may overtake each other.
     #[must_use]
     pub fn with_propagation(
         mut self,
@@ -121,35 +123,35 @@ impl DirectionConfig {
         self
     }
 
-    /// Decided step by step.
+    /// Selects step-by-step processing.
     #[must_use]
     pub fn stepwise(mut self) -> Self {
         self.stepwise = true;
         self
     }
 
-    /// With this queue.
+    /// Sets the queue discipline.
     #[must_use]
     pub fn with_queue(mut self, queue: impl QueueDiscipline + 'static) -> Self {
         self.queue = Box::new(queue);
         self
     }
 
-    /// With one more loss model.
+    /// Adds a loss model.
     #[must_use]
     pub fn with_loss(mut self, loss: PlacedLoss) -> Self {
         self.losses.push(loss);
         self
     }
 
-    /// With these impairments.
+    /// Sets the impairments.
     #[must_use]
     pub fn with_impairments(mut self, impairments: Impairments) -> Self {
         self.impairments = impairments;
         self
     }
 
-    /// Carries packets of at most `mtu` bytes, and from the times of `changes` on of others.
+    /// Sets the maximum packet size in bytes, and its changes.
     #[must_use]
     pub fn with_mtu(
         mut self,
@@ -161,7 +163,7 @@ impl DirectionConfig {
         self
     }
 
-    /// With these outages.
+    /// Sets the outages.
     #[must_use]
     pub fn with_outages(mut self, outages: impl IntoIterator<Item = Outage>) -> Self {
         self.outages = outages.into_iter().collect();
@@ -184,9 +186,9 @@ impl fmt::Debug for DirectionConfig {
 /// A full-duplex link between two nodes.
 #[derive(Debug)]
 pub struct LinkConfig {
-    /// Its name, unique in the topology; it names the random streams too.
+    /// Name, unique in the topology; random streams are named after it.
     pub name: String,
-    /// The nodes at its ends.
+    /// Nodes at its ends.
     pub between: [NodeId; 2],
     /// From the first node to the second.
     pub forward: DirectionConfig,

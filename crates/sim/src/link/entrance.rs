@@ -1,4 +1,4 @@
-//! What stands before the queue of a direction: its MTU, its outages, and the losses placed there.
+//! Ingress of a link direction: MTU, outages, and losses before the queue.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,8 @@ pub(super) struct Losing {
     rng: Rng,
 }
 
-/// Whether one of the models takes the packet. All are asked, so that no model's draws depend on another's.
+/// Whether one of the models drops the packet. All models are evaluated, so that the draws of one
+/// do not depend on another.
 #[inline]
 pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     let mut lost = false;
@@ -27,14 +28,14 @@ pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     lost
 }
 
-/// The same where there are several, apart from the way of one.
+/// The case of several models, outside of the hot path of a single one.
 #[cold]
 #[inline(never)]
 fn any_lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     lost(losses, at, packet)
 }
 
-/// The losses of a direction, before its queue and in the air.
+/// Losses of a direction: before its queue, and in the channel.
 pub(super) fn losses(losses: Vec<PlacedLoss>, name: &str, seed: Seed) -> [Vec<Losing>; 2] {
     let (mut before_queue, mut after_queue) = (Vec::new(), Vec::new());
     for (index, loss) in losses.into_iter().enumerate() {
@@ -56,21 +57,21 @@ pub(super) fn losses(losses: Vec<PlacedLoss>, name: &str, seed: Seed) -> [Vec<Lo
     [before_queue, after_queue]
 }
 
-/// See the module's text.
+/// Ingress of a link direction.
 pub(super) struct Entrance {
     mtu: usize,
     mtu_changes: VecDeque<(Nanos, usize)>,
     outages: Outages,
-    /// Any size may enter at any time.
+    /// Packets of any size may enter at any time.
     open: bool,
     losses: Vec<Losing>,
 }
 
-/// A packet that may come to the losses before the queue.
+/// A packet that is passed on to the losses before the queue.
 pub(super) struct Entered {
-    /// Bytes of it on the wire.
+    /// Size on the wire, bytes.
     pub size: usize,
-    /// When the link goes down next; [`Nanos::MAX`] for never.
+    /// Start of the next outage; [`Nanos::MAX`] for never.
     pub until: Nanos,
 }
 
@@ -94,13 +95,15 @@ impl Entrance {
         })
     }
 
-    /// Whether a packet of any size may enter at any time: [`Entrance::enter`] need not be asked.
+    /// Whether packets of any size may enter at any time, so that [`Entrance::enter`] need not be
+    /// called.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether the link is up, and carries the packet or what is made of it; else why not, and the size.
+    /// Checks that the link is up, and carries the packet or its fragments. Otherwise returns the
+    /// reason and the size.
     #[inline(never)]
     pub fn enter(
         &mut self,
@@ -121,7 +124,7 @@ impl Entrance {
         !self.losses.is_empty()
     }
 
-    /// Whether one of the losses takes a packet that has entered.
+    /// Whether one of the losses drops a packet that has entered.
     #[inline]
     pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {
         match &mut self.losses[..] {
@@ -130,7 +133,7 @@ impl Entrance {
         }
     }
 
-    /// The largest packet that the link carries at `now`.
+    /// Maximum packet size at `now`.
     pub fn mtu(&self, now: Nanos) -> usize {
         let begun = self.mtu_changes.iter().take_while(|(from, _)| *from <= now);
         begun.last().map_or(self.mtu, |&(_, mtu)| mtu)
@@ -146,7 +149,7 @@ impl Entrance {
         packet.fits(self.mtu)
     }
 
-    /// When the link goes down next, or that it is down.
+    /// Start of the next outage, or the drop reason if the link is down.
     #[inline]
     pub fn next_outage(&mut self, now: Nanos) -> Result<Nanos, DropReason> {
         self.outages.at(now).map_err(|Down| DropReason::LinkDown)

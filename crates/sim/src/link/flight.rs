@@ -1,4 +1,4 @@
-//! The air of a direction: what is lost, delayed, doubled or damaged in it, and what arrives when.
+//! Channel of a link direction: losses, delays, duplication and corruption, and arrivals.
 
 use std::collections::VecDeque;
 
@@ -13,21 +13,21 @@ use crate::packet::{DropReason, Packet, Parcel};
 use crate::propagation::{Fixed, Propagation};
 use crate::rng::{Rng, Seed};
 
-/// A packet on its way, by its arrival.
+/// A packet in the channel, by its arrival.
 #[derive(Debug)]
 struct Flying {
     arrival: Key,
     packet: Parcel,
-    /// Bytes of it on the wire.
+    /// Size on the wire, bytes.
     size: usize,
 }
 
-/// A delay that is not the same for all.
+/// A delay that differs between packets.
 struct Varying {
     propagation: Box<dyn Propagation>,
     rng: Rng,
     overtaking: bool,
-    /// The latest arrival so far.
+    /// Latest arrival so far.
     latest: Nanos,
 }
 
@@ -43,7 +43,7 @@ impl Varying {
     }
 }
 
-/// See the module's text.
+/// Channel of a link direction.
 pub(super) struct Flight {
     delay: Nanos,
     /// See [`Flight::in_order`].
@@ -80,18 +80,19 @@ impl Flight {
         }
     }
 
-    /// The delay, where packets arrive in the order in which they leave, each once and as it was: whoever knows that order keeps them.
+    /// Delay, if packets arrive in the order in which they leave, once and unchanged. The caller
+    /// may then keep the packets itself.
     #[inline]
     pub fn in_order(&self) -> Option<Nanos> {
         self.in_order
     }
 
-    /// Whether packets may be lost on their way.
+    /// Whether packets may be lost in the channel.
     pub fn has_losses(&self) -> bool {
         !self.losses.is_empty()
     }
 
-    /// Whether the air lets a packet through whose last bit leaves at `finish`.
+    /// Whether the channel passes a packet whose last bit leaves at `finish`.
     #[inline]
     pub fn takes(&mut self, finish: Nanos, packet: &Packet, account: &mut Account) -> bool {
         let lost = lost(&mut self.losses, finish, packet);
@@ -101,9 +102,9 @@ impl Flight {
         !lost
     }
 
-    /// The last bit of a packet leaves at `finish`. Its arrivals get the numbers from `sequence` on. Whether the next
-    /// arrival has changed.
-    #[inline(always)] // Once for each kind of lane, at the end of its longest way.
+    /// The last bit of a packet leaves at `finish`. Its arrivals are numbered from `sequence` on.
+    /// Returns whether the next arrival has changed.
+    #[inline(always)] // Inlined once for each kind of lane, at the end of its longest path.
     pub fn depart(
         &mut self,
         finish: Nanos,
@@ -165,7 +166,7 @@ impl Flight {
             size,
         };
         match self.flying.back() {
-            // Only packets that were held back, or took longer, are overtaken.
+            // Only packets that were delayed, or had a longer propagation delay, are overtaken.
             Some(last) if last.arrival > arrival => {
                 let place = self.flying.partition_point(|other| other.arrival < arrival);
                 self.flying.insert(place, flying);
@@ -179,7 +180,7 @@ impl Flight {
         }
     }
 
-    /// The next arrival.
+    /// Next arrival.
     #[inline]
     pub fn next(&self) -> Key {
         self.flying
@@ -187,7 +188,7 @@ impl Flight {
             .map_or(Key::NEVER, |first| first.arrival)
     }
 
-    /// The packet whose arrival is next.
+    /// Packet of the next arrival.
     #[inline(always)]
     pub fn land(&mut self, now: Nanos, account: &mut Account) -> Option<Parcel> {
         let Flying { packet, size, .. } = self.flying.pop_front()?;
@@ -195,7 +196,7 @@ impl Flight {
         Some(packet)
     }
 
-    /// Packets on their way.
+    /// Number of packets in the channel.
     pub fn len(&self) -> usize {
         self.flying.len()
     }

@@ -1,31 +1,32 @@
-//! What a link does to packets that only tests and hostile weather ask for: reordering, duplication, corruption.
+//! Impairments of a link that only tests and adverse networks need: reordering, duplication,
+//! corruption.
 
 use anabranch_transport::Nanos;
 use bytes::{Bytes, BytesMut};
 
 use crate::rng::{Probability, Rng, Seed};
 
-/// Holds some packets back, so that later ones overtake them.
+/// Delays some packets, so that later ones overtake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
-    /// How likely a packet is held back.
+    /// Probability of an extra delay.
     pub probability: Probability,
-    /// The longest extra delay; each is drawn uniformly from 0 up to and without this.
+    /// Upper bound of the extra delay, which is drawn uniformly from 0 up to but not including it.
     pub up_to: Nanos,
 }
 
-/// The impairments of one direction; none by default.
+/// Impairments of one direction; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairments {
     /// Reordering by extra delay.
     pub reordering: Reordering,
-    /// How likely a packet arrives twice.
+    /// Probability that a packet arrives twice.
     pub duplication: Probability,
-    /// How likely one bit of the packet's payload is flipped. Checksums are what should notice.
+    /// Probability that one bit of the packet's payload is flipped. Checksums should detect this.
     pub corruption: Probability,
 }
 
-/// The impairments with their random streams, one each.
+/// Impairments with their random streams, one each.
 #[derive(Debug)]
 pub(crate) struct Impairer {
     config: Impairments,
@@ -35,7 +36,8 @@ pub(crate) struct Impairer {
 }
 
 impl Impairer {
-    /// `None` if the configuration impairs nothing, so that such a link pays one branch.
+    /// `None` if the configuration has no impairments, so that such a link pays for one branch
+    /// only.
     pub fn new(config: Impairments, seed: Seed, name: &str) -> Option<Box<Self>> {
         (config != Impairments::default()).then(|| {
             let stream = |what: &str| seed.stream(&format!("{name} {what}"));
@@ -48,7 +50,7 @@ impl Impairer {
         })
     }
 
-    /// Extra delay for the next packet; `None` if it is not held back.
+    /// Extra delay of the next packet; `None` if it is not delayed.
     pub fn extra_delay(&mut self) -> Option<Nanos> {
         let Reordering { probability, up_to } = self.config.reordering;
         (self.reordering.chance(probability) && up_to > 0).then(|| self.reordering.below(up_to))
@@ -59,7 +61,7 @@ impl Impairer {
         self.duplication.chance(self.config.duplication)
     }
 
-    /// The next packet's bytes with one bit flipped, if it is to be corrupted.
+    /// Payload of the next packet with one bit flipped, if it should be corrupted.
     pub fn corrupted(&mut self, bytes: &Bytes) -> Option<Bytes> {
         if !self.corruption.chance(self.config.corruption) || bytes.is_empty() {
             return None;

@@ -1,18 +1,21 @@
-//! Links: what they are made of, and what they tell about themselves.
+//! Links: configuration, transmission and statistics.
 //!
-//! A *lane* carries packets that interfaces offer to it and shows when its next event is; the world knows nothing more
-//! about it. A full-duplex point-to-point link is two lanes, one per direction. A wireless link is two lanes too, from
-//! station to station, but they share a medium with all others there: the medium has the events, and the lanes keep the
-//! accounts.
+//! A *lane* is one direction of a link. It carries packets that interfaces offer to it and shows
+//! the time of its next event; the world knows nothing else about it. A full-duplex point-to-point
+//! link is two lanes. A wireless link is two lanes as well, from station to station, but they share
+//! a medium with all other links there: the medium has the events, and the lanes have the counters.
 //!
 //! # Four parts
 //!
-//! A direction of a point-to-point link is `losses -> queue discipline -> transmitter -> propagation`, with losses in
-//! the air, impairments and outages on the way. It is decided in one of two ways that come to the same:
+//! A direction of a point-to-point link is `losses -> queue discipline -> transmitter ->
+//! propagation`, with losses in the channel, impairments and outages. It is computed in one of two
+//! ways with the same result:
 //!
-//! - *at once*, where the queue is drop-tail and the rate constant: all of a packet's passage is known when it comes, and
-//!   its arrival is the only event. Where nothing else is on the way and nobody looks, that is a *wire*, with little to do;
-//! - *step by step* else: the discipline is asked whenever the transmitter is free, which is an event too.
+//! - *analytically*, if the queue is drop-tail and the rate is constant: the whole passage of a
+//!   packet is known when it is offered, and its arrival is the only event. Without losses,
+//!   impairments, probes and captures it is a *wire*, which costs least;
+//! - *step by step* otherwise: the discipline is called whenever the transmitter is idle, which is
+//!   an event too.
 
 mod account;
 mod air;
@@ -45,12 +48,12 @@ use crate::ids::{NodeId, opposite};
 use crate::packet::{Packet, Parcel};
 use crate::rng::Seed;
 
-/// What a lane did with a packet that was offered to it.
+/// Result of offering a packet to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// When its serialisation begins; `None` if it was refused.
+    /// Start of its serialisation; `None` if it was refused.
     pub transmission: Option<Nanos>,
-    /// Whether the lane's next event may have changed.
+    /// Whether the next event of the lane may have changed.
     pub next_changed: bool,
 }
 
@@ -61,21 +64,23 @@ impl Offered {
     };
 }
 
-/// Whatever carries packets.
+/// One direction of a link.
 #[derive(Debug)]
 pub(crate) enum Lane {
-    /// One direction of a point-to-point link, decided at once, that is plain and nobody looks at.
+    /// Direction of a point-to-point link, computed analytically, without probes, captures or
+    /// losses.
     Wire(Box<Wire>),
-    /// One direction of a point-to-point link, decided at once.
+    /// Direction of a point-to-point link, computed analytically.
     PointToPoint(Box<PointToPoint>),
-    /// One direction of a point-to-point link, decided step by step.
+    /// Direction of a point-to-point link, computed step by step.
     Stepwise(Box<Stepwise>),
-    /// One direction of a wireless link. Its medium is offered its packets and has its events.
+    /// Direction of a wireless link. Packets are offered to its medium, which has the events.
     Air(Box<AirLane>),
 }
 
 impl Lane {
-    /// The direction named `name` (`link <link> <direction>`) of a wire, towards an interface and its node.
+    /// The direction named `name` (`link <link> <direction>`) as a wire, towards an interface and
+    /// its node.
     pub fn wire(
         config: DirectionConfig,
         link: &str,
@@ -98,7 +103,8 @@ impl Lane {
                 let lane = PointToPoint::new(config, (rate, limit), link, name, to, seed)?;
                 match lane.plain_delay() {
                     Some(delay) if delay <= LONGEST_DELAY => {
-                        // It is the lane of the interface that its packets do not arrive at.
+                        // It is the lane of the interface opposite to the one at which its packets
+                        // arrive.
                         let source = opposite(to) as usize;
                         Lane::Wire(Box::new(Wire::new(lane, delay, node, source)))
                     }
@@ -109,14 +115,15 @@ impl Lane {
         })
     }
 
-    /// Keeps copies of what it begins to send, for [`Lane::poll_begun`].
+    /// Keeps copies of the packets that it begins to send, for [`Lane::poll_begun`].
     pub fn tap(&mut self) {
         if let Lane::Stepwise(lane) = self {
             lane.tap();
         }
     }
 
-    /// The next packet that a tapped lane began to send, and when: one that could not say so when it was offered.
+    /// Next packet that a tapped lane began to send, with its time, if the time was not known when
+    /// it was offered.
     #[inline]
     pub fn poll_begun(&mut self) -> Option<(Nanos, Packet)> {
         match self {
@@ -125,7 +132,7 @@ impl Lane {
         }
     }
 
-    /// The largest packet that it carries at `now`, bytes with the IP header; [`usize::MAX`] for any.
+    /// Maximum packet size at `now`, bytes with the IP header; [`usize::MAX`] for any.
     pub fn mtu(&self, now: Nanos) -> usize {
         match self {
             Lane::Wire(_) | Lane::Air(_) => usize::MAX,
@@ -134,7 +141,7 @@ impl Lane {
         }
     }
 
-    /// The same for somebody who looks at it: a capture, or probes.
+    /// The same lane for an observer: a capture, or probes.
     #[must_use]
     pub fn unfold(self, now: Nanos) -> Self {
         match self {
@@ -143,7 +150,8 @@ impl Lane {
         }
     }
 
-    /// Takes a packet from an interface. `sequence` numbers the events of the world. Wires and the air have their own ways.
+    /// Accepts a packet from an interface. `sequence` numbers the events of the world. Wires and
+    /// wireless lanes have functions of their kind.
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
             Lane::PointToPoint(lane) => lane.offer(now, packet, sequence),
@@ -152,7 +160,7 @@ impl Lane {
         }
     }
 
-    /// The lane's next event.
+    /// Next event of the lane.
     #[inline]
     pub fn next(&self) -> Key {
         match self {
@@ -163,7 +171,8 @@ impl Lane {
         }
     }
 
-    /// Runs the next event, but not of a wire: the interface a packet arrives at and the packet, or `None` for an event within the lane.
+    /// Processes the next event of a lane that is not a wire. Returns the interface at which a
+    /// packet arrives and the packet, or `None` for an event within the lane.
     #[inline]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
         match self {
@@ -173,7 +182,7 @@ impl Lane {
         }
     }
 
-    /// Packets it was given, or made by duplication, that neither arrived nor were dropped.
+    /// Packets accepted, or created by duplication, that have neither arrived nor been dropped.
     pub fn in_flight(&self) -> u64 {
         match self {
             Lane::Wire(wire) => wire.in_flight(),
@@ -183,7 +192,7 @@ impl Lane {
         }
     }
 
-    /// What it did up to `now`.
+    /// Statistics up to `now`.
     pub fn stats(&self, now: Nanos) -> LinkStats {
         match self {
             Lane::Wire(wire) => wire.stats(now),
@@ -193,7 +202,7 @@ impl Lane {
         }
     }
 
-    /// Tells its probes everything up to `now`.
+    /// Updates its probes up to `now`.
     pub fn settle(&mut self, now: Nanos) {
         match self {
             Lane::Wire(_) => {}
@@ -203,7 +212,7 @@ impl Lane {
         }
     }
 
-    /// Its probes, if any are on.
+    /// Its probes, if any are enabled.
     #[inline]
     pub fn probes(&mut self) -> Option<&mut crate::probe::LaneProbes> {
         match self {
@@ -214,7 +223,7 @@ impl Lane {
         }
     }
 
-    /// Its account, if it is one of a wireless link.
+    /// Its counters, if it belongs to a wireless link.
     #[inline]
     pub fn air(&mut self) -> Option<&mut AirLane> {
         match self {
@@ -223,7 +232,7 @@ impl Lane {
         }
     }
 
-    /// Turns probes on, of a lane that is unfolded.
+    /// Enables probes on a lane that is not a wire.
     pub fn set_probes(&mut self, probes: crate::probe::LaneProbes) {
         match self {
             Lane::Wire(_) => {}

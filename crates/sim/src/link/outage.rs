@@ -1,20 +1,20 @@
-//! When a link is down.
+//! Outages of links.
 
 use anabranch_transport::Nanos;
 
-/// A span in which a link is down.
+/// A period in which a link is down.
 ///
-/// What is offered meanwhile is dropped. What waits or is being sent when it begins is dropped too; what is already in
-/// the air arrives.
+/// Packets offered in it are dropped. Packets in the queue and in transmission at its start are
+/// dropped too; packets in the channel arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// The first moment at which the link is down.
+    /// Start of the outage.
     pub from: Nanos,
-    /// The first moment at which it is up again; [`Nanos::MAX`] for never.
+    /// End of the outage; [`Nanos::MAX`] for never.
     pub until: Nanos,
 }
 
-/// The outages of a direction, asked in the order of time.
+/// Outages of a direction, queried in the order of time.
 #[derive(Debug)]
 pub(crate) struct Outages {
     spans: Vec<Outage>,
@@ -22,14 +22,15 @@ pub(crate) struct Outages {
 }
 
 impl Outages {
-    /// `None` if the spans overlap, are empty or out of order.
+    /// `None` if the periods overlap, are empty or out of order.
     pub fn new(spans: Vec<Outage>) -> Option<Self> {
         let sound = spans.iter().all(|span| span.from < span.until)
             && spans.is_sorted_by(|a, b| a.until <= b.from);
         sound.then_some(Self { spans, over: 0 })
     }
 
-    /// Whether the link is down at `now`, and if not, when it goes down next ([`Nanos::MAX`] for never).
+    /// Start of the next outage ([`Nanos::MAX`] for never), or an error if the link is down at
+    /// `now`.
     #[inline]
     pub fn at(&mut self, now: Nanos) -> Result<Nanos, Down> {
         while let Some(span) = self.spans.get(self.over) {
