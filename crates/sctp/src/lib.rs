@@ -79,6 +79,7 @@
 //! # }
 //! ```
 #![forbid(unsafe_code)]
+#![warn(missing_debug_implementations, unnameable_types)]
 
 mod address;
 mod address_changes;
