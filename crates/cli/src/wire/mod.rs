@@ -5,10 +5,12 @@ pub mod arguments;
 mod cat;
 mod connecting;
 mod crew;
+#[cfg(feature = "data-channels")]
 mod data_channels;
 mod emulate;
 mod keys;
 pub mod live;
+#[cfg(feature = "metrics")]
 mod metrics;
 mod moves;
 mod pace;
@@ -37,6 +39,10 @@ use anabranch_net::{
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+#[cfg(not(feature = "data-channels"))]
+use crate::absent::data_channels;
+#[cfg(not(feature = "metrics"))]
+use crate::absent::metrics;
 use crate::failure::Failure;
 use address::{Zoned, one_zone, zone};
 use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
