@@ -112,6 +112,8 @@ docs/ADVISE.md explains the method and its limits.")]
   anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.xml \\
       --start 2026-03-14T05:00
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
+  anabranch path --places cities.csv --shell hypatia-kuiper-630 \\
+      --duration 200s --csv pairs.csv
 
 Delays are one-way and without queues. In a spec, the same path is the delay of a link:
   delay = { kind = \"satellites\", from = \"40.7,-74.0\", to = \"51.5,-0.1\" }
@@ -294,11 +296,19 @@ impl FromStr for Start {
 #[command(mut_args = number::signed)]
 pub struct Path {
     /// One end, degrees north and east: 40.7,-74.0.
-    #[arg(long, value_name = "LATITUDE,LONGITUDE")]
-    pub from: Place,
+    #[arg(
+        long,
+        value_name = "LATITUDE,LONGITUDE",
+        required_unless_present = "places",
+        requires = "to"
+    )]
+    pub from: Option<Place>,
     /// The other end.
-    #[arg(long, value_name = "LATITUDE,LONGITUDE")]
-    pub to: Place,
+    #[arg(long, value_name = "LATITUDE,LONGITUDE", requires = "from")]
+    pub to: Option<Place>,
+    /// All pairs of the places of a CSV file instead, with the columns name, latitude, longitude: a table of their round trips. No place relays.
+    #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["from", "to", "gateway"])]
+    pub places: Option<PathBuf>,
     /// The satellites.
     #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
     pub shell: String,
@@ -324,7 +334,7 @@ pub struct Path {
     /// Set a convention: min_elevation=40, interval='1 s' (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = crate::skies::conventions())]
     pub set: Vec<String>,
-    /// Write time, delay, satellites and gateway of each step.
+    /// Write time, delay, satellites and gateway of each step; with --places a row for each pair.
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
 }

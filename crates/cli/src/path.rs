@@ -1,11 +1,13 @@
 //! `anabranch path`: a path over satellites, as table and figure.
 
+mod matrix;
+
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use anabranch_orbit::{
-    Constellation, ElementsError, Followed, LIGHT, Relay, SHELLS, Summary, Taking, follow_from,
-    great_circle, shell,
+    Constellation, ElementsError, Followed, LIGHT, Place, Relay, SHELLS, Stagger, Summary, Taking,
+    follow_from, great_circle, shell,
 };
 use anabranch_report::figure::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use anabranch_report::figure::{Content, Figure};
@@ -24,6 +26,13 @@ const MOST_STEPS: f64 = 1e7;
 pub fn path(arguments: &Path) -> Result<(), Failure> {
     let _interruption = Interruption::watch();
     let constellation = constellation(arguments)?;
+    if let Some(file) = &arguments.places {
+        return matrix::show(arguments, constellation, file);
+    }
+    // The other is required with each.
+    let (Some(from), Some(to)) = (arguments.from, arguments.to) else {
+        return Ok(());
+    };
     let (duration, step) = (arguments.duration.seconds(), arguments.step.seconds());
     if step <= 0.0 || duration / step > MOST_STEPS {
         return Err(Failure::Asked(format!(
@@ -39,11 +48,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
             ));
         }
     }
-    let (from, to) = (arguments.from, arguments.to);
-    let begin = match arguments.start {
-        Some(Start::After(span)) => span.seconds(),
-        _ => 0.0,
-    };
+    let begin = begin(arguments);
     let times = (begin, duration, step);
     let followed = follow_from(&constellation, from, to, &arguments.gateway, times);
     if let Some(file) = &arguments.csv {
@@ -53,7 +58,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
     }
     let summary = followed.summary();
     let mut out = io::stdout().lock();
-    out.write_all(words(arguments, &constellation, &summary).as_bytes())?;
+    out.write_all(words(arguments, [from, to], &constellation, &summary).as_bytes())?;
     if summary.delay.is_some() {
         terminal::show_figure(&figure(&followed), Terminal::detect(), &mut out)?;
     }
@@ -66,6 +71,14 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+/// So many seconds after the epoch it begins.
+fn begin(arguments: &Path) -> f64 {
+    match arguments.start {
+        Some(Start::After(span)) => span.seconds(),
+        _ => 0.0,
+    }
 }
 
 fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
@@ -137,18 +150,32 @@ fn span(seconds: f64) -> String {
     }
 }
 
-fn words(arguments: &Path, constellation: &Constellation, summary: &Summary) -> String {
-    let (from, to) = (arguments.from, arguments.to);
+fn words(
+    arguments: &Path,
+    [from, to]: [Place; 2],
+    constellation: &Constellation,
+    summary: &Summary,
+) -> String {
     let sky = constellation.sky();
     let what = match &arguments.tle {
         Some(file) => {
             let satellites = counted(constellation.len() as u64, "satellite");
             format!("{satellites} of {}", file.display())
         }
-        None => format!(
-            "{}: {} km, {}°, {} planes of {}, phasing {}",
-            arguments.shell, sky.altitude, sky.inclination, sky.planes, sky.satellites, sky.phasing
-        ),
+        None => {
+            let height = match sky.mean_motion {
+                Some(a_day) => format!("{a_day} revolutions a day"),
+                None => format!("{} km", sky.altitude),
+            };
+            let stagger = match sky.stagger {
+                Stagger::Walker => format!("phasing {}", sky.phasing),
+                Stagger::Alternating => "alternating".to_owned(),
+            };
+            format!(
+                "{}: {height}, {}°, {} planes of {}, {stagger}",
+                arguments.shell, sky.inclination, sky.planes, sky.satellites
+            )
+        }
     };
     let circle = great_circle(from, to);
     let duration = span(arguments.duration.seconds());

@@ -2,9 +2,10 @@
 
 use std::f64::consts::TAU;
 
-use crate::earth::{EQUATOR, MEAN_RADIUS};
-use crate::elements::{Catalogue, Elements, ElementsError, Taking};
-use crate::sky::{Earth, Pattern, Relay, Seam, Sky, SkyError};
+use crate::conventions::{Pattern, Propagator, Relay, Seam, Sky, SkyError, Stagger};
+use crate::earth::EQUATOR;
+use crate::elements::{Catalogue, Elements, ElementsError, Kepler, Taking};
+use crate::isls;
 use crate::vector::Vector;
 
 /// The Earth's gravity (WGS 84), km³/s².
@@ -24,7 +25,19 @@ pub struct Constellation {
 #[derive(Clone, Debug)]
 enum Orbits {
     Walker(Walker),
-    Elements(Elements),
+    /// A shell whose positions are SGP4's.
+    Propagated(Walker, Elements),
+    /// Satellites of a file, and the links between them.
+    Elements(Elements, Vec<[usize; 2]>),
+}
+
+impl Orbits {
+    fn shell(&self) -> Option<&Walker> {
+        match self {
+            Orbits::Walker(walker) | Orbits::Propagated(walker, _) => Some(walker),
+            Orbits::Elements(..) => None,
+        }
+    }
 }
 
 /// A shell of circular orbits.
@@ -39,18 +52,21 @@ struct Walker {
     drift: f64,
     planes: u32,
     each: u32,
-    phasing: u32,
+    phasing: f64,
+    stagger: Stagger,
     /// Between the nodes of neighbouring planes, rad.
     apart: f64,
 }
 
 impl Walker {
     fn new(sky: &Sky) -> Self {
-        let radius = sky.altitude
-            + match sky.earth {
-                Earth::Sphere => MEAN_RADIUS,
-                Earth::Wgs84 => EQUATOR,
-            };
+        let radius = match sky.mean_motion {
+            None => sky.altitude + sky.earth.radius(),
+            Some(a_day) => {
+                let motion = TAU * a_day / 86_400.0;
+                (GRAVITY / (motion * motion)).cbrt()
+            }
+        };
         let (sin_inclination, cos_inclination) = libm::sincos(sky.inclination.to_radians());
         let motion = (GRAVITY / (radius * radius * radius)).sqrt();
         let flat = J2 * (EQUATOR / radius) * (EQUATOR / radius);
@@ -63,14 +79,32 @@ impl Walker {
             radius,
             sin_inclination,
             cos_inclination,
-            // Of a circular orbit to first order in J2: the mean anomaly's rate and the perigee's, added.
+            // Of a circular orbit to first order in J2: the mean anomaly's rate and the perigee's,
+            // added.
             motion: motion * (1.0 + 1.5 * flat * (4.0 * cos_inclination * cos_inclination - 1.0)),
             drift: -1.5 * motion * flat * cos_inclination,
             planes: sky.planes,
             each: sky.satellites,
             phasing: sky.phasing,
+            stagger: sky.stagger,
             apart: spread / f64::from(sky.planes),
         }
+    }
+
+    /// The same as elements of the epoch, in the order of numbers.
+    fn elements(&self, sky: &Sky) -> Result<Elements, ElementsError> {
+        let motion = match sky.mean_motion {
+            Some(a_day) => a_day,
+            None => (GRAVITY / self.radius.powi(3)).sqrt() * 86_400.0 / TAU,
+        };
+        let apart = self.apart.to_degrees();
+        let all = (0..(self.planes * self.each) as usize).map(|number| Kepler {
+            mean_motion: motion,
+            inclination: sky.inclination,
+            node: apart * f64::from(self.split(number).0),
+            anomaly: 360.0 * self.phase(number),
+        });
+        Elements::of_shell(all, sky.rotation.to_radians())
     }
 
     /// Its plane and its place there.
@@ -83,11 +117,20 @@ impl Walker {
         (plane * self.each + place % self.each) as usize
     }
 
-    fn inertial(&self, number: usize, at: f64) -> Vector {
+    /// Where in its orbit a satellite is at the epoch, revolutions from the ascending node.
+    fn phase(&self, number: usize) -> f64 {
         let (plane, place) = self.split(number);
-        let of_all = f64::from(self.planes) * f64::from(self.each);
-        let phase = f64::from(place) / f64::from(self.each)
-            + f64::from(self.phasing) * f64::from(plane) / of_all;
+        let each = f64::from(self.each);
+        let shift = match self.stagger {
+            Stagger::Walker => self.phasing * f64::from(plane) / (f64::from(self.planes) * each),
+            Stagger::Alternating => f64::from(plane % 2) / (2.0 * each),
+        };
+        f64::from(place) / each + shift
+    }
+
+    fn inertial(&self, number: usize, at: f64) -> Vector {
+        let (plane, _) = self.split(number);
+        let phase = self.phase(number);
         let (sin, cos) = libm::sincos(TAU * phase + self.motion * at);
         let in_plane = Vector {
             x: self.radius * cos,
@@ -109,8 +152,11 @@ impl Walker {
         }
         let last = self.planes - 1;
         let closed = seam == Seam::Closed && self.planes > 2;
-        // Around all planes phases add up to so many places.
-        let turn = self.phasing % self.each;
+        // Around all planes phases add up to so many places, a half one left out.
+        let turn = match self.stagger {
+            Stagger::Walker => self.phasing as u32 % self.each,
+            Stagger::Alternating => 0,
+        };
         if plane < last {
             found.push(self.number(plane + 1, place));
         } else if closed {
@@ -131,8 +177,17 @@ impl Constellation {
     /// As [`Sky::check`].
     pub fn walker(sky: &Sky) -> Result<Self, SkyError> {
         sky.check()?;
+        let walker = Walker::new(sky);
+        let orbits = match sky.propagator {
+            Propagator::Circular => Orbits::Walker(walker),
+            Propagator::Sgp4 => {
+                let elements = walker.elements(sky);
+                let elements = elements.map_err(|error| SkyError::Sgp4(error.to_string()))?;
+                Orbits::Propagated(walker, elements)
+            }
+        };
         Ok(Self {
-            orbits: Orbits::Walker(Walker::new(sky)),
+            orbits,
             sky: sky.clone(),
         })
     }
@@ -152,12 +207,28 @@ impl Constellation {
     /// # Errors
     /// No entry can be used: the first fault with its place. Most entries are too old. The conventions do not go together.
     pub fn of_catalogue(text: &str, sky: &Sky, taking: Taking) -> Result<Self, ElementsError> {
+        Self::of_linked_catalogue(text, "", sky, taking)
+    }
+
+    /// The same with a list of the links between satellites: on each line the numbers of two, counted from 0 in the order of the file.
+    /// `relay` is "isl" where the list has any.
+    ///
+    /// # Errors
+    /// As [`Constellation::of_catalogue`], and a line that is no link.
+    pub fn of_linked_catalogue(
+        text: &str,
+        isls: &str,
+        sky: &Sky,
+        taking: Taking,
+    ) -> Result<Self, ElementsError> {
         sky.check()?;
-        if sky.relay == Relay::Isl {
+        let elements = Elements::read(text, taking)?;
+        let isls = isls::read(isls, elements.len())?;
+        if sky.relay == Relay::Isl && isls.is_empty() {
             return Err(ElementsError::Relay);
         }
         Ok(Self {
-            orbits: Orbits::Elements(Elements::read(text, taking)?),
+            orbits: Orbits::Elements(elements, isls),
             sky: sky.clone(),
         })
     }
@@ -165,8 +236,8 @@ impl Constellation {
     /// Dates and ages of the elements that are used; `None` of a shell.
     pub fn catalogue(&self) -> Option<&Catalogue> {
         match &self.orbits {
-            Orbits::Walker(_) => None,
-            Orbits::Elements(elements) => Some(elements.catalogue()),
+            Orbits::Walker(_) | Orbits::Propagated(..) => None,
+            Orbits::Elements(elements, _) => Some(elements.catalogue()),
         }
     }
 
@@ -179,7 +250,7 @@ impl Constellation {
     pub fn len(&self) -> usize {
         match &self.orbits {
             Orbits::Walker(walker) => (walker.planes * walker.each) as usize,
-            Orbits::Elements(elements) => elements.len(),
+            Orbits::Propagated(_, elements) | Orbits::Elements(elements, _) => elements.len(),
         }
     }
 
@@ -191,15 +262,16 @@ impl Constellation {
     /// What to call a satellite: its plane and place, or its name in the file.
     pub fn name(&self, number: usize) -> String {
         match &self.orbits {
-            Orbits::Walker(walker) => {
+            Orbits::Walker(walker) | Orbits::Propagated(walker, _) => {
                 let (plane, place) = walker.split(number);
                 format!("{plane}/{place}")
             }
-            Orbits::Elements(elements) => elements.name(number).to_owned(),
+            Orbits::Elements(elements, _) => elements.name(number).to_owned(),
         }
     }
 
-    /// Where a satellite is so many seconds after the epoch, Earth-fixed; `None` where its elements no longer tell.
+    /// Where a satellite is so many seconds after the epoch, Earth-fixed; `None` where its elements
+    /// no longer tell.
     pub(crate) fn position(&self, number: usize, at: f64) -> Option<Vector> {
         match &self.orbits {
             Orbits::Walker(walker) => {
@@ -207,33 +279,69 @@ impl Constellation {
                 let turned = turned + self.sky.rotation.to_radians();
                 Some(walker.inertial(number, at).turned(-turned))
             }
-            Orbits::Elements(elements) => elements.position(number, at),
+            Orbits::Propagated(_, elements) => {
+                let place = match self.sky.turns {
+                    true => elements.position(number, at)?,
+                    false => elements.frozen(number, at)?,
+                };
+                Some(place.times(self.sky.earth.scale()))
+            }
+            Orbits::Elements(elements, _) => {
+                let place = elements.position(number, at)?;
+                Some(place.times(self.sky.earth.scale()))
+            }
         }
     }
 
     /// The satellites that `number` has links with.
     pub(crate) fn neighbours(&self, number: usize, found: &mut Vec<usize>) {
         found.clear();
-        if let Orbits::Walker(walker) = &self.orbits {
-            walker.neighbours(number, self.sky.seam, found);
+        match &self.orbits {
+            Orbits::Walker(walker) | Orbits::Propagated(walker, _) => {
+                walker.neighbours(number, self.sky.seam, found);
+            }
+            Orbits::Elements(_, isls) => {
+                let of = |&[one, other]: &[usize; 2]| match number {
+                    it if it == one => Some(other),
+                    it if it == other => Some(one),
+                    _ => None,
+                };
+                found.extend(isls.iter().filter_map(of));
+            }
         }
+    }
+
+    /// The links between satellites, each once, the lower number first, in the order of numbers;
+    /// none without `relay` "isl".
+    pub fn isls(&self) -> Vec<[usize; 2]> {
+        if self.sky.relay == Relay::BentPipe {
+            return Vec::new();
+        }
+        if let Orbits::Elements(_, isls) = &self.orbits {
+            return isls.clone();
+        }
+        let (mut all, mut found) = (Vec::new(), Vec::new());
+        for number in 0..self.len() {
+            self.neighbours(number, &mut found);
+            all.extend(
+                found
+                    .iter()
+                    .map(|&other| [number.min(other), number.max(other)]),
+            );
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Below which distance from the Earth's centre a link between satellites does not pass, km.
     pub(crate) fn horizon(&self) -> f64 {
-        let radius = match self.sky.earth {
-            Earth::Sphere => MEAN_RADIUS,
-            Earth::Wgs84 => EQUATOR,
-        };
-        radius + self.sky.isl_clearance
+        self.sky.earth.radius() + self.sky.isl_clearance
     }
 
     /// How long a revolution takes, seconds; of a shell.
     pub fn period(&self) -> Option<f64> {
-        match &self.orbits {
-            Orbits::Walker(walker) => Some(TAU / walker.motion),
-            Orbits::Elements(_) => None,
-        }
+        self.orbits.shell().map(|walker| TAU / walker.motion)
     }
 }
 

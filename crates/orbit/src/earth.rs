@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::sky::Earth;
+use crate::conventions::Earth;
 use crate::vector::Vector;
 
 /// The speed of light, km/s.
@@ -14,6 +14,42 @@ pub(crate) const MEAN_RADIUS: f64 = 6371.0088;
 pub(crate) const EQUATOR: f64 = 6378.137;
 /// Flattening (WGS 84).
 const FLATTENING: f64 = 1.0 / 298.257_223_563;
+/// Equatorial radius (WGS 72), km.
+const EQUATOR_72: f64 = 6378.135;
+/// Flattening (WGS 72).
+const FLATTENING_72: f64 = 1.0 / 298.26;
+/// Radius and flattening of the library ephem 4 (libastro, `earthsat.c`).
+const EQUATOR_EPHEM: f64 = 6378.16;
+const FLATTENING_EPHEM: f64 = 1.0 / 298.25;
+
+impl Earth {
+    /// The radius from which altitudes count, km.
+    pub(crate) fn radius(self) -> f64 {
+        match self {
+            Earth::Sphere => MEAN_RADIUS,
+            Earth::Wgs84 => EQUATOR,
+            Earth::Wgs72 => EQUATOR_72,
+            Earth::Ephem => EQUATOR_EPHEM,
+        }
+    }
+
+    fn flattening(self) -> f64 {
+        match self {
+            Earth::Sphere => 0.0,
+            Earth::Wgs84 => FLATTENING,
+            Earth::Wgs72 => FLATTENING_72,
+            Earth::Ephem => FLATTENING_EPHEM,
+        }
+    }
+
+    /// What SGP4's positions are multiplied by.
+    pub(crate) fn scale(self) -> f64 {
+        match self {
+            Earth::Ephem => EQUATOR_EPHEM / EQUATOR_72,
+            _ => 1.0,
+        }
+    }
+}
 
 /// A place on the ground, degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +105,7 @@ impl Place {
     }
 
     /// The direction of the zenith.
-    fn up(self) -> Vector {
+    pub(crate) fn up(self) -> Vector {
         let (latitude, longitude) = self.radians();
         let (sin_latitude, cos_latitude) = libm::sincos(latitude);
         let (sin, cos) = libm::sincos(longitude);
@@ -83,14 +119,9 @@ impl Place {
     /// Where it is, at sea level.
     pub(crate) fn position(self, earth: Earth) -> Vector {
         let up = self.up();
-        let (radius, squeeze) = match earth {
-            Earth::Sphere => (MEAN_RADIUS, 1.0),
-            Earth::Wgs84 => {
-                let squared = FLATTENING * (2.0 - FLATTENING);
-                let radius = EQUATOR / (1.0 - squared * up.z * up.z).sqrt();
-                (radius, 1.0 - squared)
-            }
-        };
+        let squared = earth.flattening() * (2.0 - earth.flattening());
+        let radius = earth.radius() / (1.0 - squared * up.z * up.z).sqrt();
+        let squeeze = 1.0 - squared;
         Vector {
             x: radius * up.x,
             y: radius * up.y,

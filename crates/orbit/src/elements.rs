@@ -9,12 +9,16 @@ use std::fmt;
 
 use sgp4::chrono::NaiveDateTime;
 
+use crate::conventions::{MOST, SkyError};
 use crate::date::Date;
 use crate::earth::MEAN_RADIUS;
-use crate::sky::{MOST, SkyError};
+use crate::isls::IslsError;
 use crate::vector::Vector;
 
+pub(crate) use shell::Kepler;
+
 mod omm;
+mod shell;
 mod tle;
 mod xml;
 
@@ -60,9 +64,12 @@ pub enum ElementsError {
     },
     /// Elements say nothing of links between satellites.
     #[error(
-        "`relay`: found \"isl\"; allowed: \"bent-pipe\", since elements do not say which satellites have links"
+        "`relay`: found \"isl\"; allowed: \"bent-pipe\", since elements do not say which satellites have links; a list of them, `isls`, does"
     )]
     Relay,
+    /// A list of links between satellites that cannot be used.
+    #[error("`isls`: {0}")]
+    Isls(#[from] IslsError),
     /// The conventions do not go together.
     #[error(transparent)]
     Sky(#[from] SkyError),
@@ -342,15 +349,22 @@ impl Elements {
     /// Earth-fixed, from SGP4's frame (TEME) by the mean sidereal time; polar motion, 10 m, is left
     /// out. `None` of a satellite that has fallen, or that SGP4 cannot compute.
     pub fn position(&self, number: usize, at: f64) -> Option<Vector> {
+        let place = self.inertial(number, at)?;
+        Some(place.turned(-(self.sidereal + SIDEREAL * at)))
+    }
+
+    /// The same on an Earth that does not turn.
+    pub fn frozen(&self, number: usize, at: f64) -> Option<Vector> {
+        Some(self.inertial(number, at)?.turned(-self.sidereal))
+    }
+
+    fn inertial(&self, number: usize, at: f64) -> Option<Vector> {
         let satellite = self.satellites.get(number)?;
         let minutes = sgp4::MinutesSinceEpoch(satellite.age + at / 60.0);
         let prediction = satellite.constants.propagate(minutes).ok()?;
         let [x, y, z] = prediction.position;
         let place = Vector { x, y, z };
-        if place.length() < MEAN_RADIUS {
-            return None;
-        }
-        Some(place.turned(-(self.sidereal + SIDEREAL * at)))
+        (place.length() >= MEAN_RADIUS).then_some(place)
     }
 }
 

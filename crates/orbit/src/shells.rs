@@ -1,127 +1,144 @@
-//! Shells by name.
+//! Several shells as one constellation, for networks: positions, links, what a station can reach.
 
-use crate::sky::{Pattern, Seam, Sky};
+use crate::constellation::Constellation;
+use crate::conventions::Sky;
+use crate::earth::Place;
+use crate::vector::Vector;
 
-/// A shell that is often modelled.
-#[derive(Clone, Copy, Debug)]
-pub struct Shell {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, and where its numbers are from.
-    pub about: &'static str,
-    make: fn() -> Sky,
+/// Earth-fixed, km; `None` of a satellite whose elements no longer tell.
+pub type Position = Option<[f64; 3]>;
+
+fn vector([x, y, z]: [f64; 3]) -> Vector {
+    Vector { x, y, z }
 }
 
-impl Shell {
-    /// Its numbers, all else by default.
-    pub fn sky(&self) -> Sky {
-        (self.make)()
-    }
+/// Shells whose satellites are numbered through, in the order of shells.
+#[derive(Clone, Debug)]
+pub struct Shells {
+    shells: Vec<Constellation>,
+    /// The number of the first satellite of each, and how many there are in all.
+    first: Vec<usize>,
 }
 
-fn delta(altitude: f64, inclination: f64, planes: u32, satellites: u32, phasing: u32) -> Sky {
-    Sky {
-        altitude,
-        inclination,
-        planes,
-        satellites,
-        phasing,
-        ..Sky::default()
-    }
-}
-
-fn star(altitude: f64, inclination: f64, planes: u32, satellites: u32, phasing: u32) -> Sky {
-    Sky {
-        pattern: Pattern::Star,
-        seam: Seam::Open,
-        ..delta(altitude, inclination, planes, satellites, phasing)
-    }
-}
-
-/// Every shell: one line for each.
-pub const SHELLS: &[Shell] = &[
-    Shell {
-        name: "starlink-1",
-        about: "550 km, 53°, 24 planes of 66, phasing 1, as often modelled (filed as 72 planes of 22)",
-        make: || delta(550.0, 53.0, 24, 66, 1),
-    },
-    Shell {
-        name: "starlink-72x22",
-        about: "550 km, 53°, 72 planes of 22, as filed in 2019; the filing gives no phasing, 39 is often taken",
-        make: || delta(550.0, 53.0, 72, 22, 39),
-    },
-    Shell {
-        name: "kuiper-1",
-        about: "630 km, 51.9°, 34 planes of 34; least elevation 35°",
-        make: || Sky {
-            min_elevation: 35.0,
-            ..delta(630.0, 51.9, 34, 34, 1)
-        },
-    },
-    Shell {
-        name: "oneweb",
-        about: "1200 km, 87.9°, 12 planes of 49, a star without links between satellites",
-        make: || Sky {
-            relay: crate::sky::Relay::BentPipe,
-            ..star(1200.0, 87.9, 12, 49, 6)
-        },
-    },
-    Shell {
-        name: "iridium",
-        about: "780 km, 86.4°, 6 planes of 11, a star; least elevation 8.2°",
-        make: || Sky {
-            min_elevation: 8.2,
-            ..star(780.0, 86.4, 6, 11, 3)
-        },
-    },
-];
-
-/// The shell of that name.
-pub fn shell(name: &str) -> Option<&'static Shell> {
-    SHELLS.iter().find(|shell| shell.name == name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shell_holds_together() {
-        for shell in SHELLS {
-            assert_eq!(shell.sky().check(), Ok(()), "{}", shell.name);
+impl Shells {
+    /// These shells.
+    pub fn new(shells: Vec<Constellation>) -> Self {
+        let mut first = vec![0];
+        for shell in &shells {
+            first.push(first[first.len() - 1] + shell.len());
         }
-        let of = |name: &str| shell(name).map(|shell| shell.sky().planes);
-        assert_eq!((of("starlink-1"), of("starlink-9")), (Some(24), None));
+        Self { shells, first }
     }
 
-    #[test]
-    fn what_does_not_go_together_is_told() {
-        let closed = Sky {
-            pattern: Pattern::Star,
-            ..Sky::default()
-        };
-        assert!(
-            closed
-                .check()
-                .is_err_and(|error| error.to_string().contains("seam"))
-        );
-        let turned = Sky {
-            phasing: 24,
-            ..Sky::default()
-        };
-        let told = turned.check().expect_err("a whole turn").to_string();
-        assert_eq!(
-            told,
-            "`phasing`: found 24; allowed: 0 to 23, less than the number of planes"
-        );
-        let many = Sky {
-            planes: 1000,
-            satellites: 1000,
-            ..Sky::default()
-        };
-        assert!(
-            many.check()
-                .is_err_and(|error| error.to_string().contains("50000"))
-        );
+    /// How many satellites there are.
+    pub fn len(&self) -> usize {
+        self.first[self.shells.len()]
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shells.
+    pub fn shells(&self) -> &[Constellation] {
+        &self.shells
+    }
+
+    /// The shell of a satellite, and its number there.
+    fn split(&self, number: usize) -> (&Constellation, usize) {
+        let shell = self.first.partition_point(|&first| first <= number) - 1;
+        (&self.shells[shell], number - self.first[shell])
+    }
+
+    /// What to call a satellite: its plane and place, or its name in the file.
+    pub fn name(&self, number: usize) -> String {
+        let (shell, number) = self.split(number);
+        shell.name(number)
+    }
+
+    /// The links between satellites, each once, the lower number first.
+    pub fn isls(&self) -> Vec<[usize; 2]> {
+        let all = self.shells.iter().zip(&self.first);
+        let all = all.flat_map(|(shell, &first)| {
+            let isls = shell.isls().into_iter();
+            isls.map(move |ends| ends.map(|end| first + end))
+        });
+        all.collect()
+    }
+
+    /// Where a satellite is so many seconds after the epoch.
+    pub fn position(&self, number: usize, at: f64) -> Position {
+        let (shell, number) = self.split(number);
+        let Vector { x, y, z } = shell.position(number, at)?;
+        Some([x, y, z])
+    }
+
+    /// Where all satellites are so many seconds after the epoch.
+    pub fn positions(&self, at: f64, found: &mut Vec<Position>) {
+        found.clear();
+        for shell in &self.shells {
+            let all = 0..shell.len();
+            found.extend(all.map(|number| {
+                let Vector { x, y, z } = shell.position(number, at)?;
+                Some([x, y, z])
+            }));
+        }
+    }
+
+    /// The Earth that stations stand on.
+    fn sky(&self) -> Option<&Sky> {
+        self.shells.first().map(Constellation::sky)
+    }
+
+    /// Where a station stands, on the first shell's Earth.
+    pub fn station(&self, place: Place) -> [f64; 3] {
+        let earth = self.sky().map_or(Sky::default().earth, |sky| sky.earth);
+        let Vector { x, y, z } = place.position(earth);
+        [x, y, z]
+    }
+
+    /// The satellites at these positions that a station reaches, with the distances, km, in the
+    /// order of numbers.
+    pub fn in_reach(&self, place: Place, positions: &[Position], found: &mut Vec<(usize, f64)>) {
+        found.clear();
+        let (own, up) = (vector(self.station(place)), place.up());
+        for (shell, &first) in self.shells.iter().zip(&self.first) {
+            let sky = shell.sky();
+            let least = libm::sin(sky.min_elevation.to_radians());
+            for number in first..first + shell.len() {
+                let Some(position) = positions[number].map(vector) else {
+                    continue;
+                };
+                let sight = position.minus(own);
+                let height = sight.dot(up);
+                // Most are on the other side of the Earth.
+                if height < 0.0 && least >= 0.0 {
+                    continue;
+                }
+                let distance = sight.length();
+                if sky.reaches(distance) && height >= least * distance {
+                    found.push((number, distance));
+                }
+            }
+        }
+    }
+
+    /// Whether a station reaches a satellite that is there.
+    pub fn is_in_reach(&self, place: Place, satellite: usize, position: Position) -> bool {
+        let sky = self.split(satellite).0.sky();
+        let own = vector(self.station(place));
+        let least = libm::sin(sky.min_elevation.to_radians());
+        position.map(vector).is_some_and(|position| {
+            sky.reaches(own.distance(position)) && place.sine_of_elevation(own, position) >= least
+        })
+    }
+
+    /// The length of the link between two satellites at these positions, km; `None` where the Earth
+    /// is in the way.
+    pub fn isl_length(&self, [one, other]: [usize; 2], positions: &[Position]) -> Option<f64> {
+        let ends = (vector(positions[one]?), vector(positions[other]?));
+        let horizon = self.split(one).0.horizon();
+        (ends.0.clearance(ends.1) >= horizon).then(|| ends.0.distance(ends.1))
     }
 }

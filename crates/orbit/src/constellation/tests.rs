@@ -1,6 +1,7 @@
 //! Geometry against closed forms.
 
 use super::*;
+use crate::conventions::Earth;
 
 fn starlink() -> Constellation {
     Constellation::walker(&Sky::default()).expect("a shell")
@@ -62,7 +63,7 @@ fn the_first_satellite_starts_at_the_node() {
 fn links_are_mutual_and_the_seam_is_like_any_other_place() {
     for phasing in [0, 1, 5, 23] {
         let it = Constellation::walker(&Sky {
-            phasing,
+            phasing: f64::from(phasing),
             ..Sky::default()
         })
         .expect("a shell");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::constellation::Constellation;
-use crate::sky::{Relay, Sky};
+use crate::conventions::{Relay, Sky};
 
 /// The elements that the definition of the format is explained by: the space station on 20
 /// September 2008.

@@ -27,6 +27,12 @@ kind! {
         elements: Option<String> = none, Kind::Text("elements of satellites");
         /// The file of the elements, beside the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
+        /// Links between the satellites of elements: on each line the numbers of two, from 0 in the
+        /// order of the elements that are used; `relay` is "isl" then. A spec names an `isls_file`
+        /// instead.
+        isls: Option<String> = none, Kind::Text("lines of two numbers");
+        /// The file of the links, beside the spec.
+        isls_file: Option<String> = none, Kind::Text("the name of a file");
         /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". The latest date of
         /// the elements if left out.
         date: Option<String> = none, Kind::Text("a date in UTC");
@@ -124,13 +130,24 @@ impl SatellitesConfig {
         let known = shell(name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
         let mut sky = known.sky();
         if self.elements.is_some() {
-            sky.relay = Relay::BentPipe;
+            sky.relay = match self.isls {
+                Some(_) => Relay::Isl,
+                None => Relay::BentPipe,
+            };
         }
         for (name, datum) in &self.sky.0 {
             sky.put(name, datum).map_err(Refusal::together)?;
         }
         if let Some(file) = &self.file {
             let message = format!("`file`: {file:?} was not read; give its text as `elements`");
+            return Err(Refusal::together(message));
+        }
+        if let Some(file) = &self.isls_file {
+            let message = format!("`isls_file`: {file:?} was not read; give its text as `isls`");
+            return Err(Refusal::together(message));
+        }
+        if self.elements.is_none() && self.isls.is_some() {
+            let message = "`isls` are links of `elements`, and a shell has its own";
             return Err(Refusal::together(message));
         }
         let Some(text) = &self.elements else {
@@ -146,7 +163,8 @@ impl SatellitesConfig {
             start: date,
             old: self.old_elements,
         };
-        Constellation::of_catalogue(text, &sky, taking).map_err(Refusal::together)
+        let isls = self.isls.as_deref().unwrap_or_default();
+        Constellation::of_linked_catalogue(text, isls, &sky, taking).map_err(Refusal::together)
     }
 }
 
@@ -213,6 +231,7 @@ mod tests {
             source: IpAddr::V4(Ipv4Addr::LOCALHOST),
             destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
             target: 0,
+            receiver: 0,
             sent: 0,
             departed: 0,
             added: 0,

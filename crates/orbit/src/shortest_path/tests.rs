@@ -1,8 +1,8 @@
 //! Paths against closed forms and against a search that tries all.
 
 use super::*;
+use crate::conventions::{Seam, Sky};
 use crate::earth::MEAN_RADIUS;
-use crate::sky::{Seam, Sky};
 
 fn place(text: &str) -> Place {
     text.parse().expect("a place")
@@ -140,7 +140,7 @@ fn a_gateway_comes_down_where_the_other_end_sees_no_satellite() {
         relay: Relay::BentPipe,
         planes: 1,
         satellites: 1,
-        phasing: 0,
+        phasing: 0.0,
         ..Sky::default()
     };
     let shell = Constellation::walker(&sky).expect("a shell");

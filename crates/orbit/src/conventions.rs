@@ -1,6 +1,6 @@
 //! The conventions: what published figures of satellite paths differ by.
 
-use anabranch_settings::{Kind, SettingError, Value, settings, spelled};
+use anabranch_settings::{Choice, Kind, SettingError, Value, settings, spelled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -21,8 +21,36 @@ pub enum Earth {
     Sphere,
     /// The ellipsoid of WGS 84; altitudes count from the equator's radius, 6378.137 km.
     Wgs84,
+    /// The ellipsoid of WGS 72, which SGP4 uses, as Hypatia has it; altitudes count from the
+    /// equator's radius, 6378.135 km.
+    Wgs72,
+    /// The ellipsoid of the library ephem, which Hypatia computes its distances by: 6378.16 km,
+    /// 1/298.25. It takes SGP4's unit of length for this radius, too, which makes orbits 27 m
+    /// larger.
+    Ephem,
 }
-spelled!(Earth: Earth::Sphere = "sphere", Earth::Wgs84 = "wgs84");
+spelled!(Earth: Earth::Sphere = "sphere", Earth::Wgs84 = "wgs84", Earth::Wgs72 = "wgs72", Earth::Ephem = "ephem");
+
+/// How the positions of a shell's satellites are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagator {
+    /// A circle with a constant rate.
+    Circular,
+    /// SGP4 with WGS 72 and no drag, from elements of the epoch.
+    Sgp4,
+}
+spelled!(Propagator: Propagator::Circular = "circular", Propagator::Sgp4 = "sgp4");
+
+/// How the satellites of neighbouring planes stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stagger {
+    /// From plane to plane as far as the phasing says.
+    Walker,
+    /// In planes of odd number half a spacing further, in those of even number not; the phasing is
+    /// not used.
+    Alternating,
+}
+spelled!(Stagger: Stagger::Walker = "walker", Stagger::Alternating = "alternating");
 
 /// Whether the last plane is linked with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +75,8 @@ spelled!(Access: Access::Shortest = "shortest", Access::Nearest = "nearest");
 /// What satellites do with what they receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
-    /// They pass it on between each other: to the next and the previous satellite of the plane, and to one in each
-    /// neighbouring plane ("+grid").
+    /// They pass it on between each other: to the next and the previous satellite of the plane, and
+    /// to one in each neighbouring plane ("+grid").
     Isl,
     /// They send it down at once: one satellite sees both ends, or one end and a gateway.
     BentPipe,
@@ -65,6 +93,23 @@ const fn degrees(least: f64, most: f64) -> Kind {
     }
 }
 
+/// The word for a limit that there is not.
+const OFF: &[Choice] = &[Choice::new("off")];
+
+const REVOLUTIONS: Kind = Kind::Number {
+    least: 0.5,
+    most: 17.0,
+    above: false,
+    step: 0.0,
+};
+
+const RANGE: Kind = Kind::Number {
+    least: 0.0,
+    most: 100_000.0,
+    above: true,
+    step: 0.0,
+};
+
 settings! {
     /// A shell of satellites, and every convention by which a path over it is computed.
     #[derive(Clone, Debug, PartialEq)]
@@ -72,40 +117,63 @@ settings! {
         /// Altitude of the shell above the Earth's radius, km.
         altitude: f64 = 550.0,
             Kind::Number { least: 160.0, most: 40_000.0, above: false, step: 0.0 }, "";
+        /// Revolutions a day, instead of those of the altitude.
+        mean_motion: Option<f64> = None, Kind::Either(OFF, &REVOLUTIONS), "";
+        /// How positions are computed: on a circle, or by SGP4 (WGS 72, without drag).
+        propagator: Propagator = Propagator::Circular, Propagator::KIND, "";
         /// Inclination of the orbits, degrees.
         inclination: f64 = 53.0, degrees(0.0, 180.0), "";
         /// Number of planes.
         planes: u32 = 24, Kind::Count { least: 1, most: 1000 }, "";
         /// Satellites in each plane.
         satellites: u32 = 66, Kind::Count { least: 1, most: 1000 }, "";
-        /// Walker's phasing factor F: from plane to plane, satellites are F x 360 / (planes x satellites) degrees further.
-        phasing: u32 = 1, Kind::Count { least: 0, most: 1000 }, "";
-        /// How planes are spread. `delta`: over 360 degrees. `star`: over 180 degrees, for polar orbits.
+        /// Walker's phasing factor F: from plane to plane, satellites are F x 360 / (planes x
+        /// satellites) degrees further. Half a place more or less is allowed: with `planes` / 2
+        /// each plane is half a spacing further.
+        phasing: f64 = 1.0, Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
+        /// How planes are shifted against each other: `walker`, by the phasing; `alternating`,
+        /// planes of odd number by half a spacing and the others not, so that links between planes
+        /// zigzag, as Hypatia has it.
+        stagger: Stagger = Stagger::Walker, Stagger::KIND, "";
+        /// How planes are spread. `delta`: over 360 degrees. `star`: over 180 degrees, for polar
+        /// orbits.
         pattern: Pattern = Pattern::Delta, Pattern::KIND, "";
-        /// Whether the last plane is linked with the first. `star` has an open seam: satellites on its two sides move in opposite directions.
+        /// Whether the last plane is linked with the first. `star` has an open seam: satellites on
+        /// its two sides move in opposite directions.
         seam: Seam = Seam::Closed, Seam::KIND, "";
-        /// What satellites do with what they receive: pass it on (`isl`, the +grid), or send it down at once (`bent-pipe`).
+        /// What satellites do with what they receive: pass it on (`isl`, the +grid), or send it
+        /// down at once (`bent-pipe`).
         relay: Relay = Relay::Isl, Relay::KIND, "";
-        /// Which satellite an end uses. `shortest`: that of the shortest path. `nearest`: the nearest one, even if the
-        /// rest of its path is longer.
+        /// Which satellite an end uses. `shortest`: that of the shortest path. `nearest`: the
+        /// nearest one, even if the rest of its path is longer.
         access: Access = Access::Shortest, Access::KIND, "";
-        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings: 25, later 40. More where
-        /// obstacles surround the dish.
-        min_elevation: f64 = 25.0, degrees(0.0, 89.0), "";
-        /// Time between two computations of the path, which keeps its satellites in between. Starlink: 15 s.
+        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings: 25, later
+        /// 40. More where obstacles surround the dish. Below 0 a station sees through the Earth, as
+        /// some published models do.
+        min_elevation: f64 = 25.0, degrees(-90.0, 89.0), "";
+        /// Greatest distance from a place on the ground to a satellite, km, in addition to the
+        /// least elevation.
+        max_range: Option<f64> = None, Kind::Either(OFF, &RANGE), "";
+        /// Time between two computations of the path, which keeps its satellites in between.
+        /// Starlink: 15 s.
         interval: Nanos = 15 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "";
-        /// The shape of the Earth: `sphere`, as most studies have it, or `wgs84`.
+        /// The shape of the Earth: `sphere`, as most studies have it, `wgs84`, `wgs72`, or `ephem`,
+        /// that of the library which Hypatia computes by.
         earth: Earth = Earth::Sphere, Earth::KIND, "";
-        /// Planes drift by the Earth's flattening (J2): 4.5 degrees a day at 550 km and 53 degrees. Off: as most studies have it.
+        /// Planes drift by the Earth's flattening (J2): 4.5 degrees a day at 550 km and 53 degrees.
+        /// Off: as most studies have it.
         j2: bool = false, Kind::Flag, "";
-        /// Rotation of the Earth at the epoch, degrees: from the first plane's ascending node to Greenwich.
+        /// Rotation of the Earth at the epoch, degrees: from the first plane's ascending node to
+        /// Greenwich.
         rotation: f64 = 0.0, degrees(-360.0, 360.0), "";
         /// The Earth turns. Off: a frozen Earth, as some studies have it.
         turns: bool = true, Kind::Flag, "";
-        /// Least altitude of a link between satellites, km: a lower one would pass through the atmosphere and is not used.
+        /// Least altitude of a link between satellites, km: a lower one would pass through the
+        /// atmosphere and is not used.
         isl_clearance: f64 = 80.0,
             Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
-        /// Speed in fibre between a gateway and the other end, as a share of the speed of light (1 / 1.468).
+        /// Speed in fibre between a gateway and the other end, as a share of the speed of light (1
+        /// / 1.468).
         fibre_speed: f64 = 0.681, Kind::Number { least: 0.0, most: 1.0, above: true, step: 0.0 }, "";
         /// Length of the fibre divided by that of the great circle.
         fibre_detour: f64 = 1.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 }, "";
@@ -119,6 +187,9 @@ pub enum SkyError {
     /// A value out of its range.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// Elements that SGP4 does not take.
+    #[error("`propagator`: {0}")]
+    Sgp4(String),
     /// A star whose seam is closed.
     #[error(
         "`seam`: found \"closed\"; allowed: \"open\", since `pattern` is \"star\": satellites of its first and last planes move in opposite directions"
@@ -128,7 +199,7 @@ pub enum SkyError {
     #[error("`phasing`: found {found}; allowed: 0 to {most}, less than the number of planes")]
     Phasing {
         /// What was given.
-        found: u32,
+        found: f64,
         /// The most allowed.
         most: u32,
     },
@@ -146,6 +217,11 @@ pub enum SkyError {
 pub(crate) const MOST: u64 = 50_000;
 
 impl Sky {
+    /// Whether a link between a place and a satellite may be so long, km.
+    pub(crate) fn reaches(&self, distance: f64) -> bool {
+        self.max_range.is_none_or(|most| distance <= most)
+    }
+
     /// Checks each value, and how they go together.
     ///
     /// # Errors
@@ -155,7 +231,7 @@ impl Sky {
         if self.pattern == Pattern::Star && self.seam == Seam::Closed {
             return Err(SkyError::Seam);
         }
-        if self.phasing >= self.planes {
+        if self.phasing >= f64::from(self.planes) {
             return Err(SkyError::Phasing {
                 found: self.phasing,
                 most: self.planes - 1,

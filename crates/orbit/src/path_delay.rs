@@ -4,7 +4,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::constellation::Constellation;
 use crate::earth::Place;
-use crate::route::{Route, Router};
+use crate::shortest_path::{Route, Router};
 
 /// Delays between two turns of this length are computed once.
 const STEP: Nanos = 10 * time::MILLISECOND;
@@ -102,8 +102,8 @@ impl Pathway {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::follow;
-    use crate::sky::{Relay, Sky};
+    use crate::conventions::{Relay, Sky};
+    use crate::path_timeline::follow;
     use anabranch_transport::time::{MILLISECOND, SECOND};
 
     fn place(text: &str) -> Place {
@@ -157,7 +157,7 @@ mod tests {
             relay: Relay::BentPipe,
             planes: 1,
             satellites: 1,
-            phasing: 0,
+            phasing: 0.0,
             turns: false,
             ..Sky::default()
         };

@@ -4,7 +4,7 @@ use anabranch_transport::time;
 
 use crate::constellation::Constellation;
 use crate::earth::Place;
-use crate::route::{Route, Router};
+use crate::shortest_path::{Route, Router};
 
 /// A path at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,7 +175,7 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sky::{Relay, Sky};
+    use crate::conventions::{Relay, Sky};
     use anabranch_transport::time::SECOND;
 
     fn place(text: &str) -> Place {
@@ -248,7 +248,7 @@ mod tests {
             relay: Relay::BentPipe,
             planes: 1,
             satellites: 1,
-            phasing: 0,
+            phasing: 0.0,
             turns: false,
             ..Sky::default()
         };

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::constellation::Constellation;
+use crate::conventions::{Access, Relay};
 use crate::earth::{LIGHT, Place, great_circle};
-use crate::sky::{Access, Relay};
 use crate::vector::Vector;
 
 /// A path: up, from satellite to satellite, down; and by fibre from where it comes down, if that is a gateway.
@@ -59,7 +59,8 @@ impl Router {
         let seen = |(number, position): (usize, &Option<Vector>)| {
             let position = (*position)?;
             let high = place.sine_of_elevation(own, position) >= least;
-            high.then(|| (number, own.distance(position)))
+            let distance = own.distance(position);
+            (high && sky.reaches(distance)).then_some((number, distance))
         };
         let mut seen: Vec<Sight> = positions.iter().enumerate().filter_map(seen).collect();
         if sky.access == Access::Nearest {

@@ -1,0 +1,181 @@
+//! Shells by kind, as specs name them.
+
+use anabranch_settings::{
+    Choice, Datum, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Registry, Setting,
+    kind,
+};
+
+use crate::constellation::Constellation;
+use crate::conventions::{Relay, Sky, Stagger};
+use crate::date::Date;
+use crate::elements::Taking;
+use crate::presets::{SHELLS, shell};
+
+/// Every kind of shell: one line for each.
+pub const KINDS: &[&Entry<Constellation>] = &[&WALKER, &ELEMENTS];
+
+/// The registry of [`KINDS`], to which a program may add its own.
+pub fn kinds() -> Registry<Constellation> {
+    Registry::new(KINDS)
+}
+
+fn presets() -> Vec<Choice> {
+    let choice = |shell: &crate::presets::Shell| Choice {
+        name: shell.name,
+        about: shell.about,
+    };
+    SHELLS.iter().map(choice).collect()
+}
+
+const fn is(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut index = 0;
+    while one.len() == other.len() && index < one.len() {
+        if one[index] != other[index] {
+            return false;
+        }
+        index += 1;
+    }
+    one.len() == other.len()
+}
+
+/// Conventions of single paths: a network has routes, policies and links in their place.
+const OF_PATHS: [&str; 4] = ["access", "interval", "fibre_speed", "fibre_detour"];
+/// Conventions that hold for satellites of files, too.
+const OF_FILES: [&str; 4] = ["min_elevation", "max_range", "earth", "isl_clearance"];
+
+/// The conventions that are named, or those that are not, each as the shell says where it is left
+/// out.
+const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Setting; COUNT] {
+    let mut all = [Sky::SETTINGS[0]; COUNT];
+    let (mut count, mut index) = (0, 0);
+    while index < Sky::SETTINGS.len() {
+        let setting = Sky::SETTINGS[index];
+        let (mut found, mut name) = (false, 0);
+        while name < names.len() {
+            found = found || is(setting.name, names[name]);
+            name += 1;
+        }
+        if found == named {
+            all[count] = Setting {
+                fallback: Fallback::Nothing,
+                ..setting
+            };
+            count += 1;
+        }
+        index += 1;
+    }
+    all
+}
+
+const OF_SHELLS: [Setting; Sky::SETTINGS.len() - OF_PATHS.len()] = conventions(OF_PATHS, false);
+const OF_ELEMENTS: [Setting; OF_FILES.len()] = conventions(OF_FILES, true);
+
+/// The conventions that are given.
+struct Conventions(Vec<(&'static str, Datum)>);
+
+impl FromParameters for Conventions {
+    fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let mut all = parameters.all()?;
+        all.retain(|(name, _)| Sky::SETTINGS.iter().any(|setting| setting.name == *name));
+        Ok(Self(all))
+    }
+}
+
+impl Conventions {
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| *given == name)
+    }
+
+    fn put(&self, sky: &mut Sky) -> Result<(), Refusal> {
+        let mut all = self.0.iter();
+        all.try_for_each(|(name, datum)| sky.put(name, datum).map_err(Refusal::together))
+    }
+}
+
+kind! {
+    /// A shell whose orbits are computed.
+    struct WalkerConfig {
+        /// A shell that is often modelled; each of its numbers can be set beside it.
+        shell: String = "starlink-1", Kind::Registered(presets);
+        sky: Conventions as (&OF_SHELLS);
+    }
+    /// Circular orbits in planes that are evenly spread.
+    static WALKER: Entry<Constellation> = "walker", |config, ()| config.constellation();
+}
+
+impl WalkerConfig {
+    fn constellation(&self) -> Result<Constellation, Refusal> {
+        let name = &self.shell;
+        let preset = shell(name);
+        let preset = preset.ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
+        let mut sky = preset.sky();
+        self.sky.put(&mut sky)?;
+        let has = |name: &str| self.sky.has(name);
+        let idle = match () {
+            () if has("altitude") && sky.mean_motion.is_some() => Some(
+                "`altitude` has no effect beside `mean_motion`, which says it; leave one out, or set `mean_motion` to \"off\"",
+            ),
+            () if has("phasing") && sky.stagger == Stagger::Alternating => {
+                Some("`phasing` has no effect where `stagger` is \"alternating\"; leave it out")
+            }
+            () => None,
+        };
+        match idle {
+            Some(message) => Err(Refusal::together(message)),
+            None => Constellation::walker(&sky).map_err(Refusal::together),
+        }
+    }
+}
+
+kind! {
+    /// Satellites of a file.
+    struct ElementsConfig {
+        /// The text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A
+        /// spec names a `file` instead.
+        elements: String, Kind::Text("elements of satellites");
+        /// The file of the elements, beside the spec.
+        file: Option<String> = none, Kind::Text("the name of a file");
+        /// Links between satellites: on each line the numbers of two, from 0 in the order of the
+        /// elements that are used. None if left out. A spec names an `isls_file` instead.
+        isls: Option<String> = none, Kind::Text("lines of two numbers");
+        /// The file of the links, beside the spec.
+        isls_file: Option<String> = none, Kind::Text("the name of a file");
+        /// Date from which times count, UTC: "2026-03-14T05:00:00". The latest date of the elements
+        /// if left out.
+        date: Option<String> = none, Kind::Text("a date in UTC");
+        /// Elements more than 14 days from the date are used as well.
+        old_elements: bool = false, Kind::Flag;
+        sky: Conventions as (&OF_ELEMENTS);
+    }
+    /// Real satellites, by their elements and SGP4.
+    static ELEMENTS: Entry<Constellation> = "elements", |config, ()| config.constellation();
+}
+
+impl ElementsConfig {
+    fn constellation(&self) -> Result<Constellation, Refusal> {
+        for (key, file) in [("file", &self.file), ("isls_file", &self.isls_file)] {
+            if let Some(file) = file {
+                let message = format!("`{key}`: {file:?} was not read; give its text instead");
+                return Err(Refusal::together(message));
+            }
+        }
+        let mut sky = Sky {
+            relay: match self.isls {
+                Some(_) => Relay::Isl,
+                None => Relay::BentPipe,
+            },
+            ..Sky::default()
+        };
+        self.sky.put(&mut sky)?;
+        let date = self.date.as_ref().map(|it| it.parse::<Date>()).transpose();
+        let date = date.map_err(|error| Refusal::together(format!("`date`: {error}")))?;
+        let taking = Taking {
+            start: date,
+            old: self.old_elements,
+        };
+        let isls = self.isls.as_deref().unwrap_or_default();
+        let read = Constellation::of_linked_catalogue(&self.elements, isls, &sky, taking);
+        read.map_err(Refusal::together)
+    }
+}

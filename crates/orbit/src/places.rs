@@ -1,0 +1,69 @@
+//! Files of places on the ground, as CSV. Columns are found by their titles: a name, a latitude and
+//! a longitude in degrees north and east; others are passed over.
+
+/// A place as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPlace {
+    /// Its name, if the file has names.
+    pub name: Option<String>,
+    /// Where it is: `35.69,139.69`.
+    pub at: String,
+}
+
+/// The titles that each column may have.
+const NAME: &[&str] = &["name", "city", "place"];
+const LATITUDE: &[&str] = &["latitude", "latitude_deg", "lat", "lat_deg"];
+const LONGITUDE: &[&str] = &["longitude", "longitude_deg", "lon", "lon_deg", "lng"];
+
+/// The places of a file. Lines that begin with `#` count for nothing.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn places(text: &str) -> Result<Vec<NamedPlace>, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let titles = reader.headers().map_err(|error| error.to_string())?.clone();
+    let column = |names: &[&str]| {
+        let mut titles = titles.iter();
+        titles.position(|title| names.iter().any(|name| title.eq_ignore_ascii_case(name)))
+    };
+    let needed = |names: &[&str]| {
+        column(names).ok_or_else(|| {
+            let found: Vec<&str> = titles.iter().collect();
+            let (allowed, found) = (names.join(", "), found.join(", "));
+            format!("found the columns {found}; one must be called {allowed}")
+        })
+    };
+    let (latitude, longitude) = (needed(LATITUDE)?, needed(LONGITUDE)?);
+    let name = column(NAME);
+    let rows = reader.records().map(|record| {
+        let record = record.map_err(|error| error.to_string())?;
+        let cell = |column: usize| record.get(column).unwrap_or_default();
+        Ok(NamedPlace {
+            name: name.map(|name| cell(name).to_owned()),
+            at: format!("{},{}", cell(latitude), cell(longitude)),
+        })
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_by_their_titles() {
+        let found = places("# cities\nnumber,City,lat,population,LON\n0,Tokyo,35.69,37,139.69\n")
+            .expect("places");
+        let tokyo = NamedPlace {
+            name: Some("Tokyo".to_owned()),
+            at: "35.69,139.69".to_owned(),
+        };
+        assert_eq!(found, [tokyo]);
+        let error = places("name,north,east\na,1,2\n").expect_err("titles");
+        assert!(error.contains("latitude, latitude_deg, lat"), "{error}");
+        assert!(places("lat,lon\n1\n").is_err());
+    }
+}

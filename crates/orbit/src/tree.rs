@@ -1,0 +1,369 @@
+//! The shortest paths of all nodes of a network towards one of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A way from one node to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edge {
+    /// The node that sends.
+    pub from: u32,
+    /// The node that receives.
+    pub to: u32,
+    /// How `from` says that it sends this way; the network gives it a meaning.
+    pub via: u32,
+    /// How long a packet is on it, seconds.
+    pub delay: f64,
+    /// It is a ground link: no station passes on by one what came by one, unless stations relay.
+    pub ground: bool,
+}
+
+/// A network at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// The edges by their receivers.
+    edges: Vec<Edge>,
+    /// Of each node, its first edge; and how many there are.
+    first: Vec<u32>,
+    /// Which nodes are stations.
+    stations: Vec<bool>,
+    /// To which stations edges lead that are no ground links.
+    ways_behind: Vec<bool>,
+    /// Stations pass on by one ground link what came by another.
+    pub relays: bool,
+}
+
+impl Graph {
+    /// A network of so many nodes without edges.
+    pub fn new(nodes: usize) -> Self {
+        Self {
+            edges: Vec::new(),
+            first: vec![0; nodes + 1],
+            stations: vec![false; nodes],
+            ways_behind: vec![false; nodes],
+            relays: false,
+        }
+    }
+
+    /// Makes a node a station.
+    pub fn set_station(&mut self, node: u32) {
+        self.stations[node as usize] = true;
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// Replaces all edges. Their order among those of one receiver is kept.
+    pub fn set_edges(&mut self, edges: &[Edge]) {
+        // Counting sort by receivers.
+        self.first.fill(0);
+        for edge in edges {
+            self.first[edge.to as usize + 1] += 1;
+        }
+        for node in 1..self.first.len() {
+            self.first[node] += self.first[node - 1];
+        }
+        let mut next = self.first.clone();
+        if let Some(&any) = edges.first() {
+            self.edges.clear();
+            self.edges.resize(edges.len(), any);
+        } else {
+            self.edges.clear();
+        }
+        for &edge in edges {
+            let place = &mut next[edge.to as usize];
+            self.edges[*place as usize] = edge;
+            *place += 1;
+        }
+        self.ways_behind.fill(false);
+        for edge in edges.iter().filter(|edge| !edge.ground) {
+            self.ways_behind[edge.to as usize] |= self.stations[edge.to as usize];
+        }
+    }
+
+    /// Whether something lies behind a station, beside the satellites.
+    fn has_ways_behind_stations(&self) -> bool {
+        self.ways_behind.contains(&true)
+    }
+
+    /// The edges that lead to a node.
+    pub fn edges_to(&self, node: u32) -> &[Edge] {
+        let node = node as usize;
+        &self.edges[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+}
+
+/// The shortest paths towards a node.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// Of each node what is left to the destination; infinite where no path leads there.
+    cost: Vec<f64>,
+    /// Of each node the edge that it sends by.
+    next: Vec<Option<(u32, u32, bool)>>,
+    /// The nodes in the order of costs, as far as it is known.
+    order: Vec<u32>,
+}
+
+impl Tree {
+    /// Finds the least sums of `cost`, which is not negative, towards `destination`; an edge to the
+    /// destination itself counts only where `arrives` says so. Of equal paths the one by the lower
+    /// number of the next node is taken. A tree that was found before for the same destination, in
+    /// a network that has changed little, makes it faster.
+    pub fn find(
+        &mut self,
+        graph: &Graph,
+        destination: u32,
+        cost: impl Fn(&Edge) -> f64,
+        arrives: impl Fn(&Edge) -> bool,
+    ) {
+        let nodes = graph.nodes();
+        self.cost.clear();
+        self.cost.resize(nodes, f64::INFINITY);
+        self.next.clear();
+        self.next.resize(nodes, None);
+        self.cost[destination as usize] = 0.0;
+        for edge in graph.edges_to(destination) {
+            if arrives(edge) {
+                self.reach(edge, cost(edge));
+            }
+        }
+        if graph.has_ways_behind_stations() {
+            // What a station passes on depends on how it sends, which Dijkstra's order knows.
+            return self.settle_by_heap(graph, destination, cost);
+        }
+        match self.order.len() {
+            known if known == nodes => self.settle_in_order(graph, destination, &cost),
+            _ => self.settle_by_heap(graph, destination, &cost),
+        }
+        self.sort();
+    }
+
+    /// Dijkstra's algorithm.
+    fn settle_by_heap(&mut self, graph: &Graph, destination: u32, cost: impl Fn(&Edge) -> f64) {
+        let mut heap = BinaryHeap::new();
+        // Bits of numbers that are not negative are in the order of the numbers.
+        let key = |cost: f64, node: u32| Reverse((cost.to_bits(), node));
+        for edge in graph.edges_to(destination) {
+            let reached = self.cost[edge.from as usize];
+            if reached.is_finite() {
+                heap.push(key(reached, edge.from));
+            }
+        }
+        self.order.clear();
+        self.order.push(destination);
+        let mut settled = vec![false; graph.nodes()];
+        settled[destination as usize] = true;
+        while let Some(Reverse((_, node))) = heap.pop() {
+            if std::mem::replace(&mut settled[node as usize], true) {
+                continue;
+            }
+            self.order.push(node);
+            let so_far = self.cost[node as usize];
+            if self.is_end(graph, node) {
+                continue;
+            }
+            // A station that sends by a ground link is not sent to by one.
+            let silent = self.is_silent(graph, node);
+            for edge in graph.edges_to(node) {
+                if !(silent && edge.ground) && self.reach(edge, so_far + cost(edge)) {
+                    heap.push(key(self.cost[edge.from as usize], edge.from));
+                }
+            }
+        }
+        let nodes = 0..graph.nodes() as u32;
+        self.order
+            .extend(nodes.filter(|node| !settled[*node as usize]));
+    }
+
+    /// The same in the order of the last tree, until nothing changes: nodes have changed places
+    /// with few others.
+    fn settle_in_order(&mut self, graph: &Graph, destination: u32, cost: &impl Fn(&Edge) -> f64) {
+        let order = std::mem::take(&mut self.order);
+        loop {
+            let mut changed = false;
+            for &node in &order {
+                let so_far = self.cost[node as usize];
+                if node == destination || so_far.is_infinite() || self.is_end(graph, node) {
+                    continue;
+                }
+                for edge in graph.edges_to(node) {
+                    changed |= self.reach(edge, so_far + cost(edge));
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        self.order = order;
+    }
+
+    /// Sorts the nodes by their costs. They nearly are.
+    fn sort(&mut self) {
+        for end in 1..self.order.len() {
+            let node = self.order[end];
+            let own = self.cost[node as usize];
+            let mut place = end;
+            while place > 0 && self.cost[self.order[place - 1] as usize] > own {
+                self.order[place] = self.order[place - 1];
+                place -= 1;
+            }
+            self.order[place] = node;
+        }
+    }
+
+    /// Whether a node is a station that sends by a ground link, so that none may send to it by one.
+    fn is_silent(&self, graph: &Graph, node: u32) -> bool {
+        let by_ground = self.next[node as usize].is_some_and(|(.., ground)| ground);
+        by_ground && graph.stations[node as usize] && !graph.relays
+    }
+
+    /// Whether nobody sends to a node what is for others.
+    fn is_end(&self, graph: &Graph, node: u32) -> bool {
+        self.is_silent(graph, node) && !graph.ways_behind[node as usize]
+    }
+
+    /// A node may send by an edge at a cost; whether that is less than before.
+    #[inline]
+    fn reach(&mut self, edge: &Edge, cost: f64) -> bool {
+        let from = edge.from as usize;
+        let known = self.cost[from];
+        if cost > known {
+            return false;
+        }
+        let lower = |next: Option<(u32, u32, bool)>| next.is_some_and(|(to, ..)| edge.to < to);
+        if cost == known && !lower(self.next[from]) {
+            return false;
+        }
+        self.cost[from] = cost;
+        self.next[from] = Some((edge.to, edge.via, edge.ground));
+        cost < known
+    }
+
+    /// How a node sends towards the destination: the `via` of the edge. `None` at the destination
+    /// itself, and where no path leads there.
+    pub fn via(&self, node: u32) -> Option<u32> {
+        self.next[node as usize].map(|(_, via, _)| via)
+    }
+
+    /// The sum of costs from a node to the destination; `None` where no path leads there.
+    pub fn cost(&self, node: u32) -> Option<f64> {
+        Some(self.cost[node as usize]).filter(|cost| cost.is_finite())
+    }
+
+    /// The nodes on the path from a node to the destination, both included; `None` where there is
+    /// no path.
+    pub fn path(&self, node: u32) -> Option<Vec<u32>> {
+        self.cost(node)?;
+        let mut path = vec![node];
+        let mut here = node;
+        while let Some((next, ..)) = self.next[here as usize] {
+            path.push(next);
+            here = next;
+        }
+        Some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(from: u32, to: u32, delay: f64, ground: bool) -> [Edge; 2] {
+        let edge = |from, to| Edge {
+            from,
+            to,
+            via: 10 * from + to,
+            delay,
+            ground,
+        };
+        [edge(from, to), edge(to, from)]
+    }
+
+    /// Satellites 0 and 1 without a link, stations 2, 3, 4: 2 sees 0, 3 sees both, 4 sees 1. From 2
+    /// to 4 the only way is by station 3.
+    fn relayed(relays: bool) -> Tree {
+        let mut graph = Graph::new(5);
+        (2..5).for_each(|station| graph.set_station(station));
+        graph.relays = relays;
+        let edges = [
+            both(2, 0, 1.0, true),
+            both(3, 0, 1.5, true),
+            both(3, 1, 1.0, true),
+            both(4, 1, 2.0, true),
+        ];
+        graph.set_edges(&edges.concat());
+        let mut tree = Tree::default();
+        tree.find(&graph, 4, |edge| edge.delay, |_| true);
+        tree
+    }
+
+    #[test]
+    fn stations_relay_only_where_they_may() {
+        assert_eq!(relayed(false).path(2), None);
+        assert_eq!(relayed(false).path(3), Some(vec![3, 1, 4]));
+        assert_eq!(relayed(true).path(2), Some(vec![2, 0, 3, 1, 4]));
+        assert_eq!(relayed(true).cost(2), Some(5.5));
+        assert_eq!(relayed(true).via(0), Some(3));
+    }
+
+    /// A host 5 behind station 2 by a wire is reached by the ground link of that station.
+    #[test]
+    fn a_host_behind_a_station_is_reached() {
+        let mut graph = Graph::new(6);
+        (2..5).for_each(|station| graph.set_station(station));
+        let edges = [
+            both(2, 0, 1.0, true),
+            both(0, 1, 1.0, false),
+            both(4, 1, 2.0, true),
+            both(2, 5, 0.5, false),
+        ];
+        graph.set_edges(&edges.concat());
+        let mut tree = Tree::default();
+        tree.find(&graph, 5, |edge| edge.delay, |_| true);
+        assert_eq!(tree.path(4), Some(vec![4, 1, 0, 2, 5]));
+        tree.find(&graph, 4, |edge| edge.delay, |_| true);
+        assert_eq!(tree.path(5), Some(vec![5, 2, 0, 1, 4]));
+        // Only what arrives from elsewhere counts.
+        tree.find(&graph, 4, |edge| edge.delay, |_| false);
+        assert_eq!(tree.path(5), None);
+    }
+
+    /// Trees of a ring with chords whose lengths change a little are what they are without a tree
+    /// before.
+    #[test]
+    fn a_tree_before_changes_nothing() {
+        let nodes = 60_u32;
+        let mut known = Tree::default();
+        let mut state = 1_u64;
+        let mut draw = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as f64 / f64::from(1_u32 << 31)
+        };
+        let mut lengths: Vec<f64> = (0..120).map(|_| 1.0 + draw()).collect();
+        for _ in 0..50 {
+            let mut graph = Graph::new(nodes as usize);
+            let links = (0..120_u32).map(|link| match link {
+                0..60 => (link, (link + 1) % nodes),
+                _ => (link - 60, (link - 60 + 7) % nodes),
+            });
+            let edges = links.zip(&lengths);
+            let edges = edges.map(|((one, other), length)| both(one, other, *length, false));
+            graph.set_edges(&edges.collect::<Vec<_>>().concat());
+            let mut fresh = Tree::default();
+            for tree in [&mut known, &mut fresh] {
+                tree.find(&graph, 3, |edge| edge.delay, |_| true);
+            }
+            for node in 0..nodes {
+                assert_eq!(known.path(node), fresh.path(node));
+                assert_eq!(known.cost(node), fresh.cost(node));
+            }
+            lengths
+                .iter_mut()
+                .for_each(|length| *length += 0.2 * draw() - 0.1);
+        }
+    }
+}
