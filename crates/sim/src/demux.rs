@@ -141,6 +141,7 @@ mod tests {
             source: IpAddr::V4(Ipv4Addr::LOCALHOST),
             destination: IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)),
             target: 0,
+            receiver: 0,
             sent: 0,
             departed: 0,
             added: 0,

@@ -27,6 +27,7 @@ mod agent;
 mod arena;
 mod capture;
 mod demux;
+mod ephemeris;
 mod error;
 mod ids;
 pub mod ip;
@@ -41,7 +42,8 @@ pub mod probe;
 pub mod propagation;
 pub mod queue;
 pub mod rng;
-mod routing;
+mod router;
+pub mod routing;
 mod topology;
 pub mod udp;
 mod watch;
@@ -66,7 +68,10 @@ pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use propagation::Propagation;
 pub use queue::{CoDel, CoDelConfig, DropTail, Limit, QueueDiscipline};
 pub use rng::{Probability, Rng, Seed, start_time};
-pub use topology::{MediumConfig, Routing, Topology};
+pub use topology::{
+    ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, LinkClass,
+    MediumConfig, MovingRoutes, Routing, Topology,
+};
 pub use watch::PacketWatch;
 pub use ways::{Passage, Ways};
 pub use world::{CaptureError, World};

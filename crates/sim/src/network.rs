@@ -16,10 +16,10 @@ use crate::ip::header_size;
 use crate::ledger::{Ledger, Progress};
 use crate::link::{Cell, Lane};
 use crate::outside::Outside;
-use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
+use crate::packet::{DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels};
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
-use crate::routing::{HERE, Hop, NOWHERE, Router};
+use crate::router::{GROUND, HERE, Hop, Router, Sender};
 use crate::topology::{Topology, lane};
 use crate::watch::PacketWatch;
 
@@ -27,8 +27,12 @@ use crate::watch::PacketWatch;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub source: IpAddr,
+    /// The table of routes to where they go.
     pub target: u32,
+    /// The interface that sends them.
     pub via: u32,
+    /// The one that receives them, on a ground link.
+    pub receiver: u32,
     /// Size of their IP header.
     pub header: u32,
 }
@@ -139,12 +143,16 @@ impl Network {
     }
 
     /// How packets on `path` leave `node`; `None` if they cannot.
-    pub fn departure(&self, node: NodeId, path: Path) -> Option<Departure> {
+    pub fn departure(&mut self, node: NodeId, path: Path) -> Option<Departure> {
         let target = self.topology.owner(path.remote)?;
-        let via = self
+        let target = self.router.table(&self.topology, target);
+        let hop = self
             .router
-            .routes()
             .first_hop(&self.topology, node, path.local, target)?;
+        let Sender {
+            interface: via,
+            receiver,
+        } = self.router.sender(hop);
         let source = if path.local.is_unspecified() {
             let family = match path.remote {
                 IpAddr::V4(_) => Family::V4,
@@ -159,6 +167,7 @@ impl Network {
             source,
             target,
             via,
+            receiver,
             header: header_size(path.remote) as u32,
         })
     }
@@ -198,6 +207,10 @@ impl Network {
         }
         if let Lane::Air(_) = self.lanes[via as usize] {
             return self.offer_to_air(now, via, packet);
+        }
+        if packet.receiver != NO_RECEIVER && self.is_turning(now, via, packet.receiver) {
+            let node = self.topology.interfaces()[via as usize].node;
+            return self.give_up(now, node, &packet, DropReason::LinkDown);
         }
         let captured = self.copy_if_captured(via, &packet);
         let lane = &mut self.lanes[via as usize];
@@ -289,8 +302,12 @@ impl Network {
         &mut self,
         now: Nanos,
         interface: u32,
-        packet: Parcel,
+        mut packet: Parcel,
     ) -> Option<(NodeId, Parcel)> {
+        let interface = match std::mem::replace(&mut packet.receiver, NO_RECEIVER) {
+            NO_RECEIVER => interface,
+            receiver => receiver,
+        };
         self.hops += 1;
         for capture in &mut self.captures {
             capture.receives(now, interface, &packet);
@@ -310,11 +327,11 @@ impl Network {
     ) -> Option<(NodeId, Parcel)> {
         let left = packet.hops_left - 1;
         packet.hops_left = left;
-        let next = self.router.routes().next(node, packet.target);
+        let next = self.router.next(node, packet.target);
         if next == HERE {
             return Some((node, packet));
         }
-        if left == 0 || next == NOWHERE || !self.transits.is_empty() {
+        if left == 0 || next >= GROUND || !self.transits.is_empty() {
             return self.forward_otherwise(now, node, packet);
         }
         self.offer_sized(now, next, packet, size);
@@ -327,9 +344,9 @@ impl Network {
         &mut self,
         now: Nanos,
         node: NodeId,
-        packet: Parcel,
+        mut packet: Parcel,
     ) -> Option<(NodeId, Parcel)> {
-        match self.router.routes().hop(node, packet.target) {
+        match self.router.hop(node, packet.target) {
             Hop::Here => return Some((node, packet)),
             Hop::Via(_) if self.transit(node, packet.protocol).is_some() => {
                 return Some((node, packet));
@@ -338,9 +355,22 @@ impl Network {
             Hop::Via(_) if packet.hops_left == 0 => {
                 self.give_up(now, node, &packet, DropReason::HopLimit);
             }
-            Hop::Via(via) => self.offer(now, via, packet),
+            Hop::Via(via) => {
+                let sender = self.router.sender(via);
+                packet.receiver = sender.receiver;
+                self.offer(now, sender.interface, packet);
+            }
         }
         None
+    }
+
+    /// Whether a station of a ground link turns to another satellite, and drops what is sent meanwhile.
+    fn is_turning(&self, now: Nanos, interface: u32, receiver: u32) -> bool {
+        let sender = Sender {
+            interface,
+            receiver,
+        };
+        self.router.is_turning(&self.topology, now, sender)
     }
 
     /// The agent that takes packets of a protocol which pass through a node.
@@ -355,7 +385,7 @@ impl Network {
     #[inline]
     pub fn transit_of(&self, node: NodeId, packet: &Packet) -> Option<u32> {
         let agent = self.transit(node, packet.protocol)?;
-        let here = self.router.routes().hop(node, packet.target) == Hop::Here;
+        let here = self.router.hop(node, packet.target) == Hop::Here;
         (!here).then_some(agent)
     }
 

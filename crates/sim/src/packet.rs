@@ -7,6 +7,9 @@ use bytes::Bytes;
 
 use crate::ip::{self, header_size};
 
+/// A packet that is on no ground link.
+pub(crate) const NO_RECEIVER: u32 = u32::MAX;
+
 /// One IP packet: the addresses of its header, and its payload as real bytes.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -18,8 +21,10 @@ pub struct Packet {
     pub source: IpAddr,
     /// Where it goes.
     pub destination: IpAddr,
-    /// The interface that has the destination address, by its index in the topology.
+    /// The table of routes to the interface that has the destination address.
     pub(crate) target: u32,
+    /// The interface that receives it at the far end of a ground link, by its index in the topology; [`NO_RECEIVER`] on other links.
+    pub(crate) receiver: u32,
     /// When its sender handed it to the network.
     pub sent: Nanos,
     /// When the first link that takes its time over it began to send it; a wireless one, when its interface took it. Before

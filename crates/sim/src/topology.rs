@@ -1,17 +1,25 @@
 //! What the world is made of: nodes, links, interfaces, addresses, routes.
 
+mod constellation;
 mod wireless;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
 
 use crate::error::BuildError;
 use crate::ids::{Direction, Family, LinkId, NodeId};
-use crate::link::LinkConfig;
+use crate::link::{DirectionConfig, LinkConfig};
+use crate::routing::{LeastDelay, RoutingKind};
 
 use wireless::Wireless;
 
+pub(crate) use constellation::Constellation;
+pub use constellation::{
+    ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, LinkClass,
+};
 pub(crate) use wireless::Air;
 pub use wireless::MediumConfig;
 
@@ -72,6 +80,36 @@ impl Default for Routing {
     }
 }
 
+/// How routes over moving nodes are made.
+pub struct MovingRoutes {
+    /// Makes the kind, for each that asks for routes.
+    pub kind: Box<dyn Fn() -> Box<dyn RoutingKind>>,
+    /// Routes are computed at multiples of this, and held in between; at least 1 ns.
+    pub interval: Nanos,
+    /// Stations pass on to satellites what came from satellites.
+    pub relays: bool,
+}
+
+impl Default for MovingRoutes {
+    /// The least delay, each 100 ms, and no station relays.
+    fn default() -> Self {
+        Self {
+            kind: Box::new(|| Box::new(LeastDelay {})),
+            interval: 100 * MILLISECOND,
+            relays: false,
+        }
+    }
+}
+
+impl std::fmt::Debug for MovingRoutes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MovingRoutes")
+            .field("interval", &self.interval)
+            .field("relays", &self.relays)
+            .finish_non_exhaustive()
+    }
+}
+
 #[derive(Debug)]
 struct Node {
     name: String,
@@ -96,6 +134,12 @@ pub struct Topology {
     pub(crate) given_routes: Vec<GivenRoute>,
     pub(crate) wireless: Wireless,
     pub(crate) routing: Routing,
+    pub(crate) constellations: Vec<Constellation>,
+    pub(crate) moving_routes: MovingRoutes,
+    /// What is found by names and addresses.
+    node_names: BTreeMap<String, u32>,
+    link_names: BTreeMap<String, u32>,
+    addresses: BTreeMap<IpAddr, u32>,
 }
 
 impl Topology {
@@ -113,11 +157,13 @@ impl Topology {
         if self.node(&name).is_some() {
             return Err(BuildError::DuplicateNode(name));
         }
+        let id = self.nodes.len() as u32;
+        self.node_names.insert(name.clone(), id);
         self.nodes.push(Node {
             name,
             interfaces: Vec::new(),
         });
-        Ok(NodeId(self.nodes.len() as u32 - 1))
+        Ok(NodeId(id))
     }
 
     /// Adds a link, and an interface at each of its nodes.
@@ -126,13 +172,10 @@ impl Topology {
     /// [`BuildError::DuplicateLink`], [`BuildError::UnknownNode`], [`BuildError::LinkToItself`],
     /// [`BuildError::TooManyLinks`]; [`BuildError::AddressTaken`] if an address that was set is one of its own.
     pub fn add_link(&mut self, link: LinkConfig) -> Result<LinkId, BuildError> {
-        if self.link(&link.name).is_some() {
-            return Err(BuildError::DuplicateLink(link.name));
-        }
+        let [first, second] = link.between;
         for node in link.between {
             self.check(node)?;
         }
-        let [first, second] = link.between;
         if first == second {
             let node = self.node_name(first).to_owned();
             return Err(BuildError::LinkToItself {
@@ -140,9 +183,38 @@ impl Topology {
                 node,
             });
         }
+        let id = self.add_ends(link)?;
+        self.nodes[first.index()].interfaces.push(id.0 * 2);
+        self.nodes[second.index()].interfaces.push(id.0 * 2 + 1);
+        Ok(id)
+    }
+
+    /// Adds a transmitter towards nodes that its packets name: a link whose second interface nobody sends by.
+    fn add_transmitter(
+        &mut self,
+        name: String,
+        node: NodeId,
+        forward: DirectionConfig,
+    ) -> Result<LinkId, BuildError> {
+        let id = self.add_ends(LinkConfig {
+            name,
+            between: [node, node],
+            forward,
+            backward: DirectionConfig::instant(0),
+        })?;
+        self.nodes[node.index()].interfaces.push(id.0 * 2);
+        Ok(id)
+    }
+
+    /// Adds a link and its interfaces, which belong to no node yet.
+    fn add_ends(&mut self, link: LinkConfig) -> Result<LinkId, BuildError> {
+        if self.link(&link.name).is_some() {
+            return Err(BuildError::DuplicateLink(link.name));
+        }
         if self.links.len() == MOST_LINKS {
             return Err(BuildError::TooManyLinks(MOST_LINKS));
         }
+        let [first, second] = link.between;
         let number = self.links.len() as u16;
         let [high, low] = number.to_be_bytes();
         let ends = [(first, 1u8), (second, 2u8)].map(|(node, host)| Interface {
@@ -157,11 +229,29 @@ impl Topology {
         }
         for end in ends {
             let index = self.interfaces.len() as u32;
-            self.nodes[end.node.index()].interfaces.push(index);
+            self.addresses.insert(end.v4.into(), index);
+            self.addresses.insert(end.v6.into(), index);
             self.interfaces.push(end);
         }
+        self.link_names.insert(link.name.clone(), number.into());
         self.links.push(link);
         Ok(LinkId(u32::from(number)))
+    }
+
+    /// Sets how routes over moving nodes are made.
+    pub fn set_moving_routes(&mut self, routes: MovingRoutes) {
+        self.moving_routes = routes;
+    }
+
+    /// Whether a link is one of a constellation.
+    pub(crate) fn moves(&self, link: LinkId) -> bool {
+        self.constellations.iter().any(|it| it.has(link))
+    }
+
+    /// Whether an interface is at a link between satellites.
+    pub(crate) fn is_isl(&self, interface: u32) -> bool {
+        let link = LinkId(interface / 2);
+        self.constellations.iter().any(|it| it.has_isl(link))
     }
 
     /// Gives the interface of `node` at `link` another address, in place of the one of the same family.
@@ -177,10 +267,12 @@ impl Topology {
         let index = self.interface(node, link)?;
         self.check_free(address)?;
         let interface = &mut self.interfaces[index as usize];
-        match address {
-            IpAddr::V4(address) => interface.v4 = address,
-            IpAddr::V6(address) => interface.v6 = address,
-        }
+        let before: IpAddr = match address {
+            IpAddr::V4(address) => std::mem::replace(&mut interface.v4, address).into(),
+            IpAddr::V6(address) => std::mem::replace(&mut interface.v6, address).into(),
+        };
+        self.addresses.remove(&before);
+        self.addresses.insert(address, index);
         Ok(())
     }
 
@@ -210,14 +302,12 @@ impl Topology {
 
     /// The node of that name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
-        let index = self.nodes.iter().position(|node| node.name == name)?;
-        Some(NodeId(index as u32))
+        self.node_names.get(name).copied().map(NodeId)
     }
 
     /// The link of that name.
     pub fn link(&self, name: &str) -> Option<LinkId> {
-        let index = self.links.iter().position(|link| link.name == name)?;
-        Some(LinkId(index as u32))
+        self.link_names.get(name).copied().map(LinkId)
     }
 
     /// Every node, in the order of adding.
@@ -228,6 +318,13 @@ impl Topology {
     /// Every link, in the order of adding.
     pub fn links(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
         (0..self.links.len() as u32).map(LinkId)
+    }
+
+    /// The links of `node`, in the order of adding.
+    pub fn links_of(&self, node: NodeId) -> impl Iterator<Item = LinkId> + '_ {
+        let interfaces = self.nodes.get(node.index()).map(|node| &node.interfaces);
+        let interfaces = interfaces.into_iter().flatten();
+        interfaces.map(|interface| LinkId(interface / 2))
     }
 
     /// The addresses of `node` in one family, in the order in which its links were added: the first is the natural
@@ -295,8 +392,7 @@ impl Topology {
 
     /// The interface that has `address`.
     pub(crate) fn owner(&self, address: IpAddr) -> Option<u32> {
-        let index = self.interfaces.iter().position(|i| i.has(address))?;
-        Some(index as u32)
+        self.addresses.get(&address).copied()
     }
 
     pub(crate) fn interfaces(&self) -> &[Interface] {

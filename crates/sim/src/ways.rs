@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
-use crate::ids::{Direction, LinkId, NodeId, opposite};
+use crate::ids::{Direction, LinkId, NodeId};
 use crate::ip::HOP_LIMIT;
-use crate::routing::{Hop, Router};
+use crate::router::{Hop, Router};
 use crate::topology::Topology;
 
 /// What becomes of a packet that is sent now.
@@ -86,21 +86,23 @@ impl<'a> Ways<'a> {
         mut crosses: impl FnMut(u32),
     ) -> Passage {
         self.router.follow(self.topology, now);
-        let routes = self.router.routes();
         let Some(target) = self.topology.owner(destination) else {
             return Passage::NoRoute;
         };
-        if routes.hop(from, target) == Hop::Here {
+        let table = self.router.table(self.topology, target);
+        let routes = &self.router;
+        if routes.hop(from, table) == Hop::Here {
             return Passage::Leads;
         }
-        let mut next = routes.first_hop(self.topology, from, source, target);
+        let mut next = routes.first_hop(self.topology, from, source, table);
         for _ in 0..HOP_LIMIT {
             let Some(via) = next else {
                 return Passage::NoRoute;
             };
-            crosses(via);
-            let node = self.topology.interfaces()[opposite(via) as usize].node;
-            next = match routes.hop(node, target) {
+            let sender = routes.sender(via);
+            crosses(sender.interface);
+            let node = self.topology.interfaces()[sender.far() as usize].node;
+            next = match routes.hop(node, table) {
                 Hop::Here => return Passage::Leads,
                 Hop::Via(via) => Some(via),
                 Hop::Nowhere => None,
@@ -109,15 +111,15 @@ impl<'a> Ways<'a> {
         Passage::Circle
     }
 
-    /// When a way may change after `now`: the ends of outages and what routes learn of them.
-    pub fn changes(&self) -> Vec<Nanos> {
+    /// When a way may change up to `until`: the ends of outages, what routes learn of them, and each interval where nodes move.
+    pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         let links = self.topology.links.iter();
         let outages = links.flat_map(|link| [&link.forward, &link.backward]);
         let mut times: Vec<Nanos> = outages
             .flat_map(|direction| direction.outages.iter().map(|outage| outage.until))
             .filter(|until| *until < Nanos::MAX)
             .collect();
-        times.extend(self.router.changes());
+        times.extend(self.router.changes(until));
         times.sort_unstable();
         times.dedup();
         times

@@ -42,7 +42,7 @@ pub fn check(
     let mut ways = Ways::new(&built.topology);
     let mut times = vec![0];
     let end = spec.world.duration.0;
-    times.extend(ways.changes().into_iter().filter(|at| *at < end));
+    times.extend(ways.changes(end).into_iter().filter(|at| *at < end));
     for now in times {
         for suspect in suspects.iter_mut().filter(|it| !it.told) {
             let own = members.iter().filter(|it| it.flow == suspect.flow);

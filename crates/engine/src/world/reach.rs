@@ -49,7 +49,7 @@ pub fn failures(
         let start = start(member);
         let stop = flow.stop.map_or(end, |stop| stop.0.min(end));
         let mut ways = Ways::new(&built.topology);
-        let times = ways.changes();
+        let times = ways.changes(end);
         let mut open = |now: Nanos| {
             let both = member.paths.iter().map(|[near, far]| {
                 [
@@ -69,8 +69,8 @@ pub fn failures(
             }
             continue;
         };
-        let mut later = times.iter().filter(|at| (start..stop).contains(at));
-        let first = later.find(|at| open(**at).is_none()).copied();
+        let mut later = times.into_iter().filter(|at| (start..stop).contains(at));
+        let first = later.find(|at| open(*at).is_none());
         failures.push(no_way(flow, member, [there, back], start, first));
     }
     Ok(failures)

@@ -66,6 +66,7 @@ mod tests {
             source: IpAddr::V4(Ipv4Addr::LOCALHOST),
             destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
             target: 0,
+            receiver: 0,
             sent: 0,
             departed: 0,
             added: 0,

@@ -8,7 +8,7 @@ use super::Network;
 use crate::ids::{Family, NodeId, opposite};
 use crate::ip::{self, Complaint, Header};
 use crate::outside::Left;
-use crate::packet::{DropReason, Packet, Parcel};
+use crate::packet::{DropReason, NO_RECEIVER, Packet, Parcel};
 
 impl Network {
     /// Complains about a packet that the interface `via` is given, if its link does not carry it. The link drops it.
@@ -60,9 +60,10 @@ impl Network {
         // A host does not take an error from itself: it comes from its neighbour.
         let target = self.topology.owner(source);
         let way = target.and_then(|target| {
-            let routes = self.router.routes();
             let any = self.topology.interfaces()[first as usize].address(family);
-            routes.first_hop(&self.topology, node, any, target)
+            let table = self.router.table(&self.topology, target);
+            let hop = self.router.first_hop(&self.topology, node, any, table)?;
+            Some(self.router.sender(hop).interface)
         });
         let interface = match (at_home, way) {
             (true, _) => opposite(first),
@@ -78,12 +79,13 @@ impl Network {
         };
         let id = self.sent;
         self.sent += 1;
-        let packet = Packet {
+        let mut packet = Packet {
             bytes: error,
             id,
             source: from,
             destination: source,
-            target: target.unwrap_or(0),
+            target: 0,
+            receiver: NO_RECEIVER,
             sent: now,
             departed: Nanos::MAX,
             added: 0,
@@ -95,12 +97,17 @@ impl Network {
             // As if it had arrived.
             hops_left: header.hops_left - u8::from(at_home),
         };
-        let parcel = self.parcels.wrap(packet);
         if at_home {
+            let parcel = self.parcels.wrap(packet);
             return self.leave(now, node, parcel);
         }
         match self.departure(node, Path::new(from, source)) {
-            Some(departure) => self.offer(now, departure.via, parcel),
+            Some(departure) => {
+                packet.target = departure.target;
+                packet.receiver = departure.receiver;
+                let parcel = self.parcels.wrap(packet);
+                self.offer(now, departure.via, parcel);
+            }
             None => self.drop(DropReason::NoRoute),
         }
     }

@@ -60,6 +60,7 @@ impl Bench {
                 source: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 target: 0,
+                receiver: 0,
                 sent: now,
                 departed: now,
                 added: 0,

@@ -10,7 +10,7 @@ use crate::error::BuildError;
 use crate::ids::NodeId;
 use crate::ip::{Complaint, Header};
 use crate::outside::{Left, Stray};
-use crate::packet::{DropReason, Packet};
+use crate::packet::{DropReason, NO_RECEIVER, Packet};
 
 impl World {
     /// Opens `node` to the outside: datagrams that [entered](World::enter) elsewhere and are addressed to it leave the world there, unless an
@@ -56,6 +56,7 @@ impl World {
             source,
             destination,
             target: departure.map_or(0, |it| it.target),
+            receiver: departure.map_or(NO_RECEIVER, |it| it.receiver),
             sent: now,
             departed: Nanos::MAX,
             added: 0,

@@ -86,7 +86,7 @@ impl Slot {
 
     /// Which of [`Slot::paths`] says how packets on `path` leave.
     #[inline(always)] // Once, where a packet is sent.
-    pub fn way(&mut self, network: &Network, path: &Path) -> usize {
+    pub fn way(&mut self, network: &mut Network, path: &Path) -> usize {
         match self.paths.iter().position(|(known, _)| known == path) {
             Some(place) => place,
             None => self.learn(network, path),
@@ -96,7 +96,7 @@ impl Slot {
     /// Looks a path up; its place among those that are known then.
     #[cold]
     #[inline(never)]
-    fn learn(&mut self, network: &Network, path: &Path) -> usize {
+    fn learn(&mut self, network: &mut Network, path: &Path) -> usize {
         let departure = network.departure(self.node, *path);
         if self.paths.len() == MOST_PATHS {
             self.paths.clear();

@@ -1,0 +1,243 @@
+//! Routes over the fewest links, around links that are down.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_transport::Nanos;
+
+use super::outages::Outages;
+use super::{HERE, NOWHERE};
+use crate::ids::{NodeId, opposite};
+use crate::topology::Topology;
+
+/// The links that are down. No link is where this is empty.
+#[derive(Clone, Copy, Debug)]
+struct Down<'a>(&'a [bool]);
+
+impl Down<'_> {
+    fn has(self, interface: u32) -> bool {
+        self.0.get(interface as usize / 2).is_some_and(|down| *down)
+    }
+}
+
+/// The routes towards a target.
+#[derive(Clone, Debug)]
+struct Routes {
+    target: u32,
+    next: Vec<u32>,
+    /// Links still to cross.
+    distance: Vec<u32>,
+    given: Vec<bool>,
+    /// Nodes that have a route only through the node of the target.
+    behind: Vec<bool>,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct FewestLinks {
+    outages: Outages,
+    /// Of each table with every link up, and now.
+    tables: Vec<[Routes; 2]>,
+}
+
+impl FewestLinks {
+    pub fn new(topology: &Topology) -> Self {
+        Self {
+            outages: Outages::new(topology),
+            tables: Vec::new(),
+        }
+    }
+
+    pub fn changes(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.outages.changes()
+    }
+
+    #[inline]
+    pub fn next_change(&self) -> Nanos {
+        self.outages.next_change()
+    }
+
+    #[cfg(test)]
+    pub fn is_down(&self, lane: usize) -> bool {
+        self.outages.lanes_down[lane]
+    }
+
+    /// Adds the table of a target, and fills it.
+    pub fn add(&mut self, topology: &Topology, target: u32, next: &mut [u32]) {
+        let base = Routes::new(topology, target);
+        let down = self.outages.links_down();
+        let now = match down.contains(&true) {
+            true => base.around(topology, Down(&down)),
+            false => base.clone(),
+        };
+        next.copy_from_slice(&now.next);
+        self.tables.push([base, now]);
+    }
+
+    /// Brings all tables up to `now`; whether a link has changed.
+    pub fn follow<'a>(
+        &mut self,
+        topology: &Topology,
+        now: Nanos,
+        all: impl Iterator<Item = (&'a u32, &'a mut [u32])>,
+    ) -> bool {
+        let changed = self.outages.follow(now);
+        if changed {
+            let down = self.outages.links_down();
+            for ([base, current], (_, next)) in self.tables.iter_mut().zip(all) {
+                *current = base.around(topology, Down(&down));
+                next.copy_from_slice(&current.next);
+            }
+        }
+        changed
+    }
+
+    /// The interface of `node` that has the source address, if what is sent from it to the target
+    /// of the table cannot come back that way, and no route is given.
+    pub fn by_source(
+        &self,
+        topology: &Topology,
+        node: NodeId,
+        source: IpAddr,
+        (table, target): (u32, u32),
+        is_destination: impl Fn(NodeId) -> bool,
+    ) -> Option<u32> {
+        let [_, routes] = &self.tables[table as usize];
+        if routes.given[node.index()] {
+            return None;
+        }
+        let interfaces = topology.interfaces_of(node);
+        let by_source = interfaces
+            .iter()
+            .copied()
+            .find(|&i| topology.interfaces()[i as usize].has(source));
+        by_source.filter(|via| {
+            let far = opposite(*via);
+            let neighbour = topology.interfaces()[far as usize].node;
+            // Directly to the target's node, but at another of its interfaces: that is another
+            // path.
+            let elsewhere = is_destination(neighbour) && far != target;
+            let distance = routes.distance[neighbour.index()];
+            !elsewhere && distance <= routes.distance[node.index()]
+        })
+    }
+}
+
+impl Routes {
+    fn new(topology: &Topology, target: u32) -> Self {
+        let nodes = topology.nodes().len();
+        let mut routes = Self {
+            target,
+            next: vec![NOWHERE; nodes],
+            distance: vec![u32::MAX; nodes],
+            given: vec![false; nodes],
+            behind: vec![false; nodes],
+        };
+        routes.spread(topology);
+        routes.give(topology);
+        routes
+    }
+
+    /// These routes, but around the links that are `down` wherever another way leads to the same
+    /// interface.
+    fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
+        let mut routes = self.clone();
+        routes.next.fill(NOWHERE);
+        routes.spread_around(topology, down);
+        for node in 0..self.next.len() {
+            if routes.next[node] == NOWHERE {
+                routes.next[node] = self.next[node];
+                routes.distance[node] = self.distance[node];
+            }
+        }
+        routes.give(topology);
+        routes
+    }
+
+    /// Enters the routes that were given.
+    fn give(&mut self, topology: &Topology) {
+        let given = topology.given_routes.iter();
+        for route in given.filter(|route| route.target == self.target) {
+            let node = route.node.index();
+            if self.next[node] != HERE {
+                self.next[node] = route.via;
+                self.given[node] = true;
+            }
+        }
+    }
+
+    /// Finds the shortest ways to the target, breadth first from its end: first those that arrive
+    /// through it, then, for nodes that only lie behind its own node, those that arrive through any
+    /// other.
+    fn spread(&mut self, topology: &Topology) {
+        let owner = topology.interfaces()[self.target as usize].node;
+        let none = Down(&[]);
+        let mut frontier = self.spread_through(topology, owner, none);
+        self.flood(topology, none, &mut frontier);
+        for (behind, next) in self.behind.iter_mut().zip(&self.next) {
+            *behind = *next == NOWHERE;
+        }
+        for &interface in topology.interfaces_of(owner) {
+            self.visit(topology, opposite(interface), 1, &mut frontier);
+        }
+        self.flood(topology, none, &mut frontier);
+    }
+
+    /// The same around links that are down. An interface whose own link is down is not reached by
+    /// another of its node: several addresses are several paths.
+    fn spread_around(&mut self, topology: &Topology, down: Down<'_>) {
+        let owner = topology.interfaces()[self.target as usize].node;
+        let mut frontier = self.spread_through(topology, owner, down);
+        self.flood(topology, down, &mut frontier);
+        for &interface in topology.interfaces_of(owner) {
+            let neighbour = topology.interfaces()[opposite(interface) as usize].node;
+            if !down.has(interface) && self.behind[neighbour.index()] {
+                self.visit(topology, opposite(interface), 1, &mut frontier);
+            }
+        }
+        self.flood(topology, down, &mut frontier);
+    }
+
+    /// Begins at the target's own link.
+    fn spread_through(
+        &mut self,
+        topology: &Topology,
+        owner: NodeId,
+        down: Down<'_>,
+    ) -> VecDeque<NodeId> {
+        self.next[owner.index()] = HERE;
+        self.distance[owner.index()] = 0;
+        let mut frontier = VecDeque::new();
+        if !down.has(self.target) {
+            self.visit(topology, opposite(self.target), 1, &mut frontier);
+        }
+        frontier
+    }
+
+    /// Enters a node by way of `via`, its interface towards the target, if no shorter way is known.
+    fn visit(
+        &mut self,
+        topology: &Topology,
+        via: u32,
+        distance: u32,
+        frontier: &mut VecDeque<NodeId>,
+    ) {
+        let node = topology.interfaces()[via as usize].node;
+        if self.next[node.index()] == NOWHERE {
+            self.next[node.index()] = via;
+            self.distance[node.index()] = distance;
+            frontier.push_back(node);
+        }
+    }
+
+    fn flood(&mut self, topology: &Topology, down: Down<'_>, frontier: &mut VecDeque<NodeId>) {
+        while let Some(node) = frontier.pop_front() {
+            let distance = self.distance[node.index()] + 1;
+            for &interface in topology.interfaces_of(node) {
+                if !down.has(interface) {
+                    self.visit(topology, opposite(interface), distance, frontier);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Routes where nodes move: found again in each interval, for the positions at its begin.
+
+use std::rc::Rc;
+
+use anabranch_orbit::{Edge, Graph, LIGHT, Position, Tree};
+use anabranch_transport::{Nanos, time};
+
+use super::outages::Outages;
+use super::{GROUND, HERE, NOWHERE, Sender};
+use crate::ids::{LinkId, NodeId};
+use crate::packet::NO_RECEIVER;
+use crate::routing::RoutingKind;
+use crate::topology::{Constellation, GroundPolicy, Handover, Topology};
+
+/// How far ahead a station looks for the satellite that is in reach longest, and in which steps.
+const LONGEST_VIEW: Nanos = 3600 * time::SECOND;
+const VIEW_STEP: Nanos = 5 * time::SECOND;
+/// At most so many of the moments at which routes may change are listed.
+const MOST_CHANGES: u64 = 500;
+
+/// The satellites that the stations of a constellation use.
+#[derive(Debug, Default)]
+struct Access {
+    /// Of each station the one that it uses, with a policy of one.
+    current: Vec<Option<usize>>,
+}
+
+/// See the module's text.
+pub(super) struct Moving {
+    kind: Box<dyn RoutingKind>,
+    interval: Nanos,
+    outages: Outages,
+    graph: Graph,
+    /// Links that do not move, in both directions.
+    fixed: Vec<Edge>,
+    access: Vec<Access>,
+    /// The ground links of the moment.
+    ground: Vec<Sender>,
+    /// The interval that routes are of.
+    turn: Option<u64>,
+    /// Which links are down.
+    down: Vec<bool>,
+    /// Kept to be used again.
+    edges: Vec<Edge>,
+    positions: Vec<Position>,
+    in_reach: Vec<(usize, f64)>,
+}
+
+impl std::fmt::Debug for Moving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Moving").finish_non_exhaustive()
+    }
+}
+
+fn edge(from: NodeId, to: NodeId, via: u32, delay: f64, ground: bool) -> Edge {
+    Edge {
+        from: from.0,
+        to: to.0,
+        via,
+        delay,
+        ground,
+    }
+}
+
+impl Moving {
+    /// `None` of a topology in which nothing moves.
+    pub fn new(topology: &Topology) -> Option<Self> {
+        if topology.constellations.is_empty() {
+            return None;
+        }
+        let settings = &topology.moving_routes;
+        let mut graph = Graph::new(topology.nodes().len());
+        graph.relays = settings.relays;
+        for constellation in &topology.constellations {
+            for station in &constellation.stations {
+                graph.set_station(station.0);
+            }
+        }
+        Some(Self {
+            kind: (settings.kind)(),
+            interval: settings.interval.max(1),
+            outages: Outages::new(topology),
+            graph,
+            fixed: fixed(topology),
+            access: topology
+                .constellations
+                .iter()
+                .map(|it| Access {
+                    current: vec![None; it.stations.len()],
+                })
+                .collect(),
+            ground: Vec::new(),
+            turn: None,
+            down: vec![false; topology.links.len()],
+            edges: Vec::new(),
+            positions: Vec::new(),
+            in_reach: Vec::new(),
+        })
+    }
+
+    pub fn ground_link(&self, number: u32) -> Sender {
+        self.ground[number as usize]
+    }
+
+    pub fn next_change(&self) -> Nanos {
+        let next = self.turn.map_or(0, |turn| turn + 1);
+        next.saturating_mul(self.interval)
+            .min(self.outages.next_change())
+    }
+
+    pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
+        let all = until / self.interval;
+        let step = all.div_ceil(MOST_CHANGES).max(1);
+        let turns = (1..=all / step).map(|turn| turn * step * self.interval);
+        let mut all: Vec<Nanos> = turns.chain(self.outages.changes()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Brings the graph up to `now`; whether it may have changed.
+    pub fn follow(&mut self, topology: &Topology, now: Nanos) -> bool {
+        let turn = now / self.interval;
+        let changed = self.outages.follow(now);
+        if !changed && self.turn == Some(turn) {
+            return false;
+        }
+        if changed {
+            self.down = self.outages.links_down();
+        }
+        self.turn = Some(turn);
+        let begin = turn * self.interval;
+        self.edges.clear();
+        self.ground.clear();
+        let down = &self.down;
+        let is_up = |edge: &&Edge| !down[edge.via as usize / 2];
+        self.edges.extend(self.fixed.iter().filter(is_up));
+        for (number, constellation) in topology.constellations.iter().enumerate() {
+            self.add_constellation(constellation, number, begin);
+        }
+        self.graph.set_edges(&self.edges);
+        true
+    }
+
+    fn add_constellation(&mut self, constellation: &Constellation, number: usize, at: Nanos) {
+        let mut positions = std::mem::take(&mut self.positions);
+        constellation
+            .motion
+            .borrow_mut()
+            .satellites(at, &mut positions);
+        let motion = Rc::clone(&constellation.motion);
+        let motion = motion.borrow();
+        let shells = motion.shells();
+        for (&ends, &LinkId(link)) in constellation.isls.iter().zip(&constellation.links.isl) {
+            if self.down[link as usize] {
+                continue;
+            }
+            if let Some(length) = shells.isl_length(ends, &positions) {
+                let [one, other] = ends.map(|end| constellation.satellites[end]);
+                let delay = length / LIGHT;
+                self.edges.push(edge(one, other, 2 * link, delay, false));
+                self.edges
+                    .push(edge(other, one, 2 * link + 1, delay, false));
+            }
+        }
+        drop(motion);
+        for station in 0..constellation.stations.len() {
+            self.choose(constellation, number, station, at, &positions);
+            let up = constellation.up(station);
+            if self.down[up as usize / 2] {
+                continue;
+            }
+            let node = constellation.stations[station];
+            for &(satellite, distance) in &self.in_reach {
+                let down = constellation.down(satellite);
+                if self.down[down as usize / 2] {
+                    continue;
+                }
+                let there = constellation.satellites[satellite];
+                for (from, to, interface, receiver) in
+                    [(node, there, up, down), (there, node, down, up)]
+                {
+                    let via = GROUND + self.ground.len() as u32;
+                    self.ground.push(Sender {
+                        interface,
+                        receiver,
+                    });
+                    self.edges.push(edge(from, to, via, distance / LIGHT, true));
+                }
+            }
+        }
+        self.positions = positions;
+    }
+
+    /// Finds the satellites that a station uses.
+    fn choose(
+        &mut self,
+        constellation: &Constellation,
+        number: usize,
+        station: usize,
+        at: Nanos,
+        positions: &[Position],
+    ) {
+        let mut motion = constellation.motion.borrow_mut();
+        let place = motion.places()[station];
+        let in_reach = &mut self.in_reach;
+        motion.shells().in_reach(place, positions, in_reach);
+        let access = constellation.access;
+        if access.policy == GroundPolicy::Any {
+            return;
+        }
+        let current = &mut self.access[number].current[station];
+        let kept = in_reach
+            .iter()
+            .find(|(it, _)| Some(*it) == *current)
+            .copied();
+        let nearest = || {
+            let all = in_reach.iter().copied();
+            all.min_by(|one, other| one.1.total_cmp(&other.1))
+        };
+        let chosen = match (access.policy, kept) {
+            (GroundPolicy::Longest, Some(kept)) => Some(kept),
+            (GroundPolicy::Longest, None) => {
+                let view = |satellite: usize| {
+                    let steps = (1..).map(|step| step * VIEW_STEP);
+                    let mut steps = steps.take_while(|after| *after <= LONGEST_VIEW);
+                    let leaves =
+                        steps.find(|after| !motion.reaches(station, satellite, at + after));
+                    leaves.unwrap_or(LONGEST_VIEW)
+                };
+                // The nearest of those that stay equally long.
+                let all = in_reach.iter().copied();
+                all.max_by(|one, other| {
+                    let views = view(one.0).cmp(&view(other.0));
+                    views.then(other.1.total_cmp(&one.1))
+                })
+            }
+            _ => nearest(),
+        };
+        let satellite = chosen.map(|(satellite, _)| satellite);
+        // The first one is there from the begin.
+        if current.is_some() && satellite.is_some() && *current != satellite {
+            motion.opens[station] = at.saturating_add(access.gap);
+        }
+        if satellite.is_some() {
+            *current = satellite;
+        }
+        in_reach.clear();
+        in_reach.extend(chosen);
+    }
+
+    /// Fills the table of a target.
+    pub fn fill(&mut self, topology: &Topology, target: u32, tree: &mut Tree, next: &mut [u32]) {
+        if self.turn.is_none() {
+            self.follow(topology, 0);
+        }
+        let owner = topology.interfaces()[target as usize].node;
+        let ground = &self.ground;
+        // What goes to an address of a link between satellites may arrive by any; else several
+        // addresses are several paths.
+        let anywhere = topology.is_isl(target);
+        let arrives = |edge: &Edge| {
+            let far = match edge.via.checked_sub(GROUND) {
+                Some(number) => ground[number as usize].receiver,
+                None => edge.via ^ 1,
+            };
+            anywhere || far == target
+        };
+        self.kind.find(&self.graph, owner.0, &arrives, tree);
+        for (node, next) in (0..).zip(next.iter_mut()) {
+            *next = tree.via(node).unwrap_or(NOWHERE);
+        }
+        next[owner.index()] = HERE;
+        let given = topology.given_routes.iter();
+        for route in given.filter(|route| route.target == target && route.node != owner) {
+            next[route.node.index()] = route.via;
+        }
+    }
+
+    pub fn is_turning(&self, topology: &Topology, now: Nanos, sender: Sender) -> bool {
+        if sender.receiver == NO_RECEIVER {
+            return false;
+        }
+        topology.constellations.iter().any(|constellation| {
+            if constellation.access.handover != Handover::Drop {
+                return false;
+            }
+            let ends = [sender.interface, sender.receiver].map(|it| LinkId(it / 2));
+            let mut ups = constellation.links.up.iter();
+            let station = ups.position(|up| ends.contains(up));
+            station.is_some_and(|station| constellation.motion.borrow().opens[station] > now)
+        })
+    }
+}
+
+/// The links that do not move, in both directions.
+fn fixed(topology: &Topology) -> Vec<Edge> {
+    let own = topology.links().filter(|link| !topology.moves(*link));
+    let edges = own.flat_map(|id| {
+        let link = &topology.links[id.index()];
+        let [first, second] = link.between;
+        let delay = |direction: &crate::DirectionConfig| {
+            let fixed = direction.propagation.as_fixed();
+            time::seconds(fixed.unwrap_or(0))
+        };
+        [
+            edge(first, second, 2 * id.0, delay(&link.forward), false),
+            edge(second, first, 2 * id.0 + 1, delay(&link.backward), false),
+        ]
+    });
+    edges.collect()
+}

@@ -1,0 +1,80 @@
+//! What routes know of links that are down.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Nanos;
+
+use crate::topology::{Routing, Topology};
+
+/// Which lanes are down, as far as routers have heard.
+#[derive(Debug)]
+pub(super) struct Outages {
+    /// What becomes of directions, in the order of time: the lane, and whether it goes down.
+    changes: VecDeque<(Nanos, u32, bool)>,
+    /// When the first of them is; [`Nanos::MAX`] for never.
+    next: Nanos,
+    /// The lanes that are down.
+    pub lanes_down: Vec<bool>,
+}
+
+impl Outages {
+    pub fn new(topology: &Topology) -> Self {
+        let mut changes: Vec<(Nanos, u32, bool)> = Vec::new();
+        if let Routing::FollowsLinks { after } = topology.routing {
+            let outages = topology.links().flat_map(|id| {
+                let link = &topology.links[id.index()];
+                let lanes = [(id.0 * 2, &link.forward), (id.0 * 2 + 1, &link.backward)];
+                lanes.into_iter().flat_map(|(lane, direction)| {
+                    direction.outages.iter().map(move |span| (lane, *span))
+                })
+            });
+            for (lane, span) in outages {
+                changes.push((span.from.saturating_add(after), lane, true));
+                if span.until < Nanos::MAX {
+                    changes.push((span.until.saturating_add(after), lane, false));
+                }
+            }
+        }
+        // At one instant what comes up is first, so that a direction that goes down again at once
+        // is down.
+        changes.sort_unstable();
+        Self {
+            next: changes.first().map_or(Nanos::MAX, |change| change.0),
+            changes: changes.into(),
+            lanes_down: vec![false; topology.interfaces().len()],
+        }
+    }
+
+    /// When something changes, in the order of time.
+    pub fn changes(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.changes.iter().map(|change| change.0)
+    }
+
+    /// When something changes next; [`Nanos::MAX`] for never.
+    #[inline]
+    pub fn next_change(&self) -> Nanos {
+        self.next
+    }
+
+    /// Which links are down, in either direction.
+    pub fn links_down(&self) -> Vec<bool> {
+        let links = self.lanes_down.chunks(2);
+        links.map(|ends| ends.contains(&true)).collect()
+    }
+
+    /// Brings the lanes up to `now`; whether a link has changed.
+    pub fn follow(&mut self, now: Nanos) -> bool {
+        if self.next > now {
+            return false;
+        }
+        let before = self.links_down();
+        while let Some(&(at, lane, down)) = self.changes.front()
+            && at <= now
+        {
+            self.lanes_down[lane as usize] = down;
+            self.changes.pop_front();
+        }
+        self.next = self.changes.front().map_or(Nanos::MAX, |change| change.0);
+        before != self.links_down()
+    }
+}
