@@ -1,9 +1,7 @@
-//! Interposed libc functions: calls on SCTP sockets are handled here, all others are forwarded to
-//! libc.
+//! libc's functions, caught: those of SCTP sockets are ours, all others go on to libc.
 //!
-//! Most of them are cancellation points: glibc ends a cancelled thread by unwinding its stack from
-//! within a libc function ([`waiting`]). These functions may therefore be unwound (`C-unwind`), and
-//! must hold nothing that needs to be dropped while they call libc's.
+//! Most of them are cancellation points: glibc ends a thread that was cancelled by unwinding its stack from within its own function
+//! ([`waiting`]). So these may be unwound (`C-unwind`), and hold nothing that would have to be dropped while they call libc's.
 
 use std::ffi::{c_int, c_void};
 
@@ -26,32 +24,32 @@ mod direct;
 mod messages;
 mod transfers;
 
-/// Largest socket type: SOCK_PACKET.
+/// The largest number of a kind of sockets: SOCK_PACKET.
 const MAX_KIND: c_int = 10;
 
-/// Converts a result to `int`.
+/// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
     system::answer(outcome.map(|it| it as isize)) as c_int
 }
 
-/// Converts a result without a value.
+/// Nothing to say but that it is done.
 fn done(outcome: Result<(), c_int>) -> c_int {
     int(outcome.map(|()| 0))
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = kind & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     let style = kind & !flags;
-    // SCTP is the only IP protocol with sockets of this type.
+    // Of the protocols of IP, SCTP alone has sockets of this kind.
     let by_kind = protocol == 0 && style == libc::SOCK_SEQPACKET;
     let ip = matches!(domain, libc::AF_INET | libc::AF_INET6);
     let sctp = ip && (protocol == libc::IPPROTO_SCTP || by_kind);
     if !sctp || host().is_none() {
         let next = next!(socket(c_int, c_int, c_int) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         let fd = unsafe { next(domain, kind, protocol) };
         forget(fd);
         return fd;
@@ -59,7 +57,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let style = match style {
         libc::SOCK_STREAM => Style::OneToOne,
         libc::SOCK_SEQPACKET => Style::OneToMany,
-        // Invalid bits, or an unknown type (SOCK_MAX).
+        // Other bits than flags, or a number that there is not (SOCK_MAX).
         style if !(0..=MAX_KIND).contains(&style) => return int(Err(libc::EINVAL)),
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
@@ -72,38 +70,38 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
     if !is_ours(fd) {
         let next = next!(bind(c_int, *const sockaddr, socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let own = unsafe { address::given(at.cast(), length) };
     done(own.and_then(|address| ask::tell(fd, Request::Bind(vec![address]))))
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if !is_ours(fd) {
         let next = next!(listen(c_int, c_int) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, backlog) };
     }
     let listens = ask::tell(fd, Request::Listen(backlog));
     if listens.is_ok() && backlog > 0 && form(fd).is_some_and(|it| it.style == Style::OneToOne) {
-        // `poll` should never report it as writable, as in Linux.
+        // `poll` never says that it can be written, as with Linux.
         send::fill(fd);
     }
     done(listens)
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn connect(
     fd: c_int,
@@ -112,14 +110,15 @@ pub unsafe extern "C-unwind" fn connect(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(connect(c_int, *const sockaddr, socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let peer = unsafe { address::given(at.cast(), length) };
     match peer {
         Ok(address) => done(connect_to(fd, vec![address]).1),
-        // Request to disconnect, which SCTP does not support. SAFETY: its family was just read.
+        // To undo a connection, which SCTP has not.
+        // SAFETY: its family was read just now.
         Err(libc::EAFNOSUPPORT) if unsafe { at.cast::<u16>().read_unaligned() } == 0 => {
             int(Err(libc::EOPNOTSUPP))
         }
@@ -129,7 +128,7 @@ pub unsafe extern "C-unwind" fn connect(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept(
     fd: c_int,
@@ -138,17 +137,17 @@ pub unsafe extern "C-unwind" fn accept(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(accept(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         let accepted = unsafe { next(fd, at, length) };
         forget(accepted);
         return accepted;
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     int(unsafe { accept_one(fd, at, length, 0) })
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
@@ -158,17 +157,17 @@ pub unsafe extern "C-unwind" fn accept4(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(accept4(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         let accepted = unsafe { next(fd, at, length, flags) };
         forget(accepted);
         return accepted;
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     int(unsafe { accept_one(fd, at, length, flags) })
 }
 
 /// # Safety
-/// Same as [`address::write`].
+/// As [`address::write`].
 unsafe fn accept_one(
     fd: c_int,
     at: *mut sockaddr,
@@ -190,10 +189,10 @@ unsafe fn accept_one(
     };
     let accepted = take_over(fd, form, incoming, flags)?;
     if let Some(address) = address.filter(|_| !at.is_null()) {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         let written = unsafe { address::write(&address::bytes(address), at.cast(), length) };
         if let Err(error) = written {
-            // As in Linux, the association is lost.
+            // As with Linux, the association is lost.
             forget(accepted);
             system::close(accepted);
             return Err(error);
@@ -203,7 +202,7 @@ unsafe fn accept_one(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
@@ -212,15 +211,15 @@ pub unsafe extern "C-unwind" fn getsockname(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(getsockname(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     done(unsafe { first_address(fd, Request::Local(0), at, length) })
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
@@ -229,15 +228,15 @@ pub unsafe extern "C-unwind" fn getpeername(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(getpeername(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     done(unsafe { first_address(fd, Request::PeerName, at, length) })
 }
 
 /// # Safety
-/// Same as [`address::write`].
+/// As [`address::write`].
 unsafe fn first_address(
     fd: c_int,
     request: Request,
@@ -246,17 +245,17 @@ unsafe fn first_address(
 ) -> Result<(), c_int> {
     let all = ask::addresses(fd, request)?;
     let first = *all.first().ok_or(libc::ENOTCONN)?;
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { address::write(&address::bytes(first), at.cast(), length) }
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if !is_ours(fd) {
         let next = next!(shutdown(c_int, c_int) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, how) };
     }
     done(shut_down(fd, how))
@@ -277,15 +276,14 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
     }
     let [reading, writing] = [how != libc::SHUT_WR, how != libc::SHUT_RD];
     if form.style == Style::OneToOne {
-        // Sent before the end can arrive.
+        // Before the end can come.
         ask::tell(fd, Request::ShutDown { reading, writing })?;
     }
     if writing {
         send::end(fd)?;
     }
     if reading {
-        // The remaining data can be read, followed by the end, and waiting threads wake up. Nothing
-        // else happens (RFC 6458 §4.1.7).
+        // What is there can be read, then comes the end, and whoever waits is woken. No more than that is done (RFC 6458 §4.1.7).
         system::end_of_reading(fd)?;
     }
     Ok(())
@@ -296,7 +294,7 @@ fn is_listening(fd: c_int) -> Result<bool, c_int> {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
@@ -307,15 +305,15 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(setsockopt(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, level, option, value, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     int(unsafe { sctp::set_option(fd, level, option, value, length as usize) })
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
@@ -326,15 +324,15 @@ pub unsafe extern "C-unwind" fn getsockopt(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(getsockopt(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, level, option, value, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     done(unsafe { sctp::get_option(fd, level, option, value, length) })
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn send(
     fd: c_int,
@@ -344,16 +342,16 @@ pub unsafe extern "C-unwind" fn send(
 ) -> ssize_t {
     let Some(form) = form(fd) else {
         let next = next!(send(c_int, *const c_void, size_t, c_int) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, flags) };
     };
     let part = part(at, length);
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let parts = unsafe { Parts::new(&raw const part, 1) };
     send::answer(fd, form, parts, flags, || Ok(How::plain(flags)))
 }
 
-/// One part of a message.
+/// A part of a message.
 fn part(at: *const c_void, length: size_t) -> iovec {
     iovec {
         iov_base: at.cast_mut(),
@@ -362,7 +360,7 @@ fn part(at: *const c_void, length: size_t) -> iovec {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
@@ -376,16 +374,16 @@ pub unsafe extern "C-unwind" fn sendto(
         let next = next!(
             sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
         );
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, flags, to, to_length) };
     };
     let part = part(at, length);
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let parts = unsafe { Parts::new(&raw const part, 1) };
     send::answer(fd, form, parts, flags, || {
         let mut how = How::plain(flags);
         if !to.is_null() {
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: as the caller promises.
             let (address, _) = unsafe { address::read(to.cast(), to_length as usize) }?;
             how.to.push(address);
         }
@@ -394,20 +392,20 @@ pub unsafe extern "C-unwind" fn sendto(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(write(c_int, *const c_void, size_t) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { send(fd, at, length, 0) }
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
@@ -417,16 +415,16 @@ pub unsafe extern "C-unwind" fn recv(
 ) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(recv(c_int, *mut c_void, size_t, c_int) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, flags) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let received = unsafe { receive_into(fd, at, length, flags) };
     system::answer(received.map(|it| it.length as isize))
 }
 
 /// # Safety
-/// `length` bytes must be writable at `at`.
+/// `length` bytes can be written at `at`.
 pub unsafe fn receive_into(
     fd: c_int,
     at: *mut c_void,
@@ -437,27 +435,27 @@ pub unsafe fn receive_into(
         iov_base: at,
         iov_len: length,
     };
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { receive_parts(fd, &[part], flags) }
 }
 
-/// Receives a message; waits for one if the descriptor is blocking.
+/// Receives a message, and waits for one where the descriptor says so.
 ///
 /// # Safety
-/// The parts must be writable.
+/// The parts can be written.
 unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Received, c_int> {
     let wait = || flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     receive::may_begin(fd, wait)?;
     loop {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
             Err(libc::EAGAIN) if wait() => {
-                // The last message may have arrived meanwhile.
+                // What came last may have come meanwhile.
                 let Err(error) = receive::may_wait(fd) else {
                     waiting::for_message(fd)?;
                     continue;
                 };
-                // SAFETY: guaranteed by the caller.
+                // SAFETY: as the caller promises.
                 return match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
                     Err(libc::EAGAIN) => Err(error),
                     other => other,
@@ -469,7 +467,7 @@ unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Rece
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
@@ -483,15 +481,15 @@ pub unsafe extern "C-unwind" fn recvfrom(
         let next = next!(
             recvfrom(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t
         );
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, flags, from, from_length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let received = unsafe { receive_into(fd, at, length, flags) };
     let received = received.and_then(|received| {
         if let Some(address) = received.address() {
             let bytes = address::bytes(address);
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: as the caller promises.
             unsafe { address::write_with_message(&bytes, from.cast(), from_length) }?;
         }
         Ok(received)
@@ -500,17 +498,17 @@ pub unsafe extern "C-unwind" fn recvfrom(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(read(c_int, *mut c_void, size_t) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length) };
     }
     if length == 0 {
         return 0;
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { recv(fd, at, length, 0) }
 }

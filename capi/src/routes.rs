@@ -1,8 +1,6 @@
-//! Cache of the route of a one-to-one socket's messages, and of whether data may arrive.
-//!
-//! A route is requested once per descriptor, because an invalid stream or a message that is too
-//! long must be refused immediately, while the host accepts messages without an answer. The cached
-//! state is valid until the host invalidates it ([`generations`]).
+//! What is known of where a one-to-one socket's messages go, and of whether any may come: asked once for each descriptor, since a wrong stream or a
+//! message that is too long must be refused at once, and the host takes messages without an answer. It holds until the host says otherwise
+//! ([`generations`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +9,16 @@ use anabranch_sockets::control::Generation;
 
 use crate::generations;
 
-/// Number of descriptors with cached routes; for others the host is asked each time.
+/// Descriptors whose routes are remembered; of others it is asked each time.
 const REMEMBERED: usize = 4_096;
 
-/// Cached state of a descriptor.
+/// What is remembered of a descriptor.
 struct Known {
-    /// Number of outgoing streams (16 bits), and largest message (48 bits); 0: unknown.
+    /// Streams that messages may go out on (16 bits), and the largest message (48 bits); 0: not known.
     route: AtomicU64,
-    /// Generation in which the route is valid: slot and number.
+    /// The generation in which the route holds: place and number.
     routed_in: AtomicU64,
-    /// Generation in which data may arrive, like `routed_in`; `u64::MAX`: unknown.
+    /// The generation in which something may come, as `routed_in`; `u64::MAX`: not known.
     awaited_in: AtomicU64,
 }
 
@@ -50,7 +48,7 @@ fn holds(packed: u64) -> bool {
     packed != NOTHING && generations::is_current(generation)
 }
 
-/// Whether a message of this length is known to be allowed on that stream.
+/// Whether a message so long may go out on that stream, as far as is known.
 pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
     let Some(known) = place(fd) else { return false };
     let route = known.route.load(Ordering::Acquire);
@@ -58,7 +56,7 @@ pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
     fits && holds(known.routed_in.load(Ordering::Acquire))
 }
 
-/// Caches the route while the socket has that generation.
+/// It is known from now on, while the socket has that generation.
 pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
     if let Some(known) = place(fd) {
         known.routed_in.store(packed(generation), Ordering::Release);
@@ -67,12 +65,12 @@ pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
     }
 }
 
-/// Whether data or the end is known to arrive.
+/// Whether it is known that something may come, be it the end.
 pub fn awaits(fd: c_int) -> bool {
     place(fd).is_some_and(|it| holds(it.awaited_in.load(Ordering::Acquire)))
 }
 
-/// Caches that while the socket has that generation.
+/// That is known from now on, while the socket has that generation.
 pub fn remember_awaited(fd: c_int, generation: Generation) {
     if let Some(known) = place(fd) {
         let packed = packed(generation);
@@ -80,8 +78,7 @@ pub fn remember_awaited(fd: c_int, generation: Generation) {
     }
 }
 
-/// Invalidates the cache, because the number refers to another descriptor, or an option or the
-/// association changed.
+/// It is not known any more: the number means another descriptor, or an option or the association changed.
 pub fn forget(fd: c_int) {
     if let Some(known) = place(fd) {
         known.route.store(0, Ordering::Release);

@@ -1,5 +1,4 @@
-//! Symbol names in programs that are compiled with `_FORTIFY_SOURCE`: those do not call libc's
-//! usual names.
+//! The names that calls have in programs which are compiled with `_FORTIFY_SOURCE`: libc's own do not come by the usual ones.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,7 +9,7 @@ use crate::descriptor::is_ours;
 use crate::next::next;
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -19,17 +18,17 @@ pub unsafe extern "C-unwind" fn __read_chk(
     room: size_t,
 ) -> ssize_t {
     if length > room || !is_ours(fd) {
-        // libc ends a program that requests more than its buffer can hold.
+        // One that asks for more than there is room for is ended there.
         let next = next!(__read_chk(c_int, *mut c_void, size_t, size_t) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, room) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { read(fd, at, length) }
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
@@ -40,15 +39,15 @@ pub unsafe extern "C-unwind" fn __recv_chk(
 ) -> ssize_t {
     if length > room || !is_ours(fd) {
         let next = next!(__recv_chk(c_int, *mut c_void, size_t, size_t, c_int) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, room, flags) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { recv(fd, at, length, flags) }
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
@@ -71,9 +70,9 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
                 *mut socklen_t,
             ) -> ssize_t
         );
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(fd, at, length, room, flags, from, from_length) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { recvfrom(fd, at, length, flags, from, from_length) }
 }

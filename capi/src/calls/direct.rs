@@ -1,4 +1,4 @@
-//! `syscall`: system calls that programs make through this libc function.
+//! `syscall`: programs that make system calls by libc's function for that.
 
 use std::ffi::{c_int, c_long};
 
@@ -6,11 +6,10 @@ use super::messages::*;
 use super::*;
 use crate::system;
 
-/// Variadic in C; the arguments are passed as in a function with that many parameters on the
-/// supported machines.
+/// Variadic in C; its arguments stand where those of a function with so many do, on the machines this is built for.
 ///
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
     number: c_long,

@@ -1,7 +1,5 @@
-//! Transfers between descriptors: `sendfile` and `splice`.
-//!
-//! Linux's SCTP maps these to messages: the sender transmits one page of the file or pipe per
-//! message; the receiver reads one message, or the requested part of it.
+//! Bytes from one descriptor to another: `sendfile` and `splice`. Linux's SCTP takes and gives them as it takes and gives messages: what is sent
+//! goes a page of the file, or of the pipe, at a time, each a message; what is received is one message, or as much of it as is asked for.
 
 use std::ffi::c_int;
 
@@ -12,13 +10,13 @@ use crate::descriptor::is_ours;
 use crate::next::next;
 use crate::system;
 
-/// Page size, bytes.
+/// Bytes of a page.
 const PAGE: usize = 4096;
-/// Maximum size of a transfer step: the capacity of a pipe.
+/// The most that goes at a time: what a pipe holds.
 const MOST: usize = 16 * PAGE;
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile(
     to: c_int,
@@ -28,17 +26,17 @@ pub unsafe extern "C-unwind" fn sendfile(
 ) -> ssize_t {
     if !is_ours(to) {
         let next = next!(sendfile(c_int, c_int, *mut off64_t, size_t) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(to, from, offset, count) };
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { send_file(to, from, offset, count) }
 }
 
-/// Like `sendfile`, on 64-bit machines.
+/// As `sendfile`, on machines of 64 bits.
 ///
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile64(
     to: c_int,
@@ -46,16 +44,16 @@ pub unsafe extern "C-unwind" fn sendfile64(
     offset: *mut off64_t,
     count: size_t,
 ) -> ssize_t {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe { sendfile(to, from, offset, count) }
 }
 
 /// # Safety
-/// `offset` must be null, or readable and writable.
+/// `offset` is null, or can be read and written.
 unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) -> ssize_t {
     let mut page = [0_u8; PAGE];
     let mut done = 0;
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let own = unsafe { offset.as_ref() }.copied();
     // SAFETY: no pointers.
     let begin = own.unwrap_or_else(|| unsafe { libc::lseek64(from, 0, libc::SEEK_CUR) });
@@ -64,10 +62,10 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
     }
     while done < count {
         let at = begin + done as off64_t;
-        // Messages end at page boundaries of the file.
+        // Messages end where pages of the file do.
         let left = PAGE - at as usize % PAGE;
         let wanted = left.min(count - done);
-        // SAFETY: `page` has that size.
+        // SAFETY: `page` has so many bytes.
         let read = unsafe { libc::pread64(from, page.as_mut_ptr().cast(), wanted, at) };
         if read <= 0 {
             if read < 0 && done == 0 {
@@ -75,7 +73,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
             }
             break;
         }
-        // SAFETY: these bytes were just read.
+        // SAFETY: they were read just now.
         let sent = unsafe { send(to, page.as_ptr().cast(), read as usize, 0) };
         if sent < 0 {
             if done == 0 {
@@ -86,7 +84,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
         done += sent as usize;
     }
     let end = begin + done as off64_t;
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     match unsafe { offset.as_mut() } {
         Some(offset) => *offset = end,
         // SAFETY: no pointers.
@@ -98,7 +96,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
 }
 
 /// # Safety
-/// Same as libc's function.
+/// As libc's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn splice(
     from: c_int,
@@ -111,10 +109,10 @@ pub unsafe extern "C-unwind" fn splice(
     let (out, into) = (is_ours(to), is_ours(from));
     if !out && !into {
         let next = next!(splice(c_int, *mut off64_t, c_int, *mut off64_t, size_t, u32) -> ssize_t);
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         return unsafe { next(from, from_at, to, to_at, count, flags) };
     }
-    // Sockets have no offsets, and one of the two descriptors must be a pipe.
+    // Sockets have no places in them, and one of the two must be a pipe.
     let (pipe, at_pipe, at_socket) = match out {
         true => (from, from_at, to_at),
         false => (to, to_at, from_at),
@@ -145,16 +143,16 @@ fn is_pipe(fd: c_int) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETPIPE_SZ) > 0 }
 }
 
-/// Transfers from a pipe, one message per page.
+/// From a pipe, page by page, each a message.
 fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
     let mut page = [0_u8; PAGE];
     let mut done = 0;
     while done < count {
-        // After the first page, only available data.
+        // Behind the first page, only what is there.
         if done > 0 && !is_ready(pipe, libc::POLLIN) {
             break;
         }
-        // The socket must have buffer space for the data read from the pipe.
+        // What is read of the pipe must find room.
         let waits = flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(to);
         if !waits && !is_ready(to, libc::POLLOUT) {
             let full = system::answer(Err(libc::EAGAIN));
@@ -165,48 +163,47 @@ fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
         if read <= 0 {
             return if done > 0 { done as ssize_t } else { read };
         }
-        // SAFETY: these bytes were just read.
+        // SAFETY: they were read just now.
         let sent = unsafe { send(to, page.as_ptr().cast(), read as usize, flags) };
         if sent < 0 {
             return if done > 0 { done as ssize_t } else { -1 };
         }
-        // Unsent data stays in the pipe, as in Linux. SAFETY: `page` has that size.
+        // What was not sent stays in the pipe, as with Linux.
+        // SAFETY: `page` has so many bytes.
         unsafe { libc::read(pipe, page.as_mut_ptr().cast(), read as usize) };
         done += read as usize;
     }
     done as ssize_t
 }
 
-/// Copies the first bytes of a pipe without consuming them. Uses a second pipe, because the kernel
-/// has no direct way. Blocks like `read`.
+/// The first bytes of a pipe, which stay there: by way of another pipe, since the kernel has no other for that. Waits as `read` does.
 fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
     let mut ends = [-1; 2];
     // SAFETY: the two descriptors are written.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return -1;
     }
-    // SAFETY: no pointers; a new pipe has space for a page. Its data is read into `page`, which has
-    // that size.
+    // SAFETY: no pointers; a new pipe has room for a page. What it has is read into `page`, which has so many bytes.
     let read = unsafe {
         match libc::tee(pipe, ends[1], page.len(), 0) {
             there @ 1.. => libc::read(ends[0], page.as_mut_ptr().cast(), there as usize),
             none => none,
         }
     };
-    // `close` does not change `errno` if it succeeds.
+    // `close` leaves `errno` as it is where it fails at nothing.
     ends.into_iter().for_each(system::close);
     read
 }
 
-/// Transfers a message, or the requested part of it, into a pipe.
+/// A message, or as much of it as is asked for, into a pipe.
 fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
     let mut bytes = [0_u8; MOST];
-    // SAFETY: `bytes` has that size.
+    // SAFETY: `bytes` has so many.
     let received = unsafe { recv(from, bytes.as_mut_ptr().cast(), count.min(MOST), flags) };
     let mut written = 0;
     while written < received {
         let rest = &bytes[written as usize..received as usize];
-        // SAFETY: these bytes were just received.
+        // SAFETY: they were received just now.
         let some = unsafe { libc::write(pipe, rest.as_ptr().cast(), rest.len()) };
         if some <= 0 {
             return if written > 0 { written } else { some };
@@ -216,7 +213,7 @@ fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
     received
 }
 
-/// Whether the descriptor is readable (POLLIN) or writable (POLLOUT).
+/// Whether there is something to read (POLLIN), or room to write (POLLOUT).
 fn is_ready(fd: c_int, events: i16) -> bool {
     let mut wanted = libc::pollfd {
         fd,

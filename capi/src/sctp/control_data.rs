@@ -1,4 +1,4 @@
-//! Ancillary data of messages (RFC 6458 §5.3) with Linux's layouts.
+//! Ancillary data of messages (RFC 6458 §5.3), laid out as Linux has it.
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
@@ -102,7 +102,7 @@ impl From<SndInfo> for Info {
     }
 }
 
-/// A received message as struct sctp_sndrcvinfo.
+/// What came, as struct sctp_sndrcvinfo.
 pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     SndRcvInfo {
         stream: frame.stream,
@@ -117,7 +117,7 @@ pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     }
 }
 
-/// The next message as struct sctp_nxtinfo.
+/// What comes next, as struct sctp_nxtinfo.
 fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
     let notification = frame.kind == Kind::Notification;
     let unordered = u16::from(frame.flags & frame::UNORDERED != 0);
@@ -135,18 +135,18 @@ fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
     }
 }
 
-/// Bits of `sinfo_flags` for a policy of RFC 7496.
+/// The bits of `sinfo_flags` that are a policy of RFC 7496.
 const POLICY: u16 = 0x30;
 /// SCTP_PR_SCTP_TTL.
 const LIFETIME: u16 = 0x10;
 
-/// Send parameters from the addresses and ancillary data of a message.
+/// How a message is to be sent, by its addresses and ancillary data.
 ///
 /// # Safety
-/// The message must be valid for `sendmsg`.
+/// The message is one for `sendmsg`.
 pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
     let mut how = How::plain(flags);
-    // SAFETY: guaranteed by the caller; the macros stay within the control data.
+    // SAFETY: as the caller promises; the macros keep within the control data.
     unsafe {
         if !message.msg_name.is_null() && message.msg_namelen > 0 {
             let (to, _) = crate::address::read(message.msg_name, message.msg_namelen as usize)?;
@@ -159,7 +159,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-            // It must end within the program's buffer.
+            // It ends within what the program has given.
             let room = message.msg_control as usize + message.msg_controllen;
             let ends = libc::CMSG_DATA(at) as usize + length;
             if header.cmsg_len < libc::CMSG_LEN(0) as usize || ends > room {
@@ -175,7 +175,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
     Ok(how)
 }
 
-/// Checks for valid flags, with Linux's values.
+/// Flags that there are, as Linux has them; others are refused.
 fn check_flags(given: u16) -> Result<(), c_int> {
     let known = flags::UNORDERED
         | flags::ADDR_OVER
@@ -190,7 +190,7 @@ fn check_flags(given: u16) -> Result<(), c_int> {
     }
 }
 
-/// Processes one item of ancillary data.
+/// One piece of ancillary data.
 fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     let room = |bytes: usize| match data.len() == bytes {
         true => Ok(data.as_ptr()),
@@ -199,10 +199,10 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     match kind {
         SNDRCV => {
             let at = room(size_of::<SndRcvInfo>())?.cast::<SndRcvInfo>();
-            // SAFETY: the buffer has that size, and any bytes are a valid value.
+            // SAFETY: so many bytes are there, and any are one.
             let info = unsafe { at.read_unaligned() };
             check_flags(info.flags)?;
-            // Older programs set a lifetime without a policy.
+            // Older programs give a lifetime and no policy.
             let policy = match (info.flags & POLICY, info.timetolive) {
                 (0, 1..) => LIFETIME,
                 (policy, _) => policy,
@@ -212,14 +212,14 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
         }
         SNDINFO => {
             let at = room(size_of::<SndInfo>())?.cast::<SndInfo>();
-            // SAFETY: the buffer has that size, and any bytes are a valid value.
+            // SAFETY: so many bytes are there, and any are one.
             let info = unsafe { at.read_unaligned() };
             check_flags(info.flags)?;
             how.info = Some(info.into());
         }
         PRINFO => {
             let at = room(8)?.cast::<[u16; 4]>();
-            // SAFETY: the buffer has that size: struct sctp_prinfo, policy and value.
+            // SAFETY: so many bytes are there: struct sctp_prinfo, policy and value.
             let [policy, _, low, high] = unsafe { at.read_unaligned() };
             if policy & !POLICY != 0 {
                 return Err(libc::EINVAL);
@@ -228,8 +228,7 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
             let [c, d] = high.to_ne_bytes();
             how.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
         }
-        // Additional addresses of the peer, at the port of the first address; ignored without a
-        // first one.
+        // More addresses of the peer, at the port of the first: without that, they say nothing.
         DSTADDRV4 | DSTADDRV6 => {
             let Some(port) = how.to.first().map(SocketAddr::port) else {
                 return Ok(());
@@ -251,10 +250,10 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Fills in the data that a receiving program requested: address, ancillary data, flags.
+/// Fills in what a receiving program asked for: address, ancillary data, flags.
 ///
 /// # Safety
-/// The message must be valid for `recvmsg`.
+/// The message is one for `recvmsg`.
 pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> Result<(), c_int> {
     message.msg_flags = received.flags;
     let room = std::mem::replace(&mut message.msg_controllen, 0) as usize;
@@ -265,7 +264,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     match frame.address {
         Some(address) if !message.msg_name.is_null() => {
             let bytes = crate::address::bytes(address);
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: as the caller promises.
             unsafe {
                 crate::address::write_with_message(
                     &bytes,
@@ -285,7 +284,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         }
         return Ok(());
     }
-    // MSG_CTRUNC reports data that does not fit.
+    // MSG_CTRUNC reports data that finds no place there.
     let room = match memory::is_out_of_reach(message.msg_control, room) {
         true => 0,
         false => room,
@@ -302,7 +301,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         context: sndrcv.context,
         assoc_id: sndrcv.assoc_id,
     };
-    // SAFETY: guaranteed by the caller; `put` stays within `room`.
+    // SAFETY: as the caller promises; `put` keeps within `room`.
     unsafe {
         let base: *mut u8 = message.msg_control.cast();
         let wants = wants::of(fd);
@@ -330,10 +329,10 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     Ok(())
 }
 
-/// Writes one item of ancillary data, truncated to the buffer with MSG_CTRUNC.
+/// One piece of ancillary data, or as much of it as there is room for: then MSG_CTRUNC.
 ///
 /// # Safety
-/// `room` bytes must be writable at `base`.
+/// `room` bytes can be written at `base`.
 unsafe fn put<T>(
     base: *mut u8,
     room: usize,
@@ -343,19 +342,19 @@ unsafe fn put<T>(
     flags: &mut c_int,
 ) {
     let bytes = size_of::<T>() as u32;
-    // SAFETY: pure computation.
+    // SAFETY: these only compute.
     let (space, length) = unsafe { (libc::CMSG_SPACE(bytes), libc::CMSG_LEN(bytes)) };
     let left = room - *used;
     if left < length as usize {
         *flags |= libc::MSG_CTRUNC;
     }
-    // SAFETY: pure computation.
+    // SAFETY: it only computes.
     let head = unsafe { libc::CMSG_LEN(0) } as usize;
     if left < head {
         return;
     }
     let length = left.min(length as usize);
-    // SAFETY: the size was checked; control data may be unaligned.
+    // SAFETY: there is room, as was checked; control data may stand anywhere.
     unsafe {
         let at = base.add(*used).cast::<libc::cmsghdr>();
         let mut header: libc::cmsghdr = std::mem::zeroed();
@@ -369,12 +368,12 @@ unsafe fn put<T>(
     *used = (*used + space as usize).min(room);
 }
 
-/// Resets received descriptors (SCM_RIGHTS), which may be SCTP sockets.
+/// Descriptors that came by SCM_RIGHTS may be SCTP sockets.
 ///
 /// # Safety
-/// The message must have been filled in by `recvmsg`.
+/// The message is one that `recvmsg` filled.
 pub unsafe fn forget_passed(message: &msghdr) {
-    // SAFETY: guaranteed by the caller; the macros stay within the control data.
+    // SAFETY: as the caller promises; the macros keep within the control data.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {

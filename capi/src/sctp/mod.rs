@@ -1,5 +1,4 @@
-//! Options of SCTP sockets, including those with which Linux's `libsctp` implements the functions
-//! of RFC 6458 §9. Our `libsctp` is in `capi/libsctp`.
+//! Options of SCTP sockets, with those that Linux's `libsctp` makes the functions of RFC 6458 §9 of. Ours is in `capi/libsctp`.
 
 pub mod control_data;
 
@@ -14,8 +13,7 @@ use crate::associations::{connect_to, take_over};
 use crate::descriptor::{form, is_v6};
 use crate::{address, ask, memory, routes, system, wants};
 
-/// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS,
-/// _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
+/// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS, _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
 const BINDX_ADD: c_int = 100;
 const BINDX_REM: c_int = 101;
 const PEELOFF: c_int = 102;
@@ -26,10 +24,10 @@ const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
 
-/// Maximum number of bytes read from the buffer of `getsockopt`.
+/// The most bytes that are read of the buffer of `getsockopt`.
 const MAX_READ: usize = 1 << 20;
 
-/// Whether options of that level apply to the socket: an IPv4 socket has no IPv6 options.
+/// Whether options of that level are the socket's: those of IPv6 are not one of IPv4's.
 fn has_level(fd: c_int, level: c_int) -> bool {
     match level {
         libc::IPPROTO_SCTP | libc::IPPROTO_IP => true,
@@ -38,10 +36,10 @@ fn has_level(fd: c_int, level: c_int) -> bool {
     }
 }
 
-/// `setsockopt`, including the options behind sctp_bindx and sctp_connectx.
+/// `setsockopt`, with the forms behind sctp_bindx and sctp_connectx.
 ///
 /// # Safety
-/// `length` bytes must be readable at `value`.
+/// `length` bytes can be read at `value`.
 pub unsafe fn set_option(
     fd: c_int,
     level: c_int,
@@ -53,9 +51,9 @@ pub unsafe fn set_option(
         return Err(libc::EINVAL);
     }
     match (level, option) {
-        // The host stores it.
+        // The host keeps it.
         (libc::SOL_SOCKET, libc::SO_LINGER) => (),
-        // SCTP ignores it, and this library uses the descriptor's (`wants`).
+        // SCTP does not heed it, and the descriptor's is ours (`wants`).
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(0),
         (libc::SOL_SOCKET, _) => {
             let arguments = [
@@ -66,7 +64,7 @@ pub unsafe fn set_option(
                 length,
                 0,
             ];
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: as the caller promises.
             return unsafe { system::call(libc::SYS_setsockopt, arguments) }.map(|it| it as c_int);
         }
         _ if has_level(fd, level) => (),
@@ -75,20 +73,20 @@ pub unsafe fn set_option(
     if level == libc::IPPROTO_SCTP {
         match option {
             BINDX_ADD => {
-                // SAFETY: guaranteed by the caller.
+                // SAFETY: as the caller promises.
                 let addresses = unsafe { packed_at(value, length) }?;
                 return ask::tell(fd, Request::BindMore(addresses)).map(|()| 0);
             }
             BINDX_REM => {
-                // SAFETY: guaranteed by the caller.
+                // SAFETY: as the caller promises.
                 let addresses = unsafe { packed_at(value, length) }?;
                 return ask::tell(fd, Request::Unbind(addresses)).map(|()| 0);
             }
             CONNECTX_OLD | CONNECTX => {
-                // SAFETY: guaranteed by the caller.
+                // SAFETY: as the caller promises.
                 let addresses = unsafe { packed_at(value, length) }?;
                 let (number, connected) = connect_to(fd, addresses);
-                // Only the newer option returns the association as its result.
+                // The newer of the two gives the association as its result.
                 return connected.map(|()| {
                     if option == CONNECTX {
                         number as c_int
@@ -100,7 +98,7 @@ pub unsafe fn set_option(
             _ => (),
         }
     }
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let value = unsafe { memory::read(value, length) }?;
     let request = Request::Set {
         level,
@@ -115,10 +113,10 @@ pub unsafe fn set_option(
     Ok(0)
 }
 
-/// `getsockopt`, including the options behind sctp_getpaddrs, sctp_getladdrs and sctp_connectx.
+/// `getsockopt`, with the forms behind sctp_getpaddrs, sctp_getladdrs and sctp_connectx.
 ///
 /// # Safety
-/// `*length` bytes must be writable at `value`.
+/// `*length` bytes can be written at `value`.
 pub unsafe fn get_option(
     fd: c_int,
     level: c_int,
@@ -126,14 +124,14 @@ pub unsafe fn get_option(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let room = unsafe { memory::read(length.cast(), size_of::<socklen_t>()) }?;
     let room = room.try_into().map_or(0, c_int::from_ne_bytes);
     let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
-    // Options at socket level do not read the buffer.
+    // Options of the socket itself read nothing of it.
     let given = &match level {
         libc::SOL_SOCKET => vec![0; room.min(MAX_READ)],
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: as the caller promises.
         _ => unsafe { memory::read(value, room.min(MAX_READ)) }?,
     };
     let domain = if is_v6(fd) {
@@ -160,7 +158,7 @@ pub unsafe fn get_option(
         (libc::IPPROTO_SCTP, CONNECTX3) => {
             let (number, connected) = connect_of(fd, given)?;
             if connected.is_ok() || connected == Err(libc::EINPROGRESS) {
-                // SAFETY: guaranteed by the caller.
+                // SAFETY: as the caller promises.
                 unsafe { memory::write(&number.to_ne_bytes(), value) }?;
             }
             return connected;
@@ -171,7 +169,7 @@ pub unsafe fn get_option(
         }
         _ if has_level(fd, level) => ask::option(fd, level, option, given)?,
         _ => {
-            // Options at socket level, and unsupported levels.
+            // Of the socket itself, and levels that it has not.
             let arguments = [
                 fd as usize,
                 level as usize,
@@ -180,13 +178,13 @@ pub unsafe fn get_option(
                 length as usize,
                 0,
             ];
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: as the caller promises.
             return unsafe { system::call(libc::SYS_getsockopt, arguments) }.map(drop);
         }
     };
     let written = &bytes[..room.min(bytes.len())];
     let whole = (written.len() as socklen_t).to_ne_bytes();
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     unsafe {
         memory::write(written, value)?;
         memory::write(&whole, length.cast())
@@ -201,20 +199,20 @@ fn kind(fd: c_int) -> c_int {
     }
 }
 
-/// The association number at the start of a struct.
+/// The association that a struct begins with.
 fn named(given: &[u8]) -> Result<u32, c_int> {
     let bytes = given.first_chunk().ok_or(libc::EINVAL)?;
     Ok(u32::from_ne_bytes(*bytes))
 }
 
-/// Packed addresses.
+/// Addresses, one behind the other.
 ///
 /// # Safety
-/// Same as [`memory::read`].
+/// As [`memory::read`].
 unsafe fn packed_at(at: *const c_void, bytes: usize) -> Result<Vec<SocketAddr>, c_int> {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: as the caller promises.
     let copy = unsafe { memory::read(at, bytes) }?;
-    // SAFETY: the buffer has that size.
+    // SAFETY: so many bytes are there.
     unsafe { address::read_packed(copy.as_ptr().cast(), bytes, usize::MAX) }
 }
 
@@ -224,7 +222,7 @@ fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int
     let bytes = c_int::from_ne_bytes(bytes.ok_or(libc::EINVAL)?);
     let at = given.get(8..16).and_then(|it| it.try_into().ok());
     let at = usize::from_ne_bytes(at.ok_or(libc::EINVAL)?) as *const c_void;
-    // SAFETY: the program states that this many bytes of addresses are there.
+    // SAFETY: the program says that so many bytes of addresses are there.
     let all = unsafe { packed_at(at, bytes.max(0) as usize) }?;
     Ok(connect_to(fd, all))
 }
@@ -281,16 +279,16 @@ mod tests {
             "[2001:db8::1]:8".parse().unwrap(),
         ];
         let bytes: Vec<u8> = all.iter().flat_map(|&it| address::bytes(it)).collect();
-        // SAFETY: the buffer has that size.
+        // SAFETY: so many bytes are there.
         let read = unsafe { address::read_packed(bytes.as_ptr().cast(), bytes.len(), 9) };
         assert_eq!(read.as_deref(), Ok(&all[..]));
-        // SAFETY: the buffer has that size.
+        // SAFETY: so many bytes are there.
         let cut = unsafe { address::read_packed(bytes.as_ptr().cast(), bytes.len() - 1, 9) };
         assert_eq!(cut, Err(libc::EINVAL));
-        // A mapped address is returned as IPv4.
+        // A mapped address comes back as what it is.
         let mapped = address::bytes("[::ffff:192.0.2.1]:7".parse().unwrap());
         assert_eq!(mapped.len(), 28);
-        // SAFETY: the buffer has that size.
+        // SAFETY: so many bytes are there.
         let read = unsafe { address::read(mapped.as_ptr().cast(), mapped.len()) };
         assert_eq!(read, Ok((all[0], 28)));
     }

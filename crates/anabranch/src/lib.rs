@@ -22,7 +22,7 @@
 //! | use the `anabranch` command | | | `cargo install anabranch-cli` |
 //! | use the laboratory from Python | | | the package `anabranch` for Python |
 //!
-//! The feature `full` turns all of them on, with `quic` (a transport in specs) and `codecs` (compressed Parquet input). With the feature `smol`, endpoints of [`net`] run on smol as well as on tokio; with `thread`, on the thread of a program
+//! The feature `full` turns all of them on. With the feature `smol`, endpoints of [`net`] run on smol as well as on tokio; with `thread`, on the thread of a program
 //! that has neither. Each crate has a front page for its kind of user. Four other
 //! modules are shared parts: [`transport`] is the contract between a protocol and its driver, [`settings`] describes what can be set,
 //! [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the grammar of specs and the output of the laboratory.

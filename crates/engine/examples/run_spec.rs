@@ -6,7 +6,9 @@
 //! ```
 
 use std::error::Error;
+use std::path::Path;
 
+use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
@@ -18,7 +20,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or("usage: run_spec SPEC [SEED] [KEY=VALUE ...]")?;
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     let text = std::fs::read_to_string(&file)?;
+    let folder = Path::new(&file)
+        .parent()
+        .unwrap_or(Path::new(""))
+        .to_owned();
+    let read = move |name: &str| {
+        let text = std::fs::read_to_string(folder.join(name));
+        text.map_err(|error| error.to_string())
+    };
     let request = Request::new(file, text).with(|it| {
+        it.files = Files::new(read);
         it.overrides = arguments.collect();
         it.seed = seed;
     });

@@ -1,11 +1,13 @@
 //! The kinds of things that worlds are built from.
 
+use anabranch_orbit::Constellation;
 use anabranch_scenario::Workload;
 use anabranch_settings::{Entry, Prepared, Refusal, Registry};
 use anabranch_sim::Rng;
 use anabranch_sim::loss::{self, Loss, Traffic};
 use anabranch_sim::propagation::{self, Propagation};
 use anabranch_sim::queue::{self, QueueDiscipline};
+use anabranch_sim::routing::{self, RoutingKind};
 use anabranch_sim::workload;
 
 use crate::metric;
@@ -36,6 +38,10 @@ pub struct Standard {
     pub queues: Registry<Box<dyn QueueDiscipline>>,
     /// Propagations.
     pub propagations: Registry<Box<dyn Propagation>>,
+    /// Shells of satellites.
+    pub shells: Registry<Constellation>,
+    /// Kinds of routing over moving nodes.
+    pub routings: Registry<Box<dyn RoutingKind>>,
     /// Workloads.
     pub workloads: Registry<workload::Made, workload::Context>,
     /// Metrics.
@@ -56,6 +62,8 @@ impl Default for Standard {
             losses: loss::kinds(),
             queues: queue::kinds(),
             propagations: propagation::kinds(),
+            shells: anabranch_orbit::kinds(),
+            routings: routing::kinds(),
             workloads: workload::kinds(),
             metrics: metric::kinds(),
             transports: Transports::default(),
@@ -84,6 +92,20 @@ impl Standard {
     #[must_use]
     pub fn with_propagation(mut self, entry: &'static Entry<Box<dyn Propagation>>) -> Self {
         self.propagations = self.propagations.with(entry);
+        self
+    }
+
+    /// With one more kind of shell.
+    #[must_use]
+    pub fn with_shell(mut self, entry: &'static Entry<Constellation>) -> Self {
+        self.shells = self.shells.with(entry);
+        self
+    }
+
+    /// With one more kind of routing over moving nodes.
+    #[must_use]
+    pub fn with_routing(mut self, entry: &'static Entry<Box<dyn RoutingKind>>) -> Self {
+        self.routings = self.routings.with(entry);
         self
     }
 

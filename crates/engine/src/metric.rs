@@ -24,6 +24,7 @@ mod estimate;
 mod fairness;
 mod heartbeats;
 mod link;
+mod link_load;
 pub mod mark;
 mod message_integrity;
 mod message_latency;
@@ -60,6 +61,7 @@ pub const KINDS: &[&Entry<Made>] = &[
     &counts::STREAM_LIMITS_MET,
     &fairness::THROUGHPUT_INCREASE,
     &link::UTILIZATION,
+    &link_load::ENTRY,
     &fairness::JAIN_FAIRNESS,
     &cwnd::ENTRY,
     &counts::SEGMENTS_SENT,

@@ -1,6 +1,8 @@
 //! Nodes, links, queues, losses, addresses and routes of a spec as the simulator's.
 
 pub(crate) mod alone;
+pub mod constellation;
+pub mod constellation_checks;
 pub mod homes;
 pub mod routes;
 mod wifi;
@@ -8,7 +10,7 @@ mod wifi;
 use std::net::IpAddr;
 
 use anabranch_scenario::families::Place;
-use anabranch_scenario::names::{Name, link_members, member_name};
+use anabranch_scenario::names::{Name, carrier_members, count_of, link_members, member_name};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::Carrier;
 use anabranch_scenario::world::Impairment;
@@ -25,6 +27,7 @@ use anabranch_sim::{
 use crate::flows::Members;
 use crate::kinds::Standard;
 use crate::medium;
+use constellation::{ConstellationParts, RoutingParts};
 
 /// How long a packet is held back where the spec does not say, nanoseconds.
 const REORDER_DELAY: u64 = 10_000_000;
@@ -82,6 +85,10 @@ pub fn rate(link: Carrier<'_>) -> RateOverTime {
     match link {
         Carrier::Wire(link) => forward_rate(link),
         Carrier::Air(cell) => medium::parameters(cell).data_rate.into(),
+        Carrier::Beam(constellation, class) => {
+            let transmitter = constellation.transmitter(class);
+            transmitter.map_or(0.into(), |it| it.rate.clone())
+        }
     }
 }
 
@@ -107,6 +114,8 @@ pub fn corrupts(spec: &Spec) -> bool {
 pub struct Parts {
     /// Of each link, forward and backward.
     links: Vec<[Direction; 2]>,
+    constellations: Vec<ConstellationParts>,
+    routing: Option<RoutingParts>,
     /// As [`Standard::stepwise`].
     stepwise: bool,
 }
@@ -133,6 +142,12 @@ impl Parts {
         let links = links.map(|link| Ok([of(kinds, link, true)?, of(kinds, link, false)?]));
         Ok(Self {
             links: links.collect::<Result<_, Refusal>>()?,
+            constellations: spec
+                .constellations
+                .iter()
+                .map(|it| ConstellationParts::of(it, kinds))
+                .collect::<Result<_, _>>()?,
+            routing: RoutingParts::of(spec, kinds)?,
             stepwise: kinds.stepwise,
         })
     }
@@ -150,12 +165,8 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
     });
     let loss = link.loss.side(forward).map(|loss| {
         let kinds = &kinds.losses;
-        let place = match loss.place() {
-            Place::BeforeQueue => SimPlace::BeforeQueue,
-            Place::AfterQueue => SimPlace::AfterQueue,
-        };
         let prepared = kinds.prepare(&loss.kind, loss.values(kinds))?;
-        Ok::<_, Refusal>((prepared, place))
+        Ok::<_, Refusal>((prepared, place_of(loss)))
     });
     Ok(Direction {
         queue: queue.transpose()?,
@@ -164,15 +175,23 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
     })
 }
 
+/// Where a loss strikes.
+fn place_of(loss: &anabranch_scenario::Loss) -> SimPlace {
+    match loss.place() {
+        Place::BeforeQueue => SimPlace::BeforeQueue,
+        Place::AfterQueue => SimPlace::AfterQueue,
+    }
+}
+
 /// Builds the topology of a checked spec from its parts, without its layout. Losses know flows as `traffic` has them.
 ///
 /// # Errors
 /// [`NetworkError`].
 pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, NetworkError> {
     let mut topology = Topology::new();
-    for node in &spec.nodes {
-        for index in 0..node.count.0 {
-            topology.add_node(member_name(&node.name, node.count.0, index))?;
+    for (name, count) in spec.groups() {
+        for index in 0..count {
+            topology.add_node(member_name(name, count, index))?;
         }
     }
     let mut links = Vec::with_capacity(spec.links.len());
@@ -188,6 +207,19 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
     for cell in &spec.cells {
         links.push(wifi::add_cell(&mut topology, spec, cell)?);
     }
+    for (constellation, own) in spec.constellations.iter().zip(&parts.constellations) {
+        let how = (traffic, parts.stepwise);
+        links.extend(constellation::add(
+            &mut topology,
+            spec,
+            constellation,
+            own,
+            how,
+        )?);
+    }
+    if let Some(routing) = &parts.routing {
+        routing.apply(&mut topology)?;
+    }
     Ok(Built { topology, links })
 }
 
@@ -196,11 +228,7 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
     let name = Name::parse(name);
     let group = name.group;
-    let count = spec
-        .nodes
-        .iter()
-        .find(|node| node.name == group)
-        .map_or(1, |node| node.count.0);
+    let count = count_of(spec, group).unwrap_or(1);
     let range = name.range(count);
     let member = match range.len() {
         1 => range.start,
@@ -217,9 +245,18 @@ pub fn ends(
     spec: &Spec,
     member: &Members<'_>,
 ) -> Result<[NodeId; 2], BuildError> {
+    let flow = member.flow;
+    let ends = [&flow.from, &flow.to];
+    if let Some(pair) = flow.matrix.get(member.index as usize) {
+        let of = |place: usize| {
+            let group = Name::parse(ends[place]).group;
+            end(topology, spec, &format!("{group}[{}]", pair[place]), 0)
+        };
+        return Ok([of(0)?, of(1)?]);
+    }
     Ok([
-        end(topology, spec, &member.flow.from, member.index)?,
-        end(topology, spec, &member.flow.to, member.index)?,
+        end(topology, spec, ends[0], member.index)?,
+        end(topology, spec, ends[1], member.index)?,
     ])
 }
 
@@ -230,11 +267,8 @@ fn is_chain(link: &Link) -> bool {
 
 /// The names of all members of all links.
 pub fn link_names(spec: &Spec) -> Vec<String> {
-    let count = |link: Carrier<'_>| match link {
-        Carrier::Wire(link) => link_members(spec, link),
-        Carrier::Air(cell) => cell.stations.len() as u32,
-    };
-    let links = spec.carriers().map(|link| (link.name(), count(link)));
+    let links = spec.carriers();
+    let links = links.map(|link| (link.name(), carrier_members(spec, link)));
     links
         .flat_map(|(name, count)| (0..count).map(move |index| member_name(name, count, index)))
         .collect()

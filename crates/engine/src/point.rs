@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::files::Files;
 use crate::kinds::Standard;
+use crate::network::{constellation, constellation_checks};
 use crate::resolved::Resolved;
 use crate::traces;
 
@@ -248,7 +249,11 @@ impl Source {
         let mut tree = substitute::substitute(tree, used)?;
         traces::put_in(&mut tree, &self.files)?;
         let mut spec: Spec = decode::decode(&tree, "")?;
-        let problems = validate::validate(&spec, &tree, &*self.kinds);
+        let mut problems = constellation::complete(&mut spec, &self.kinds, &tree);
+        problems.extend(validate::validate(&spec, &tree, &*self.kinds));
+        if problems.is_empty() {
+            problems = constellation_checks::check(&spec, &self.kinds, &tree);
+        }
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -309,6 +314,8 @@ const RUN_SECTIONS: &[&str] = &[
     "node",
     "link",
     "wifi",
+    "constellation",
+    "ground",
     "route",
     "flow",
     "measure",

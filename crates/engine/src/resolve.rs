@@ -3,6 +3,7 @@
 mod across;
 mod at_points;
 mod beyond;
+mod constellations;
 mod elements;
 mod finished;
 mod network;

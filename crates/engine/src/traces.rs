@@ -17,6 +17,7 @@ use crate::files::Files;
 
 mod elements;
 mod messages;
+mod stations;
 mod table;
 mod titles;
 
@@ -45,6 +46,8 @@ pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Problem>> {
             }
         }
     }
+    elements::put_in_constellations(tree, files, &mut problems);
+    stations::put_in(tree, files, &mut problems);
     messages::put_in(tree, files, &mut problems);
     if problems.is_empty() {
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use anabranch_scenario::Metric;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::chosen::Family;
+use anabranch_scenario::constellation::{RoutingModel, ShellModel};
 use anabranch_scenario::families::{
     LossModel, PropagationModel, QueueDiscipline as QueueFamily, Workloads,
 };
@@ -28,6 +29,8 @@ impl Vocabulary for Standard {
             QueueFamily::NAME => &self.queues,
             PropagationModel::NAME => &self.propagations,
             Workloads::NAME => &self.workloads,
+            ShellModel::NAME => &self.shells,
+            RoutingModel::NAME => &self.routings,
             Metrics::NAME => &self.metrics,
             _ => &*NONE,
         }

@@ -14,12 +14,15 @@ mod loss;
 mod propagation;
 #[path = "extending/queue.rs"]
 mod queue;
+#[path = "extending/routing.rs"]
+mod routing;
 
 fn kinds() -> Standard {
     Standard::default()
         .with_loss(&loss::OVEN)
         .with_queue(&queue::EARLY)
         .with_propagation(&propagation::PASS)
+        .with_routing(&routing::WEIGHED)
 }
 
 /// A page of the manual says what the file says, and its spec is right.
@@ -103,4 +106,33 @@ fn the_satellite_is_near_half_of_the_time() {
     // 20 ms, in whichever unit.
     let milliseconds = if delay < 1.0 { delay * 1000.0 } else { delay };
     assert!((milliseconds - 20.0).abs() < 0.1, "{delay}");
+}
+
+/// Two stations below satellites that are linked over a third one and over the ring's other side: by any cost of a hop the three hops are taken.
+#[test]
+fn the_weighed_routing_is_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let code = fs::read_to_string(root.join("tests/extending/routing.rs")).expect("the example");
+    let page = fs::read_to_string(root.join("../../docs/extending/routing.md"));
+    let page = page.expect("the page");
+    assert!(
+        page.contains(&format!("```rust\n{code}```\n")),
+        "the page differs"
+    );
+    let world = page.split("```toml\n").nth(1);
+    let world = world.and_then(|rest| rest.split("```").next());
+    let text = format!(
+        "anabranch = 1\nname = \"own\"\n{}\n[[constellation]]\nname = \"ring\"\n\
+         shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, turns = false }}]\n\
+         isl = {{ rate = \"1 Gbit/s\" }}\nup = {{ rate = \"1 Gbit/s\" }}\ndown = {{ rate = \"1 Gbit/s\" }}\n\
+         [[ground]]\nname = \"city\"\nstations = [\"0,0\", \"0,60\"]\n\
+         [[flow]]\nname = \"f\"\nfrom = \"city[0]\"\nto = \"city[1]\"\ntransport = {{ protocol = \"udp\" }}\n\
+         workload = {{ kind = \"cbr\", rate = \"800 kbit/s\", message = \"1000 B\" }}\n",
+        world.expect("a spec in the page")
+    );
+    let request = Request::new("own.toml", text).with(|it| it.seed = 1);
+    let plan = Plan::with(request, &kinds()).unwrap_or_else(|error| panic!("{error}"));
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    let goodput = record.value("f", "goodput").expect("a measure");
+    assert!((797e3..=800e3).contains(&goodput), "{goodput}");
 }

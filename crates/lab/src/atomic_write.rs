@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fs4::FileExt;
+
 use crate::plain;
 
 /// Suffix of an incomplete file.
@@ -41,13 +43,13 @@ impl DirectoryLock {
     /// Any error of the file system.
     pub fn acquire(lock: &Path, directories: &[&Path]) -> io::Result<Self> {
         let file = plain::update(lock)?;
-        if file.try_lock().is_ok() {
+        if FileExt::try_lock(&file).is_ok() {
             for directory in directories {
                 remove_parts(directory)?;
             }
-            file.unlock()?;
+            FileExt::unlock(&file)?;
         }
-        file.lock_shared()?;
+        FileExt::lock_shared(&file)?;
         Ok(Self { _lock: file })
     }
 }

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::addresses::IpVersion;
+use crate::computed::Computed;
+use crate::constellation::Pairs;
 use crate::families::Workload;
 use crate::quantity::{Count, Size, Span};
 use crate::transport::Transport;
@@ -21,6 +23,13 @@ pub struct Flow {
     pub from: String,
     /// The receiving node.
     pub to: String,
+    /// Between which members of the two groups it runs, each a member of the flow; `count` is left out: `"all"`, `[[0, 5], [5, 0]]` by their
+    /// numbers, or `{ random = 50, seed = 1, both = true }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Pairs>,
+    /// The pairs that these are.
+    #[serde(skip)]
+    pub matrix: Computed<Vec<[u32; 2]>>,
     /// The interfaces it uses, where its hosts have several: `[{ from = "wire-1", to = "radio-1" }, ...]`, the
     /// primary path first. SCTP uses all of them, TCP and UDP one. The first interface of each host if left out.
     #[serde(default)]

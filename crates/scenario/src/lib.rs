@@ -11,6 +11,8 @@ mod bound;
 pub mod checker;
 pub mod chosen;
 pub mod claim;
+pub mod computed;
+pub mod constellation;
 pub mod decode;
 pub mod derived;
 pub mod document;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::spec::Spec;
+use crate::wifi::Carrier;
 use crate::world::Link;
 
 /// A place in a group.
@@ -141,12 +142,21 @@ pub fn link_members(spec: &Spec, link: &Link) -> u32 {
     ends.into_iter().max().unwrap_or(1).saturating_sub(chained)
 }
 
+/// How many members a link of any kind has.
+pub fn carrier_members(spec: &Spec, carrier: Carrier<'_>) -> u32 {
+    match carrier {
+        Carrier::Wire(link) => link_members(spec, link),
+        Carrier::Air(cell) => cell.stations.len() as u32,
+        Carrier::Beam(constellation, class) => constellation.members(class),
+    }
+}
+
 /// How many members the nodes of a name have; `None` if there is no such node.
 pub fn count_of(spec: &Spec, node: &str) -> Option<u32> {
-    spec.nodes
-        .iter()
-        .find(|known| known.name == node)
-        .map(|known| known.count.0)
+    let mut groups = spec.groups();
+    groups
+        .find(|(name, _)| *name == node)
+        .map(|(_, count)| count)
 }
 
 /// Splits `flow[1]` into the group and the member.

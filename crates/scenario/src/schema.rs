@@ -5,6 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::chosen::{Family, json_schema_of};
+use crate::constellation::{RoutingModel, ShellModel};
 use crate::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
 use crate::measure::Metrics;
 use crate::spec::Spec;
@@ -33,6 +34,8 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
                 choose::<PropagationModel>(definitions, vocabulary);
                 choose::<Workloads>(definitions, vocabulary);
                 choose::<Metrics>(definitions, vocabulary);
+                choose::<ShellModel>(definitions, vocabulary);
+                choose::<RoutingModel>(definitions, vocabulary);
                 definitions.values_mut().for_each(allow_parameters);
             }
         }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
 
 use crate::claim::Claim;
+use crate::constellation::{Class, Constellation, Ground};
 use crate::flow::Flow;
 use crate::measure::Metric;
 use crate::quantity::{Span, Window};
@@ -47,8 +48,18 @@ pub struct Spec {
     /// What holds for the whole world.
     pub world: World,
     /// Hosts and routers.
-    #[serde(rename = "node")]
+    #[serde(default, rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
+    /// Satellites, as nodes and links.
+    #[serde(
+        default,
+        rename = "constellation",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub constellations: Vec<Constellation>,
+    /// Stations on the ground that use them.
+    #[serde(default, rename = "ground", skip_serializing_if = "Vec::is_empty")]
+    pub grounds: Vec<Ground>,
     /// What joins them by wires.
     #[serde(default, rename = "link", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
@@ -82,10 +93,28 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// All links of its world: the wires, then the cells.
+    /// All links of its world: the wires, the cells, then those of constellations.
     pub fn carriers(&self) -> impl Iterator<Item = Carrier<'_>> {
         let wires = self.links.iter().map(Carrier::Wire);
-        wires.chain(self.cells.iter().map(Carrier::Air))
+        let beams = self.constellations.iter().flat_map(|constellation| {
+            let classes = Class::ALL.into_iter();
+            let there = classes.filter(|class| constellation.transmitter(*class).is_some());
+            there.map(move |class| Carrier::Beam(constellation, class))
+        });
+        wires
+            .chain(self.cells.iter().map(Carrier::Air))
+            .chain(beams)
+    }
+
+    /// All groups of nodes of its world, with how many members each has: the nodes, the satellites of constellations, the stations of grounds.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, u32)> {
+        let nodes = self.nodes.iter();
+        let nodes = nodes.map(|node| (node.name.as_str(), node.count.0));
+        let satellites = self.constellations.iter();
+        let satellites = satellites.map(|it| (it.name.as_str(), it.counted.satellites));
+        let stations = self.grounds.iter();
+        let stations = stations.map(|it| (it.name.as_str(), it.stations.len() as u32));
+        nodes.chain(satellites).chain(stations)
     }
 
     /// All measures of an experiment: those of the file, then its own; a few plain ones where there are none.

@@ -3,6 +3,7 @@
 mod addresses;
 mod chosen;
 mod claim;
+mod constellation;
 pub mod limits;
 mod link;
 mod measure;
@@ -55,6 +56,9 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
             "found a duration of 0; nothing would happen",
         );
     }
+    if spec.nodes.is_empty() && spec.constellations.is_empty() && root.get("node").is_none() {
+        c.problem("", "the key `node` is missing");
+    }
     check_names(c, spec);
     limits::check_groups(c, spec);
     for (index, link) in spec.links.iter().enumerate() {
@@ -65,6 +69,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         proxy::check(c, vocabulary, node, &format!("node.{index}.proxy"));
     }
     wifi::check(c, spec, vocabulary);
+    constellation::check(c, spec, vocabulary);
     routes::check(c, spec);
     check_flows(c, spec, vocabulary);
     check_measures(c, spec, vocabulary, &spec.measures, &[], "measure");
@@ -161,6 +166,7 @@ fn check_flow(
     for (end, name) in [("from", &flow.from), ("to", &flow.to)] {
         let path = format!("{path}.{end}");
         if let Some(count) = check_node(c, spec, name, &path)
+            && flow.pairs.is_none()
             && count != 1
             && count != flow.count.0
         {
@@ -170,7 +176,9 @@ fn check_flow(
             );
         }
     }
-    if flow.from == flow.to {
+    if flow.pairs.is_some() && flow.matrix.is_empty() {
+        // What is wrong with it was said where it was resolved.
+    } else if flow.from == flow.to && flow.pairs.is_none() {
         c.problem(
             &format!("{path}.to"),
             format!("the flow runs from {:?} to itself", flow.from),
@@ -244,6 +252,19 @@ fn joined(spec: &Spec, from: &str, to: &str) -> bool {
             for (here, there) in [(&a, &b), (&b, &a)] {
                 if *here == node && !reached.contains(there) {
                     reached.push(there.clone());
+                }
+            }
+        }
+        for constellation in &spec.constellations {
+            let grounds = spec.grounds.iter();
+            let users = grounds.filter(|ground| ground.uses(&constellation.name));
+            let users = users.map(|ground| &ground.name);
+            let all: Vec<&String> = users.chain([&constellation.name]).collect();
+            if all.contains(&&node) {
+                for other in all {
+                    if !reached.contains(other) {
+                        reached.push(other.clone());
+                    }
                 }
             }
         }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::constellation::{Class, Constellation};
 use crate::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
 use crate::world::Link;
 
@@ -207,6 +208,8 @@ pub enum Carrier<'a> {
     Wire(&'a Link),
     /// A cell.
     Air(&'a Wifi),
+    /// The links of a class of a constellation.
+    Beam(&'a Constellation, Class),
 }
 
 impl<'a> Carrier<'a> {
@@ -215,6 +218,7 @@ impl<'a> Carrier<'a> {
         match self {
             Carrier::Wire(link) => &link.name,
             Carrier::Air(wifi) => &wifi.name,
+            Carrier::Beam(constellation, class) => constellation.link_name(class),
         }
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::addresses::Addresses;
+use crate::constellation::MovingRouting;
 use crate::families::{Loss, Propagation, Queue};
 use crate::quantity::{Count, Probability, Size, Span};
 use crate::rates::RateOverTime;
@@ -21,6 +22,9 @@ pub struct World {
     /// captures and links that corrupt turn them on.
     #[serde(default)]
     pub checksum: bool,
+    /// How routes over a constellation are found: `"least-delay"`, each 100 ms, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<MovingRouting>,
 }
 
 /// A host or a router, or a group of them.

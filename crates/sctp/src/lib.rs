@@ -117,7 +117,6 @@ mod runtime;
 pub mod rx;
 mod scheduling;
 mod seldom;
-mod send_options;
 mod state;
 mod state_name;
 pub mod stats;

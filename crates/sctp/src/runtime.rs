@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError, SchedulerKind};
-use crate::send_options::SendOptions;
+use crate::partial::SendOptions;
 
 /// What can be set of a living association, for all its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

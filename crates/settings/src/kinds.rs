@@ -53,7 +53,7 @@ pub fn read_table<T: Declared>(datum: &Datum) -> Option<T> {
 
 /// The effect of one parameter, by the rule of its kind.
 #[doc(hidden)]
-pub fn judged<P, C>(
+pub fn effect<P, C>(
     (key, redundant): (&'static str, bool),
     config: &P,
     context: &C,
@@ -93,9 +93,6 @@ pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
     }
     all
 }
-
-#[cfg(test)]
-mod tests;
 
 /// Declares the parameters of a kind, the structure that they fill, and the [`Entry`](crate::Entry) by which specs name it.
 ///
@@ -222,8 +219,8 @@ macro_rules! kind {
         |parameters, context| {
             let config = <$owner as $crate::FromParameters>::read(parameters)?;
             Ok(vec![
-                $($crate::judged((stringify!($idle), false), &config, context, $idle_rule),)*
-                $($crate::judged((stringify!($redundant), true), &config, context, $rule),)*
+                $($crate::effect((stringify!($idle), false), &config, context, $idle_rule),)*
+                $($crate::effect((stringify!($redundant), true), &config, context, $rule),)*
             ])
         }
     };

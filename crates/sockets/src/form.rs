@@ -1,29 +1,29 @@
-//! Type of socket behind a descriptor, encoded in the host's address.
+//! What socket a descriptor is, which its host's address says.
 
 use crate::PREFIX;
 
-/// Number of associations that a socket can have.
+/// How many associations a socket has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// One (SOCK_STREAM).
     OneToOne,
     /// Many (SOCK_SEQPACKET).
     OneToMany,
-    /// One association, taken off a one-to-many socket (`sctp_peeloff`).
+    /// One that was taken off a socket with many (`sctp_peeloff`).
     PeeledOff,
 }
 
-/// Type of a socket: address family and style.
+/// What socket it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// AF_INET6.
     pub v6: bool,
-    /// One-to-one or one-to-many.
+    /// How many associations it has.
     pub style: Style,
 }
 
 impl Form {
-    /// All socket types.
+    /// Every form.
     pub const ALL: [Form; 6] = [
         Form::new(false, Style::OneToOne),
         Form::new(false, Style::OneToMany),
@@ -33,12 +33,12 @@ impl Form {
         Form::new(true, Style::PeeledOff),
     ];
 
-    /// Creates a socket type.
+    /// A form.
     pub const fn new(v6: bool, style: Style) -> Self {
         Self { v6, style }
     }
 
-    /// Its two-letter code.
+    /// Two letters for it.
     pub(crate) const fn letters(self) -> [u8; 2] {
         let family = if self.v6 { b'6' } else { b'4' };
         let style = match self.style {
@@ -49,8 +49,7 @@ impl Form {
         [family, style]
     }
 
-    /// Type of the sockets that are connected to this abstract Unix address; `None`: it is not a
-    /// host's address.
+    /// The form of sockets that are connected to this abstract Unix address; `None`: it is no host's.
     pub fn of(address: &[u8]) -> Option<Self> {
         let rest = address.strip_prefix(PREFIX)?;
         Self::ALL
@@ -58,7 +57,7 @@ impl Form {
             .find(|form| rest.starts_with(&form.letters()) && rest.get(2) == Some(&b':'))
     }
 
-    /// Whether the socket can have many associations.
+    /// Whether it has many associations.
     pub fn is_one_to_many(self) -> bool {
         self.style == Style::OneToMany
     }

@@ -127,11 +127,8 @@ fn pairs(
 }
 
 fn interfaces(topology: &Topology, node: NodeId) -> Vec<Interface> {
-    topology
-        .links()
-        .map(|link| Interface { node, link })
-        .filter(|interface| is_there(topology, *interface))
-        .collect()
+    let links = topology.links_of(node);
+    links.map(|link| Interface { node, link }).collect()
 }
 
 fn is_there(topology: &Topology, interface: Interface) -> bool {

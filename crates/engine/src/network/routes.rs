@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::names::{Name, member_name};
+use anabranch_scenario::names::{Name, count_of, member_name};
 use anabranch_scenario::routes::Route;
 use anabranch_sim::{BuildError, Family, LinkId, NodeId, Passage, Topology, Ways};
 
@@ -35,8 +35,7 @@ fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> 
 /// The nodes that a name means: a member, a slice, or all of a group.
 fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
     let name = Name::parse(name);
-    let count = spec.nodes.iter().find(|node| node.name == name.group);
-    let count = count.map_or(0, |node| node.count.0);
+    let count = count_of(spec, name.group).unwrap_or(0);
     let names = name
         .range(count)
         .map(|index| member_name(name.group, count, index));

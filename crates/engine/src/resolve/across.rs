@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anabranch_scenario::Spec;
 use anabranch_scenario::problem::Problem;
 
-use super::{add_new, at_points, beyond, elements, windows};
+use super::{add_new, at_points, beyond, constellations, elements, windows};
 use crate::ineffective_settings::Everywhere;
 use crate::point::{PlannedPoint, PointSummary, Shape};
 
@@ -28,6 +28,7 @@ pub struct Across {
     beyond: beyond::Times,
     windows: windows::Notes,
     elements: elements::Notes,
+    constellations: constellations::Notes,
 }
 
 impl Across {
@@ -41,6 +42,7 @@ impl Across {
         self.beyond.add(&point.spec);
         self.windows.add(order, point);
         self.elements.add(order, point);
+        self.constellations.add(order, point);
         let mut summary = point.summary(order.1);
         summary.share(&mut self.shape);
         summary
@@ -108,6 +110,7 @@ impl Across {
         let mut notes = beyond.unwrap_or_default();
         notes.extend(self.windows.notes());
         notes.extend(self.elements.notes());
+        notes.extend(self.constellations.notes());
         notes
     }
 }

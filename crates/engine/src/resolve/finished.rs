@@ -9,6 +9,7 @@ use anabranch_scenario::{Spec, decode, substitute, wanted};
 
 use super::{add_main_experiment, add_plain_tables, check_shape, overrides};
 use crate::kinds::Standard;
+use crate::network::constellation;
 use crate::plan::{Plan, Request};
 use crate::traces;
 
@@ -48,6 +49,12 @@ fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Problem>> {
     let mut tree = substitute::substitute(tree, &mut BTreeSet::new())?;
     traces::put_in(&mut tree, &request.files)?;
     let mut spec: Spec = decode::decode(&tree, "")?;
+    // What is wrong with it was found when it was run.
+    drop(constellation::complete(
+        &mut spec,
+        &Standard::default(),
+        &tree,
+    ));
     let duration = spec.experiments.first().and_then(|it| it.duration);
     spec.world.duration = duration.unwrap_or(spec.world.duration);
     add_plain_tables(&mut spec, &Standard::default());

@@ -12,6 +12,7 @@ use anabranch_scenario::{Spec, decode, validate};
 use super::overrides;
 use crate::files::Files;
 use crate::kinds::Standard;
+use crate::network::constellation;
 use crate::resolved::check_network;
 use crate::traces;
 
@@ -67,9 +68,10 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
     }
     let mut tree = substitute(overrides::applied(&root, &settings), &mut BTreeSet::new())?;
     traces::put_in(&mut tree, files)?;
-    let spec: Spec = decode::decode(&tree, "")?;
+    let mut spec: Spec = decode::decode(&tree, "")?;
     let kinds = Standard::default();
-    let mut problems = validate::validate(&spec, &tree, &kinds);
+    let mut problems = constellation::complete(&mut spec, &kinds, &tree);
+    problems.extend(validate::validate(&spec, &tree, &kinds));
     if problems.is_empty() {
         problems = check_network(&spec, &kinds, &tree);
     }

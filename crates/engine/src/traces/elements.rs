@@ -10,29 +10,67 @@ use crate::files::Files;
 const FILE: &str = "file";
 const ELEMENTS: &str = "elements";
 
+/// The same of links between satellites.
+const ISLS_FILE: &str = "isls_file";
+const ISLS: &str = "isls";
+
 /// Replaces the name of a file in this table, if it is of satellites and has one.
 pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
     let is_path = node.get("kind").and_then(Node::text) == Some("satellites");
-    let Some(name) = node.get(FILE).filter(|_| is_path).cloned() else {
+    if is_path {
+        replace_key(node, files, path, [FILE, ELEMENTS])?;
+        replace_key(node, files, path, [ISLS_FILE, ISLS])?;
+    }
+    Ok(())
+}
+
+/// Replaces the names of files in the shells of constellations.
+pub(super) fn put_in_constellations(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>) {
+    let Some(NodeValue::Array(all)) = tree.get_mut("constellation").map(|it| &mut it.value) else {
+        return;
+    };
+    for (index, constellation) in all.iter_mut().enumerate() {
+        let path = Node::item_path("constellation", index, constellation);
+        let shells = constellation.get_mut("shells").map(|it| &mut it.value);
+        let Some(NodeValue::Array(shells)) = shells else {
+            continue;
+        };
+        for (index, shell) in shells.iter_mut().enumerate() {
+            let path = Node::item_path(&format!("{path}.shells"), index, shell);
+            for keys in [[FILE, ELEMENTS], [ISLS_FILE, ISLS]] {
+                problems.extend(replace_key(shell, files, &path, keys).err());
+            }
+        }
+    }
+}
+
+/// Replaces the name of a file by its text under another key.
+fn replace_key(
+    node: &mut Node,
+    files: &Files,
+    path: &str,
+    [from, to]: [&str; 2],
+) -> Result<(), Problem> {
+    let Some(name) = node.get(from).cloned() else {
         return Ok(());
     };
     let problem =
-        |message: String| Problem::new(name.place.clone(), Node::key_path(path, FILE), message);
+        |message: String| Problem::new(name.place.clone(), Node::key_path(path, from), message);
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(
             "found {found}; expected the name of a file"
         )));
     };
-    if node.get(ELEMENTS).is_some() {
-        return Err(problem(format!("found both a file and `{ELEMENTS}`")));
+    if node.get(to).is_some() {
+        return Err(problem(format!("found both a file and `{to}`")));
     }
     let text = files
         .text(file)
         .map_err(|error| problem(format!("cannot read {file:?}: {error}")))?;
     if let NodeValue::Table(entries) = &mut node.value {
-        for entry in entries.iter_mut().filter(|entry| entry.key == FILE) {
-            ELEMENTS.clone_into(&mut entry.key);
+        for entry in entries.iter_mut().filter(|entry| entry.key == from) {
+            to.clone_into(&mut entry.key);
             entry.node.value = NodeValue::Text(text.clone());
         }
     }

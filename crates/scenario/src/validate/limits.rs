@@ -21,6 +21,13 @@ pub fn check_groups(c: &mut Checker<'_>, spec: &Spec) {
             return c.problem(&format!("node.{index}.count"), message);
         }
     }
+    let all: u64 = spec.groups().map(|(_, count)| u64::from(count)).sum();
+    if all > MAX_NODES {
+        let message = format!(
+            "found {all} nodes, satellites and stations in all; a world holds at most {MAX_NODES}"
+        );
+        c.problem("constellation", message);
+    }
 }
 
 /// How long a member of the flow may offer data in the longest run.

@@ -117,7 +117,7 @@ fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
 }
 
 /// Checks that spans follow one another.
-fn check_spans(c: &mut Checker<'_>, spans: &[[Span; 2]], path: &str) {
+pub(super) fn check_spans(c: &mut Checker<'_>, spans: &[[Span; 2]], path: &str) {
     for (index, [from, to]) in spans.iter().enumerate() {
         let path = format!("{path}.{index}");
         if from >= to {

@@ -1,12 +1,11 @@
 //! Names that must be there.
 
 use crate::checker::Checker;
-use crate::names::{Name, NodeName, count_of, link_members};
+use crate::names::{Name, NodeName, carrier_members, count_of};
 use crate::spec::Spec;
-use crate::wifi::Carrier;
 
 fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
-    spec.nodes.iter().map(|node| node.name.as_str())
+    spec.groups().map(|(name, _)| name)
 }
 
 /// The members of a group, as a message lists them.
@@ -73,10 +72,7 @@ pub fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str)
     let parsed = Name::parse(name);
     let carrier = spec.carriers().find(|link| link.name() == parsed.group);
     if let Some(carrier) = carrier {
-        let members = match carrier {
-            Carrier::Wire(link) => link_members(spec, link),
-            Carrier::Air(cell) => cell.stations.len() as u32,
-        };
+        let members = carrier_members(spec, carrier);
         if !parsed.fits(members) {
             let message = format!(
                 "found {name:?}; the link has {}",

@@ -1,9 +1,9 @@
-//! Host shared by programs of several commands: those that need the same UDP port at the same
-//! addresses share one host process, like programs that share a kernel.
+//! Programs of several commands on one host: those that want the same UDP port at the same
+//! addresses have one host process, as one kernel serves all programs.
 //!
-//! The host listens at an abstract address that encodes the port and the addresses; a command asks
-//! there before it opens its own sockets. Both ends check the user of the other process: an address
-//! that another user has taken is not used.
+//! The host listens at an abstract address that names the port and the addresses; whoever wants
+//! them asks there before it opens sockets of its own. Both ends look whose process is at the
+//! other: a place that another user has taken is not used.
 
 use std::fmt::Write;
 use std::io;
@@ -21,21 +21,21 @@ use super::doors::{self, Caller};
 use super::{Known, address_of};
 use crate::control::{LONGEST, decode, encode};
 
-/// Timeout for the host's answer.
+/// How long a host may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Access data with which programs find and use a host.
+/// How programs find a host, and show that they may use it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Name of the host.
+    /// Its name.
     pub name: String,
-    /// Secret for programs of other users, for example after they dropped root privileges; they get
-    /// it from the process that started them.
+    /// What programs of other users say, which have it from the one that began them: such as gave
+    /// up root.
     pub secret: Option<String>,
 }
 
 impl Access {
-    /// A host of this name, without a secret.
+    /// A host of this name alone.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -43,10 +43,10 @@ impl Access {
         }
     }
 
-    /// An unpredictable name and secret.
+    /// A name and a secret that nobody can guess.
     ///
     /// # Errors
-    /// The system provides no random bits.
+    /// The system gives no random bits.
     pub fn random() -> io::Result<Self> {
         Ok(Self {
             name: doors::random()?,
@@ -55,10 +55,9 @@ impl Access {
     }
 }
 
-/// Membership in the host of another command; the host serves this command's programs until this is
-/// dropped.
+/// A host of another command that serves the programs of this one, until this is dropped.
 pub struct Membership {
-    /// Access data for the programs.
+    /// How programs find it.
     pub access: Access,
     line: Unix,
 }
@@ -67,7 +66,7 @@ impl Membership {
     /// Waits until the host ends.
     ///
     /// # Errors
-    /// Those of the system.
+    /// What the system says.
     pub async fn host_ended(self) -> io::Result<()> {
         self.line.set_nonblocking(true)?;
         let line = super::watched_by(self.line)?;
@@ -77,17 +76,17 @@ impl Membership {
     }
 }
 
-/// Result of a request to join.
+/// What came of asking for a host.
 pub enum Joined {
-    /// No host has the port.
+    /// Nobody has the port.
     Nobody,
     /// The host that has it.
     Member(Membership),
-    /// The port is taken and cannot be shared, with the reason.
+    /// It is taken, and cannot be shared, for that reason.
     Refused(String),
 }
 
-/// Requirements of a command's programs, in addition to the port and addresses.
+/// What programs of a command want of a host, beside its port and addresses.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Wanted {
     version: String,
@@ -115,8 +114,8 @@ enum Reply {
     Differs(String),
 }
 
-/// Abstract address of the host that has this port at these addresses; `None`: any port is
-/// acceptable, and nothing is shared.
+/// The abstract address of whoever has this port at these addresses; `None`: any port will do, and
+/// nothing is shared.
 pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     let port = match config.carrier {
         Carrier::Encapsulated { port: 0, .. } | Carrier::Udp { port: 0, .. } => return None,
@@ -128,30 +127,30 @@ pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     addresses.dedup();
     let mut text = String::new();
     for address in addresses {
-        // Writing to a string cannot fail.
+        // Writing to a string does not fail.
         let _ = write!(text, "{address},");
     }
     let mut place = format!("\0anabranch-port:{port}:").into_bytes();
     match text.len() {
-        // Limited by the size of a system address.
+        // As much as an address of the system has room for.
         0..=64 => place.extend(text.as_bytes()),
         _ => place.extend(format!("{:016x}", digest(text.as_bytes())).as_bytes()),
     }
     Some(place)
 }
 
-/// FNV-1a. The system detects two lists with the same digest, because it assigns each address only
-/// once.
+/// FNV-1a: two lists of addresses that have the same one are told apart by the system, which gives
+/// each address once.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Asks to join the host that has the port of `config` at its addresses.
+/// Asks for the host that has the port of `config` at its addresses.
 ///
 /// # Errors
-/// Those of the system, or the process that has it does not answer.
+/// The system's, or one that has it does not answer.
 pub fn join(config: &Config) -> io::Result<Joined> {
     let Some(place) = place(config) else {
         return Ok(Joined::Nobody);
@@ -176,19 +175,19 @@ pub fn join(config: &Config) -> io::Result<Joined> {
     Ok(match decode(&buffer[..read]) {
         Some(Reply::Welcome(access)) => Joined::Member(Membership { access, line }),
         Some(Reply::Differs(why)) => Joined::Refused(why),
-        // The host just ended, or has another protocol version.
+        // The host ended in this moment, or speaks otherwise.
         None => Joined::Refused("the process that has it does not answer".to_owned()),
     })
 }
 
-/// Answers a request to join and counts the command as a member until it leaves.
+/// Answers who wants to join, and counts them as members until they leave.
 pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; LONGEST];
     let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut buffer);
     let Ok(length) = caller.hear(unix.async_io(Interest::READABLE, read)).await else {
         return;
     };
-    // A caller that needs the secret already has its host.
+    // Who knows the secret has its host already.
     if !caller.is_welcome(&known, &[]) {
         return;
     }
@@ -217,14 +216,14 @@ pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd
     let reply = encode(&reply);
     let write = |mut unix: &Unix| io::Write::write(&mut unix, &reply);
     if unix.async_io(Interest::WRITABLE, write).await.is_ok() && welcome {
-        // A member sends no more data, so readable means closed.
+        // It says nothing more, so that what can be read is the end.
         let mut nothing = [0; 1];
         let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut nothing);
         let _ = unix.async_io(Interest::READABLE, read).await;
     }
 }
 
-/// One more member command, until this is dropped.
+/// One command more whose programs use the host, until this is dropped.
 pub(super) struct Member(Arc<Known>);
 
 impl Known {

@@ -1,4 +1,4 @@
-//! One-to-many sockets (RFC 6458 §3).
+//! Sockets with many associations (RFC 6458 §3).
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ use crate::Style;
 use crate::frame::{self, Frame, Kind};
 use crate::options::AUTOCLOSE;
 
-/// The socket's endpoint, created on first use with the options that are set by then.
+/// The socket's endpoint, which is made when it is first needed: by what was set until then.
 pub fn endpoint(host: &Known, socket: &Socket) -> Result<Endpoint, i32> {
     if let Some(endpoint) = &socket.state().endpoint {
         return Ok(endpoint.clone());
@@ -32,7 +32,7 @@ pub fn endpoint(host: &Known, socket: &Socket) -> Result<Endpoint, i32> {
     Ok(state.endpoint.get_or_insert(endpoint).clone())
 }
 
-/// Starts or stops accepting associations from peers.
+/// Takes associations that peers begin from now on, or no more.
 pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result<(), i32> {
     let endpoint = endpoint(host, socket)?;
     endpoint.listen(backlog > 0);
@@ -48,7 +48,7 @@ pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result
     Ok(())
 }
 
-/// Accepts all associations from peers while the socket listens.
+/// Every association that a peer begins is the socket's, while it listens.
 async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
     loop {
         let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
@@ -62,14 +62,14 @@ async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
                 let link = Arc::new(Link::new(host.number(), v6, Vec::new(), options));
                 attach(&host, &socket, &link, association);
             }
-            // The socket has stopped listening.
+            // It listens no more.
             Ok(Err(_)) => return,
             Err(_) => (),
         }
     }
 }
 
-/// Starts an association with a peer at these addresses.
+/// Begins an association with a peer at these addresses.
 pub fn begin(
     host: &Arc<Known>,
     socket: &Arc<Socket>,
@@ -123,7 +123,7 @@ fn is_peeled_off(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> boo
     })
 }
 
-/// The associations to which the program's frame is addressed.
+/// The associations that a frame of the program's is for.
 pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<Arc<Link>> {
     if frame.flags & frame::ALL != 0 {
         return socket.state().links.values().cloned().collect();
@@ -137,8 +137,7 @@ pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<A
     with().or_else(new).into_iter().collect()
 }
 
-/// Checks that each association has buffer space for a message to all (SCTP_SENDALL); otherwise
-/// waits, or fails.
+/// Whether each association has room for a message that goes to all (SCTP_SENDALL); where one has none, that is waited for, or an error.
 pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     let links: Vec<_> = socket.state().links.values().cloned().collect();
     for link in links {
@@ -147,7 +146,7 @@ pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     Ok(())
 }
 
-/// Checks that an association has buffer space for a message; otherwise waits, or fails.
+/// Whether an association has room for a message; where it has none, that is waited for, or an error.
 pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
     match wait || link.jobs.have_room() {
         true => link.jobs.room().await,
@@ -156,7 +155,7 @@ pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
     Ok(())
 }
 
-/// Returns a message whose association could not be set up, or ended before the message was sent.
+/// The association that a message was for could not be made, or ended before it was sent.
 pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     for (kind, told) in notification::not_sent(frame, bytes, 0) {
         if !socket.state().options.wants(kind) {
@@ -176,7 +175,7 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     }
 }
 
-/// Processes the program's jobs for an association in order, until it has ended.
+/// Does what the program asks of an association, one after the other, until it is over.
 pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     let Some(mut todo) = link.jobs.take() else {
         return;
@@ -190,8 +189,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
             while let Some(job) = next_job(&mut todo, &association).await {
                 let cost = job.cost();
                 match job {
-                    // An association that has ended rejects them, and they are returned to the
-                    // program.
+                    // One that has ended takes none, and the program gets them back.
                     Job::Message(frame, bytes) => {
                         send(&worker, &association, &frame, bytes).await;
                     }
@@ -203,7 +201,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
                 worker.jobs.done(cost);
             }
         }
-        // Tasks that wait for buffer space must check again, because no more jobs will finish.
+        // Whoever waits for room looks again when none of them will be done.
         drop(todo);
         worker.jobs.end();
     });
@@ -213,7 +211,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     }
 }
 
-/// The next job of an association; after the association has ended, only queued ones.
+/// The next job of an association; behind its end, those that wait.
 async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) -> Option<Job> {
     tokio::select! {
         biased;
@@ -222,7 +220,7 @@ async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) 
     }
 }
 
-/// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): closes an association after this time without traffic.
+/// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): an association without traffic for so long is closed.
 async fn close_when_idle(link: Arc<Link>, seconds: u32) {
     let idle = Duration::from_secs(u64::from(seconds));
     let Some(association) = link.up().await else {
@@ -241,9 +239,9 @@ async fn close_when_idle(link: Arc<Link>, seconds: u32) {
     }
 }
 
-/// Removes an association from its socket so that a new one can take it over. `descriptor` is the
-/// program's; `read` bytes of its first frame were already read. Like in Linux, unread data of the
-/// association moves with it.
+/// Takes an association off its socket, for a new one to take over.
+/// `descriptor` is the program's, and how much of its first frame was read:
+/// what waits there of the association goes with it, as with Linux.
 pub async fn peel_off(
     host: &Known,
     socket: &Socket,
@@ -253,7 +251,7 @@ pub async fn peel_off(
     if !socket.form.is_one_to_many() {
         return Err(libc::EINVAL);
     }
-    // No data should be delivered meanwhile.
+    // Nothing of it is being given meanwhile.
     let _turn = socket.turn.lock().await;
     let link = {
         let mut state = socket.state();
@@ -271,7 +269,7 @@ pub async fn peel_off(
         .into_iter()
         .partition(|(frame, _)| frame.association == number);
     for (frame, payload) in &others {
-        // They were just taken out of the descriptor, so it has space for them.
+        // They were there a moment ago, so that there is room.
         let _ = socket.give(frame, payload).await;
     }
     let from = socket.name.clone();

@@ -1,4 +1,4 @@
-//! Endpoint configuration from a socket's options.
+//! What a socket's options make of an endpoint's settings.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use crate::options::*;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// The configuration of an endpoint at `port` from the program's options; an option of 0 means the
-/// host's value.
+/// The settings of an endpoint at `port` by what a program has set; 0 in an option is what the host says.
 pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: usize) -> Config {
     let options = &state.options;
     base.clone().with(|it| {
@@ -41,7 +40,7 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
         if let errors @ 1.. = options.short(ASSOCINFO, 4) {
             sctp.association_max_retrans = u32::from(errors);
         }
-        // Like Linux: the sender switches to another path after the first timeout (RFC 7829).
+        // As Linux does: a path that does not answer once is left for another (RFC 7829).
         sctp.profile.potentially_failed = true;
         sctp.delayed_sack = options.word(DELAYED_SACK, 8) != 1;
         if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
@@ -54,7 +53,7 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
     })
 }
 
-/// Addresses of a socket: those that it is bound to, or the host's; empty: all.
+/// The addresses of a socket: those that it is bound to, or the host's; none: all.
 pub fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     let bound = state.addresses();
     match bound.is_empty() {
@@ -63,7 +62,7 @@ pub fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     }
 }
 
-/// Extensions offered in the handshake, fragmentation and delivery.
+/// What is offered in the handshake, and how messages are cut and delivered.
 fn extend(sctp: &mut SctpConfig, state: &State) {
     let options = &state.options;
     let on = |option| options.word(option, 4) != 0;
@@ -89,15 +88,13 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     if let point @ 1.. = options.word(PARTIAL_DELIVERY_POINT, 0) {
         sctp.partial_delivery_point = Some(point as usize);
     }
-    // SCTP_MAXSEG is the payload of a DATA chunk; in front of it are 16 bytes of the chunk, 12 of
-    // the packet, 8 of UDP and 20 of IP.
+    // SCTP_MAXSEG is what goes into a DATA chunk; before it are 16 bytes of the chunk, 12 of the packet, 8 of UDP and 20 of IP.
     if let most @ 1.. = options.word(MAXSEG, 4) {
         sctp.mtu = sctp.mtu.min((most as usize + 16 + 12 + 8 + 20).max(576));
     }
 }
 
-/// SCTP_STREAM_SCHEDULER with Linux's numbers of the schedulers of RFC 8260 §4.3.2; the option
-/// table rejects others.
+/// SCTP_STREAM_SCHEDULER, by the numbers of RFC 8260 §4.3.2 that Linux has; the table of options knows no other.
 pub fn scheduler(number: u32) -> SchedulerKind {
     match number {
         1 => SchedulerKind::Priority,
@@ -108,7 +105,7 @@ pub fn scheduler(number: u32) -> SchedulerKind {
     }
 }
 
-/// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, if the program has set it.
+/// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, where the program says it.
 pub fn peer_udp_port(options: &Options) -> Option<u16> {
     // struct sctp_udpencaps: association, address at 8, port at 136.
     let port = options.short(REMOTE_UDP_ENCAPS_PORT, 136);

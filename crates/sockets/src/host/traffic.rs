@@ -1,4 +1,4 @@
-//! Data on a descriptor: messages from the program to its associations, and back.
+//! A descriptor's traffic: messages of the program to its associations, and back.
 
 use std::io;
 use std::sync::Arc;
@@ -23,10 +23,9 @@ use crate::frame::{self, Frame, HEADER, Kind};
 use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
 use crate::{Form, LARGEST_PIECE, Style};
 
-/// Time that the end of an association waits for messages that its program sent before and the host
-/// has not read.
+/// How long the end of an association waits at most for what its program sent before and the host has not read.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
-/// Poll interval for whether all sent data was acknowledged.
+/// Time between two looks whether all that was sent has arrived.
 const DRY_LOOK: Duration = Duration::from_millis(10);
 
 /// Serves a descriptor until its last copy is closed.
@@ -64,19 +63,19 @@ pub async fn serve(
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
     outwards(&host, &socket, &mut buffer, host.config.max_message_size).await;
-    // A task that is delivering data may be the one that learns of unread messages.
+    // Who is giving it something in this moment may be the one who hears that messages were left unread.
     drop(socket.turn.lock().await);
     leave(&host, &socket);
 }
 
-/// Moves an association that waits to be accepted or was peeled off to this socket.
+/// Makes an association that waits to be accepted, or was peeled off, that of the socket.
 async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
     let (Coming { link, waiting, .. }, from) = {
         let mut table = host.table();
         let Some(coming) = table.incoming.remove(&number) else {
             return false;
         };
-        // Options of the other socket apply to the new one.
+        // What was set of the other socket holds for those it makes.
         let from = table.sockets.get(&coming.from).cloned();
         (coming, from)
     };
@@ -100,11 +99,11 @@ async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
         state.peer = link.peer();
     }
     for (frame, payload) in &waiting {
-        // They fitted into the other socket.
+        // They had room in the other socket.
         let _ = socket.give(frame, payload).await;
     }
     link.belong(socket);
-    // A peeled-off association is served already.
+    // One that was peeled off is served already.
     if socket.form.style == Style::OneToOne
         && let Some(association) = link.association()
     {
@@ -113,7 +112,7 @@ async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
     true
 }
 
-/// Makes the association the socket's.
+/// The socket has this association from now on.
 pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, association: Association) {
     host.watch(link, association.clone());
     link.rise(association.clone());
@@ -126,7 +125,7 @@ pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, associa
     };
     link.belong(socket);
     if closed {
-        // The program has already closed the socket.
+        // The program did not wait for it.
         association.abort("");
         return;
     }
@@ -137,7 +136,7 @@ pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, associa
     }
 }
 
-/// Cleans up after the last descriptor was closed.
+/// The last descriptor is closed.
 fn leave(host: &Known, socket: &Socket) {
     let mut table = host.table();
     table.sockets.remove(&socket.name);
@@ -155,7 +154,7 @@ fn leave(host: &Known, socket: &Socket) {
     }
     drop(table);
     for link in orphans {
-        // No socket can accept it any more, so its peer gets an ABORT, as with Linux.
+        // Nobody can accept it any more, and its peer is told, as with Linux.
         if let Some(association) = link.association() {
             association.abort("");
         }
@@ -167,7 +166,7 @@ fn leave(host: &Known, socket: &Socket) {
         state.phase = Phase::Failed;
         state.endpoint = None;
         let links = std::mem::take(&mut state.links);
-        // Like Linux, aborts to inform the peer that its messages were not read.
+        // As Linux does, the peer is told that its messages were not read.
         let linger = match state.unread {
             true => Some(0),
             false => state.options.linger(),
@@ -179,7 +178,7 @@ fn leave(host: &Known, socket: &Socket) {
             // RFC 6458 §8.1.4: a linger time of 0 aborts.
             (Some(0), Some(association)) => association.abort(""),
             (_, _) if socket.form.is_one_to_many() => {
-                // After the queued messages.
+                // Behind the messages that wait.
                 link.jobs.ask(Job::Close);
             }
             (linger, Some(association)) => {
@@ -195,8 +194,7 @@ fn leave(host: &Known, socket: &Socket) {
     host.ended.notify_waiters();
 }
 
-/// Forwards the program's messages to their associations. A message of more than `most` bytes is
-/// refused by the association, and the rest of it is not buffered.
+/// Messages of the program go to their associations; one of more than `most` bytes is refused there, and no more of it is held.
 async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
     let mut whole = Vec::new();
     loop {
@@ -209,11 +207,11 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         let one = match socket.form.style {
             Style::OneToMany => None,
-            // A listening socket stays one.
+            // It stays so.
             _ if socket.state().phase == Phase::Listening => return socket.left().await,
             _ => match socket.connected().await {
                 Some(link) => Some(link),
-                // The messages are lost, and the program has already got the error.
+                // What is sent all the same is lost, as the program was told.
                 None => continue,
             },
         };
@@ -234,7 +232,7 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         match one {
             Some(link) => {
-                // Messages that were queued when it was peeled off are sent first.
+                // What waited when it was peeled off goes first.
                 link.jobs.all_done().await;
                 if let Some(bytes) = send_at_once(&link, &frame, bytes)
                     && let Some(association) = link.up().await
@@ -256,9 +254,8 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
     }
 }
 
-/// Sends a message at once if the queue is empty and the association accepts it; otherwise queues
-/// it, without blocking the other associations. SCTP_ABORT is processed immediately, and the queued
-/// messages are lost.
+/// Sends a message at once where nothing waits before it and the association takes it; else it waits, and the other associations do not. An
+/// association is aborted whatever waits, which is lost with it.
 fn send_or_wait(link: &Link, frame: &Frame, bytes: bytes::Bytes) {
     if frame.flags & frame::ABORT != 0
         && let Some(association) = link.association()
@@ -275,8 +272,7 @@ fn send_or_wait(link: &Link, frame: &Frame, bytes: bytes::Bytes) {
     }
 }
 
-/// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise
-/// returns it.
+/// Sends a message as its frame says, if that needs no wait and ends nothing; else gives it back.
 fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes::Bytes> {
     let more = frame::ABORT | frame::EOF | frame::IMMEDIATE;
     if frame.flags & more != 0 || bytes.is_empty() {
@@ -294,7 +290,7 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
         Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
         Some(Err(error)) => {
             tracing::debug!(%error, "message not taken");
-            // The program wants it back, which may need to wait ([`send`]).
+            // Whoever wants it back waits for that ([`send`]).
             return copy;
         }
         Some(Ok(())) => {
@@ -306,7 +302,7 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
     None
 }
 
-/// Sends a message with its frame's options.
+/// Sends a message as its frame says.
 pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: bytes::Bytes) {
     link.activity.notify_one();
     if frame.flags & frame::ABORT != 0 {
@@ -340,7 +336,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
                 tracing::debug!(%error, "message not taken");
                 match (copy, error) {
                     (None, _) => (),
-                    // Messages that were accepted before must be reported first.
+                    // What was taken before is told of first.
                     (Some(bytes), SendError::Closing) => link.refused().push((*frame, bytes)),
                     (Some(bytes), _) => give_back(link, frame, &bytes).await,
                 }
@@ -353,7 +349,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
     }
 }
 
-/// Passes events and messages of the association to the program that owns it.
+/// What the association tells and receives goes to the program whose it is.
 async fn inwards(link: Arc<Link>, association: Association) {
     let status = association.status();
     let streams = status
@@ -376,14 +372,14 @@ async fn inwards(link: Arc<Link>, association: Association) {
     conclude(&link, &association, ended, streams).await;
 }
 
-/// Passes messages and events of the association to the program in order. If the program disabled
-/// interleaving, only events are delivered between the parts of a message.
+/// Gives the program what the association receives and tells, in its order. Between the parts of a message, where the program wants messages
+/// whole, nothing comes but events.
 async fn pass_on(
     link: &Link,
     association: &Association,
     port: u16,
 ) -> Result<(), Option<AssociationError>> {
-    // Stream of the partially delivered message, and whether it is unordered.
+    // The stream of a message that was given in part, and whether it is unordered.
     let mut unfinished: Option<(u16, bool)> = None;
     loop {
         let output = association.next_output(unfinished.map(|it| it.0)).await;
@@ -407,8 +403,7 @@ async fn pass_on(
     }
 }
 
-/// Discards data for a program that has shut down receiving, until the association has ended,
-/// because the peer could not complete its shutdown while its messages find no buffer space.
+/// Takes what comes for a program that reads no more, until the association has ended: the peer could not end it while its messages find no room.
 async fn throw_away(association: &Association) -> Result<(), Option<AssociationError>> {
     loop {
         match association.recv_part().await {
@@ -419,9 +414,8 @@ async fn throw_away(association: &Association) -> Result<(), Option<AssociationE
     }
 }
 
-/// Notifies the program, if it subscribed, that all its data was acknowledged (RFC 6458 §6.1.9),
-/// and that no more data is signed with a deactivated key (§6.1.8). Polls, because the protocol has
-/// no event for that.
+/// Tells the program, where it wants to know, that all it has sent has arrived (RFC 6458 §6.1.9), and that nothing is signed by a key any more that
+/// it deactivated (§6.1.8). The protocol has no event for that, so somebody has to look.
 async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infallible {
     loop {
         link.sent.notified().await;
@@ -441,7 +435,7 @@ async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infal
     }
 }
 
-/// Notifies the program of the end of its association.
+/// Tells the program how its association ended.
 async fn conclude(
     link: &Arc<Link>,
     association: &Association,
@@ -454,7 +448,7 @@ async fn conclude(
             let reason = association.status().and_then(|it| it.abort_reason);
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
-                // Other causes are reported by number only.
+                // Its other causes are told by their number alone.
                 (Some(AssociationError(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
                     notification::aborted(cause, &reason, streams, link.number)
                 }
@@ -466,9 +460,9 @@ async fn conclude(
         Err(Some(lost)) => Some(of_reason(&lost.0, true)),
         _ => None,
     };
-    // Recorded before the program is notified and sends requests.
+    // Before the program hears of it, and asks.
     link.note_end(&association.closed().await);
-    // Messages that it did not accept should be returned before its end is reported.
+    // Messages that it did not take come back before its end is told.
     let _ = tokio::time::timeout(LAST_FRAMES, link.jobs.all_done()).await;
     if let Some(socket) = link.current_owner() {
         socket.all_taken_within(LAST_FRAMES).await;
@@ -497,7 +491,7 @@ async fn conclude(
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
-/// Delivers a message, or a part of one.
+/// A message, or a part of one.
 async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
     let context = link.options().word(CONTEXT, 4);
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
@@ -520,11 +514,9 @@ async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
     given
 }
 
-/// Makes the descriptor readable for a program that waits for a connection with `poll`, and reports
-/// the reason.
+/// A program that waits for a connection by `poll` finds its descriptor readable, and is told why.
 pub async fn fail(socket: &Socket, error: i32) {
-    // The error is set before the phase, because a program that learns of either and tries again
-    // must find both set.
+    // The error is there before the phase: who hears of this by whichever, and tries again, finds all of it done.
     let _turn = socket.turn.lock().await;
     socket.state().error = error;
     let frame = Frame {

@@ -1,0 +1,49 @@
+//! How busy the members of a group of links were: where the load of a constellation is.
+
+use anabranch_settings::{Entry, kind};
+
+use super::common_parameters::LINK;
+use super::{Made, Metric, Name, Seen};
+
+kind! {
+    /// The load of the members of a link.
+    struct LinkLoad {
+        link: String as LINK;
+    }
+    /// How busy the transmitters of a link's members were, % of the run, each direction for itself:
+    /// the median of those that sent anything (`link_load_median`), their 95th percentile
+    /// (`link_load_p95`), the greatest (`link_load_max`), and the share that sent anything
+    /// (`link_load_used`, %).
+    pub(super) static ENTRY: Entry<Made> = "link_load", |it, ()| Ok(Box::new(it));
+}
+
+impl Metric for LinkLoad {
+    fn names(&self) -> Vec<Name> {
+        let names = ["median", "p95", "max", "used"];
+        let names = names.map(|name| Name::new(&self.link, &format!("link_load_{name}"), "%"));
+        names.into()
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let members = seen.link_members(&self.link);
+        let duration = seen.outcome.duration as f64;
+        // Members of a group are alike: where none has sent backward, they only send forward.
+        let one_way = members
+            .iter()
+            .all(|[_, backward]| backward.offered.packets == 0);
+        let directions = if one_way { 1 } else { 2 };
+        let all = members.iter().flat_map(|both| &both[..directions]);
+        let used = all.filter(|stats| stats.offered.packets > 0);
+        let mut load: Vec<f64> = used
+            .map(|stats| stats.busy as f64 / duration * 100.0)
+            .collect();
+        load.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * load.len().saturating_sub(1) as f64;
+            load.get(place.round() as usize).copied().unwrap_or(0.0)
+        };
+        let count = members.len() * directions;
+        let share = load.len() as f64 / count.max(1) as f64 * 100.0;
+        vec![at(0.5), at(0.95), at(1.0), share]
+    }
+}

@@ -1,0 +1,389 @@
+//! Constellations of a spec: how many satellites they have, which pairs of nodes flows mean, and
+//! the simulator's links.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anabranch_orbit::{Constellation as Shell, Place, Shells};
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::computed::Computed;
+use anabranch_scenario::constellation::{
+    Class, Constellation, Counted, Meanwhile, Pairs, Policy, RandomPairs, Transmitter,
+};
+use anabranch_scenario::names::{Name, member_name};
+use anabranch_scenario::problem::Problem;
+use anabranch_scenario::quantity::Count;
+use anabranch_scenario::tree::Node;
+use anabranch_scenario::validate::MOST_FLOWS;
+use anabranch_scenario::{Flow, Spec};
+use anabranch_settings::{Prepared, Refusal};
+use anabranch_sim::loss::{Loss, Traffic};
+use anabranch_sim::queue::QueueDiscipline;
+use anabranch_sim::routing::RoutingKind;
+use anabranch_sim::{
+    BuildError, ConstellationConfig, DirectionConfig, GroundAccess, GroundPolicy, Handover,
+    LinkClass, LinkId, MovingRoutes, NodeId, Outage, PlacedLoss, Seed, Topology,
+};
+use anabranch_transport::Nanos;
+
+use super::{NetworkError, over_time, place_of};
+use crate::kinds::Standard;
+
+/// What a spec says of its constellations, ready to be built.
+#[derive(Debug)]
+pub struct ConstellationParts {
+    shells: Shells,
+    /// Of each class that it has: queue and loss.
+    classes: Vec<(Class, ClassParts)>,
+}
+
+#[derive(Debug)]
+struct ClassParts {
+    queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
+    loss: Option<(Prepared<Box<dyn Loss>, Traffic>, anabranch_sim::Place)>,
+}
+
+/// The shells of a constellation.
+///
+/// # Errors
+/// A kind cannot be made as asked.
+pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells, Refusal> {
+    let all = constellation.shells.iter();
+    let all = all.map(|shell| {
+        kinds
+            .shells
+            .build(&shell.kind, &shell.values(&kinds.shells), ())
+    });
+    Ok(Shells::new(all.collect::<Result<Vec<Shell>, _>>()?))
+}
+
+/// Counts the satellites and links of the constellations of a decoded spec, and resolves the pairs
+/// of its flows. What is wrong with constellations themselves the checks of the spec find.
+pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
+    let mut checker = Checker::new(root);
+    for constellation in &mut spec.constellations {
+        let grounds = spec.grounds.iter();
+        let users = grounds.filter(|ground| ground.uses(&constellation.name));
+        let stations = users.map(|ground| ground.stations.len() as u32).sum();
+        let name = |class: Class| format!("{}-{}", constellation.name, class.name());
+        let names = Class::ALL.map(name);
+        let shells = shells(constellation, kinds).ok();
+        constellation.counted = Computed(Counted {
+            satellites: shells.as_ref().map_or(0, |it| it.len() as u32),
+            isls: shells.as_ref().map_or(0, |it| it.isls().len() as u32),
+            stations,
+            names,
+        });
+    }
+    let groups: Vec<(String, u32)> = spec
+        .groups()
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect();
+    let grounds = spec.grounds.clone();
+    let station = |name: &mut String| {
+        let Some((group, member)) = name.strip_suffix(']').and_then(|it| it.split_once('[')) else {
+            return;
+        };
+        let ground = grounds.iter().find(|ground| ground.name == group);
+        let mut stations = ground.into_iter().flat_map(|it| &it.stations);
+        let found = stations.position(|it| it.name.as_deref() == Some(member));
+        if let Some(number) = found {
+            *name = format!("{group}[{number}]");
+        }
+    };
+    for (index, flow) in spec.flows.iter_mut().enumerate() {
+        station(&mut flow.from);
+        station(&mut flow.to);
+        let path = format!("flow.{index}");
+        if let Err((key, message)) = resolve_pairs(flow, &groups) {
+            checker.problem(&format!("{path}.{key}"), message);
+        }
+    }
+    checker.into_problems()
+}
+
+type Wrong = (&'static str, String);
+
+/// Finds the pairs that a flow means.
+fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong> {
+    let Some(pairs) = &flow.pairs else {
+        return Ok(());
+    };
+    let members = |name: &str| -> Option<Vec<u32>> {
+        let name = Name::parse(name);
+        let (_, count) = groups.iter().find(|(group, _)| group == name.group)?;
+        Some(name.range(*count).filter(|it| it < count).collect())
+    };
+    // A name that is not there is found where all names are checked.
+    let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
+        return Ok(());
+    };
+    let same = Name::parse(&flow.from).group == Name::parse(&flow.to).group;
+    let matrix: Vec<[u32; 2]> = match pairs {
+        Pairs::All => {
+            let all = from
+                .iter()
+                .flat_map(|one| to.iter().map(|other| [*one, *other]));
+            let all = all.filter(|[one, other]| !same || one != other);
+            all.take(MOST_FLOWS as usize + 1).collect()
+        }
+        Pairs::List(list) => {
+            for (index, [one, other]) in list.iter().enumerate() {
+                if !from.contains(one) || !to.contains(other) {
+                    let message = format!(
+                        "pair {index}: found [{one}, {other}]; allowed: members of {:?} and of {:?}",
+                        flow.from, flow.to
+                    );
+                    return Err(("pairs", message));
+                }
+                if same && one == other {
+                    let message =
+                        format!("pair {index}: found [{one}, {other}], a node and itself");
+                    return Err(("pairs", message));
+                }
+            }
+            list.clone()
+        }
+        Pairs::Random(random) => drawn(random, &from, &to, same)?,
+    };
+    if matrix.is_empty() {
+        return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
+    }
+    let count = Count(matrix.len() as u32);
+    // A spec that is written with its values has it.
+    if flow.count != Count::default() && flow.count != count {
+        let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
+        return Err(("count", message.to_owned()));
+    }
+    flow.count = count;
+    flow.matrix = Computed(matrix);
+    Ok(())
+}
+
+/// Pairs by chance, none twice.
+fn drawn(
+    random: &RandomPairs,
+    from: &[u32],
+    to: &[u32],
+    same: bool,
+) -> Result<Vec<[u32; 2]>, Wrong> {
+    let most = match same {
+        true => from.len() / 2,
+        false => from.len() * to.len(),
+    };
+    let wanted = random.random as usize;
+    if wanted == 0 || wanted > most {
+        let message = format!("found {wanted} random pairs; allowed: 1 to {most}");
+        return Err(("pairs", message));
+    }
+    let mut rng = Seed::new(u64::from(random.seed), 0).stream("pairs");
+    let mut pairs: Vec<[u32; 2]> = Vec::with_capacity(wanted);
+    if same {
+        // Fisher and Yates.
+        let mut order = from.to_vec();
+        for last in (1..order.len()).rev() {
+            order.swap(last, rng.below(last as u64 + 1) as usize);
+        }
+        pairs.extend(
+            order
+                .chunks_exact(2)
+                .take(wanted)
+                .map(|pair| [pair[0], pair[1]]),
+        );
+    } else {
+        let mut seen = BTreeSet::new();
+        while pairs.len() < wanted {
+            let one = from[rng.below(from.len() as u64) as usize];
+            let other = to[rng.below(to.len() as u64) as usize];
+            if seen.insert((one, other)) {
+                pairs.push([one, other]);
+            }
+        }
+    }
+    if random.both {
+        pairs = pairs
+            .iter()
+            .flat_map(|&[one, other]| [[one, other], [other, one]])
+            .collect();
+    }
+    Ok(pairs)
+}
+
+impl ConstellationParts {
+    /// Those of a checked spec.
+    ///
+    /// # Errors
+    /// There is no such kind.
+    pub fn of(constellation: &Constellation, kinds: &Standard) -> Result<Self, Refusal> {
+        let classes = Class::ALL.into_iter();
+        let classes = classes.filter_map(|class| Some((class, constellation.transmitter(class)?)));
+        let classes = classes.map(|(class, transmitter)| {
+            Ok::<_, Refusal>((class, ClassParts::of(transmitter, kinds)?))
+        });
+        Ok(Self {
+            shells: shells(constellation, kinds)?,
+            classes: classes.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl ClassParts {
+    fn of(transmitter: &Transmitter, kinds: &Standard) -> Result<Self, Refusal> {
+        let queue = transmitter.queue.as_ref();
+        let queue = queue.map(|it| kinds.queues.prepare(&it.kind, it.values(&kinds.queues)));
+        let loss = transmitter.loss.as_ref().map(|loss| {
+            let prepared = kinds
+                .losses
+                .prepare(&loss.kind, loss.values(&kinds.losses))?;
+            Ok::<_, Refusal>((prepared, place_of(loss)))
+        });
+        Ok(Self {
+            queue: queue.transpose()?,
+            loss: loss.transpose()?,
+        })
+    }
+
+    fn direction(
+        &self,
+        transmitter: &Transmitter,
+        traffic: &Traffic,
+    ) -> Result<DirectionConfig, NetworkError> {
+        let mut config = DirectionConfig::instant(0).with_rate(over_time(&transmitter.rate)?);
+        if let Some(queue) = &self.queue {
+            config.queue = queue.build(())?;
+        }
+        if let Some((loss, place)) = &self.loss {
+            config = config.with_loss(PlacedLoss {
+                place: *place,
+                model: loss.build(traffic.clone())?,
+                stream: None,
+            });
+        }
+        let outages = transmitter.down.iter();
+        let outages = outages.map(|[from, until]| Outage {
+            from: from.0,
+            until: until.0,
+        });
+        Ok(config.with_outages(outages))
+    }
+}
+
+/// Adds a constellation: its links, class by class, in the order of [`Spec::carriers`].
+pub fn add(
+    topology: &mut Topology,
+    spec: &Spec,
+    constellation: &Constellation,
+    parts: &ConstellationParts,
+    (traffic, stepwise): (&Traffic, bool),
+) -> Result<Vec<Vec<LinkId>>, NetworkError> {
+    let node = |name: &str, count: u32, index: u32| -> Result<NodeId, BuildError> {
+        let found = topology.node(&member_name(name, count, index));
+        found.ok_or(BuildError::UnknownNode(index as usize))
+    };
+    let count = constellation.counted.satellites;
+    let satellites = (0..count).map(|index| node(&constellation.name, count, index));
+    let satellites = satellites.collect::<Result<_, _>>()?;
+    let mut stations = Vec::new();
+    for ground in spec
+        .grounds
+        .iter()
+        .filter(|it| it.uses(&constellation.name))
+    {
+        let count = ground.stations.len() as u32;
+        for (index, station) in (0..).zip(&ground.stations) {
+            stations.push((node(&ground.name, count, index)?, place(&station.at)?));
+        }
+    }
+    let handover = constellation.handover;
+    let config = ConstellationConfig {
+        name: constellation.name.clone(),
+        shells: parts.shells.clone(),
+        satellites,
+        stations,
+        start: constellation.start.0,
+        access: GroundAccess {
+            policy: match constellation.policy {
+                Policy::Any => GroundPolicy::Any,
+                Policy::Nearest => GroundPolicy::Nearest,
+                Policy::Longest => GroundPolicy::Longest,
+            },
+            gap: handover.map_or(0, |it| it.gap.0),
+            handover: match handover.map(|it| it.packets) {
+                Some(Meanwhile::Drop) => Handover::Drop,
+                _ => Handover::Hold,
+            },
+        },
+    };
+    let links = topology.add_constellation(config, |class| {
+        let class = match class {
+            LinkClass::Isl => Class::Isl,
+            LinkClass::Up => Class::Up,
+            LinkClass::Down => Class::Down,
+        };
+        let own = parts.classes.iter().find(|(known, _)| *known == class);
+        let own = own.zip(constellation.transmitter(class));
+        let mut config = match own {
+            Some(((_, parts), transmitter)) => parts.direction(transmitter, traffic)?,
+            None => DirectionConfig::instant(0),
+        };
+        config.stepwise = stepwise;
+        Ok::<_, NetworkError>(config)
+    })?;
+    let all = [
+        (Class::Isl, links.isl),
+        (Class::Up, links.up),
+        (Class::Down, links.down),
+    ];
+    let there = all.into_iter();
+    let there = there.filter(|(class, _)| constellation.transmitter(*class).is_some());
+    Ok(there.map(|(_, links)| links).collect())
+}
+
+/// A place that a spec writes.
+pub fn place(text: &str) -> Result<Place, NetworkError> {
+    text.parse()
+        .map_err(|error| NetworkError::Kind(Refusal::together(format!("`stations`: {error}"))))
+}
+
+/// How routes over constellations are found, as a spec says.
+#[derive(Debug)]
+pub struct RoutingParts {
+    kind: Arc<Prepared<Box<dyn RoutingKind>>>,
+    interval: Nanos,
+    relays: bool,
+}
+
+impl RoutingParts {
+    /// What a checked spec says, if it says it.
+    ///
+    /// # Errors
+    /// There is no such kind.
+    pub fn of(spec: &Spec, kinds: &Standard) -> Result<Option<Self>, Refusal> {
+        let Some(routing) = &spec.world.routing else {
+            return Ok(None);
+        };
+        let values = routing.values(&kinds.routings);
+        Ok(Some(Self {
+            kind: Arc::new(kinds.routings.prepare(&routing.kind, values)?),
+            interval: routing.interval(),
+            relays: routing.relays(),
+        }))
+    }
+
+    /// Puts it into a topology.
+    ///
+    /// # Errors
+    /// The kind cannot be made.
+    pub fn apply(&self, topology: &mut Topology) -> Result<(), Refusal> {
+        // What cannot be made is found here, and what can be made once can be again.
+        drop(self.kind.build(())?);
+        let kind = Arc::clone(&self.kind);
+        let otherwise = MovingRoutes::default().kind;
+        topology.set_moving_routes(MovingRoutes {
+            kind: Box::new(move || kind.build(()).unwrap_or_else(|_| otherwise())),
+            interval: self.interval,
+            relays: self.relays,
+        });
+        Ok(())
+    }
+}

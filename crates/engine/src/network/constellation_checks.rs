@@ -1,0 +1,148 @@
+//! What is odd about constellations: stations that no satellite reaches, links between satellites
+//! that pass through the Earth, shells that look as if their numbers were swapped.
+
+use anabranch_orbit::{SHELLS, Shells, Sky};
+use anabranch_scenario::Spec;
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::constellation::Constellation;
+use anabranch_scenario::problem::Problem;
+use anabranch_scenario::tree::Node;
+use anabranch_settings::counted;
+use anabranch_transport::time;
+
+use super::constellation::{place, shells};
+use crate::kinds::Standard;
+
+/// In so many steps a run is searched for satellites in reach of a station.
+const STEPS: u32 = 200;
+
+/// Checks the constellations of a spec whose parts are right: that stations see a satellite at some
+/// time, and that some link between satellites can be used.
+pub fn check(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
+    let mut checker = Checker::new(root);
+    check_each(&mut checker, spec, kinds);
+    checker.into_problems()
+}
+
+fn check_each(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) {
+    let duration = time::seconds(spec.world.duration.0);
+    for (index, constellation) in spec.constellations.iter().enumerate() {
+        let Ok(shells) = shells(constellation, kinds) else {
+            continue;
+        };
+        let start = time::seconds(constellation.start.0);
+        if let Some((blocked, all)) = blocked(&shells, start)
+            && blocked == all
+        {
+            let message = format!(
+                "all {all} links between satellites of {:?} are longer than the horizon allows: each passes below the clearance (`isl_clearance`); \
+                 take more satellites a plane, more planes, or `relay` = \"bent-pipe\"",
+                constellation.name
+            );
+            c.problem(&format!("constellation.{index}.shells"), message);
+        }
+        let at = |step: u32| start + duration * f64::from(step) / f64::from(STEPS);
+        for station in unreached(spec, constellation, &shells, at) {
+            let (ground, number) = station;
+            let own = &spec.grounds[ground];
+            let message = format!(
+                "no satellite of {:?} is in reach of {} at any time of the run; move it, or change `min_elevation`, `max_range` or the shells",
+                constellation.name, own.stations[number].at
+            );
+            c.problem(&format!("ground.{ground}.stations.{number}"), message);
+        }
+    }
+}
+
+/// The links between satellites that the Earth is in the way of, and all.
+fn blocked(shells: &Shells, at: f64) -> Option<(usize, usize)> {
+    let isls = shells.isls();
+    let mut positions = Vec::new();
+    shells.positions(at, &mut positions);
+    let blocked = isls.iter();
+    let blocked = blocked.filter(|ends| shells.isl_length(**ends, &positions).is_none());
+    let count = blocked.count();
+    (count > 0).then_some((count, isls.len()))
+}
+
+/// The stations that reach no satellite, by their ground and their number in it.
+fn unreached(
+    spec: &Spec,
+    constellation: &Constellation,
+    shells: &Shells,
+    at: impl Fn(u32) -> f64,
+) -> Vec<(usize, usize)> {
+    let mut open = Vec::new();
+    for (ground, own) in spec.grounds.iter().enumerate() {
+        if own.uses(&constellation.name) {
+            let places = own.stations.iter().enumerate();
+            open.extend(
+                places.filter_map(|(number, it)| Some((ground, number, place(&it.at).ok()?))),
+            );
+        }
+    }
+    let (mut positions, mut found) = (Vec::new(), Vec::new());
+    for step in 0..=STEPS {
+        // Most see one at once, so that little is left to search for.
+        if open.is_empty() {
+            break;
+        }
+        shells.positions(at(step), &mut positions);
+        open.retain(|(.., place)| {
+            shells.in_reach(*place, &positions, &mut found);
+            found.is_empty()
+        });
+    }
+    let open = open.into_iter();
+    open.map(|(ground, number, _)| (ground, number)).collect()
+}
+
+/// What is odd about a constellation, in words.
+pub fn about(constellation: &Constellation, kinds: &Standard) -> Vec<String> {
+    let Ok(shells) = shells(constellation, kinds) else {
+        return Vec::new();
+    };
+    let mut own = Vec::new();
+    if let Some((blocked, all)) = blocked(&shells, time::seconds(constellation.start.0)) {
+        let links = counted(all as u64, "link");
+        own.push(format!(
+            "{blocked} of {links} between satellites pass below the clearance at the begin, and are not used while they do"
+        ));
+    }
+    for shell in shells.shells() {
+        match shell.catalogue() {
+            None => own.extend(swapped(shell.sky())),
+            Some(catalogue) => {
+                own.push(catalogue.to_string());
+                own.extend(catalogue.notes.iter().cloned());
+            }
+        }
+    }
+    let place = format!("`constellation.{}`", constellation.name);
+    own.iter().map(|note| format!("{place}: {note}")).collect()
+}
+
+/// That a shell is one that is known, but with its planes and the satellites in each swapped.
+fn swapped(sky: &Sky) -> Option<String> {
+    if sky.planes == sky.satellites {
+        return None;
+    }
+    let alike = |known: &Sky| {
+        (known.altitude - sky.altitude).abs() < 100.0
+            && (known.inclination - sky.inclination).abs() < 2.0
+    };
+    let of = |planes: u32, satellites: u32| {
+        let mut shells = SHELLS.iter();
+        shells.find(|shell| {
+            let known = shell.sky();
+            alike(&known) && (known.planes, known.satellites) == (planes, satellites)
+        })
+    };
+    let known = of(sky.satellites, sky.planes)?;
+    of(sky.planes, sky.satellites).is_none().then(|| {
+        format!(
+            "{} planes of {} satellites; the shell `{}` has {} planes of {}: see that they are not the wrong way round",
+            sky.planes, sky.satellites, known.name, sky.satellites, sky.planes
+        )
+    })
+}

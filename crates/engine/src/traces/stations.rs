@@ -1,0 +1,75 @@
+//! Files of places on the ground: their rows are put into a spec's tree as stations.
+
+use anabranch_orbit::{NamedPlace, places};
+use anabranch_scenario::place::Place;
+use anabranch_scenario::problem::Problem;
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
+
+use crate::files::Files;
+
+/// The key of a file, and the key of the stations that replace it.
+const FILE: &str = "file";
+const STATIONS: &str = "stations";
+
+/// Replaces the files that grounds name by their stations.
+pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>) {
+    let Some(NodeValue::Array(all)) = tree.get_mut("ground").map(|it| &mut it.value) else {
+        return;
+    };
+    for (index, ground) in all.iter_mut().enumerate() {
+        let path = Node::item_path("ground", index, ground);
+        problems.extend(replace(ground, files, &path).err());
+    }
+}
+
+fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
+    let Some(name) = ground.get(FILE).cloned() else {
+        return Ok(());
+    };
+    let problem =
+        |message: String| Problem::new(name.place.clone(), Node::key_path(path, FILE), message);
+    let Some(file) = name.text() else {
+        let found = name.describe();
+        return Err(problem(format!(
+            "found {found}; expected the name of a file"
+        )));
+    };
+    if ground.get(STATIONS).is_some() {
+        return Err(problem("found both a file and `stations`".to_owned()));
+    }
+    let text = files
+        .text(file)
+        .map_err(|error| problem(format!("cannot read {file:?}: {error}")))?;
+    let stations = places(&text).map_err(|message| problem(format!("{file:?}: {message}")))?;
+    let place = name.place.clone();
+    let stations: Vec<Node> = stations
+        .into_iter()
+        .map(|row| station(row, &place))
+        .collect();
+    if let NodeValue::Table(entries) = &mut ground.value {
+        for entry in entries.iter_mut().filter(|entry| entry.key == FILE) {
+            STATIONS.clone_into(&mut entry.key);
+            entry.node.value = NodeValue::Array(stations.clone());
+        }
+    }
+    Ok(())
+}
+
+fn station(NamedPlace { name, at }: NamedPlace, place: &Place) -> Node {
+    let text = |text: String| Node {
+        place: place.clone(),
+        value: NodeValue::Text(text),
+    };
+    let entry = |key: &str, value: String| Entry {
+        key: key.to_owned(),
+        key_place: place.clone(),
+        node: text(value),
+    };
+    let Some(name) = name else {
+        return text(at);
+    };
+    Node {
+        place: place.clone(),
+        value: NodeValue::Table(vec![entry("name", name), entry("at", at)]),
+    }
+}

@@ -1,0 +1,343 @@
+//! Constellations as networks: geometry by hand, shared transmitters, handovers, traffic matrices,
+//! bad input; and the numbers of Hypatia (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c,
+//! on ns-3.37).
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::files::Files;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+/// The 100 stations of Hypatia.
+const CITIES: &str = include_str!("constellation/cities.csv");
+
+fn plan(text: &str) -> Result<Plan, String> {
+    let files = BTreeMap::from([("cities.csv".to_owned(), CITIES.to_owned())]);
+    let request = Request::new("sky.toml", format!("anabranch = 1\nname = \"sky\"\n{text}"));
+    let request = request.with(|it| {
+        it.seed = 1;
+        it.files = Files::of(files);
+    });
+    Plan::new(request).map_err(|error| error.to_string())
+}
+
+fn run(text: &str) -> RunRecord {
+    let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
+    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+}
+
+fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
+    let mut all = record.metrics.iter();
+    let found = all.find(|it| it.metric == metric && it.series == series);
+    found
+        .unwrap_or_else(|| panic!("{metric} of {series}: {:?}", record.metrics))
+        .value
+}
+
+/// Twelve satellites in one plane over the equator of an Earth that stands still, at 1,000 km; the
+/// first is over 0° N 0° E at the begin, the others every 30°. Stations below the first, the second
+/// and the third.
+fn ring(duration: &str, rate: &str, more: &str) -> String {
+    format!(
+        "[world]\nduration = \"{duration}\"\n[[constellation]]\nname = \"ring\"\n\
+         shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, turns = false, min_elevation = 10 }}]\n\
+         isl = {{ rate = \"{rate}\", queue = \"10 packets\" }}\nup = {{ rate = \"{rate}\", queue = \"10 packets\" }}\n\
+         down = {{ rate = \"{rate}\", queue = \"10 packets\" }}\n{more}\n\
+         [[ground]]\nname = \"city\"\nstations = [\"0,0\", {{ name = \"second\", at = \"0,30\" }}, \"0,60\"]\n"
+    )
+}
+
+fn flow(name: &str, from: &str, to: &str, rate: &str) -> String {
+    format!(
+        "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\ntransport = {{ protocol = \"udp\" }}\n\
+         workload = {{ kind = \"cbr\", rate = \"{rate}\", message = \"1000 B\" }}\n"
+    )
+}
+
+fn measure(metric: &str, flow: &str) -> String {
+    format!("[[measure]]\nmetric = \"{metric}\"\nflow = \"{flow}\"\n")
+}
+
+/// Up 1,000 km, two links of 2 r sin 15° = 3,815.52 km each (r = 7,371.0088 km), down 1,000 km:
+/// 32.126 ms; and 1028 B four times at 1 Gbit/s: 33 us.
+#[test]
+fn a_delay_is_that_of_the_lengths() {
+    let text = ring("1 s", "1 Gbit/s", "")
+        + &flow("f", "city[0]", "city[2]", "800 kbit/s")
+        + &measure("mean_one_way_delay", "f");
+    let delay = value(&run(&text), "mean_one_way_delay", "f");
+    let seconds = if delay > 1.0 { delay / 1e3 } else { delay };
+    let radius = 7371.0088_f64;
+    let length = 2.0 * 1000.0 + 4.0 * radius * 15.0_f64.to_radians().sin();
+    let wanted = length / 299_792.458 + 4.0 * 1028.0 * 8.0 / 1e9;
+    // In a second satellites move by 0.06°.
+    assert!((seconds - wanted).abs() < 5e-6, "{seconds} {wanted}");
+}
+
+/// Two flows from different stations share the link between the second and the third satellite, the
+/// third of all, and the third satellite's transmitter: together they get its rate.
+#[test]
+fn flows_share_the_links_on_their_ways() {
+    let text = ring("10 s", "1 Mbit/s", "")
+        + &flow("one", "city[0]", "city[2]", "800 kbit/s")
+        + &flow("two", "city[second]", "city[2]", "800 kbit/s")
+        + &measure("goodput", "one")
+        + &measure("goodput", "two")
+        + "[[measure]]\nmetric = \"link_load\"\nlink = \"ring-isl\"\n"
+        + "[[measure]]\nmetric = \"link_utilization\"\ncounting = \"wire\"\nlink = \"ring-isl[2]\"\n";
+    let record = run(&text);
+    let both = value(&record, "goodput", "one") + value(&record, "goodput", "two");
+    // What 1028 B packets leave of 1 Mbit/s: 972.8 kbit/s, but for the first 50 ms.
+    assert!((both - 972.8e3).abs() < 10e3, "{both}");
+    let used = &record.metrics.last().expect("a measure").value;
+    assert!((99.0..=100.0).contains(used), "{used}");
+    // Of twelve links two are used, that before the shared one for 0.8 x 1.028 of the time.
+    let load = |name: &str| value(&record, &format!("link_load_{name}"), "ring-isl");
+    assert!(
+        (load("used") - 100.0 / 6.0).abs() < 1e-9,
+        "{}",
+        load("used")
+    );
+    assert!((load("max") - used).abs() < 0.5, "{}", load("max"));
+}
+
+/// A third of a revolution takes 2 pi sqrt(r³ / mu) / 3 = 2,099 s; the nearest satellite is another
+/// one 262.4 s after the begin, found at 262.5 s. For 300 ms from then on, stations neither send
+/// nor receive.
+#[test]
+fn a_handover_drops_packets_or_holds_them() {
+    let arrived = |handover: &str| {
+        let more = format!("start = \"262 s\"\npolicy = \"nearest\"\n{handover}");
+        let text = ring("2 s", "1 Gbit/s", &more)
+            + &flow("f", "city[0]", "city[2]", "800 kbit/s")
+            + &measure("goodput", "f");
+        value(&run(&text), "goodput", "f") * 2.0 / 8000.0
+    };
+    let (free, held, dropped) = (
+        arrived(""),
+        arrived("handover = { gap = \"300 ms\" }"),
+        arrived("handover = { gap = \"300 ms\", packets = \"drop\" }"),
+    );
+    // 100 messages a second; those of the last 37 ms have not arrived.
+    assert!((196.0..=197.0).contains(&free), "{free}");
+    assert_eq!(free, held);
+    // Those sent in 300 ms, and those that come down meanwhile and were sent in 32 ms before.
+    let lost = free - dropped;
+    assert!((32.0..=35.0).contains(&lost), "{lost}");
+}
+
+#[test]
+fn bad_constellations_are_named() {
+    let flows = flow("f", "city[0]", "city[2]", "800 kbit/s");
+    let error = |from: &str, to: &str| {
+        let text = ring("10 s", "1 Mbit/s", "") + &flows;
+        let changed = text.replace(from, to);
+        assert_ne!(text, changed, "{from}");
+        plan(&changed).err().unwrap_or_else(|| panic!("{to}"))
+    };
+    for (from, to, wanted) in [
+        (
+            "\"0,60\"",
+            "\"80,60\"",
+            "no satellite of \"ring\" is in reach of 80,60",
+        ),
+        ("\"0,60\"", "\"0, 0\"", "stations 0 and 2 stand on one spot"),
+        (
+            "satellites = 12",
+            "satellites = 3",
+            "longer than the horizon",
+        ),
+        (
+            "phasing = 0, ",
+            "phasing = 0, phasnig = 1, ",
+            "unknown key `phasnig`",
+        ),
+        (
+            "altitude = 1000, ",
+            "altitude = 1000, mean_motion = 13.7, ",
+            "`altitude` has no effect",
+        ),
+        (
+            "from = \"city[0]\"",
+            "from = \"city[3]\"",
+            "found \"city[3]\"",
+        ),
+        (
+            "from = \"city[0]\"",
+            "from = \"ring[12]\"",
+            "found \"ring[12]\"",
+        ),
+        (
+            "up = {",
+            "handover = { gap = \"1 s\" }\nup = {",
+            "set `policy`",
+        ),
+        ("isl = {", "isls = {", "unknown key `isls`"),
+        (
+            "[[ground]]",
+            "[world.routing]\nkind = \"least\"\n[[ground]]",
+            "least-delay",
+        ),
+        ("\"0,60\"", "\"0,190\"", "LATITUDE,LONGITUDE"),
+    ] {
+        let error = error(from, to);
+        assert!(error.contains(wanted), "{to}: {error}");
+    }
+    let text = ring("10 s", "1 Mbit/s", "") + &flows;
+    let swapped = text.replace(
+        "planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0",
+        "planes = 22, satellites = 72, altitude = 550, inclination = 53",
+    );
+    let notes = plan(&swapped).expect("a plan").notes;
+    assert!(
+        notes.iter().any(|note| note.contains("wrong way round")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_matrix_is_a_flow_of_many_members() {
+    let text = |pairs: &str| {
+        ring("1 s", "10 Mbit/s", "")
+            + &flow("f", "city", "city", "80 kbit/s")
+                .replace("from", &format!("pairs = {pairs}\nfrom"))
+            + &measure("goodput", "f")
+    };
+    let members = |pairs: &str| {
+        let plan = plan(&text(pairs)).unwrap_or_else(|error| panic!("{error}"));
+        let spec = &plan.spec;
+        spec.flows[0].matrix.0.clone()
+    };
+    assert_eq!(
+        members("\"all\""),
+        [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+    );
+    assert_eq!(members("[[2, 0], [0, 2]]"), [[2, 0], [0, 2]]);
+    let drawn = members("{ random = 1, seed = 4, both = true }");
+    assert_eq!(drawn.len(), 2);
+    assert_eq!(drawn[0], [drawn[1][1], drawn[1][0]]);
+    assert_ne!(drawn[0][0], drawn[0][1]);
+    for (pairs, wanted) in [
+        ("[[0, 3]]", "found [0, 3]"),
+        ("[[1, 1]]", "a node and itself"),
+        ("{ random = 2 }", "allowed: 1 to 1"),
+        ("[]", "no pairs"),
+        ("\"most\"", "a list of pairs"),
+        ("\"all\"\ncount = 2", "found another count"),
+    ] {
+        let error = plan(&text(pairs))
+            .err()
+            .unwrap_or_else(|| panic!("{pairs}"));
+        assert!(error.contains(wanted), "{pairs}: {error}");
+    }
+    let record = run(&text("\"all\""));
+    // 10 messages a second each, of which those of the last 40 ms are under way.
+    let all = value(&record, "goodput", "f");
+    assert!((432e3..=480e3).contains(&all), "{all}");
+}
+
+/// Hypatia's pairs of stations of `traffic-matrix.txt`, each in both directions.
+const PAIRS: [[u32; 2]; 50] = [
+    [58, 94],
+    [57, 10],
+    [48, 93],
+    [9, 56],
+    [86, 39],
+    [1, 95],
+    [63, 11],
+    [55, 40],
+    [21, 60],
+    [92, 42],
+    [45, 7],
+    [99, 89],
+    [41, 79],
+    [30, 80],
+    [8, 0],
+    [69, 82],
+    [24, 88],
+    [27, 23],
+    [18, 32],
+    [65, 25],
+    [19, 37],
+    [97, 36],
+    [87, 90],
+    [26, 49],
+    [6, 67],
+    [52, 96],
+    [70, 17],
+    [53, 85],
+    [29, 43],
+    [75, 73],
+    [51, 98],
+    [47, 31],
+    [44, 71],
+    [50, 28],
+    [13, 81],
+    [91, 20],
+    [64, 38],
+    [66, 61],
+    [33, 54],
+    [78, 2],
+    [22, 46],
+    [76, 3],
+    [16, 77],
+    [84, 68],
+    [34, 59],
+    [15, 12],
+    [83, 14],
+    [72, 62],
+    [35, 4],
+    [5, 74],
+];
+
+/// What each protocol is in Hypatia's runs.
+const TCP: &str = "transport = { protocol = \"tcp\", congestion = \"newreno\", segment = \"1380 B\", initial_window = \"10 segments\", \
+    receive_window = \"32 MiB\", send_buffer = \"32 MiB\", timestamps = true, proportional_rate_reduction = true }\nworkload = { kind = \"bulk\" }\n";
+const UDP: &str = "transport = { protocol = \"udp\" }\n\
+    workload = { kind = \"cbr\", rate = \"0.98133333 Mbit/s\", message = \"1472 B\" }\n";
+
+fn kuiper(duration: &str, (rate, queue): (&str, &str), flow: &str) -> String {
+    let transmitter = format!("{{ rate = \"{rate}\", queue = \"{queue}\" }}");
+    format!(
+        "[world]\nduration = \"{duration}\"\n[[constellation]]\nname = \"kuiper\"\nshells = [\"hypatia-kuiper-630\"]\n\
+         isl = {transmitter}\nup = {transmitter}\ndown = {transmitter}\n\
+         [[ground]]\nname = \"city\"\nfile = \"cities.csv\"\n[[flow]]\nname = \"f\"\n{flow}"
+    ) + &measure("goodput", "f")
+}
+
+fn is_near(found: f64, wanted: f64, share: f64) {
+    assert!(
+        (found - wanted).abs() < share * wanted,
+        "{found}; Hypatia: {wanted}"
+    );
+}
+
+/// `flow-manila-dalian-newreno.csv`: 23,922,300 bytes are acknowledged after 20 s, through the
+/// first change of the path at 18.0 s.
+#[test]
+fn a_single_flow_gets_what_it_gets_in_hypatia() {
+    let flow = format!("from = \"city[Manila]\"\nto = \"city[Dalian]\"\n{TCP}");
+    let record = run(&kuiper("20 s", ("10 Mbit/s", "100 packets"), &flow));
+    is_near(
+        value(&record, "goodput", "f"),
+        23_922_300.0 * 8.0 / 20.0,
+        0.01,
+    );
+}
+
+/// `load.csv`: 100 flows over 1 Mbit/s for 10 s, 54.41 Mbit/s by UDP and 34.03 Mbit/s by TCP in
+/// all.
+#[test]
+fn a_hundred_flows_get_what_they_get_in_hypatia() {
+    let both = PAIRS
+        .iter()
+        .flat_map(|&[one, other]| [[one, other], [other, one]]);
+    let pairs = format!("{:?}", both.collect::<Vec<_>>());
+    for (protocol, wanted) in [(UDP, 54.41e6), (TCP, 34.03e6)] {
+        let flow = format!("from = \"city\"\nto = \"city\"\npairs = {pairs}\n{protocol}");
+        let record = run(&kuiper("10 s", ("1 Mbit/s", "10 packets"), &flow));
+        is_near(value(&record, "goodput", "f"), wanted, 0.03);
+    }
+}

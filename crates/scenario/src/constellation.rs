@@ -1,0 +1,378 @@
+//! Satellites and the stations on the ground that use them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anabranch_settings::{Kind, Setting};
+use schemars::JsonSchema;
+use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::chosen::{Chosen, Family};
+use crate::computed::Computed;
+use crate::families::{Loss, Queue};
+use crate::quantity::Span;
+use crate::rates::RateOverTime;
+
+/// Shells of satellites: where they are, and which of them have links.
+#[derive(Debug)]
+pub enum ShellModel {}
+
+/// A shell: `{ kind = "walker", shell = "starlink-1" }`, or the name of a preset alone.
+pub type Shell = Chosen<ShellModel>;
+
+impl Family for ShellModel {
+    const NAME: &'static str = "Shell";
+    const WHAT: &'static str = "a shell";
+    const EXPECTED: &'static str = "the name of a shell in quotes, such as \"kuiper-1\", or a table with the key `kind`, such as { kind = \"walker\", shell = \"kuiper-1\", min_elevation = 30 }";
+
+    fn from_text(text: &str) -> Result<Shell, String> {
+        Ok(Shell::new("walker").with("shell", text))
+    }
+
+    fn untagged(parameters: BTreeMap<String, Value>) -> Shell {
+        let kind = match parameters.contains_key("elements") {
+            true => "elements",
+            false => "walker",
+        };
+        Shell::of(kind, parameters)
+    }
+}
+
+/// Kinds of routing over moving nodes.
+#[derive(Debug)]
+pub enum RoutingModel {}
+
+/// How routes over moving nodes are found: `{ kind = "least-delay", interval = "1 s" }`.
+pub type MovingRouting = Chosen<RoutingModel>;
+
+const INTERVAL: &str = "interval";
+const RELAYS: &str = "relays";
+
+impl Family for RoutingModel {
+    const NAME: &'static str = "Routing";
+    const WHAT: &'static str = "a routing";
+    const EXPECTED: &'static str = "the name of a routing in quotes, or a table with the key `kind`, such as { kind = \"least-delay\", interval = \"1 s\" }";
+    const SHARED: &'static [Setting] = &[
+        Setting::new(
+            INTERVAL,
+            " Routes are computed for the positions at multiples of it, and held in between.",
+            Kind::Duration {
+                least: 1_000_000,
+                most: 86_400_000_000_000,
+            },
+        )
+        .or("100 ms"),
+        Setting::new(
+            RELAYS,
+            " Stations pass on to satellites what comes from satellites.",
+            Kind::Flag,
+        )
+        .or("false"),
+    ];
+}
+
+impl MovingRouting {
+    /// The time between two computations, nanoseconds.
+    pub fn interval(&self) -> u64 {
+        match self.shared(INTERVAL) {
+            Some(anabranch_settings::Datum::Whole(interval)) => interval,
+            _ => 100_000_000,
+        }
+    }
+
+    /// Whether stations relay.
+    pub fn relays(&self) -> bool {
+        self.shared(RELAYS) == Some(anabranch_settings::Datum::Flag(true))
+    }
+}
+
+/// Satellites. Each is a node, a member of the group that is called as the constellation is. The
+/// links between satellites are the link `NAME-isl`, one member for each; what stations send to
+/// satellites passes `NAME-up`, one member for each station; what satellites send to stations
+/// `NAME-down`, one member for each satellite. Forward is from the transmitter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Constellation {
+    /// Its name, and that of its satellites.
+    pub name: String,
+    /// Its shells; satellites are numbered through in their order: `["starlink-1"]`, `[{ kind =
+    /// "walker", planes = 72, satellites = 22, altitude = 550, inclination = 53 }]`, `[{ kind =
+    /// "elements", file = "gp.tle" }]`.
+    pub shells: Vec<Shell>,
+    /// The time after the epoch at which a run begins.
+    #[serde(default = "at_once")]
+    pub start: Span,
+    /// Each direction of each link between satellites. Needs not be there where no satellites have
+    /// links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isl: Option<Transmitter>,
+    /// Each station's transmitter: one queue for all satellites.
+    pub up: Transmitter,
+    /// Each satellite's transmitter to stations: one queue for all of them.
+    pub down: Transmitter,
+    /// Which of the satellites in reach a station uses.
+    #[serde(default)]
+    pub policy: Policy,
+    /// What it costs a station to turn to another satellite, with a policy of one satellite;
+    /// nothing if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Handover>,
+    /// How many satellites and links between them there are.
+    #[serde(skip)]
+    pub counted: Computed<Counted>,
+}
+
+fn at_once() -> Span {
+    Span(0)
+}
+
+/// What is known of a constellation once its satellites are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Satellites.
+    pub satellites: u32,
+    /// Links between them.
+    pub isls: u32,
+    /// Stations.
+    pub stations: u32,
+    /// The names of its links, by their classes.
+    pub names: [String; 3],
+}
+
+/// A class of links of a constellation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Between satellites.
+    Isl,
+    /// From stations.
+    Up,
+    /// From satellites to stations.
+    Down,
+}
+
+impl Class {
+    /// All, in the order of the links of a world.
+    pub const ALL: [Class; 3] = [Class::Isl, Class::Up, Class::Down];
+
+    /// `isl`, `up`, `down`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Isl => "isl",
+            Class::Up => "up",
+            Class::Down => "down",
+        }
+    }
+}
+
+impl Constellation {
+    /// What the links of a class are made of.
+    pub fn transmitter(&self, class: Class) -> Option<&Transmitter> {
+        match class {
+            Class::Isl => self.isl.as_ref(),
+            Class::Up => Some(&self.up),
+            Class::Down => Some(&self.down),
+        }
+    }
+
+    /// How many links of a class there are.
+    pub fn members(&self, class: Class) -> u32 {
+        match class {
+            Class::Isl => self.counted.isls,
+            Class::Up => self.counted.stations,
+            Class::Down => self.counted.satellites,
+        }
+    }
+
+    /// The name of the links of a class.
+    pub fn link_name(&self, class: Class) -> &str {
+        &self.counted.names[class as usize]
+    }
+}
+
+/// A direction of a link whose delay follows its length.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transmitter {
+    /// Bits per second, as of a link.
+    pub rate: RateOverTime,
+    /// Who waits for it, as of a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// What is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// When it is down, as of a link. Routes go around it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub down: Vec<[Span; 2]>,
+}
+
+/// Which of the satellites in reach a station uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Any, by the routes.
+    #[default]
+    Any,
+    /// The nearest, even where the rest of its path is longer.
+    Nearest,
+    /// One until it is out of reach, then the one that will be in reach longest.
+    Longest,
+}
+
+/// What it costs a station to turn to another satellite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handover {
+    /// How long the station neither sends nor receives.
+    pub gap: Span,
+    /// What happens to packets meanwhile.
+    #[serde(default)]
+    pub packets: Meanwhile,
+}
+
+/// What happens to packets during a handover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meanwhile {
+    /// They wait for its end.
+    #[default]
+    Hold,
+    /// They are dropped, under the reason `link-down`.
+    Drop,
+}
+
+/// Stations on the ground: users, gateways. Each is a node, a member of the group that is called as
+/// the ground is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ground {
+    /// Its name, and that of its stations.
+    pub name: String,
+    /// The stations: `["35.69,139.69", { name = "Delhi", at = "28.67,77.22" }]`, degrees north and
+    /// east. A file may stand for them, `file = "cities.csv"` with the columns `name`, `latitude`,
+    /// `longitude`. A flow may name one by its name: `city[Delhi]`.
+    pub stations: Vec<Station>,
+    /// The constellations that they use; all if left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constellations: Vec<String>,
+}
+
+impl Ground {
+    /// Whether its stations use a constellation.
+    pub fn uses(&self, constellation: &str) -> bool {
+        let mut named = self.constellations.iter();
+        self.constellations.is_empty() || named.any(|name| name == constellation)
+    }
+}
+
+/// A station.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Station {
+    /// What flows may call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Degrees north and east: `"35.69,139.69"`.
+    pub at: String,
+}
+
+impl<'de> Deserialize<'de> for Station {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Which;
+        impl<'de> Visitor<'de> for Which {
+            type Value = Station;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a place in quotes, degrees north and east, such as \"35.69,139.69\", or { name = \"Tokyo\", at = \"35.69,139.69\" }")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Station, E> {
+                Ok(Station {
+                    name: None,
+                    at: text.to_owned(),
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Station, A::Error> {
+                #[derive(Deserialize)]
+                #[serde(deny_unknown_fields)]
+                struct Named {
+                    name: String,
+                    at: String,
+                }
+                let Named { name, at } = Named::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Station {
+                    name: Some(name),
+                    at,
+                })
+            }
+        }
+        deserializer.deserialize_any(Which)
+    }
+}
+
+/// Between which members of two groups a flow runs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Pairs {
+    /// Each of one with each of the other, itself left out: `"all"`.
+    #[serde(serialize_with = "all")]
+    #[schemars(with = "String")]
+    All,
+    /// These: `[[0, 5], [5, 0]]`, by their numbers.
+    List(Vec<[u32; 2]>),
+    /// Drawn.
+    Random(RandomPairs),
+}
+
+/// Pairs that are drawn: `{ random = 50, seed = 1, both = true }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomPairs {
+    /// How many. Within one group no member is in two, so at most half as many as it has.
+    pub random: u32,
+    /// What they are drawn by. The seed of a run does not change them.
+    #[serde(default)]
+    pub seed: u32,
+    /// Each in both directions: twice as many flows.
+    #[serde(default)]
+    pub both: bool,
+}
+
+fn all<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("all")
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Which;
+        impl<'de> Visitor<'de> for Which {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of pairs such as [[0, 5], [5, 0]], \"all\", or { random = 50 }")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Pairs, E> {
+                match text {
+                    "all" => Ok(Pairs::All),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Pairs, A::Error> {
+                let mut list = Vec::new();
+                while let Some(pair) = seq.next_element()? {
+                    list.push(pair);
+                }
+                Ok(Pairs::List(list))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Pairs, A::Error> {
+                RandomPairs::deserialize(MapAccessDeserializer::new(map)).map(Pairs::Random)
+            }
+        }
+        deserializer.deserialize_any(Which)
+    }
+}

@@ -1,0 +1,165 @@
+//! Constellations and stations.
+
+use std::collections::BTreeMap;
+
+use crate::checker::Checker;
+use crate::chosen::{Chosen, Family};
+use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel};
+use crate::families::{LossModel, QueueDiscipline};
+use crate::spec::Spec;
+use crate::validate::{chosen, link};
+use crate::vocabulary::Vocabulary;
+
+/// Checks all constellations and grounds, and that they go together.
+pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
+    if let Some(routing) = &spec.world.routing {
+        if spec.constellations.is_empty() {
+            let message =
+                "found a routing; it has no effect without a [[constellation]]; leave it out";
+            c.problem("world.routing", message);
+        } else {
+            check_kind(c, spec, vocabulary, routing, "world.routing");
+        }
+    }
+    let mut seen = BTreeMap::new();
+    let constellations = spec.constellations.iter().map(|it| &it.name);
+    let grounds = spec.grounds.iter().map(|it| &it.name);
+    let nodes = spec.nodes.iter().map(|node| (String::new(), &node.name));
+    let constellations = (0..).zip(constellations);
+    let constellations =
+        constellations.map(|(at, name)| (format!("constellation.{at}.name"), name));
+    let grounds = (0..).zip(grounds);
+    let grounds = grounds.map(|(at, name)| (format!("ground.{at}.name"), name));
+    for (path, name) in nodes.chain(constellations).chain(grounds) {
+        let again = seen.insert(name, ()).is_some();
+        if path.is_empty() {
+            continue;
+        }
+        c.name(&path, name);
+        if again {
+            let message =
+                format!("found {name:?}; a node, constellation or ground has this name already");
+            c.problem(&path, message);
+        }
+    }
+    for (index, constellation) in spec.constellations.iter().enumerate() {
+        let path = format!("constellation.{index}");
+        check_constellation(c, spec, vocabulary, constellation, &path);
+    }
+    for (index, ground) in spec.grounds.iter().enumerate() {
+        check_ground(c, spec, ground, &format!("ground.{index}"));
+    }
+}
+
+fn check_kind<F: Family>(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    kind: &Chosen<F>,
+    path: &str,
+) {
+    chosen::check(c, spec, vocabulary.kinds(F::NAME), kind, path);
+}
+
+fn check_constellation(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    constellation: &Constellation,
+    path: &str,
+) {
+    if constellation.shells.is_empty() {
+        c.problem(&format!("{path}.shells"), "found no shell");
+    }
+    for (index, shell) in constellation.shells.iter().enumerate() {
+        check_kind::<ShellModel>(
+            c,
+            spec,
+            vocabulary,
+            shell,
+            &format!("{path}.shells.{index}"),
+        );
+    }
+    for class in Class::ALL {
+        let Some(transmitter) = constellation.transmitter(class) else {
+            continue;
+        };
+        let path = format!("{path}.{}", class.name());
+        if let Some(queue) = &transmitter.queue {
+            check_kind::<QueueDiscipline>(c, spec, vocabulary, queue, &format!("{path}.queue"));
+        }
+        if let Some(loss) = &transmitter.loss {
+            check_kind::<LossModel>(c, spec, vocabulary, loss, &format!("{path}.loss"));
+        }
+        link::check_spans(c, &transmitter.down, &format!("{path}.down"));
+        let name = constellation.link_name(class);
+        if spec.links.iter().any(|link| link.name == name) {
+            let message = format!("a link is called {name:?}, as the links of a constellation are");
+            c.problem(&path, message);
+        }
+    }
+    match (&constellation.isl, constellation.counted.isls) {
+        (None, 1..) => c.problem(
+            path,
+            format!(
+                "the key `isl` is missing; {:?} has {} links between satellites",
+                constellation.name, constellation.counted.isls
+            ),
+        ),
+        (Some(_), 0) if constellation.counted.satellites > 0 => c.problem(
+            &format!("{path}.isl"),
+            "it has no effect, since no satellites have links; leave it out",
+        ),
+        _ => {}
+    }
+    if constellation.policy == Policy::Any && constellation.handover.is_some() {
+        let message = "it has no effect while a station uses any satellite in reach; set `policy`";
+        c.problem(&format!("{path}.handover"), message);
+    }
+    if !spec.grounds.iter().any(|it| it.uses(&constellation.name)) {
+        let message = format!(
+            "no [[ground]] has stations that use {:?}",
+            constellation.name
+        );
+        c.problem(path, message);
+    }
+}
+
+fn check_ground(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
+    if spec.constellations.is_empty() {
+        c.problem(path, "found stations, but no [[constellation]]");
+    }
+    if ground.stations.is_empty() {
+        c.problem(&format!("{path}.stations"), "found no station");
+    }
+    for (index, name) in ground.constellations.iter().enumerate() {
+        let known = || spec.constellations.iter().map(|it| it.name.as_str());
+        if !known().any(|it| it == name) {
+            let message = format!("found {name:?}, but no constellation has this name");
+            c.not_among(
+                &format!("{path}.constellations.{index}"),
+                &message,
+                name,
+                known(),
+            );
+        }
+    }
+    let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
+    for (index, station) in ground.stations.iter().enumerate() {
+        let path = format!("{path}.stations.{index}");
+        if let Some(name) = &station.name
+            && let Some(first) = names.insert(name, index)
+        {
+            let message = format!("found {name:?} twice, stations {first} and {index}");
+            c.problem(&path, message);
+        }
+        let place: String = station.at.chars().filter(|it| *it != ' ').collect();
+        if let Some(first) = places.insert(place, index) {
+            let message = format!(
+                "stations {first} and {index} stand on one spot, {}; give each its own",
+                station.at
+            );
+            c.problem(&path, message);
+        }
+    }
+}
