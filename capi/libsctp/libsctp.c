@@ -1,8 +1,7 @@
-/* The functions of RFC 6458 §9 by the names, types and symbol versions of Linux's libsctp.so.1.
- *
- * They are made of libc's calls alone: options, and messages with ancillary data. Beside libanabranch_preload.so these calls are this
- * stack's; without it they are the kernel's. So there is one way for programs that link libsctp, that open it by dlopen, and that have
- * a copy of it of their own. */
+/* Functions of RFC 6458 §9 with the names, types and symbol versions of Linux's libsctp.so.1. They
+ * use only libc calls: options, and messages with ancillary data. With libanabranch_preload.so
+ * these calls reach this stack, without it the kernel. The same code therefore serves programs that
+ * link libsctp, open it with dlopen, or contain their own copy. */
 #include "sctp.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What Linux lets the library pass beside the options of linux/sctp.h. */
+/* Arguments that Linux's libsctp passes in addition to the options of linux/sctp.h. */
 struct taken_off {
     sctp_assoc_t association;
     int descriptor;
@@ -48,7 +47,7 @@ int sctp_getaddrlen(sa_family_t family)
     }
 }
 
-/* Bytes of `count` addresses, one behind the other; -1: one of them is of another family. */
+/* Size of `count` packed addresses, bytes; -1: one of them has another family. */
 static long bytes_of(const struct sockaddr *all, int count)
 {
     const unsigned char *at = (const unsigned char *)all;
@@ -78,14 +77,15 @@ int sctp_bindx(int s, struct sockaddr *all, int count, int flags)
     }
 }
 
-/* Without an association's name: programs that were linked before it was a fourth argument. */
+/* Without the association's number: for programs that were linked before it became the fourth
+ * argument. */
 int sctp_connectx_1(int s, struct sockaddr *all, int count)
 {
     long bytes = bytes_of(all, count);
     return bytes < 0 ? -1 : setsockopt(s, SOL_SCTP, SCTP_SOCKOPT_CONNECTX_OLD, all, (socklen_t)bytes);
 }
 
-/* The option gives the association's name as its result. */
+/* The option returns the association's number as its result. */
 int sctp_connectx_2(int s, struct sockaddr *all, int count, sctp_assoc_t *association)
 {
     long bytes = bytes_of(all, count);
@@ -99,7 +99,8 @@ int sctp_connectx_2(int s, struct sockaddr *all, int count, sctp_assoc_t *associ
     return result > 0 ? 0 : result;
 }
 
-/* The name also comes with EINPROGRESS. A kernel without that option has the one before. */
+/* The number is also returned with EINPROGRESS. A kernel without this option has the previous
+ * one. */
 int sctp_connectx_3(int s, struct sockaddr *all, int count, sctp_assoc_t *association)
 {
     long bytes = bytes_of(all, count);
@@ -122,7 +123,7 @@ __asm__(".symver sctp_connectx_1, sctp_connectx@VERS_1");
 __asm__(".symver sctp_connectx_2, sctp_connectx@VERS_2");
 __asm__(".symver sctp_connectx_3, sctp_connectx@@VERS_3");
 
-/* The addresses of one end, behind a header that the program does not see. */
+/* Addresses of one end, after a header that the program does not see. */
 static int addresses(int s, sctp_assoc_t association, int option, struct sockaddr **out)
 {
     enum { FIRST = 4096, MOST = 1 << 20 };
@@ -173,7 +174,7 @@ int sctp_freeladdrs(struct sockaddr *all)
 
 int sctp_opt_info(int s, sctp_assoc_t association, int option, void *value, socklen_t *length)
 {
-    /* Every struct that is read so begins with the association. */
+    /* Every struct that is read this way begins with the association. */
     if (value)
         memcpy(value, &association, sizeof association);
     return getsockopt(s, SOL_SCTP, option, value, length);
@@ -195,7 +196,7 @@ int sctp_peeloff_flags(int s, sctp_assoc_t association, unsigned flags)
     return getsockopt(s, SOL_SCTP, SCTP_SOCKOPT_PEELOFF_FLAGS, &taken, &length) < 0 ? -1 : taken.taken.descriptor;
 }
 
-/* Ancillary data of a message that is sent: at most the three structs of SCTP_SENDV_SPA, and addresses. */
+/* Ancillary data of a sent message: at most the three structs of SCTP_SENDV_SPA, and addresses. */
 struct ancillary {
     struct msghdr *message;
     size_t room;
@@ -245,7 +246,7 @@ int sctp_sendmsg(int s, const void *data, size_t bytes, struct sockaddr *to, soc
     return (int)send_with(s, data, bytes, to, to_length, &info, 0);
 }
 
-/* What `info` says, as ancillary data. */
+/* Converts `info` to ancillary data. */
 static int describe(struct ancillary *to, const void *info, socklen_t length, unsigned kind)
 {
     const struct sctp_sendv_spa *all = info;
@@ -307,7 +308,8 @@ int sctp_sendv(int s, const struct iovec *parts, int count, struct sockaddr *to,
     return result;
 }
 
-/* recvmsg with the flags given, which are replaced by those of the message, as the length of the address is. */
+/* Calls recvmsg with the given flags, and replaces these and the address length by the
+ * message's. */
 static ssize_t receive(int s, struct msghdr *message, socklen_t *from_length, int *flags)
 {
     ssize_t length = recvmsg(s, message, flags ? *flags : 0);
@@ -324,7 +326,7 @@ int sctp_recvmsg(int s, void *data, size_t room, struct sockaddr *from, socklen_
 {
     union {
         struct cmsghdr aligned;
-        /* The program may want the other two beside it, which come first. */
+        /* The program may request the other two structs as well, which come first. */
         unsigned char bytes[CMSG_SPACE(sizeof *info) + CMSG_SPACE(sizeof(struct sctp_rcvinfo)) + CMSG_SPACE(sizeof(struct sctp_nxtinfo))];
     } control;
     struct iovec part = { .iov_base = data, .iov_len = room };
@@ -368,7 +370,7 @@ int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *fro
             found |= SCTP_RECVV_NXTINFO;
         }
     }
-    /* Where there is no room for both, that of the next message is given, as by Linux's library. */
+    /* If there is no space for both, returns that of the next message, like Linux's library. */
     if (found == SCTP_RECVV_RN && info_length && *info_length < sizeof both)
         found = SCTP_RECVV_NXTINFO;
     const void *value = found == SCTP_RECVV_NXTINFO ? (void *)&both.recvv_nxtinfo : (void *)&both;

@@ -1,4 +1,5 @@
-/* The functions of RFC 6458 §9, for programs that are linked with libsctp. Options, structs and notifications are those of linux/sctp.h. */
+/* Functions of RFC 6458 §9, for programs that link libsctp. Options, structs and notifications are
+ * those of linux/sctp.h. */
 #ifndef ANABRANCH_SCTP_H
 #define ANABRANCH_SCTP_H
 
@@ -7,7 +8,7 @@
 #include <sys/types.h>
 
 #include <sys/socket.h>
-/* Both have the same structs: a program that has those of the kernel keeps them. */
+/* Both headers define the same structs: a program that includes the kernel's keeps those. */
 #ifndef _LINUX_IN_H
 #include <netinet/in.h>
 #endif
@@ -19,7 +20,7 @@
 #define SOL_SCTP 132
 #endif
 
-/* The parts of the interface that exist, by the names of Linux's header. */
+/* Supported parts of the interface, with the names of Linux's header. */
 #define HAVE_SCTP
 #define HAVE_KERNEL_SCTP
 #define HAVE_SCTP_MULTIBUF
@@ -41,10 +42,10 @@
 extern "C" {
 #endif
 
-/* What sctp_sendv is given beside the message. */
+/* Information that is passed to sctp_sendv with the message. */
 enum { SCTP_SENDV_NOINFO, SCTP_SENDV_SNDINFO, SCTP_SENDV_PRINFO, SCTP_SENDV_AUTHINFO, SCTP_SENDV_SPA };
 
-/* Which parts of struct sctp_sendv_spa count. */
+/* Valid parts of struct sctp_sendv_spa. */
 #define SCTP_SEND_SNDINFO_VALID 0x1
 #define SCTP_SEND_PRINFO_VALID 0x2
 #define SCTP_SEND_AUTHINFO_VALID 0x4
@@ -56,7 +57,8 @@ struct sctp_sendv_spa {
     struct sctp_authinfo sendv_authinfo;
 };
 
-/* What sctp_recvv gives beside the message: nothing, struct sctp_rcvinfo, struct sctp_nxtinfo, struct sctp_recvv_rn. */
+/* Information that sctp_recvv returns with the message: none, struct sctp_rcvinfo, struct
+ * sctp_nxtinfo, struct sctp_recvv_rn. */
 enum { SCTP_RECVV_NOINFO, SCTP_RECVV_RCVINFO, SCTP_RECVV_NXTINFO, SCTP_RECVV_RN };
 
 struct sctp_recvv_rn {

@@ -1,4 +1,5 @@
-/* A server that begins anew: it listens at a port again while associations that were accepted there go on. `anew PORT` is both ends. */
+/* Restart of a server: it listens at a port again while associations that were accepted there
+ * continue. `anew PORT` runs both ends. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 static struct sockaddr_in own;
 
-/* A socket that listens. The former one was closed just now, which the host learns of a moment later. */
+/* A listening socket. The previous one was just closed, which the host learns a moment later. */
 static int listening(void)
 {
     int on = 1, s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
@@ -62,14 +63,14 @@ int main(int count, char **given)
         }
     }
 
-    /* Nobody listens now: sooner or later calls are refused. */
+    /* No socket listens now, so connections should be refused soon. */
     int c;
     while ((c = called()) >= 0) {
         CHECK(close(c) == 0);
         usleep(10000);
     }
 
-    /* Once more, when every association is being closed. */
+    /* Again, while all associations are being closed. */
     for (int turn = 0; turn < 3; turn++)
         CHECK(close(ends[turn][0]) == 0 && close(ends[turn][1]) == 0);
     int s = listening();

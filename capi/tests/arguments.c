@@ -1,6 +1,6 @@
-/* Pointers to memory of no process, and other arguments that programs try; handshakes with a peer
- * on the same machine, which are over when the call returns; addresses, delays of SACKs and the
- * end of a socket that has shut down itself. Linux 6.1 passes it, too. */
+/* Invalid pointers and other invalid arguments; synchronous handshakes with a peer on the same
+ * machine; addresses, SACK delays, and the end of a socket that was shut down locally. Linux 6.1
+ * passes this test too. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/sctp.h>
@@ -46,7 +46,7 @@ static int opened(int style, const char *name)
     return s;
 }
 
-/* Gives a listening socket and two that are connected. */
+/* Returns a listening socket and two connected ones. */
 static void connected(int *l, int *c, int *a)
 {
     *l = opened(SOCK_STREAM, "127.0.0.1"), *c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
@@ -55,7 +55,7 @@ static void connected(int *l, int *c, int *a)
     CHECK((*a = accept(*l, NULL, NULL)) >= 0);
 }
 
-/* The largest pointer, one near the start, a page that was given back, one of the kernel's. */
+/* The largest pointer, a small one, an unmapped page, and a kernel address. */
 static void *invalid[4];
 
 static void pointers(void)
@@ -84,7 +84,7 @@ static void pointers(void)
         FAILS(getsockname(c, (struct sockaddr *)&to, bad), EFAULT);
         FAILS(getpeername(c, bad, &(socklen_t){ sizeof to }), EFAULT);
         FAILS(send(c, bad, 1, MSG_NOSIGNAL), EFAULT);
-        /* The msghdr of a message is checked less: a page that was given back ends the program. */
+        /* The msghdr of a message is checked less strictly: an unmapped page ends the program. */
         if (bad != gone) {
             struct iovec part = { &byte, 1 };
             struct msghdr message = { .msg_iov = bad, .msg_iovlen = 1 };
@@ -98,13 +98,13 @@ static void pointers(void)
             message = (struct msghdr){ .msg_iov = &part, .msg_iovlen = 1, .msg_control = bad, .msg_controllen = 64 };
             FAILS(sendmsg(c, &message, MSG_NOSIGNAL), EFAULT);
         }
-        /* An association that was accepted in vain is lost. */
+        /* An association whose accept failed is lost. */
         int other = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
         CHECK(connect(other, as(&to), sizeof to) == 0);
         FAILS(accept(l, bad, &(socklen_t){ sizeof to }), EFAULT);
         CHECK(close(other) == 0 && close(s) == 0);
     }
-    /* They all went on. */
+    /* All connections still work. */
     CHECK(send(c, "!", 1, 0) == 1 && recv(a, &byte, 1, 0) == 1 && byte == '!');
     CHECK(close(l) == 0 && close(c) == 0 && close(a) == 0);
 }
@@ -122,7 +122,7 @@ static void kinds(void)
     CHECK(close(s) == 0);
 }
 
-/* A handshake with a peer on the same machine is over when `connect` returns. */
+/* The handshake with a peer on the same machine should be complete when `connect` returns. */
 static void at_once(void)
 {
     int l = opened(SOCK_STREAM, "127.0.0.1"), many = opened(SOCK_SEQPACKET, "127.0.0.1");
@@ -138,7 +138,7 @@ static void at_once(void)
     CHECK(close(l) == 0 && close(many) == 0);
 }
 
-/* Two options have the delay of SACKs. */
+/* Two options contain the SACK delay. */
 static void delays(void)
 {
     int s = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
@@ -149,7 +149,7 @@ static void delays(void)
     paths.spp_sackdelay = 100;
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == 0);
     CHECK(getsockopt(s, IPPROTO_SCTP, SCTP_DELAYED_ACK_TIME, &delay, &short_length) == 0 && delay.assoc_value == 100);
-    /* Without the flag it is not looked at. */
+    /* Without the flag the delay is ignored. */
     paths.spp_sackdelay = 300, paths.spp_flags &= ~(uint32_t)SPP_SACKDELAY_ENABLE;
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == 0);
     CHECK(getsockopt(s, IPPROTO_SCTP, SCTP_DELAYED_ACK_TIME, &delay, &short_length) == 0 && delay.assoc_value == 100);
@@ -159,14 +159,14 @@ static void delays(void)
     struct sctp_sack_info each = { .sack_freq = 1 };
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_DELAYED_SACK, &each, sizeof each) == 0);
     CHECK(getsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, &length) == 0 && paths.spp_flags & SPP_SACKDELAY_DISABLE);
-    /* A HEARTBEAT cannot be demanded of no association. */
+    /* A HEARTBEAT cannot be requested without an association. */
     memset(&paths, 0, sizeof paths);
     paths.spp_flags = SPP_HB_DEMAND;
     FAILS(setsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths), EINVAL);
     CHECK(close(s) == 0);
 }
 
-/* The addresses of an association's peer. */
+/* Addresses of an association's peer. */
 static void addresses(void)
 {
     int server = opened(SOCK_SEQPACKET, "127.0.0.1"), client = opened(SOCK_SEQPACKET, "127.0.0.1");
@@ -174,7 +174,7 @@ static void addresses(void)
     CHECK(sctp_bindx(server, (struct sockaddr *)&more, 1, SCTP_BINDX_ADD_ADDR) == 0 && listen(server, 5) == 0);
     struct sctp_event_subscribe events = { .sctp_association_event = 1 };
     CHECK(setsockopt(server, IPPROTO_SCTP, SCTP_EVENTS, &events, sizeof events) == 0);
-    /* One that is called and that the peer has not is none of them. */
+    /* An address that was passed to connect but is not the peer's should not be listed. */
     struct sockaddr_in called[] = { at("127.0.0.1", port - 1), at("127.0.0.9", port - 1) };
     sctp_assoc_t id = 0;
     CHECK(sctp_connectx(client, (struct sockaddr *)called, 2, &id) == 0);
@@ -183,7 +183,7 @@ static void addresses(void)
     for (int n = 0; n < 2; n++)
         CHECK(((struct sockaddr_in *)all)[n].sin_addr.s_addr != called[1].sin_addr.s_addr);
     sctp_freepaddrs(all);
-    /* An address is one with its port. */
+    /* An address must match with its port. */
     for (int right = 0; right < 2; right++) {
         struct sockaddr_in peer = at("127.0.0.1", right ? port - 1 : port);
         struct sctp_paddrinfo info = { .spinfo_assoc_id = id };
@@ -198,7 +198,7 @@ static void addresses(void)
         CHECK(setsockopt(client, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == expected && (right || errno == EINVAL));
         CHECK(setsockopt(client, IPPROTO_SCTP, SCTP_PRIMARY_ADDR, &primary, sizeof primary) == expected && (right || errno == EINVAL));
     }
-    /* A peeled-off socket ignores the address; its peer cannot be called once more. */
+    /* A peeled-off socket ignores the address; its peer cannot be connected to again. */
     union sctp_notification news;
     CHECK(recv(server, &news, sizeof news, 0) == sizeof(struct sctp_assoc_change));
     int peeled = sctp_peeloff(server, news.sn_assoc_change.sac_assoc_id);
@@ -219,13 +219,14 @@ static void ancillary_data(void)
     struct iovec part = { bytes, sizeof bytes };
     struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
     CHECK(setsockopt(a, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on) == 0);
-    /* There is no place for it at all. */
+    /* There is no space for any ancillary data. */
     CHECK(send(c, "x", 1, 0) == 1 && recvmsg(a, &message, 0) == 1);
     CHECK((message.msg_flags & (MSG_EOR | MSG_CTRUNC)) == (MSG_EOR | MSG_CTRUNC));
     CHECK(close(l) == 0 && close(c) == 0 && close(a) == 0);
 }
 
-/* A program that has shut down itself gets ENOTCONN; one that reads no more reads the end. */
+/* A program that has shut down both directions gets ENOTCONN; one that has shut down receiving
+ * reads the end. */
 static void own_end(void)
 {
     for (int reading = 0; reading < 2; reading++) {

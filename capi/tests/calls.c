@@ -1,5 +1,6 @@
-/* Calls of the sockets API, and what came of each, a line each: result, errno, what was read. `calls PORT` is both ends. The same program
- * runs on Linux's SCTP and on ours, and what it writes is compared. */
+/* Calls of the sockets API with one line of output each: result, errno, data read. `calls PORT`
+ * runs both ends. The same program runs on Linux's SCTP and on this stack, and the outputs are
+ * compared. */
 #include "calls.h"
 
 static void sockets(void)

@@ -1,4 +1,4 @@
-/* Calls of the sockets API, and how calls.c writes what came of each: a line. */
+/* Calls of the sockets API, and the output of their results, one line each (calls.c). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,13 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Seconds after which what has not come does not come. */
+/* Timeout for expected data, in seconds. */
 #define PATIENCE 120
 
 static const char *section = "";
 static int count, port;
 
-/* A line. Numbers of lines are not written, so that one more does not change all. */
+/* Writes a line. Line numbers are left out, so that an inserted line does not change all others. */
 static long said(const char *what, long result)
 {
     int error = errno;
@@ -49,8 +49,9 @@ static struct sockaddr *as(struct sockaddr_in *in)
     return (struct sockaddr *)in;
 }
 
-/* Lets what was sent come, where no call tells whether it has: this process waits for its turn of the processor so many times, and on a busy
-   machine, where that takes longer, the others have had theirs as often. Each takes a millisecond at least. */
+/* Waits for sent data if no call reports its arrival: yields the processor this many times, so that
+ * on a busy machine, where each takes longer, the other processes run as often. Each takes at least
+ * a millisecond. */
 __attribute__((unused)) static void settle(int turns)
 {
     while (turns-- > 0)
@@ -67,7 +68,7 @@ static int open_many(void)
     return socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
 }
 
-/* Nothing that comes takes so long, however busy the machine is. */
+/* Longer than any expected wait, even on a busy machine. */
 static void patience(int s)
 {
     struct timeval limit = { .tv_sec = PATIENCE };
@@ -107,7 +108,7 @@ __attribute__((unused)) static long get_value(int s, int option, sctp_assoc_t as
     return get(s, option, &value, sizeof value) ? -1 : (long)value.assoc_value;
 }
 
-/* Bytes that an option gives where there is much room. */
+/* Size of an option's value with a large buffer. */
 __attribute__((unused)) static long size_of(int s, int option)
 {
     char value[4096] = { 0 };
@@ -115,7 +116,7 @@ __attribute__((unused)) static long size_of(int s, int option)
     return getsockopt(s, IPPROTO_SCTP, option, value, &length) ? -1 : (long)length;
 }
 
-/* DATA is authenticated, and there are the keys 3 and 4. */
+/* Authenticates DATA, with the keys 3 and 4. */
 __attribute__((unused)) static void authenticating(int s)
 {
     char bytes[sizeof(struct sctp_authkey) + 5] = { 0 };
@@ -167,7 +168,7 @@ static const char *name_of(const void *data)
     return text;
 }
 
-/* Receives, and writes what came; gives its association. */
+/* Receives and writes the result; returns its association. */
 __attribute__((unused)) static sctp_assoc_t take(int s, int flags)
 {
     static char data[1 << 17];

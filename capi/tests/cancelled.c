@@ -1,4 +1,5 @@
-/* Threads that wait are cancelled, as POSIX says of these calls, in SCTP sockets and in others; their handlers run. */
+/* Cancellation of waiting threads, in SCTP sockets and others, as specified by POSIX for these
+ * calls; their cleanup handlers should run. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/sctp.h>
@@ -29,7 +30,7 @@ static int listening(int style, int number)
     return s;
 }
 
-/* A UDP port whose owner answers nothing: an association to it is never up. */
+/* A UDP port that never answers, so that an association to it is never established. */
 static int silent(struct sockaddr_in *to)
 {
     struct sockaddr_in address = loopback(0);
@@ -64,7 +65,8 @@ struct one {
     pthread_barrier_t begun;
 };
 
-/* Whether there is room, or is after so many turns of this process: on a busy machine, where each takes longer, the host has had its own. */
+/* Whether the socket is writable, or becomes so after a number of yields of this process: on a busy
+ * machine each takes longer, so the host has run too. */
 static int has_room(struct pollfd *wanted)
 {
     for (int turn = 0; turn < 200; turn++)
@@ -73,7 +75,7 @@ static int has_room(struct pollfd *wanted)
     return 0;
 }
 
-/* A socket whose peer reads nothing, and that takes no more. */
+/* A socket whose peer does not read, and whose buffers are full. */
 static int full(int number)
 {
     static char data[10000];
@@ -118,7 +120,8 @@ static void *waits(void *given)
         break;
     }
     case SEND: {
-        /* Short ones: the rest of a message of several pieces waits without a point where it can be cancelled. */
+        /* Short messages, because waiting for the rest of a message of several pieces is not a
+         * cancellation point. */
         static char data[1000];
         int s = full(port + one->kind);
         pthread_barrier_wait(&one->begun);

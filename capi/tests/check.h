@@ -1,4 +1,4 @@
-/* What a test does where something is not as it should be: says which line, and ends. */
+/* Check of a condition: reports the line of a failure and ends the test. */
 #ifndef CHECK_H
 #define CHECK_H
 

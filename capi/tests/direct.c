@@ -1,5 +1,5 @@
-/* System calls past libc's functions: `direct function PORT` makes them by syscall(), which is caught; `direct itself` by the instruction, which
- * no library sees. */
+/* System calls that bypass libc's functions: `direct function PORT` uses syscall(), which the
+ * library intercepts; `direct itself` uses the instruction, which no library can intercept. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>

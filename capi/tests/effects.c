@@ -1,5 +1,5 @@
-/* Options and notifications that have an effect: the adaptation layer's indication, the sender that has nothing to send, the values of
- * streams, two listeners at one port, a port that is free as soon as its last descriptor is closed. */
+/* Options and notifications with an effect: adaptation layer indication, SENDER_DRY, stream values,
+ * two listeners at one port, and the release of a port when its last descriptor is closed. */
 #include <arpa/inet.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ static void want(int s, uint16_t kind)
     set(s, SCTP_EVENT, &event, sizeof event);
 }
 
-/* The next notification, which is of that kind. */
+/* The next notification, which must be of that type. */
 static union sctp_notification told(int s, uint16_t kind)
 {
     union sctp_notification all;
@@ -42,7 +42,8 @@ static union sctp_notification told(int s, uint16_t kind)
     return all;
 }
 
-/* Each end hears of what the other has above SCTP; and when all that was sent has arrived. */
+/* Each end should be notified of the peer's adaptation layer, and when all sent data was
+ * acknowledged. */
 static void notifications(int port)
 {
     int l = opened(SOCK_STREAM, port), c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
@@ -59,7 +60,7 @@ static void notifications(int port)
     CHECK(a >= 0);
     CHECK(told(c, SCTP_ADAPTATION_INDICATION).sn_adaptation_event.sai_adaptation_ind == there);
     CHECK(told(a, SCTP_ADAPTATION_INDICATION).sn_adaptation_event.sai_adaptation_ind == here);
-    /* At once, since nothing is on its way; and again behind what is sent. */
+    /* At once, because no data is in flight; and again after data is sent. */
     want(c, SCTP_SENDER_DRY_EVENT);
     union sctp_notification dry = told(c, SCTP_SENDER_DRY_EVENT);
     CHECK(dry.sn_header.sn_length == sizeof dry.sn_sender_dry_event);
@@ -84,7 +85,7 @@ static void values_of_streams(int port)
     CHECK(close(c) == 0 && close(l) == 0);
 }
 
-/* SCTP_REUSE_PORT: both get some of those that call. */
+/* SCTP_REUSE_PORT: each listener should get some of the connections. */
 static void two_listeners(int port)
 {
     int l[2], on = 1, got[2] = { 0, 0 };
@@ -122,7 +123,8 @@ static int caller(int port)
     return -1;
 }
 
-/* As many wait to be accepted as `listen` says, and one more, as with Linux; the others are refused. */
+/* The backlog admits one association more than `listen` requested, as in Linux; others are
+ * refused. */
 static void backlog(int port)
 {
     int l = opened(SOCK_STREAM, port), all[9], count = 0;
@@ -136,7 +138,7 @@ static void backlog(int port)
     CHECK(count == 5);
     int a = accept(l, NULL, NULL);
     CHECK(a >= 0);
-    /* The host hears of that in a moment. */
+    /* The host learns of that a moment later. */
     while ((all[count] = caller(port)) < 0)
         continue;
     CHECK(caller(port) == -1);

@@ -1,4 +1,4 @@
-/* Calls of sockets that have no association, and of those whose association has ended, and what came of each: see calls.c. */
+/* Calls on sockets without an association or with an ended one, and their results (see calls.c). */
 #include "calls.h"
 
 #include <sys/uio.h>
@@ -24,7 +24,7 @@ static void error_of(int s)
     printf("%s: the error that waits is %s\n", section, error ? strerrorname_np(error) : "none");
 }
 
-/* What `poll` says at once. */
+/* Immediate result of `poll`. */
 static void look(int s)
 {
     struct pollfd wanted = { s, POLLIN | POLLOUT | POLLRDHUP, 0 };
@@ -34,14 +34,14 @@ static void look(int s)
            wanted.revents & POLLERR ? " ERR" : "", wanted.revents & POLLHUP ? " HUP" : "", wanted.revents & POLLRDHUP ? " RDHUP" : "");
 }
 
-/* Waits until the association of a one-to-one socket, or of one that was peeled off, has ended. */
+/* Waits until the association of a one-to-one or peeled-off socket has ended. */
 static void ended(int s)
 {
     struct pollfd wanted = { s, POLLRDHUP, 0 };
     poll(&wanted, 1, PATIENCE * 1000);
 }
 
-/* Until a socket with many has none. */
+/* Waits until a one-to-many socket has no association. */
 static void none_left(int s)
 {
     while (get_int(s, SCTP_GET_ASSOC_NUMBER) > 0)
@@ -64,7 +64,7 @@ static struct sockaddr_in listening(int s)
     return own;
 }
 
-/* Two ends of an association, one-to-one. */
+/* Two ends of a one-to-one association. */
 static void pair(int *caller, int *called)
 {
     int l = open_one();
@@ -103,7 +103,7 @@ static void without(void)
     CALL(connect(c, as(&own), sizeof own));
     LOOK(l), RECEIVE(l);
     SEND(l);
-    /* What waits to be accepted was not taken by those. */
+    /* Those calls should not have taken the association that waits to be accepted. */
     s = accept(l, NULL, NULL);
     VALUE(s > 0);
     SEND(c);
@@ -244,7 +244,7 @@ static void over(void)
     RECEIVE(a);
     CALL(close(a)), CALL(close(b));
 
-    /* The program that remembers of the socket what held before is another one. */
+    /* The process that caches the state of the socket is another one. */
     section = "in two processes";
     pair(&a, &b);
     SEND(a), RECEIVE(b);
@@ -299,7 +299,8 @@ static void peeled(void)
     CALL(close(l)), CALL(close(c));
 }
 
-/* Addresses that are named to sockets with one association, and options of associations to come, named by one that there is. */
+/* Addresses that are passed to sockets with one association, and options of future associations
+ * that are set with the number of an existing one. */
 static void named(void)
 {
     section = "named";
@@ -333,7 +334,7 @@ static void named(void)
     CALL(set_int(b, SCTP_RECVRCVINFO, 1));
     struct sctp_event_subscribe events = { .sctp_data_io_event = 1 };
     set(b, SCTP_EVENTS, &events, sizeof events);
-    /* Room for none, for a header, for a part of the first, and for the first alone. */
+    /* Space for nothing, a header, a part of the first item, and the first item alone. */
     const size_t rooms[] = { 0, sizeof(struct cmsghdr), 20, CMSG_SPACE(sizeof(struct sctp_rcvinfo)), 100, 200 };
     for (unsigned i = 0; i < sizeof rooms / sizeof *rooms; i++) {
         char byte, control[200];
@@ -353,7 +354,7 @@ static void named(void)
     VALUE(((struct sockaddr_in *)list)->sin_addr.s_addr != INADDR_ANY);
     sctp_freeladdrs(list);
     CALL(close(s));
-    /* An association that nobody accepts ends with the socket that listened. */
+    /* An association that is not accepted should end with the listening socket. */
     l = open_one(), a = open_one(), own = listening(l);
     patience(a);
     CALL(connect(a, as(&own), sizeof own));
@@ -362,7 +363,7 @@ static void named(void)
     CALL(close(a));
 }
 
-/* A call that succeeds leaves `errno` as it was. */
+/* A successful call should not change `errno`. */
 #define KEEPS(call)                                                                                         \
     do {                                                                                                    \
         errno = ENOTTY;                                                                                     \
@@ -391,7 +392,7 @@ static void quiet(void)
     KEEPS(recv(s, large, sizeof large, 0));
     KEEPS(sctp_sendmsg(c, "x", 1, NULL, 0, 0, 0, 0, 0, 0));
     KEEPS(sctp_recvmsg(s, large, sizeof large, NULL, NULL, &info, &flags));
-    /* What comes is waited for. */
+    /* Waits for data. */
     fflush(stdout);
     if (!fork()) {
         settle(50);

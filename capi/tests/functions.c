@@ -1,6 +1,6 @@
-/* The functions of libsctp, found as a program may find them: linked, in a copy of its own (COPIED; the oldest version of each), or opened
- * by dlopen (OPENED).
- * `functions PORT` is both ends; it writes where the library is, and that everything is as it should be. */
+/* Functions of libsctp, found in each way that programs use: linked, in the program's own copy
+ * (COPIED; the oldest version of each), or opened by dlopen (OPENED). `functions PORT` runs both
+ * ends; it writes the path of the library, and that all checks passed. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -35,7 +35,8 @@ static struct sockaddr_in at(const char *ip, int port)
     return out;
 }
 
-/* What is received has its stream, its identifier, and what comes next. */
+/* A received message should have its stream, its identifier, and information about the next
+ * message. */
 static void receive(int s, const char *text, unsigned stream)
 {
     char data[64];
@@ -76,8 +77,8 @@ int main(int count, char **given)
     CHECK(listen(l, 5) == 0);
     CHECK(setsockopt(l, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on) == 0);
 
-    /* The association's name comes back, also by the version before the last; the first one has no such argument, and is the one that dlsym
-     * finds, as with Linux's library. */
+    /* The association's number is returned, also by the second to last version; the oldest version
+     * has no such argument, and is the one that dlsym finds, as with Linux's library. */
     sctp_assoc_t name = 0;
     CHECK(F(sctp_connectx)(c, (struct sockaddr *)own, 1, &name) == 0);
 #if !defined(COPIED) && !defined(OPENED)
@@ -119,7 +120,7 @@ int main(int count, char **given)
     CHECK(F(sctp_sendv)(c, parts, 2, NULL, 0, &how, 3, SCTP_SENDV_SPA, 0) == -1 && errno == EINVAL);
 #endif
 
-    /* An association gets a socket of its own. */
+    /* Peels off an association. */
     struct {
         unsigned count;
         sctp_assoc_t first[9];
@@ -133,7 +134,7 @@ int main(int count, char **given)
     char data[16];
     int flags = 0;
     length = sizeof from;
-    /* Linux's own sctp_recvmsg has room for one of the two structs. */
+    /* Linux's own sctp_recvmsg has space for one of the two structs. */
     CHECK(setsockopt(l, IPPROTO_SCTP, SCTP_RECVRCVINFO, &off, sizeof off) == 0);
     CHECK(setsockopt(l, IPPROTO_SCTP, SCTP_EVENTS, &wanted, sizeof wanted) == 0);
     CHECK(F(sctp_send)(c, "whose?", 6, &old, 0) == 6);

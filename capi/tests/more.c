@@ -1,4 +1,5 @@
-/* More calls, and what came of each: see calls.c. What a message is given on its way, whole addresses, keys, what sockets take with them. */
+/* More calls and their results (see calls.c): send options, unspecified addresses, keys, and the
+ * state that a peeled-off socket inherits. */
 #include "calls.h"
 
 #include <sys/mman.h>
@@ -120,7 +121,7 @@ static void keys(void)
     CALL(close(s[1]));
 }
 
-/* The TSNs of one message. */
+/* TSNs of one message. */
 static void tsns(int s, unsigned *tsn, unsigned *cumulative)
 {
     char data[64], control[512];
@@ -202,7 +203,7 @@ static void options(void)
     CALL(close(s[1]));
 }
 
-/* Data that waits goes with an association that is taken off its socket. */
+/* Unread data should move with an association that is peeled off. */
 static void taken_off(void)
 {
     section = "taken off";
@@ -235,7 +236,7 @@ static void taken_off(void)
     take(s, 0);
     take(s, MSG_DONTWAIT);
     CALL(close(taken));
-    /* One that was read in part. */
+    /* A partially read message. */
     char part[4];
     CALL(sctp_sendmsg(b, "0123456789", 10, as(&own), sizeof own, 0, 0, 0, 0, 0));
     settle(200);
@@ -260,7 +261,7 @@ static long family_of(struct sockaddr_storage *address, int mapped)
     return address->ss_family == AF_INET ? 4 : address->ss_family == AF_INET6 ? 6 : 0;
 }
 
-/* What an AF_INET6 socket says of a peer at an address of IPv4. */
+/* Addresses of an IPv4 peer as reported by an AF_INET6 socket. */
 static void mapped(void)
 {
     struct sockaddr_in own = at("127.0.0.1", port + 6), client = at("127.0.0.1", 0);

@@ -1,6 +1,6 @@
-/* A program that is slow to read, and what comes to it meanwhile: it hears that a stream began anew, and that the peer shuts down, behind the
- * messages before that (RFC 6525 §5.2.2, RFC 9260 §9.2), and before those that came since. Sockets with one association, accepted, with many, and
- * peeled off. */
+/* Order of events and messages for a program that is slow to read: a stream reset and a shutdown by
+ * the peer must be reported after the messages before them (RFC 6525 §5.2.2, RFC 9260 §9.2), and
+ * before later ones. With one-to-one, accepted, one-to-many and peeled-off sockets. */
 #include <arpa/inet.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -11,7 +11,8 @@
 
 #include "check.h"
 
-/* More than the program's descriptor has room for, and less than the receive window: the rest waits with the association, acknowledged. */
+/* More than the program's descriptor can hold, and less than the receive window: the rest stays in
+ * the association, acknowledged. */
 enum { BEFORE = 700, STREAM = 1 };
 
 enum how { ACCEPTED, MANY, PEELED_OFF };
@@ -38,10 +39,10 @@ static int opened(int style, uint16_t first, uint16_t second)
     return s;
 }
 
-/* What was read. */
+/* Number of messages read. */
 static int count;
 
-/* What is to be read next: a notification of that kind, or the text. */
+/* Checks the next item: a notification of that type, or the text. */
 static sctp_assoc_t next(int s, uint16_t kind, const char *text)
 {
     char data[512];
@@ -65,7 +66,8 @@ static void say(int s, const char *text)
     CHECK(sctp_sendmsg(s, text, strlen(text), NULL, 0, 0, 0, STREAM, 0, 0) == (int)strlen(text));
 }
 
-/* Waits until so many messages have gone, each in a chunk, and are acknowledged. What the host has not taken yet no option tells. */
+/* Waits until this many single-chunk messages were sent and acknowledged. No option reports data
+ * that the host has not read yet. */
 static void acknowledged(int s, unsigned messages)
 {
     struct sctp_status status;
@@ -103,7 +105,7 @@ static void slow_reader(int port, enum how how)
         say(c, "before");
     acknowledged(c, BEFORE);
     set(c, SCTP_RESET_STREAMS, &reset, sizeof reset);
-    /* The peer has done it. */
+    /* The peer has performed it. */
     next(c, SCTP_STREAM_RESET_EVENT, "");
     say(c, "after");
     acknowledged(c, BEFORE + 1);

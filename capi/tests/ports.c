@@ -1,15 +1,15 @@
-/* More calls, and what came of each: see calls.c. Sockets with one port, what is told of keys and of addresses, what an abort tells,
- * and a close that leaves messages unread. */
+/* More calls and their results (see calls.c): sockets that share a port, notifications of keys and
+ * addresses, notifications of an abort, and a close with unread messages. */
 #include "calls.h"
 
-/* A socket that is bound there, or -1. */
+/* A socket that is bound to the address, or -1. */
 static int bound(int s, const char *ip, int number)
 {
     struct sockaddr_in own = at(ip, number);
     return bind(s, as(&own), sizeof own) ? -1 : 0;
 }
 
-/* Connects a new socket there, and writes which of two listeners has it. */
+/* Connects a new socket, and writes which of two listeners gets it. */
 static void meet(const char *ip, int number, const int listeners[2])
 {
     struct sockaddr_in there = at(ip, number), peer = { 0 };
@@ -52,7 +52,7 @@ static void one_port(void)
     meet("127.0.0.1", port, s);
     meet("127.0.0.2", port, s);
     meet("127.0.0.1", port, s);
-    /* An address that is added at the port, and one that another has. */
+    /* An address that is added at the port, and one that another socket has. */
     CALL(sctp_bindx(s[1], as(&first), 1, SCTP_BINDX_ADD_ADDR));
     CALL(sctp_bindx(s[1], as(&third_address), 1, SCTP_BINDX_ADD_ADDR));
     CALL(bound(third, "127.0.0.3", port));
@@ -60,7 +60,7 @@ static void one_port(void)
     CALL(sctp_bindx(s[1], as(&third_address), 1, SCTP_BINDX_REM_ADDR));
     CALL(bound(third, "127.0.0.3", port));
     CALL(close(third));
-    /* A socket with many associations is at a port of its own addresses, too. */
+    /* A one-to-many socket also shares the port if its addresses differ. */
     CALL(bound(many, "127.0.0.4", port));
     CALL(listen(many, 1));
     struct sockaddr_in fourth = at("127.0.0.4", port);
@@ -87,7 +87,8 @@ static void one_port_of_all(void)
     CALL(close(other));
 }
 
-/* A client that calls from the port at which another socket of its own host listens, at another address. */
+/* A client that connects from the port at which another socket of its own host listens at another
+ * address. */
 static void from_the_port(void)
 {
     section = "from a port that another has";
@@ -110,7 +111,7 @@ static void from_the_port(void)
     CALL(close(l));
 }
 
-/* What is told of keys and addresses: each notification with all that it says. */
+/* Notifications of keys and addresses, with all fields. */
 static void tell(int s)
 {
     union sctp_notification it = { 0 };
@@ -143,7 +144,7 @@ static void wants(int s, int type)
     CALL(set(s, SCTP_EVENT, &event, sizeof event));
 }
 
-/* Two connected one-to-one sockets at one address each. */
+/* Two connected one-to-one sockets with one address each. */
 static void pair(int number, int out[2], void (*prepare)(int))
 {
     struct sockaddr_in own = at("127.0.0.1", number);
@@ -200,7 +201,7 @@ static void with_keys(void)
     CALL(send(s[0], "by four", 7, 0));
     tell(s[1]);
     take(s[1], 0);
-    /* All that was signed by it is acknowledged. */
+    /* All data that was signed with it is acknowledged. */
     settle(500);
     id.scact_keynumber = 3;
     CALL(set(s[0], SCTP_AUTH_DEACTIVATE_KEY, &id, sizeof id));
@@ -252,7 +253,7 @@ static void aborts(void)
     CALL(sctp_sendmsg(s[0], "because", 7, NULL, 0, 0, SCTP_ABORT, 0, 0, 0));
     CALL(close(s[0]));
     CALL(close(s[1]));
-    /* With a reason, which sockets with many associations alone can give. */
+    /* With a reason, which only one-to-many sockets can set. */
     struct sockaddr_in there = at("127.0.0.1", port + 8);
     int l = open_one(), many = open_many();
     hears_of_the_end(l);
@@ -280,7 +281,7 @@ static void aborts(void)
     CALL(close(s[1]));
 }
 
-/* Sockets without a named protocol, and pages that could not be sent. */
+/* Sockets without an explicit protocol, and unmapped pages. */
 static void odds(void)
 {
     section = "without a protocol";
@@ -311,7 +312,8 @@ static void hears_nothing(int s)
     (void)s;
 }
 
-/* Sends as much as there is room for at both ends: until there has been none for so long, in milliseconds. */
+/* Sends as much as both ends can buffer: until no space was available for this time, in
+ * milliseconds. */
 static void fill(int s, int patience)
 {
     static const char piece[8192];
@@ -322,12 +324,12 @@ static void fill(int s, int patience)
     while (poll(&room, 1, patience) > 0);
 }
 
-/* What a peer hears of a socket that is closed before all was read. */
+/* Notifications of the peer of a socket that is closed with unread data. */
 static void unread(void)
 {
     section = "left unread";
     int s[2];
-    /* A notification is no message. */
+    /* A notification does not count as a message. */
     pair(port + 11, s, hears_of_the_end);
     tell(s[0]);
     CALL(close(s[1]));
@@ -341,7 +343,7 @@ static void unread(void)
     CALL(close(s[1]));
     tell(s[0]);
     CALL(close(s[0]));
-    /* The first of many is read. */
+    /* The first of many messages is read. */
     pair(port + 13, s, hears_of_the_end);
     tell(s[0]), tell(s[1]);
     fill(s[0], 0);
@@ -351,7 +353,8 @@ static void unread(void)
     CALL(close(s[1]));
     tell(s[0]);
     CALL(close(s[0]));
-    /* All that came is read, and more comes: whether a message is unread in that moment is not said, but the association ends. */
+    /* All available data is read, and more arrives: it is undefined whether a message is unread at
+     * that moment, but the association must end. */
     section = "more to come";
     static char bytes[1 << 18];
     pair(port + 14, s, hears_nothing);
@@ -362,7 +365,8 @@ static void unread(void)
     long n = recv(s[0], bytes, sizeof bytes, 0);
     VALUE(n == 0 || (n < 0 && errno != EAGAIN));
     CALL(close(s[0]));
-    /* While what a closed socket had to send waits for its peer to read, the peer may send, much more than there is room for. */
+    /* While the remaining data of a closed socket waits for its peer to read, the peer may send
+     * much more than can be buffered. */
     section = "sends to a closed socket";
     pair(port + 15, s, hears_nothing);
     fill(s[1], 2000);

@@ -1,5 +1,6 @@
-/* What a program may expect of one-to-one SCTP sockets (RFC 6458 §4), asked from C. `semantics PORT` is both ends: a server in a child
- * process, and a client. Exits with 0 if everything is as it should be; else it says which line is not. */
+/* Semantics of one-to-one SCTP sockets (RFC 6458 §4), tested from C. `semantics PORT` runs both
+ * ends: a server in a child process, and a client. Exits with 0 if all checks pass; otherwise
+ * reports the failed line. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -48,7 +49,7 @@ static int listening(int port)
     return s;
 }
 
-/* Receives one message with its struct sctp_rcvinfo; gives its length, and -1 at the end. */
+/* Receives one message with its struct sctp_rcvinfo; returns its length, or -1 at the end. */
 static ssize_t take(int s, char *data, size_t room, struct sctp_rcvinfo *info, int *flags)
 {
     char control[256];
@@ -73,20 +74,20 @@ static void serve(int s)
     CHECK(fcntl(c, F_GETFD) & FD_CLOEXEC);
     CHECK(setsockopt(c, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on) == 0);
 
-    /* A message has its stream, its identifier, its order. */
+    /* A message should have its stream, its identifier, and its order. */
     struct sctp_rcvinfo info = { 0 };
     CHECK(take(c, data, sizeof data, &info, &flags) == 5 && !memcmp(data, "first", 5));
     CHECK(flags == MSG_EOR && info.rcv_sid == 3 && ntohl(info.rcv_ppid) == 77 && !(info.rcv_flags & SCTP_UNORDERED));
     CHECK(take(c, data, sizeof data, &info, &flags) == 6 && (info.rcv_flags & SCTP_UNORDERED) && info.rcv_sid == 1);
 
-    /* A short buffer gets a part, and poll and FIONREAD know of the rest. */
+    /* A short buffer should get a part, and poll and FIONREAD report the rest. */
     struct pollfd wanted = { .fd = c, .events = POLLIN };
     CHECK(take(c, data, 4, &info, &flags) == 4 && !memcmp(data, "0123", 4) && flags == 0);
     CHECK(poll(&wanted, 1, 0) == 1 && wanted.revents == POLLIN);
     int left = 0;
     CHECK(ioctl(c, FIONREAD, &left) == 0 && left == 6);
     CHECK(recv(c, data, 3, MSG_PEEK) == 3 && !memcmp(data, "456", 3));
-    pid_t child = fork(); /* another process goes on where this one stopped */
+    pid_t child = fork(); /* another process continues at the same byte */
     if (!child) {
         CHECK(read(c, data, 3) == 3 && !memcmp(data, "456", 3));
         exit(0);
@@ -95,7 +96,7 @@ static void serve(int s)
     CHECK(waitpid(child, &status, 0) == child && status == 0);
     CHECK(take(c, data, sizeof data, &info, &flags) == 3 && !memcmp(data, "789", 3) && flags == MSG_EOR);
 
-    /* A long message comes whole, though in parts. */
+    /* A long message should arrive completely, possibly in parts. */
     size_t have = 0;
     do {
         ssize_t n = take(c, data + have, sizeof data - have, &info, &flags);
@@ -124,7 +125,7 @@ static void send_on(int s, const void *data, size_t length, int stream, int flag
     CHECK(sendmsg(s, &message, 0) == (ssize_t)length);
 }
 
-/* Connects without blocking, and waits by epoll beside an ordinary descriptor. */
+/* Connects without blocking, and waits with epoll on the socket and an ordinary descriptor. */
 static int call(int port)
 {
     int s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP), error = -1, pipes[2];
@@ -160,7 +161,7 @@ int main(int count, char **given)
     }
     CHECK(close(s) == 0);
 
-    /* Nobody listens there. */
+    /* No socket listens there. */
     struct sockaddr_in nobody = at(port + 1);
     int refused = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
     CHECK(connect(refused, (struct sockaddr *)&nobody, sizeof nobody) == -1 && errno == ECONNREFUSED);
@@ -174,7 +175,7 @@ int main(int count, char **given)
     struct sctp_status status = { 0 };
     length = sizeof status;
     CHECK(getsockopt(c, IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0);
-    /* The server takes nine streams, and this end wants ten. */
+    /* The server accepts nine streams, and this end requests ten. */
     CHECK(status.sstat_outstrms == 9 && status.sstat_instrms == 7);
 
     send_on(c, "first", 5, 3, 0);
@@ -188,10 +189,10 @@ int main(int count, char **given)
 
     char answer[16];
     int copy = dup(c);
-    CHECK(close(c) == 0); /* the copy holds the association */
+    CHECK(close(c) == 0); /* the copy keeps the association */
     CHECK(recv(copy, answer, sizeof answer, 0) == 6 && !memcmp(answer, "thanks", 6));
     CHECK(shutdown(copy, SHUT_WR) == 0);
-    /* Linux has no end to read for who shut down itself. */
+    /* Linux returns no end of data after a local shutdown. */
     CHECK(read(copy, answer, sizeof answer) == -1 && errno == ENOTCONN);
     CHECK(dup2(0, copy) == copy);
     int how;

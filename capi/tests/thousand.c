@@ -1,6 +1,7 @@
-/* Many one-to-one sockets in one process: `thousand PORT COUNT` connects COUNT of them to a server in a child process, sends a message over
- * each, and reads an answer. The backlog has room for all: a server that looks at a thousand sockets before each `accept` is slower than those
- * who connect. */
+/* Many one-to-one sockets in one process: `thousand PORT COUNT` connects COUNT of them to a server
+ * in a child process, sends a message on each, and reads an answer. The backlog must admit all of
+ * them, because a server that polls a thousand sockets before each `accept` is slower than its
+ * clients. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -21,7 +22,7 @@ enum { MOST = 4096 };
 static int sockets[MOST];
 static struct pollfd wanted[MOST + 1];
 
-/* Answers each message with the same, until every association has ended. */
+/* Echoes each message until every association has ended. */
 static void serve(int l, int count)
 {
     int open = 0, ended = 0;

@@ -1,5 +1,5 @@
-/* Messages that an association does not deliver come back, each with its own data, before the end of the association is told (RFC 6458 §6.1.4,
- * §6.1.11). */
+/* Messages that an association does not deliver should be returned, each with its own data, before
+ * the end of the association is reported (RFC 6458 §6.1.4, §6.1.11). */
 #include "calls.h"
 #include "check.h"
 
@@ -15,7 +15,8 @@ static const char *text_of(int number)
     return text;
 }
 
-/* Says number, stream, identifier, cause and flags as the notification has them; whether it is one. */
+/* Extracts number, stream, identifier, cause and flags from a notification; returns whether it is a
+ * send failure. */
 static int failed(const void *data, ssize_t length, uint16_t *flags, uint32_t *cause, int *number)
 {
     const union sctp_notification *it = data;
@@ -40,7 +41,7 @@ static int failed(const void *data, ssize_t length, uint16_t *flags, uint32_t *c
     return 1;
 }
 
-/* This end, or the other, aborts while messages wait. */
+/* This end or the peer aborts while messages are queued. */
 static void aborted(int own, int type)
 {
     int l = open_many(), c = own ? open_many() : open_one();
@@ -108,7 +109,8 @@ static void aborted(int own, int type)
         last = number;
         count_of[said == SCTP_DATA_SENT]++;
     }
-    /* None but those that the peer has acknowledged is missing: the last is the last that was sent. */
+    /* Only messages that the peer has acknowledged are missing: the last one returned is the last
+     * one sent. */
     CHECK(last == sent - 1 && count_of[0] > 0 && count_of[0] + count_of[1] <= sent);
     close(c), close(l);
 }

@@ -1,5 +1,5 @@
-/* A socket with many associations, of which one peer reads nothing: what goes to it waits, or is refused with EAGAIN, and what goes to the
- * others does not (RFC 6458 3.2). */
+/* A one-to-many socket with one peer that does not read: messages to this peer wait, or are refused
+ * with EAGAIN; messages to the others are not affected (RFC 6458 §3.2). */
 #include <arpa/inet.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ static int listening(const struct sockaddr_in *address)
     return s;
 }
 
-/* A message with its number. */
+/* Sends a message with its number. */
 static ssize_t put(const struct sockaddr_in *to, uint32_t number, int flags)
 {
     char text[SIZE] = { 0 };
@@ -38,7 +38,7 @@ static ssize_t put(const struct sockaddr_in *to, uint32_t number, int flags)
     return sendto(many, text, sizeof text, flags, (const struct sockaddr *)to, sizeof *to);
 }
 
-/* The same, where only the descriptor may have no room, which it has as soon as the host has read on. */
+/* Same, but retries if only the descriptor is full, which ends as soon as the host reads again. */
 static int has_room(const struct sockaddr_in *to, uint32_t number)
 {
     struct pollfd watched = { .fd = many, .events = POLLOUT };
@@ -48,7 +48,7 @@ static int has_room(const struct sockaddr_in *to, uint32_t number)
     return sent == SIZE;
 }
 
-/* Sends until the association is full; gives the number of the next message. */
+/* Sends until the association is full; returns the number of the next message. */
 static uint32_t fill(uint32_t number)
 {
     while (has_room(&quiet, number))
@@ -65,7 +65,7 @@ static void came(int s, uint32_t number)
     CHECK(found == number);
 }
 
-/* Messages with these flags of struct sctp_sndinfo. */
+/* Sends a message with these flags of struct sctp_sndinfo. */
 static ssize_t send_so(uint16_t flags, const struct sockaddr_in *to, int how)
 {
     char text[4] = "all";
@@ -98,7 +98,7 @@ int main(int count, char **words)
     int l[2] = { listening(&quiet), listening(&busy) };
     many = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
     CHECK(many >= 0);
-    /* A host that reads no further would let this hang. */
+    /* Would expire if the host stopped reading. */
     alarm(280);
     CHECK(put(&quiet, 0, 0) == SIZE && put(&busy, 0, 0) == SIZE);
     int reads_nothing = accept(l[0], NULL, NULL), reads = accept(l[1], NULL, NULL);
@@ -108,27 +108,27 @@ int main(int count, char **words)
     uint32_t next = fill(1), sent = 1;
     CHECK(next > 1);
     for (uint32_t end = sent + FEW; sent < end; sent++) {
-        /* That peer reads, so that there is room again. */
+        /* That peer reads, so buffer space becomes available again. */
         while (!has_room(&busy, sent))
             continue;
         came(reads, sent);
     }
 
-    /* To all means to the full one, too: none gets it. */
+    /* A message to all includes the full association, so none gets it. */
     CHECK(send_so(SCTP_SENDALL, NULL, MSG_DONTWAIT) == -1 && errno == EAGAIN);
     struct timeval limit = { .tv_usec = 1000 }, none = { 0 };
     CHECK(setsockopt(many, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0);
     CHECK(put(&quiet, next, 0) == -1 && errno == EAGAIN);
     CHECK(setsockopt(many, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none) == 0);
 
-    /* A thread that waits for that room holds up no other. */
+    /* A thread that waits for this association should not block others. */
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, sends_and_waits, &next) == 0);
     for (uint32_t end = sent + FEW; sent < end; sent++) {
         CHECK(put(&busy, sent, 0) == SIZE);
         came(reads, sent);
     }
-    /* All comes in its order once it is read. */
+    /* All messages should arrive in order once they are read. */
     for (uint32_t number = 0; number <= next; number++)
         came(reads_nothing, number);
     CHECK(pthread_join(thread, NULL) == 0);
@@ -136,7 +136,7 @@ int main(int count, char **words)
     char text[8];
     CHECK(recv(reads, text, sizeof text, 0) == 4 && recv(reads_nothing, text, sizeof text, 0) == 4);
 
-    /* What is aborted need not wait for room. */
+    /* An abort should not wait for buffer space. */
     fill(0);
     CHECK(send_so(SCTP_ABORT, &quiet, MSG_DONTWAIT) == 0);
     char rest[SIZE];
