@@ -140,7 +140,7 @@ impl Association {
     /// 0 where the association was shut down gracefully and everything is read, and where `most` is 0.
     ///
     /// ```no_run
-    /// # async fn count(association: anabranch_net::Association) -> Result<usize, anabranch_net::Lost> {
+    /// # async fn count(association: anabranch_net::Association) -> Result<usize, anabranch_net::AssociationError> {
     /// let (mut messages, mut bytes) = (Vec::new(), 0);
     /// while association.recv_many(&mut messages, 64).await? > 0 {
     ///     bytes += messages.drain(..).map(|it| it.bytes.len()).sum::<usize>();
