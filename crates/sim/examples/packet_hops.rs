@@ -1,6 +1,7 @@
-//! What a packet costs on a link: a million packets from a sender that knows no transport, over two hops, to a sink that
-//! drops them. Prints nanoseconds per packet and hop, apart from the making of the packets. With `air` the second hop is from an
-//! 802.11b access point to one of two stations, announced by RTS and CTS.
+//! Cost of a packet on a link: a million packets from a sender without a transport, over two hops,
+//! to a sink that discards them. Prints nanoseconds per packet and hop, without the generation of
+//! the packets. With `air` the second hop is from an 802.11b access point to one of two stations,
+//! protected by RTS and CTS.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-sim --example packet_hops [packets] [payload bytes] [air]
@@ -18,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 const PROTOCOL: u8 = 253;
 const PORT: u16 = 7;
 
-/// Sends a packet every so often.
+/// Sends a packet at regular intervals.
 struct Sender {
     path: Path,
     interval: Nanos,
@@ -42,12 +43,12 @@ impl Agent for Sender {
 }
 
 impl Sender {
-    /// Apart from the question whether there is one, as a transport has it.
+    /// Separate from the check whether there is a packet to send, as in a transport.
     #[inline(never)]
     fn write(&mut self, out: &mut BytesMut) -> Transmit {
         self.left -= 1;
         self.next += self.interval;
-        // From the port to the same, then zeros.
+        // Both ports are `PORT`; the rest is zeros.
         let [high, low] = PORT.to_be_bytes();
         out.resize(self.payload, 0);
         out[..4].copy_from_slice(&[high, low, high, low]);
@@ -60,7 +61,7 @@ impl Sender {
     }
 }
 
-/// Counts what comes.
+/// Counts the packets that it receives.
 #[derive(Default)]
 struct Sink {
     packets: u64,
@@ -82,7 +83,8 @@ impl Agent for Sink {
     }
 }
 
-/// Two hops, the second a satellite's: 10 Mbit/s and 250 ms, a queue of 50 packets, 1.5 % lost; or through the air.
+/// Two hops, the second of them a satellite link (10 Mbit/s, 250 ms, a queue of 50 packets, 1.5 %
+/// loss) or a wireless link.
 fn world(packets: u64, payload: usize, air: bool) -> Result<World, Box<dyn std::error::Error>> {
     let mut topology = Topology::new();
     let nodes = ["source", "router", "destination"].map(|name| topology.add_node(name));
@@ -102,7 +104,7 @@ fn world(packets: u64, payload: usize, air: bool) -> Result<World, Box<dyn std::
     let address = |node| topology.addresses(node, Family::V4).next();
     let (local, remote) = (address(source), address(destination));
     let path = Path::new(local.ok_or("no address")?, remote.ok_or("no address")?);
-    // Just below the satellite's rate, and well below that of the air.
+    // Slightly below the rate of the satellite link, and well below that of the medium.
     let bits = (payload as u64 + 20) * 8;
     let interval = bits * if air { 400 } else { 100 } + 1;
     let sender = Sender {
@@ -136,7 +138,8 @@ fn wire(
     Ok(())
 }
 
-/// An access point with the station that the packets are for, and another that hears them.
+/// An access point, the station that is the destination, and another station that overhears the
+/// packets.
 fn cell(
     topology: &mut Topology,
     access_point: NodeId,

@@ -1,5 +1,6 @@
-//! Prints what the 802.11 medium carries beside what the models say: one station's largest rate, one to ten saturated
-//! stations against Bianchi, hidden stations with and without RTS/CTS, capture; and what a frame costs.
+//! Compares the throughput of the 802.11 medium with analytical models: the maximum throughput of
+//! one station, one to ten saturated stations against Bianchi, hidden stations with and without
+//! RTS/CTS, capture; also prints the cost per frame.
 //!
 //! `cargo run --release -p anabranch-sim --example wifi_saturation`
 
@@ -118,8 +119,8 @@ fn row(name: &str, count: u32, model: f64, measured: f64) {
     );
 }
 
-/// What it costs to simulate a packet.
-#[allow(clippy::disallowed_methods)] // a benchmark reads a clock; nothing that is simulated does
+/// Measures the cost of simulating a packet.
+#[allow(clippy::disallowed_methods)] // a benchmark reads a clock; the simulation does not
 fn cost(standard: Parameters) {
     println!("\nCost");
     for (name, parameters) in [

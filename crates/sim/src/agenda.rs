@@ -1,28 +1,34 @@
-//! The scheduler: which source of events is next.
+//! The event scheduler: selects the source of the next event.
 //!
-//! A source is a link direction, a medium or an agent, and shows only its earliest event: a link delivers in order, and an agent
-//! has one next deadline. The agenda is therefore as large as the topology, whatever is in flight.
+//! A source is a link direction, a medium or an agent. Only its earliest event is visible, because
+//! a link delivers in order and an agent has one next deadline. The size of the scheduler therefore
+//! depends on the topology and not on the number of packets in flight.
 //!
-//! Most events are set a little ahead of the present, by the source whose event has just come; most others are deadlines that are put off
-//! again and again before they come. So each source has a *mark*, which stands in order among the others and is never later than the
-//! source's event. What is next to happen is in a short sorted list, where a new mark passes the few that are earlier; all later marks wait
-//! in a set. An event that is put off or cancelled leaves its mark where it is; the mark moves when it has become the first. What a wire
-//! carries arrives when it was decided: its marks are its events, and nothing else is kept of them.
+//! Most events are set shortly ahead of the present, by the source whose event has just happened;
+//! most others are deadlines that are postponed many times before they expire. Each source
+//! therefore has a *mark*, which is ordered among the other marks and is never later than the
+//! source's event. The next marks are in a short sorted list, in which a new mark passes the few
+//! that are earlier; all later marks are in a set. An event that is postponed or cancelled leaves
+//! its mark unchanged; the mark moves when it has become the first. Packets on a wire arrive at the
+//! time that was decided when they were sent, so the marks of a wire are its events and nothing
+//! else is stored for them.
 
 use std::collections::BTreeSet;
 
 use anabranch_transport::Nanos;
 
-/// Bits of a key that are left for its source and [`STEADY`]: a world of a million sources has routes that no memory holds.
+/// Bits of a key that are reserved for its source and [`STEADY`]. More sources are not possible,
+/// because the routes of a world of a million sources would not fit in memory.
 const SOURCE_BITS: u32 = 21;
-/// What the agenda adds to the key.
+/// The bits that the scheduler adds to the key.
 const ADDED: u64 = (1 << SOURCE_BITS) - 1;
-/// The mark of a source whose event only ever moves when it has come: see [`Agenda::begin`].
+/// Flag of the mark of a source whose event moves only when it has happened: see [`Agenda::begin`].
 const STEADY: u64 = 1 << (SOURCE_BITS - 1);
 const SOURCE: u64 = STEADY - 1;
 
-/// When an event happens; events at one instant happen in the order in which they were decided. The lowest bits of the number are zero:
-/// the agenda puts the source there. What is left for the number lasts for 8 million million events.
+/// The time of an event and its sequence number; events at one instant happen in the order in which
+/// they were decided. The lowest bits of the number are zero, because the scheduler stores the
+/// source in them. The remaining bits are enough for 8 million million events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     at: Nanos,
@@ -49,7 +55,7 @@ impl Key {
         Self::new(at, u64::MAX >> SOURCE_BITS)
     }
 
-    /// When it happens.
+    /// The time of the event.
     #[inline]
     pub fn at(self) -> Nanos {
         self.at
@@ -67,13 +73,14 @@ impl Key {
         }
     }
 
-    /// Whether it is none: no event has all bits of its number set, its source's among them.
+    /// Whether there is no event. No real event has all bits of its number set, including those of
+    /// its source.
     #[inline(always)]
     fn is_never(self) -> bool {
         self.number == u64::MAX
     }
 
-    /// Whether it comes first. Two events at one instant are rare.
+    /// Whether this event precedes `other`. Two events at one instant are rare.
     #[inline(always)]
     fn before(self, other: Key) -> bool {
         match self.at == other.at {
@@ -89,57 +96,61 @@ fn decided_before(number: u64, other: u64) -> bool {
     number < other
 }
 
-/// The event of a source, with the source in the lowest bits of its number; all bits are set where there is none.
+/// The event of a source, with the source in the lowest bits of its number; all bits are set if
+/// there is no event.
 type Mark = Key;
 
 /// No mark.
 const NONE: Mark = Key::NEVER;
 
-/// The mark of the event `key` of `source`. The bits of no event are all set, its source's among them.
+/// The mark of the event `key` of `source`. All bits are set only for the absence of an event.
 #[inline(always)]
 fn mark(source: usize, key: Key) -> Mark {
     let number = key.number | source as u64;
     Mark { number, ..key }
 }
 
-/// What the number of the mark of a steady source has beside the event's.
+/// The bits that the mark of a steady source has in addition to those of the event.
 pub(crate) fn steady_bits(source: usize) -> u64 {
     STEADY | source as u64
 }
 
-/// The mark of the event of a steady source that was decided as number `sequence`, at `at`. `bits` is what [`steady_bits`] says of the source.
+/// The mark of the event of a steady source with the number `sequence`, at `at`. `bits` is the
+/// result of [`steady_bits`] for the source.
 #[inline(always)]
 pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> Key {
     let number = sequence << SOURCE_BITS | bits;
     Mark { at, number }
 }
 
-/// Room of the sorted list. A new mark passes those that are earlier, so it is short.
+/// Capacity of the sorted list. It is small because a new mark is inserted by passing those that
+/// are earlier.
 const NEAR: usize = 32;
 
-/// A source's next event, and its mark, which is not later.
+/// The next event of a source, and its mark, which is not later than the event.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     event: Mark,
     mark: Mark,
 }
 
-/// What is next to happen, of every source.
+/// The event scheduler: the next event of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
     sources: Vec<Source>,
-    /// The earliest mark, which is its source's event.
+    /// The earliest mark, which is the event of its source.
     first: Mark,
-    /// The next marks, the earliest last. Below them, at 0, stands the earliest of `far`.
+    /// The next marks in descending order. The earliest mark of `far` is at index 0, before all of
+    /// them.
     near: [Mark; NEAR],
-    /// How many are in use of `near`; at least 1.
+    /// Number of used entries of `near`; at least 1.
     len: usize,
     /// All later marks.
     far: BTreeSet<Mark>,
 }
 
 impl Agenda {
-    /// An agenda of `sources` sources without events.
+    /// A scheduler with `sources` sources and no events.
     pub fn new(sources: usize) -> Self {
         let mut agenda = Self {
             sources: Vec::new(),
@@ -152,7 +163,7 @@ impl Agenda {
         agenda
     }
 
-    /// Makes room for at least `sources` sources; those present keep their events.
+    /// Grows to at least `sources` sources; existing sources keep their events.
     pub fn grow(&mut self, sources: usize) {
         debug_assert!(sources as u64 <= SOURCE);
         if sources > self.sources.len() {
@@ -176,8 +187,9 @@ impl Agenda {
         }
     }
 
-    /// Sets when the event of an agent is; one that does not change keeps its place among those of its instant.
-    #[inline(always)] // Once, where agents are driven.
+    /// Sets the deadline of an agent. A deadline that does not change keeps its position among the
+    /// events of its instant.
+    #[inline(always)] // Called once, by the code that drives agents.
     pub fn alarm(&mut self, source: usize, at: Option<Nanos>, sequence: &mut u64) {
         let known = &mut self.sources[source];
         let event = match at {
@@ -207,14 +219,15 @@ impl Agenda {
         self.bring_forward(NONE, mark);
     }
 
-    /// Sets the event after that of a steady source which has come, the earliest, by its [`steady_mark`].
-    #[inline(always)] // Once, where the event of a wire is run.
+    /// Sets the next event of a steady source, whose event was the earliest and has happened, by
+    /// its [`steady_mark`].
+    #[inline(always)] // Called once, by the code that runs the events of a wire.
     pub fn follow(&mut self, mark: Key) {
         self.replace(mark);
         self.settle();
     }
 
-    /// A source is steady no more; `key` is its event.
+    /// The source is no longer steady; `key` is its event.
     pub fn unsettle(&mut self, source: usize, key: Key) {
         let number = key.number | steady_bits(source);
         let steady = Mark { number, ..key };
@@ -227,7 +240,8 @@ impl Agenda {
         self.set(source, key);
     }
 
-    /// A mark moves to the event of its source, which is earlier, or the mark is the first.
+    /// Moves the mark to the event of its source. Either the event is earlier than the mark, or the
+    /// mark is the first.
     #[inline(never)]
     fn place(&mut self, source: usize, event: Mark) {
         let mark = std::mem::replace(&mut self.sources[source].mark, event);
@@ -238,11 +252,11 @@ impl Agenda {
         self.settle();
     }
 
-    /// An event is earlier than the mark of its source.
+    /// Moves the mark forward, because the event of its source is earlier.
     #[inline(always)]
     fn bring_forward(&mut self, mark: Mark, event: Mark) {
         if mark == self.first {
-            // It stays the first; or there was none.
+            // The mark stays the first, or there was none.
             self.first = event;
             return;
         }
@@ -257,10 +271,10 @@ impl Agenda {
         }
     }
 
-    /// Moves the first mark until it is its source's event.
+    /// Moves the first mark until it equals the event of its source.
     #[inline(always)]
     fn settle(&mut self) {
-        // All bits are set where there is none.
+        // All bits are set if there is no mark.
         if self.first.number & STEADY == 0 {
             let known = &self.sources[(self.first.number & SOURCE) as usize];
             if known.event != self.first {
@@ -282,7 +296,8 @@ impl Agenda {
         }
     }
 
-    /// The first mark moves to `event`, which is later; another may be the first then. Most pass one or two others.
+    /// Moves the first mark to `event`, which is later; another mark may then be the first. Most
+    /// pass one or two others.
     #[inline(always)]
     fn replace(&mut self, event: Mark) {
         let Some([.., third, second, next]) = self.near.get_mut(..self.len) else {
@@ -299,7 +314,7 @@ impl Agenda {
         }
     }
 
-    /// The same, wherever it belongs.
+    /// As [`Self::replace`], for any distance.
     #[inline(never)]
     fn replace_further(&mut self, event: Mark) {
         let next = self.near[(self.len - 1) % NEAR];
@@ -307,12 +322,12 @@ impl Agenda {
             self.first = event;
             return;
         }
-        // No event is the latest of all.
+        // `NEVER` is later than every event.
         if event >= self.near[0] {
             return self.replace_far(event);
         }
         self.first = next;
-        // Its place is free, and others are, since what stands at 0 is later.
+        // Its slot and those after it are free. The loop ends because the mark at index 0 is later.
         let mut list = &mut self.near[..self.len];
         while let [.., later, free] = list {
             if *later >= event {
@@ -325,7 +340,7 @@ impl Agenda {
         }
     }
 
-    /// The same where `event` is not among those of the list.
+    /// As [`Self::replace`], if `event` does not belong in the list.
     #[inline(never)]
     fn replace_far(&mut self, event: Mark) {
         if self.len == 1 {
@@ -338,7 +353,7 @@ impl Agenda {
         }
     }
 
-    /// Puts a mark that is not the first where it belongs.
+    /// Inserts a mark that is not the first.
     #[inline(always)]
     fn insert(&mut self, mark: Mark) {
         if mark > self.near[0] || self.len == NEAR {
@@ -346,7 +361,7 @@ impl Agenda {
         }
         let mut place = self.len;
         self.len += 1;
-        // What stands at 0 is not earlier.
+        // The loop ends because the mark at index 0 is not earlier.
         loop {
             let later = self.near[(place - 1) % NEAR];
             if later >= mark {
@@ -358,7 +373,7 @@ impl Agenda {
         self.near[place % NEAR] = mark;
     }
 
-    /// A mark is late, or there are many.
+    /// Inserts a mark that is beyond the list, or for which the list has no space.
     #[inline(never)]
     fn insert_far(&mut self, mark: Mark) {
         if mark < self.near[0] {
@@ -369,7 +384,7 @@ impl Agenda {
         }
         self.far.insert(mark);
         self.near[0] = self.far.first().copied().unwrap_or(NONE);
-        // It may be earlier than those that stayed.
+        // The mark may be earlier than those that remain in the list.
         if self.near[0] == mark {
             self.far.remove(&mark);
             self.near[0] = self.far.first().copied().unwrap_or(NONE);
@@ -377,13 +392,13 @@ impl Agenda {
         }
     }
 
-    /// The first mark is gone.
+    /// Fills the place of the first mark, which was removed.
     fn fetch_first(&mut self) {
         self.replace_far(NONE);
         self.settle();
     }
 
-    /// Takes out a mark that is not the first.
+    /// Removes a mark that is not the first.
     #[inline(never)]
     fn remove(&mut self, mark: Mark) {
         let near = &self.near[1..self.len];
@@ -396,7 +411,8 @@ impl Agenda {
         }
     }
 
-    /// The list is empty, and the first mark moves to `event`, beyond others: what comes next is in the set.
+    /// The list is empty and the first mark moves to `event`, past others: refills the list from
+    /// the set.
     #[cold]
     fn fetch(&mut self, event: Mark) {
         if event != NONE {
@@ -412,19 +428,19 @@ impl Agenda {
         self.near[0] = self.far.first().copied().unwrap_or(NONE);
     }
 
-    /// Whether nothing is left to happen.
-    #[cold] // Asked at the end of time only.
+    /// Whether no event is left.
+    #[cold] // Called only at the end of a run.
     pub fn is_empty(&self) -> bool {
         self.first == NONE
     }
 
-    /// When the earliest event is, and its source, if there is one.
+    /// The time and the source of the earliest event, if there is one.
     #[inline(always)]
     pub fn first(&self) -> (Nanos, usize) {
         (self.first.at, (self.first.number & SOURCE) as usize)
     }
 
-    /// No event of any source but that of the earliest event is earlier than this.
+    /// A lower bound on the events of all sources except that of the earliest event.
     #[inline]
     pub fn rival(&self) -> Key {
         self.near[self.len - 1].event()
@@ -436,7 +452,7 @@ impl Agenda {
         self.sources[source].event.event()
     }
 
-    /// When the earliest event is, and its source; `None` when nothing is left to happen.
+    /// The time and the source of the earliest event; `None` if no event is left.
     #[inline]
     pub fn earliest(&self) -> Option<(Nanos, usize)> {
         match self.first {

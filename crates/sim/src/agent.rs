@@ -1,4 +1,4 @@
-//! Agents: whatever lives at a node and speaks a transport.
+//! Agents: transport endpoints and applications at a node.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -8,52 +8,55 @@ use bytes::{Bytes, BytesMut};
 
 use crate::ids::NodeId;
 
-/// An endpoint that the world drives: a transport, its application, and whatever they keep of a run.
+/// An endpoint that the world drives: a transport, its application, and the data that they record.
 ///
-/// The loop law is that of [`anabranch_transport::Transport`]: after each of `start`, `stop`, `handle_datagram` and
-/// `handle_timeout` the world drains `poll_transmit`, then asks `poll_timeout`. A transport wrapped in an agent drains
-/// its own events and trace samples before it returns.
+/// The contract is that of [`anabranch_transport::Transport`]: after each of `start`, `stop`,
+/// `handle_datagram` and `handle_timeout` the world drains `poll_transmit`, then calls
+/// `poll_timeout`. An agent that wraps a transport must drain the transport's events and trace
+/// samples before it returns.
 pub trait Agent: Any {
-    /// The agent's start time has come. Before it, nothing is delivered to the agent and no timer runs.
+    /// The start time of the agent. Before it no datagram is delivered to the agent and no timer
+    /// runs.
     fn start(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// The agent's stop time has come: its application has no more to offer. The agent stays in the world, so that a
-    /// transport may close as its protocol says.
+    /// The stop time of the agent: its application offers no more data. The agent stays in the
+    /// world so that its transport can close as its protocol specifies.
     fn stop(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// Takes one datagram (the IP payload) that arrived on `path`, seen from this node: `local` is the destination
-    /// address of the packet, and `ecn` the ECN field of its IP header.
+    /// Handles a datagram (the IP payload) that arrived on `path`, as seen from this node: `local`
+    /// is the destination address of the packet, and `ecn` the ECN field of its IP header.
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
-    /// Runs what is due at `now`.
+    /// Handles the timers that are due at `now`.
     fn handle_timeout(&mut self, now: Nanos);
 
-    /// Appends the next packet to `out`, which is empty. An unspecified `path.local` lets the world choose the address of the interface that
-    /// the packet leaves from.
+    /// Appends the next packet to `out`, which is empty. If `path.local` is unspecified, the world
+    /// chooses the address of the outgoing interface.
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit>;
 
-    /// When [`Agent::handle_timeout`] must be called at the latest.
+    /// The latest time at which [`Agent::handle_timeout`] must be called.
     fn poll_timeout(&self) -> Option<Nanos>;
 }
 
-/// Which datagrams an agent wants. The ports are the first two 16-bit words of the payload, as in TCP, UDP and SCTP.
-/// Where several bindings of a node fit, the one that names more wins: ports before address, local port before remote.
+/// The datagrams that are delivered to an agent. The ports are the first two 16-bit words of the
+/// payload, as in TCP, UDP and SCTP. If several bindings of a node match, the more specific one
+/// wins: ports before address, local port before remote port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// Local address; `None`: every address of the node.
     pub address: Option<IpAddr>,
     /// Local port; `None`: every port.
     pub port: Option<u16>,
-    /// The peer's port; `None`: every port. Tells connections to one server port apart.
+    /// The peer's port; `None`: every port. Distinguishes connections to the same server port.
     pub remote_port: Option<u16>,
 }
 
 impl Binding {
-    /// Everything that comes to `port`, at any address of the node.
+    /// All datagrams to `port`, at any address of the node.
     pub const fn port(port: u16) -> Self {
         Self {
             address: None,
@@ -62,14 +65,14 @@ impl Binding {
         }
     }
 
-    /// The same, from `remote` only.
+    /// Restricts the binding to the remote port `remote`.
     #[must_use]
     pub const fn from_port(mut self, remote: u16) -> Self {
         self.remote_port = Some(remote);
         self
     }
 
-    /// The same, at `address` only.
+    /// Restricts the binding to the local `address`.
     #[must_use]
     pub const fn at(mut self, address: IpAddr) -> Self {
         self.address = Some(address);
@@ -77,23 +80,24 @@ impl Binding {
     }
 }
 
-/// Where and when an agent lives.
+/// The node and the lifetime of an agent.
 #[derive(Clone, Debug)]
 pub struct Attachment {
     /// The node.
     pub node: NodeId,
-    /// IP protocol number of what the agent sends and receives: 6 TCP, 17 UDP, 132 SCTP.
+    /// IP protocol number of the datagrams that the agent sends and receives: 6 TCP, 17 UDP, 132
+    /// SCTP.
     pub protocol: u8,
-    /// What it receives; may be empty.
+    /// The datagrams that it receives; may be empty.
     pub bindings: Vec<Binding>,
-    /// When it starts.
+    /// The time at which it starts.
     pub start: Nanos,
-    /// When its application stops; `None`: never.
+    /// The time at which its application stops; `None`: never.
     pub stop: Option<Nanos>,
 }
 
 impl Attachment {
-    /// An agent of `protocol` at `node` that receives what comes to `port` and lives from time 0 on.
+    /// An agent of `protocol` at `node` that receives on `port` and starts at time 0.
     pub fn new(node: NodeId, protocol: u8, port: u16) -> Self {
         Self {
             node,
@@ -104,14 +108,14 @@ impl Attachment {
         }
     }
 
-    /// Starting at `start`.
+    /// Sets the start time.
     #[must_use]
     pub fn starting(mut self, start: Nanos) -> Self {
         self.start = start;
         self
     }
 
-    /// Stopping at `stop`.
+    /// Sets the stop time.
     #[must_use]
     pub fn stopping(mut self, stop: Nanos) -> Self {
         self.stop = Some(stop);
@@ -119,12 +123,12 @@ impl Attachment {
     }
 }
 
-/// An agent of a world.
+/// Identifies an agent of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub(crate) u32);
 
 impl AgentId {
-    /// Its place in the order of attachment, counted from 0.
+    /// Index in the order of attachment, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

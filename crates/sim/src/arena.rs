@@ -1,24 +1,26 @@
-//! Buffers that packets are written into: large chunks, used again once every packet cut from them is gone.
+//! Packet buffers: large chunks, which are reused when all packets cut from them have been dropped.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Size of a chunk, bytes. Some eighty packets of an Ethernet's size; small enough for a cache.
+/// Size of a chunk, bytes: about eighty packets of Ethernet size, and small enough for a cache.
 const CHUNK: usize = 128 * 1024;
-/// What a chunk must still hold before it is handed out, bytes: more than most packets take. A larger one moves the buffer.
+/// Minimum free space of a chunk before it is handed out, bytes: more than most packets need. A
+/// larger packet reallocates the buffer.
 const ROOM: usize = 16 * 1024;
-/// How many chunks are kept to be used again. More are in use only while more than this much is in flight.
+/// Maximum number of chunks that are kept for reuse. More exist only while more bytes than these
+/// hold are in flight.
 const KEPT: usize = 256;
-/// How many of the oldest chunks are tried before a new one is made.
+/// Number of the oldest chunks that are tried before a new one is allocated.
 const TRIED: usize = 4;
 
-/// The buffer of [`anabranch_transport::Transport::poll_transmit`], endlessly.
+/// Supplies buffers to [`anabranch_transport::Transport::poll_transmit`].
 #[derive(Debug)]
 pub(crate) struct Arena {
     current: BytesMut,
-    /// Chunks that were filled, oldest first. Packets die in about the order of their birth, so the oldest is the first
-    /// to be free.
+    /// Full chunks, oldest first. Packets are dropped approximately in the order in which they were
+    /// created, so the oldest chunk is usually free first.
     filled: VecDeque<BytesMut>,
 }
 
@@ -30,8 +32,8 @@ impl Arena {
         }
     }
 
-    /// An empty buffer with room for a packet.
-    #[inline(always)] // Where agents are driven.
+    /// An empty buffer with space for a packet.
+    #[inline(always)] // Called by the code that drives agents.
     pub fn buffer(&mut self) -> &mut BytesMut {
         self.current.clear();
         if self.current.capacity() < ROOM {
@@ -40,7 +42,7 @@ impl Arena {
         &mut self.current
     }
 
-    /// Takes what was written to the buffer.
+    /// Takes the packet that was written to the buffer.
     #[inline]
     pub fn take(&mut self) -> Bytes {
         self.current.split().freeze()
@@ -48,12 +50,13 @@ impl Arena {
 
     #[cold]
     fn turn(&mut self) {
-        // A message that a slow reader holds keeps its whole chunk, so a few of those behind the oldest are tried too.
+        // A message that a slow reader has not yet read keeps its whole chunk alive, so some later
+        // chunks are tried, too.
         let free = (0..self.filled.len().min(TRIED))
             .find(|&i| self.filled[i].try_reclaim(CHUNK))
             .and_then(|i| self.filled.remove(i));
         if self.filled.len() == KEPT {
-            // Its memory goes when whatever holds on to it lets go.
+            // Its memory is freed when its last user drops it.
             self.filled.pop_front();
         }
         let next = free.unwrap_or_else(|| BytesMut::with_capacity(CHUNK));
@@ -85,7 +88,8 @@ mod tests {
                 window.pop_front();
             }
         }
-        // 100 packets of 1500 bytes fit in 2 chunks; chunks straddle the aligned blocks counted here.
+        // 100 packets of 1500 bytes fit in 2 chunks; chunks straddle the aligned blocks counted
+        // here.
         assert!(arena.filled.len() <= 4, "{}", arena.filled.len());
         assert!(chunks.len() <= 12, "{}", chunks.len());
     }

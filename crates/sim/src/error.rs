@@ -1,4 +1,4 @@
-//! What can be wrong with a world before it runs, and the one thing that can be wrong while it does.
+//! Errors of building and of running a world.
 
 use std::net::IpAddr;
 
@@ -7,20 +7,20 @@ use anabranch_transport::Nanos;
 
 use crate::wifi::ParameterError;
 
-/// Why a world cannot be built as asked. Nothing has run when one of these is returned.
+/// The reason why a world cannot be built. Nothing has run when one of these is returned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Two nodes of one name.
+    /// Two nodes with the same name.
     #[error("there is already a node named `{0}`")]
     DuplicateNode(String),
-    /// Two links of one name.
+    /// Two links with the same name.
     #[error("there is already a link named `{0}`")]
     DuplicateLink(String),
-    /// A node id that this topology did not hand out.
+    /// A node id that does not belong to this topology.
     #[error("node {0} does not exist")]
     UnknownNode(usize),
-    /// A link id that this topology did not hand out.
+    /// A link id that does not belong to this topology.
     #[error("link {0} does not exist")]
     UnknownLink(usize),
     /// A link from a node to itself.
@@ -31,15 +31,15 @@ pub enum BuildError {
         /// The node at both of its ends.
         node: String,
     },
-    /// More links than the automatic addresses can tell apart.
+    /// More links than there are automatic addresses.
     #[error("a topology holds at most {0} links")]
     TooManyLinks(usize),
-    /// A rate of 0 bit/s: nothing would ever leave.
+    /// A rate of 0 bit/s: no packet would ever be sent.
     #[error(
         "link `{0}` has a rate of 0 bit/s; leave the rate out for a link that takes no time to serialise"
     )]
     ZeroRate(String),
-    /// A queue that admits nothing.
+    /// A queue whose limit is 0.
     #[error("a queue must hold at least one packet or one byte")]
     EmptyQueue,
     /// Outages of a link that overlap, are out of order, or end before they begin.
@@ -51,10 +51,10 @@ pub enum BuildError {
     /// A step function whose times do not increase.
     #[error("the steps of a schedule must be in the order of time, each time once")]
     Schedule,
-    /// Parameters of a kind that do not go together.
+    /// Parameters that contradict each other.
     #[error("{0}")]
     Parameters(&'static str),
-    /// A workload that offers messages of no bytes, or none per second.
+    /// A workload with empty messages, or with none per second.
     #[error("a workload needs {0}")]
     Workload(&'static str),
     /// The node is not at either end of the link.
@@ -65,13 +65,13 @@ pub enum BuildError {
         /// The node.
         node: String,
     },
-    /// Two interfaces with one address.
+    /// Two interfaces with the same address.
     #[error("address {0} is already in use")]
     AddressTaken(IpAddr),
-    /// An address that no interface has.
+    /// An address that belongs to no interface.
     #[error("no interface has the address {0}")]
     UnknownAddress(IpAddr),
-    /// Two agents of one node that ask for the same datagrams.
+    /// Two agents of one node with the same binding.
     #[error("node `{node}` already has an agent at protocol {protocol}, port {port:?}")]
     BindingTaken {
         /// The node.
@@ -84,26 +84,26 @@ pub enum BuildError {
     /// An agent that would start in the past.
     #[error("an agent cannot start at {start} ns, it is {now} ns already")]
     StartsInThePast {
-        /// The asked start.
+        /// The requested start.
         start: Nanos,
-        /// The present of the world.
+        /// The current time of the world.
         now: Nanos,
     },
-    /// Two media of one name.
+    /// Two media with the same name.
     #[error("there is already a medium named `{0}`")]
     DuplicateMedium(String),
-    /// A medium id that this topology did not hand out.
+    /// A medium id that does not belong to this topology.
     #[error("medium {0} does not exist")]
     UnknownMedium(usize),
-    /// A medium that cannot be made as asked.
+    /// A medium with invalid parameters.
     #[error("medium `{medium}`: {error}")]
     Medium {
         /// The medium.
         medium: String,
-        /// What is wrong.
+        /// The invalid parameter.
         error: ParameterError,
     },
-    /// A node that is a station twice.
+    /// A node that joins the same medium twice.
     #[error("node `{node}` is a station of medium `{medium}` already")]
     StationTwice {
         /// The medium.
@@ -111,7 +111,7 @@ pub enum BuildError {
         /// The node.
         node: String,
     },
-    /// A wireless link to a node that is no station.
+    /// A wireless link to a node that is not a station of the medium.
     #[error("node `{node}` is no station of medium `{medium}`")]
     NoStation {
         /// The medium.
@@ -119,12 +119,12 @@ pub enum BuildError {
         /// The node.
         node: String,
     },
-    /// A probe with bins of no length.
+    /// A probe with bins of length 0.
     #[error("the bins of a probe must be longer than 0 ns")]
     EmptyBin,
 }
 
-/// The parameters of a kind do not go together.
+/// The parameters contradict each other.
 impl From<BuildError> for Refusal {
     fn from(error: BuildError) -> Self {
         Refusal::together(error)
@@ -135,7 +135,8 @@ impl From<BuildError> for Refusal {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// An agent asked to be woken, or sent packets, again and again at one instant, so that time stood still.
+    /// An agent requested a wake-up or sent packets repeatedly at one instant, so that the time did
+    /// not advance.
     #[error("agent {agent} keeps sending or asking for a wake-up at {at} ns")]
     Stalled {
         /// Index of the agent, in the order of attachment.

@@ -1,4 +1,4 @@
-//! Names by number: what a topology hands out for its nodes, links and media, and the two directions of a link.
+//! Identifiers of the nodes, links and media of a topology, and the two directions of a link.
 
 /// A node of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,27 +12,27 @@ pub struct LinkId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MediumId(pub(crate) u32);
 
-/// The interface at the other end of a link, by the numbers of interfaces: a link's two stand side by side.
+/// The interface at the other end of a link. The two interfaces of a link have consecutive numbers.
 pub(crate) fn opposite(interface: u32) -> u32 {
     interface ^ 1
 }
 
 impl NodeId {
-    /// Its place in the order of adding, counted from 0.
+    /// Index in the order of adding, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl LinkId {
-    /// Its place in the order of adding, counted from 0.
+    /// Index in the order of adding, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl MediumId {
-    /// Its place in the order of adding, counted from 0.
+    /// Index in the order of adding, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -48,7 +48,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
     /// `forward` or `backward`, as in specs and in the names of random streams.
@@ -63,9 +63,9 @@ impl Direction {
 /// An address family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4: 20 bytes of header.
+    /// IPv4: a header of 20 bytes.
     #[default]
     V4,
-    /// IPv6: 40 bytes of header.
+    /// IPv6: a header of 40 bytes.
     V6,
 }

@@ -1,11 +1,12 @@
-//! Values that change as time goes by: a link's rate, its delay, the probability of a loss.
+//! Time-dependent values: for example the rate or the delay of a link, or the probability of a
+//! loss.
 
 use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::{Nanos, time};
 
 use crate::error::BuildError;
 
-/// A value over time: a constant, or a step function, which may repeat itself.
+/// A value over time: a constant, or a step function, which may be periodic.
 ///
 /// ```
 /// use anabranch_sim::OverTime;
@@ -17,11 +18,11 @@ use crate::error::BuildError;
 /// # Ok::<(), anabranch_sim::BuildError>(())
 /// ```
 ///
-/// A trace file is such a list once it is read: the simulator takes data and opens no file.
+/// The simulator opens no file: a caller that has a trace file should read it into such a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverTime<T> {
     first: T,
-    /// From each time on, until the next. Times increase and are above 0.
+    /// Each value holds from its time until the next. Times increase and are above 0.
     steps: Vec<(Nanos, T)>,
     period: Option<Nanos>,
 }
@@ -36,8 +37,8 @@ impl<T: Copy> OverTime<T> {
         }
     }
 
-    /// `first`, and from each time of `steps` on the value beside it, until the next. A step at time 0 takes the place of
-    /// `first`.
+    /// `first`, and from each time of `steps` the value of that step, until the next. A step at
+    /// time 0 replaces `first`.
     ///
     /// # Errors
     /// [`BuildError::Schedule`] if the times do not increase.
@@ -61,7 +62,7 @@ impl<T: Copy> OverTime<T> {
         })
     }
 
-    /// The same again from each multiple of `period` on.
+    /// Repeats the steps from each multiple of `period`.
     ///
     /// # Errors
     /// [`BuildError::Schedule`] if a step is not before the end of the period.
@@ -74,17 +75,17 @@ impl<T: Copy> OverTime<T> {
         Ok(self)
     }
 
-    /// The first value, and each other with the time from which it holds.
+    /// The first value, and each later value with the time from which it holds.
     pub fn changes(&self) -> (T, &[(Nanos, T)]) {
         (self.first, &self.steps)
     }
 
-    /// After how long it begins anew, if it does.
+    /// The period, if the steps repeat.
     pub fn period(&self) -> Option<Nanos> {
         self.period
     }
 
-    /// The same with other values.
+    /// Converts the values.
     ///
     /// # Errors
     /// Those of `of`.
@@ -104,7 +105,7 @@ impl<T: Copy> OverTime<T> {
         self.steps.is_empty().then_some(self.first)
     }
 
-    /// Every value it takes, in the order of their times.
+    /// All values, in the order of time.
     pub fn values(&self) -> impl Iterator<Item = T> + '_ {
         std::iter::once(self.first).chain(self.steps.iter().map(|step| step.1))
     }
@@ -117,9 +118,9 @@ impl<T: Copy> From<T> for OverTime<T> {
 }
 
 impl OverTime<u64> {
-    /// The rate, in bits per second, of a trace of delivery opportunities as mahimahi records them: at each of `times`
-    /// one packet of `size` bytes can leave, and the trace begins anew after its last time. The opportunities of each
-    /// millisecond are spread evenly over it.
+    /// The rate, in bits per second, of a trace of delivery opportunities as recorded by mahimahi:
+    /// at each of `times` one packet of `size` bytes can leave, and the trace repeats after its
+    /// last time. The opportunities of each millisecond are spread evenly over it.
     ///
     /// # Errors
     /// [`BuildError::Schedule`] if the times decrease or the last one is 0 (or there is none).
@@ -129,7 +130,7 @@ impl OverTime<u64> {
     ) -> Result<Self, BuildError> {
         let mut counts: Vec<(u64, u64)> = Vec::new();
         for at in times {
-            // What leaves at the end of a millisecond was sent in it.
+            // A packet that leaves at the end of a millisecond was sent during it.
             let bin = at.div_ceil(time::MILLISECOND).max(1) - 1;
             match counts.last_mut() {
                 Some((last, _)) if *last > bin => return Err(BuildError::Schedule),
@@ -153,7 +154,8 @@ impl OverTime<u64> {
     }
 }
 
-/// As specs write it: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first step is at 0.
+/// The form in specs: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first
+/// step is at 0.
 impl<T: Value + Copy> Value for OverTime<T> {
     const KIND: Kind = Kind::OverTime(&T::KIND);
 
@@ -187,13 +189,13 @@ impl<T: Value + Copy> Value for OverTime<T> {
     }
 }
 
-/// A value over time that is asked in the order of time.
+/// Reads a value over time at non-decreasing times.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<T> {
     values: OverTime<T>,
-    /// When the present period began.
+    /// Start of the current period.
     origin: Nanos,
-    /// Steps of it that have begun.
+    /// Number of steps of this period that have begun.
     begun: usize,
 }
 
@@ -206,7 +208,8 @@ impl<T: Copy> Cursor<T> {
         }
     }
 
-    /// The value at `now`, which is never before what was asked last, and when it changes next ([`Nanos::MAX`] for never).
+    /// The value at `now`, which must not be before the previous call, and the time of the next
+    /// change ([`Nanos::MAX`] for never).
     pub fn at(&mut self, now: Nanos) -> (T, Nanos) {
         if let Some(period) = self.values.period
             && now - self.origin >= period
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn opportunities_are_a_rate_for_each_millisecond() {
-        // Two packets by 1 ms, none by 2 ms, one by 3 ms; then again.
+        // Two packets by 1 ms, none by 2 ms, one by 3 ms; then the trace repeats.
         let trace = OverTime::opportunities([MS, MS, 3 * MS], 1500).unwrap();
         let mut cursor = Cursor::new(trace);
         assert_eq!(cursor.at(0), (24_000_000, MS));

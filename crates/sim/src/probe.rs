@@ -1,18 +1,18 @@
-//! What a link tells while it runs: samples that stream to a recorder, and nothing at all when no probe is on.
+//! Link probes: samples that are streamed to a recorder. Without a probe nothing is recorded.
 
 use anabranch_transport::{Nanos, time};
 
 use crate::ids::{Direction, LinkId};
 use crate::packet::DropReason;
 
-/// Which quantities of a link direction to record.
+/// The quantities of a link direction that are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkProbes {
     /// Throughput, averaged over bins of this length; the first begins at time 0.
     pub throughput: Option<Nanos>,
     /// Packets in the queue, at every change.
     pub queue: bool,
-    /// How long each packet was in the queue.
+    /// Sojourn time of each packet in the queue.
     pub sojourn: bool,
     /// Every drop.
     pub drops: bool,
@@ -21,7 +21,7 @@ pub struct LinkProbes {
 }
 
 impl LinkProbes {
-    /// These and all of `others`; of two lengths of bins, this one.
+    /// The probes of both; if both have a bin length, that of `self`.
     #[must_use]
     pub fn union(self, others: Self) -> Self {
         Self {
@@ -37,54 +37,56 @@ impl LinkProbes {
 /// A quantity of a link direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkProbe {
-    /// Bytes per second, IP headers included, that arrived at the far end in the bin that begins at the sample's time.
+    /// Bytes per second, IP headers included, that arrived at the far end in the bin that begins at
+    /// the sample's time.
     Throughput,
-    /// Packets in the queue, the one in transmission included, from the sample's time on.
+    /// Packets in the queue, including the one in transmission, from the sample's time on.
     QueueLength,
-    /// A packet's last bit was sent; the value is how long ago it joined the queue, seconds.
+    /// The last bit of a packet was sent; the value is the time since it joined the queue, seconds.
     Sojourn,
-    /// A packet was dropped for this reason; the value is how many were so far.
+    /// A packet was dropped for this reason; the value is the number of such drops so far.
     Dropped(DropReason),
-    /// The queue discipline has set CE in a packet; the value is in how many so far.
+    /// The queue discipline has set CE in a packet; the value is the number of marked packets so
+    /// far.
     Marked,
 }
 
 /// One recorded value of a link direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSample {
-    /// When. Samples of one probe are in the order of time, except for drops in the air and by outages, which are told
-    /// when they are decided and may lie a queueing delay ahead.
+    /// The time. Samples of one probe are in the order of time, except for drops in the air and by
+    /// outages: these are reported when they are decided and may lie a queueing delay ahead.
     pub at: Nanos,
     /// The link.
     pub link: LinkId,
     /// Its direction.
     pub direction: Direction,
-    /// What.
+    /// The recorded quantity.
     pub probe: LinkProbe,
     /// The value, in the probe's unit.
     pub value: f64,
 }
 
-/// Where samples go.
+/// The receiver of samples.
 pub trait Recorder {
-    /// Takes one sample.
+    /// Records a sample.
     fn record(&mut self, sample: LinkSample);
 }
 
-/// Anything that takes a sample is a recorder.
+/// Any function that takes a sample is a recorder.
 impl<F: FnMut(LinkSample)> Recorder for F {
     fn record(&mut self, sample: LinkSample) {
         self(sample);
     }
 }
 
-/// The probes of one lane, and the samples that wait to be fetched by the world.
+/// The probes of one lane, and the samples that the world has not yet fetched.
 #[derive(Debug)]
 pub(crate) struct LaneProbes {
     wanted: LinkProbes,
     link: LinkId,
     direction: Direction,
-    /// Number of the bin being filled, and the bytes in it.
+    /// Number of the current bin, and the bytes in it.
     bin: u64,
     bytes: u64,
     samples: Vec<LinkSample>,
@@ -143,7 +145,7 @@ impl LaneProbes {
         }
     }
 
-    /// Tells the bins that are over at `now`.
+    /// Reports the bins that ended by `now`.
     pub fn close_bins(&mut self, now: Nanos) {
         let Some(length) = self.wanted.throughput else {
             return;
@@ -156,7 +158,7 @@ impl LaneProbes {
         }
     }
 
-    /// Takes the samples that wait; the buffer is kept.
+    /// Drains the recorded samples; the buffer is kept.
     pub fn drain(&mut self) -> std::vec::Drain<'_, LinkSample> {
         self.samples.drain(..)
     }

@@ -1,10 +1,11 @@
 //! Random streams, one per component.
 //!
-//! Each component draws from a stream of its own that follows from `(seed, replication, name of the component)`, so
-//! that adding a component never moves what another one draws, and two worlds built with one seed meet the same losses
-//! at the links of the same name.
+//! Each component draws from its own stream, which is derived from `(seed, replication, name of the
+//! component)`, so that adding a component never changes the draws of another, and two worlds with
+//! the same seed have the same losses on links of the same name.
 //!
-//! Decisions use integers only. No draw depends on a mathematics library whose last bit differs between machines.
+//! Decisions use integers only, because floating-point libraries may differ in the last bit between
+//! machines.
 
 use anabranch_transport::Nanos;
 use rand_core::RngCore;
@@ -12,7 +13,7 @@ use rand_pcg::Pcg64;
 
 use crate::error::BuildError;
 
-/// Where all the randomness of a run comes from.
+/// The source of all randomness of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed {
     /// The seed of the experiment.
@@ -27,7 +28,8 @@ impl Seed {
         Self { seed, replication }
     }
 
-    /// The stream of the component named `name`; the same three always give the same stream.
+    /// The stream of the component named `name`. The result depends only on the seed, the
+    /// replication and the name.
     pub fn stream(self, name: &str) -> Rng {
         let mut hash = scramble(self.seed ^ 0x616e_6162_7261_6e63);
         hash = scramble(hash ^ self.replication);
@@ -58,14 +60,14 @@ fn scramble(value: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A probability, held as a whole number of 2^-53, so that a draw compares integers.
+/// A probability, stored as a multiple of 2^-53, so that a draw compares integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Probability(u64);
 
 impl Probability {
-    /// It never happens.
+    /// Probability 0.
     pub const NEVER: Probability = Probability(0);
-    /// It always happens.
+    /// Probability 1.
     pub const ALWAYS: Probability = Probability(1 << 53);
 
     /// The probability `value`.
@@ -102,19 +104,19 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// Whether something of probability `probability` happens. Always draws once, so that streams compared under
-    /// different probabilities stay in step.
+    /// Whether an event of probability `probability` occurs. Always draws once, so that streams
+    /// stay synchronised under different probabilities.
     #[inline]
     pub fn chance(&mut self, probability: Probability) -> bool {
         self.bits() >> 11 < probability.0
     }
 
-    /// A whole number from 0 up to and without `bound`, each as likely as the others; 0 if `bound` is 0.
+    /// A uniform integer from 0 (inclusive) to `bound` (exclusive); 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
         }
-        // Lemire's multiplication; the few low products that would favour some results are drawn again.
+        // Lemire's multiplication; the few low products that would bias the result are drawn again.
         let unfair = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
@@ -124,14 +126,15 @@ impl Rng {
         }
     }
 
-    /// A time from `from` up to and without `to`, uniformly; `from` if the span is empty.
+    /// A uniform time from `from` (inclusive) to `to` (exclusive); `from` if the interval is empty.
     pub fn uniform(&mut self, from: Nanos, to: Nanos) -> Nanos {
         from + self.below(to.saturating_sub(from))
     }
 
-    /// A span with the exponential distribution of the given mean, in whole nanoseconds.
+    /// An exponentially distributed time span with the given mean, in whole nanoseconds.
     ///
-    /// Von Neumann's method of 1951: comparisons of uniform draws only, hence exact and the same on every machine.
+    /// Von Neumann's method of 1951: it only compares uniform draws, hence it is exact and the same
+    /// on every machine.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let mut whole: u64 = 0;
         loop {
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_the_same_for_ever() {
-        // Pinned: published results depend on these.
+        // Pinned, because published results depend on these values.
         let mut rng = Seed::new(1, 0).stream("link satellite forward loss");
         let drawn: Vec<u64> = (0..3).map(|_| rng.bits()).collect();
         assert_eq!(drawn, PINNED);

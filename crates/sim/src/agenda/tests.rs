@@ -1,10 +1,10 @@
-//! The agenda beside a model of it.
+//! Compares the scheduler with a simple model.
 
 use super::*;
 use crate::rng::Seed;
 
 impl Agenda {
-    /// How many marks there are.
+    /// The number of marks.
     fn len(&self) -> usize {
         usize::from(self.first != NONE) + (self.len - 1) + self.far.len()
     }
@@ -14,15 +14,15 @@ impl Agenda {
 fn the_earliest_of_random_changes_is_the_minimum() {
     for seed in 0..60 {
         let mut rng = Seed::new(seed, 0).stream("agenda");
-        // Some fit the list, some do not.
+        // Some numbers of sources fit the list and some do not.
         let sources = 1 + rng.below(100) as usize;
-        // Some spread over long, some happen at the same instants.
+        // Some events are spread over a long time; others happen at the same instants.
         let span = [50, 1_000_000][seed as usize % 2];
         let mut agenda = Agenda::new(sources);
         let mut model = vec![Key::NEVER; sources];
         let mut now = 0;
         for sequence in 0..3000 {
-            // Half the changes are of the source whose event comes, as in a world.
+            // Half of the changes are of the source whose event is next, as in a world.
             let source = match agenda.earliest() {
                 Some((at, source)) if rng.below(2) == 0 => {
                     now = at;
@@ -141,7 +141,7 @@ fn a_deadline_put_off_leaves_one_mark() {
     agenda.set(1, Key::new(1_000, 1));
     for put_off in 2..1_000 {
         agenda.set(1, Key::new(1_000 + put_off, put_off));
-        // A deadline that is nearer for a while leaves nothing behind.
+        // A deadline that is temporarily earlier leaves no second mark.
         agenda.set(1, Key::new(500, put_off));
         agenda.set(1, Key::new(1_000 + put_off, put_off));
     }

@@ -1,4 +1,4 @@
-//! Each packet is lost with one probability, whatever happened to the others.
+//! Bernoulli losses: each packet is lost independently of the others.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -31,7 +31,7 @@ pub struct Bernoulli {
 }
 
 impl Bernoulli {
-    /// Losses of the given probability.
+    /// Losses with the given probability.
     ///
     /// # Errors
     /// [`BuildError::Probability`] outside 0 to 1.

@@ -1,5 +1,5 @@
-//! Losses in bursts: a channel that is good or bad and changes its mind from packet to packet (Gilbert 1960,
-//! Elliott 1963).
+//! Bursty losses: a channel with a good and a bad state, whose state may change at each packet
+//! (Gilbert 1960, Elliott 1963).
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -23,12 +23,13 @@ kind! {
         /// Probability of loss in the bad state.
         loss_bad: OverTime<f64> = 1, Kind::OverTime(&CHANCE);
     }
-    /// Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott 1963).
+    /// Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott
+    /// 1963).
     pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
         "gilbert-elliott", |config, _| Ok(Box::new(GilbertElliott::new(&config)?));
 }
 
-/// The channel; it begins good.
+/// The channel; it starts in the good state.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
     to_bad: Cursor<Probability>,
@@ -39,7 +40,7 @@ pub struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    /// A channel with the probabilities of the moment at which a packet comes.
+    /// A channel whose probabilities are evaluated at the arrival time of each packet.
     ///
     /// # Errors
     /// [`BuildError::Probability`] if one is outside 0 to 1.

@@ -1,4 +1,4 @@
-//! Losses by name: exactly these packets.
+//! Deterministic losses: the packets to lose are listed.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ kind! {
 }
 
 table! {
-    /// A segment as specs write it.
+    /// A segment in a spec.
     struct NamedSegment {
         /// The flow; in a group, each member.
         flow: String, Kind::Name("flow");
@@ -49,7 +49,7 @@ table! {
 const FROM_ONE: Kind = Kind::count(1, u32::MAX as u64);
 
 impl NamedSegment {
-    /// One for each flow that the name means.
+    /// One loss for each flow of this name.
     fn losses(&self, traffic: &Traffic) -> Vec<SegmentLoss> {
         let numbers = traffic.numbers(&self.flow).into_iter();
         let loss = |flow| SegmentLoss {
@@ -61,16 +61,17 @@ impl NamedSegment {
     }
 }
 
-/// The packets at these places in the order of their coming, counted from 0.
+/// Loses packets by their index of arrival, from 0.
 #[derive(Clone, Debug)]
 pub struct Ordinals {
-    /// Sorted, the next last.
+    /// The remaining indices in descending order: the next is the last entry.
     left: Vec<u64>,
     seen: u64,
 }
 
 impl Ordinals {
-    /// Loses the packets with these numbers, counted from 0 at this place. Order and repetitions do not matter.
+    /// Loses the packets with these indices, counted from 0 at this position of the link. Order and
+    /// repetitions do not matter.
     pub fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut left: Vec<u64> = numbers.into_iter().collect();
         left.sort_unstable_by(|a, b| b.cmp(a));
@@ -90,23 +91,25 @@ impl Loss for Ordinals {
 /// One data segment to lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLoss {
-    /// The flow, as the inspector numbers flows; `None`: the first flow that sends this segment.
+    /// The flow, as numbered by the inspector; `None`: the first flow that sends this segment.
     pub flow: Option<u32>,
-    /// Number of the segment in its flow, counted from 0: the paper's "8th segment" is 7 where it counts from 1.
+    /// Number of the segment in its flow, counted from 0: the "8th segment" of a paper that counts
+    /// from 1 is 7.
     pub number: u64,
-    /// Which of its transmissions to lose: 0 the first, 1 the first retransmission, and so on.
+    /// The transmission to lose: 0 the first, 1 the first retransmission, and so on.
     pub transmission: u32,
 }
 
-/// The data segments of a list, recognised by an [`Inspect`].
+/// A list of data segments to lose, which are identified by an [`Inspect`].
 pub struct Segments {
-    /// What is still to be lost, with the number of transmissions to let pass before.
+    /// The remaining losses, with the number of transmissions that still pass.
     left: Vec<SegmentLoss>,
     inspect: Box<dyn Inspect>,
 }
 
 impl Segments {
-    /// Loses these segments. Transmissions are counted at this place: those lost before it do not count.
+    /// Loses these segments. Transmissions are counted at this position of the link: those lost
+    /// earlier on the path do not count.
     pub fn new(losses: impl IntoIterator<Item = SegmentLoss>, inspect: Box<dyn Inspect>) -> Self {
         Self {
             left: losses.into_iter().collect(),
@@ -142,7 +145,8 @@ impl Loss for Segments {
                 return false;
             }
             entry.transmission -= 1;
-            // From here on the entry means this flow only, or another flow's segment would count as a retransmission.
+            // The entry is now limited to this flow, because another flow's segment would otherwise
+            // count as a retransmission.
             entry.flow = Some(segment.flow);
             true
         });

@@ -1,4 +1,4 @@
-//! Losses: which packets a link takes and never delivers.
+//! Loss models: decide which packets a link loses.
 
 mod bernoulli;
 mod gilbert_elliott;
@@ -28,7 +28,7 @@ use crate::rng::Rng;
 /// A probability.
 const CHANCE: Kind = Kind::number(0.0, 1.0);
 
-/// Every loss model: one line for each, whose declaration stands beside its code.
+/// All loss models. Each entry refers to the declaration in the module of the model.
 pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
     &bernoulli::ENTRY,
     &gilbert_elliott::ENTRY,
@@ -40,23 +40,25 @@ pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
     &rain_fade::ENTRY,
 ];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own models.
 pub fn kinds() -> Registry<Box<dyn Loss>, Traffic> {
     Registry::new(KINDS)
 }
 
-/// A loss model, asked once for every packet that comes to its place, in order.
+/// A loss model, called once for every packet that reaches its position, in order.
 pub trait Loss {
-    /// Whether `packet`, which is at the model's place at `at`, is lost. `rng` is the model's own stream.
+    /// Whether `packet`, which is at the model's position at `at`, is lost. `rng` is the model's
+    /// own stream.
     fn takes(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> bool;
 }
 
-/// Where on a link a loss model stands.
+/// Position of a loss model on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// Before the queue: a lost packet takes neither room nor time of the transmitter (ns-2's `errormodule`).
+    /// Before the queue: a lost packet uses neither buffer space nor transmission time (ns-2's
+    /// `errormodule`).
     #[default]
     BeforeQueue,
-    /// In the air: a lost packet waited and was sent like any other.
+    /// After the queue: a lost packet was queued and transmitted like any other.
     AfterQueue,
 }

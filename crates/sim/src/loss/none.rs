@@ -1,4 +1,4 @@
-//! A model that loses nothing: what a sweep over loss models begins with.
+//! The loss model without losses, for example as the baseline of a sweep over loss models.
 
 use anabranch_settings::{Entry, idle_if, kind};
 use anabranch_transport::Nanos;

@@ -1,4 +1,5 @@
-//! Independent losses whose probability is a step function of time: handoff, rain, a jammer.
+//! Independent losses whose probability is a step function of time, for example because of
+//! handoffs, rain or a jammer.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -20,21 +21,22 @@ kind! {
         "schedule", |config, _| Ok(Box::new(Schedule::new(config.steps)?));
 }
 
-/// Losses by the clock.
+/// Losses with a time-dependent probability.
 #[derive(Clone, Debug)]
 pub struct Schedule(Cursor<Probability>);
 
 impl Schedule {
-    /// From each `(time, probability)` on, until the next, packets are lost with that probability; before the first,
-    /// none.
+    /// From each `(time, probability)` until the next, packets are lost with that probability. No
+    /// packet is lost before the first.
     ///
     /// # Errors
-    /// [`BuildError::Schedule`] if the times do not increase, [`BuildError::Probability`] outside 0 to 1.
+    /// [`BuildError::Schedule`] if the times do not increase, [`BuildError::Probability`] outside 0
+    /// to 1.
     pub fn new(steps: impl IntoIterator<Item = (Nanos, f64)>) -> Result<Self, BuildError> {
         Self::over_time(&OverTime::steps(0.0, steps)?)
     }
 
-    /// Packets are lost with the probability of the moment.
+    /// Packets are lost with the probability at their time of arrival.
     ///
     /// # Errors
     /// [`BuildError::Probability`] outside 0 to 1.
@@ -46,7 +48,8 @@ impl Schedule {
 
 impl Loss for Schedule {
     fn takes(&mut self, at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
-        // One draw whatever the probability, so that a change of the schedule moves no loss outside of it.
+        // Draws one number even if the probability is 0, so that a change of the schedule does not
+        // affect the losses outside of the changed interval.
         rng.chance(self.0.at(at).0)
     }
 }

@@ -1,37 +1,37 @@
-//! What a loss model may know of the traffic of its world.
+//! Information about the traffic of a world that loss models may use.
 
 use std::fmt;
 use std::rc::Rc;
 
 use crate::packet::{DataSegment, Inspect, Packet};
 
-/// The flows of a world, to a loss model that tells them apart.
+/// The flows of a world, for loss models that distinguish them.
 pub trait Flows {
-    /// The numbers of the flows that have this name, as the inspector numbers flows.
+    /// The numbers of the flows with this name, as numbered by the inspector.
     fn numbers(&self, name: &str) -> Vec<u32>;
 
-    /// An inspector that has seen no packet yet.
+    /// A new inspector, which has seen no packet.
     fn inspector(&self) -> Box<dyn Inspect>;
 }
 
-/// The flows of a world, or none. By default there are none.
+/// The flows of a world, if any. The default is none.
 #[derive(Clone, Default)]
 pub struct Traffic(Option<Rc<dyn Flows>>);
 
 impl Traffic {
-    /// These flows.
+    /// Wraps `flows`.
     pub fn new(flows: impl Flows + 'static) -> Self {
         Self(Some(Rc::new(flows)))
     }
 
-    /// The numbers of the flows that have this name.
+    /// The numbers of the flows with this name.
     pub fn numbers(&self, name: &str) -> Vec<u32> {
         self.0
             .as_ref()
             .map_or_else(Vec::new, |flows| flows.numbers(name))
     }
 
-    /// An inspector that has seen no packet yet.
+    /// A new inspector, which has seen no packet.
     pub fn inspector(&self) -> Box<dyn Inspect> {
         match &self.0 {
             Some(flows) => flows.inspector(),
@@ -46,7 +46,7 @@ impl fmt::Debug for Traffic {
     }
 }
 
-/// Where there are no flows, no packet is one of theirs.
+/// The inspector of a world without flows: no packet belongs to one.
 struct Blind;
 
 impl Inspect for Blind {

@@ -1,4 +1,4 @@
-//! One delay for all packets.
+//! A constant delay for all packets.
 
 use anabranch_transport::Nanos;
 
@@ -6,7 +6,7 @@ use super::Propagation;
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// Always the same delay.
+/// A constant delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed(pub Nanos);
 

@@ -1,4 +1,4 @@
-//! A delay with a random part for each packet.
+//! Delay with a random component for each packet.
 
 use anabranch_settings::{Entry, Kind, Refusal, Value, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::rng::Rng;
 
 kind! {
-    /// The parameters of [`Jitter`] with a distribution that one number describes.
+    /// The parameters of [`Jitter`] with a one-parameter distribution.
     struct JitterConfig {
         delay: OverTime<Nanos> as DELAY;
         /// The random part: its maximum if `uniform`, its mean if `exponential`.
@@ -29,7 +29,7 @@ kind! {
 }
 
 kind! {
-    /// The parameters of [`Jitter`] whose random part was measured.
+    /// The parameters of [`Jitter`] with measured values of the random component.
     struct ListedConfig {
         delay: OverTime<Nanos> as DELAY;
         /// The values of the random part, all equally likely. A value may be listed several times.
@@ -41,7 +41,8 @@ kind! {
             no_overtaking(it.delay.as_constant().is_some() && same)
         };
     }
-    /// A delay with a random part for each packet, drawn from a list, for example of measured values.
+    /// A delay with a random part for each packet, drawn from a list, for example of measured
+    /// values.
     pub(super) static LISTED: Entry<Box<dyn Propagation>> = "listed-jitter", |config, ()| {
         if config.delays.is_empty() {
             return Err(Refusal::together("`delays` is empty; one at least is needed"));
@@ -51,18 +52,18 @@ kind! {
     };
 }
 
-/// A distribution that one number describes.
+/// A one-parameter distribution.
 #[derive(Clone, Copy)]
 pub(super) enum Distribution {
-    /// Up to its number.
+    /// Uniform up to its parameter.
     Uniform,
-    /// With its number as mean.
+    /// Exponential with its parameter as mean.
     Exponential,
 }
 anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential");
 
 impl Distribution {
-    /// The distribution with this number.
+    /// The distribution with the parameter `amount`.
     pub fn of(self, amount: Nanos) -> Spread {
         match self {
             Distribution::Uniform => Spread::Uniform(amount),
@@ -71,14 +72,14 @@ impl Distribution {
     }
 }
 
-/// How a random delay is distributed.
+/// Distribution of a random delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// Uniform from 0 up to and without this.
+    /// Uniform from 0 (inclusive) to this (exclusive).
     Uniform(Nanos),
     /// Exponential with this mean.
     Exponential(Nanos),
-    /// One of these, each as likely as the others: what was measured.
+    /// One of these values, all equally likely, for example measured ones.
     Listed(Vec<Nanos>),
 }
 
@@ -95,14 +96,14 @@ impl Spread {
     }
 }
 
-/// Another propagation, and for each packet a random delay on top of it.
+/// Another propagation model plus a random delay for each packet.
 pub struct Jitter {
     base: Box<dyn Propagation>,
     spread: Spread,
 }
 
 impl Jitter {
-    /// `spread` on top of `base`.
+    /// Adds `spread` to `base`.
     pub fn new(base: impl Propagation + 'static, spread: Spread) -> Self {
         Self {
             base: Box::new(base),

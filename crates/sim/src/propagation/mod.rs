@@ -1,4 +1,4 @@
-//! Propagation: how long a packet is in the air.
+//! Propagation models: the delay between sending and arrival of a packet's last bit.
 
 mod fixed;
 mod jitter;
@@ -16,7 +16,7 @@ pub use time_varying::Varying;
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// Every propagation: one line for each, whose declaration stands beside its code.
+/// All propagation models. Each entry refers to the declaration in the module of the model.
 pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[
     &time_varying::ENTRY,
     &jitter::ENTRY,
@@ -24,36 +24,38 @@ pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[
     &satellites::ENTRY,
 ];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own models.
 pub fn kinds() -> Registry<Box<dyn Propagation>> {
     Registry::new(KINDS)
 }
 
-/// A delay, or a time at which it changes.
+/// A delay, or the time of a change.
 const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
-/// The parameter that propagations share.
+/// The parameter that the propagation models share.
 const DELAY: Setting = Setting::new(
     "delay",
     " Time from the last bit sent to the last bit received. If it changes over time: the value when the last bit is sent.",
     Kind::OverTime(&TIME),
 );
 
-/// Why `overtaking` has no effect, if it has none.
+/// The reason why `overtaking` has no effect, if it has none.
 fn no_overtaking(is_same: bool) -> Option<String> {
     idle_if(is_same, "where the delay is the same for all packets")
 }
 
-/// The way from the last bit sent to the last bit received. A direction asks once for every packet that the air does not
-/// take, in the order of time.
+/// Propagation delay from the last bit sent to the last bit received. A direction calls it once for
+/// every packet that is not lost in the air, in the order of time.
 ///
-/// Packets overtake each other only where [`DirectionConfig::overtaking`](crate::DirectionConfig::overtaking) lets them.
+/// Packets can overtake each other only if
+/// [`DirectionConfig::overtaking`](crate::DirectionConfig::overtaking) allows it.
 pub trait Propagation {
-    /// The delay of `packet`, whose last bit leaves at `at`. `rng` is the direction's stream `link <link> <direction>
-    /// propagation`.
+    /// The delay of `packet`, whose last bit leaves at `at`. `rng` is the direction's stream `link
+    /// <link> <direction> propagation`.
     fn delay(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> Nanos;
 
-    /// The delay, if it is the same for every packet and at all times; it is then not asked for again.
+    /// The delay, if it is the same for every packet and at all times; [`Self::delay`] is then not
+    /// called.
     fn as_fixed(&self) -> Option<Nanos> {
         None
     }

@@ -1,4 +1,4 @@
-//! A delay that changes as time goes by: a schedule, a trace, an orbit written down as steps.
+//! Time-varying delay: a schedule, a trace, or an orbit in steps.
 
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
@@ -25,7 +25,7 @@ kind! {
     };
 }
 
-/// The delay of the moment at which a packet's last bit leaves.
+/// The delay at the time at which a packet's last bit leaves.
 #[derive(Clone, Debug)]
 pub struct Varying {
     fixed: Option<Nanos>,

@@ -1,9 +1,11 @@
-//! CoDel (RFC 8289): a queue that keeps the time packets spend in it short, by dropping or marking at its head.
+//! CoDel (RFC 8289): keeps the sojourn time of packets short by dropping or marking at the head of
+//! the queue.
 //!
-//! Not the length tells a queue that only absorbs a burst from one that stands, but how long packets stay: if even the
-//! least sojourn time of an interval is above the target, the queue stands, and one packet goes. Until the sojourn time
-//! is below the target again, the next ones go at intervals that shrink with the square root of their number, to which a
-//! TCP's rate answers linearly.
+//! CoDel distinguishes a standing queue from one that absorbs a burst by sojourn time and not by
+//! length: if the minimum sojourn time during an interval is above the target, the queue stands,
+//! and one packet is dropped. Until the sojourn time is below the target again, further packets are
+//! dropped at intervals that shrink with the square root of their number, because the rate of a TCP
+//! sender responds linearly to that.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -27,7 +29,8 @@ kind! {
         ecn: bool = false, Kind::Flag, "RFC 3168 §5";
         limit: Limit as LIMIT;
     }
-    /// CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC 8289).
+    /// CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC
+    /// 8289).
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "codel", |config, ()| Ok(Box::new(CoDel::new(config)?));
 }
@@ -37,13 +40,15 @@ kind! {
 pub struct CoDel {
     config: CoDelConfig,
     waiting: Fifo,
-    /// When the sojourn time will have been above the target for an interval (`first_above_time_`).
+    /// The time at which the sojourn time will have been above the target for an interval
+    /// (`first_above_time_`).
     above_until: Option<Nanos>,
-    /// In the drop state (`dropping_`): since when is in `drop_next`.
+    /// Whether the drop state is active (`dropping_`); its start is in `drop_next`.
     dropping: bool,
-    /// When the next packet goes (`drop_next_`).
+    /// The time of the next drop (`drop_next_`).
     drop_next: Nanos,
-    /// Packets that went in this drop state (`count_`), and in the one before when it began (`lastcount_`).
+    /// Packets dropped in this drop state (`count_`), and in the previous one when this one began
+    /// (`lastcount_`).
     count: u32,
     last_count: u32,
 }
@@ -72,14 +77,14 @@ impl CoDel {
         })
     }
 
-    /// When the packet after number `count` goes (RFC 8289 §5.3, `control_law`). Square root and division are IEEE 754's,
-    /// exactly rounded, hence the same everywhere.
+    /// The time of the drop after drop number `count` (RFC 8289 §5.3, `control_law`). Square root
+    /// and division are correctly rounded (IEEE 754), hence the same on every platform.
     fn control_law(&self, from: Nanos, count: u32) -> Nanos {
         let step = self.config.interval as f64 / f64::from(count).sqrt();
         from.saturating_add(step as Nanos)
     }
 
-    /// Takes the head and judges the queue by it (§5.5, `dodequeue`).
+    /// Dequeues the head and checks the sojourn time (§5.5, `dodequeue`).
     fn head(&mut self, now: Nanos) -> Option<Head> {
         let Some(packet) = self.waiting.pop() else {
             self.above_until = None;
@@ -99,7 +104,7 @@ impl CoDel {
         Some(Head { packet, stands })
     }
 
-    /// Marks the head, which then is what is sent, or drops it and takes the next.
+    /// Marks the head, which is then sent, or drops it and takes the next packet.
     fn punish(
         &mut self,
         now: Nanos,
@@ -113,7 +118,8 @@ impl CoDel {
         (self.head(now), false)
     }
 
-    /// The drop state begins (§5.5, second branch). What was learnt in one that ended lately is not forgotten.
+    /// Enters the drop state (§5.5, second branch). Reuses the drop rate of a previous drop state
+    /// that ended recently.
     fn begin_dropping(&mut self, now: Nanos) {
         self.dropping = true;
         let learnt = self.count - self.last_count;
@@ -123,7 +129,7 @@ impl CoDel {
         self.last_count = self.count;
     }
 
-    /// Every packet whose time has come goes (§5.5, first branch).
+    /// Drops every packet that is due (§5.5, first branch).
     fn go_on_dropping(
         &mut self,
         now: Nanos,

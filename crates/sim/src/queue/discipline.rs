@@ -1,4 +1,4 @@
-//! What a queue discipline is, and what it is shown.
+//! The interface of queue disciplines.
 
 use anabranch_transport::{Ecn, Nanos};
 
@@ -6,7 +6,7 @@ use super::Limit;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::rng::Rng;
 
-/// How much is in a queue.
+/// Number of packets and bytes in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
     /// Packets.
@@ -16,14 +16,14 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// A packet of `size` bytes joins.
+    /// Adds a packet of `size` bytes.
     #[inline]
     pub fn add(&mut self, size: usize) {
         self.packets += 1;
         self.bytes += size as u64;
     }
 
-    /// A packet of `size` bytes leaves.
+    /// Removes a packet of `size` bytes.
     #[inline]
     pub fn remove(&mut self, size: usize) {
         self.packets -= 1;
@@ -31,11 +31,11 @@ impl Occupancy {
     }
 }
 
-/// A packet that waits, or asks to.
+/// A packet that is in a queue or arrives at one.
 #[derive(Debug)]
 pub struct Queued {
     pub(crate) parcel: Parcel,
-    /// The first of two numbers that were kept for its arrivals when it came.
+    /// The first of two sequence numbers that were reserved for its arrivals when it joined.
     pub(crate) sequence: u64,
     came: Nanos,
     size: usize,
@@ -63,21 +63,22 @@ impl Queued {
         self.size
     }
 
-    /// When it came to the queue.
+    /// The time at which it arrived at the queue.
     pub fn came(&self) -> Nanos {
         self.came
     }
 
-    /// How long it has been in the queue (RFC 8289 §3.2: sojourn time).
+    /// The time since it joined the queue (RFC 8289 §3.2: sojourn time).
     pub fn sojourn(&self, now: Nanos) -> Nanos {
         now - self.came
     }
 
-    /// Sets CE in its IP header, if its sender uses ECN; `false` if not, and nothing is done (RFC 3168 §5).
+    /// Sets CE in its IP header if its sender uses ECN; otherwise returns `false` and changes
+    /// nothing (RFC 3168 §5).
     pub fn mark(&mut self) -> bool {
         let capable = self.parcel.ecn.is_capable();
         if capable {
-            // One that came with CE from another queue is not this one's.
+            // A packet that arrived with CE is not counted, because another queue marked it.
             self.marked |= self.parcel.ecn != Ecn::Ce;
             self.parcel.ecn = Ecn::Ce;
         }
@@ -89,19 +90,19 @@ impl Queued {
     }
 }
 
-/// A packet that a queue does not take.
+/// A packet that is not admitted to a queue.
 #[derive(Debug)]
 pub struct Refused {
     /// The packet.
     pub packet: Queued,
-    /// Why.
+    /// The reason of the drop.
     pub reason: DropReason,
 }
 
-/// What a discipline may use while it decides.
+/// The part of the transmitter that a discipline may use for its decisions.
 #[derive(Debug)]
 pub struct Transmitter<'a> {
-    /// The packet that is being sent: one, or none. A limit may count it or not.
+    /// The packet in transmission: one or none. A limit may include it or not.
     pub in_service: Occupancy,
     /// The discipline's own random stream, `link <link> <direction> queue`.
     pub rng: &'a mut Rng,
@@ -109,23 +110,26 @@ pub struct Transmitter<'a> {
 }
 
 impl Transmitter<'_> {
-    /// Drops a packet that waited.
+    /// Drops a packet that was in the queue.
     pub fn drop(&mut self, packet: Queued, reason: DropReason) {
         self.dropped.push(Refused { packet, reason });
     }
 }
 
-/// A queue discipline: who may wait for the transmitter, who goes next, and who is dropped or marked instead.
+/// A queue discipline: decides which packets are queued, which is sent next, and which are dropped
+/// or marked.
 ///
-/// The transmitter calls [`QueueDiscipline::dequeue`] when it is free: at once when a packet came to an idle link, and
-/// whenever it has sent the last bit of another. Times never go back.
+/// The transmitter calls [`QueueDiscipline::dequeue`] when it is free: immediately if a packet
+/// arrives at an idle link, and each time it has sent the last bit of another packet. Times never
+/// decrease.
 ///
-/// A discipline is added by one file that implements this.
+/// A new discipline is a file that implements this trait.
 pub trait QueueDiscipline {
-    /// A packet comes at `now`.
+    /// A packet arrives at `now`.
     ///
     /// # Errors
-    /// The packet, and why it may not wait. What waited and is dropped in its place goes to [`Transmitter::drop`].
+    /// The packet and the reason why it is not admitted. Queued packets that are dropped in its
+    /// place go to [`Transmitter::drop`].
     fn enqueue(
         &mut self,
         now: Nanos,
@@ -133,24 +137,24 @@ pub trait QueueDiscipline {
         transmitter: &mut Transmitter<'_>,
     ) -> Result<(), Refused>;
 
-    /// The packet to be sent at `now`; `None` if there is none, or none may go yet.
+    /// The packet to send at `now`; `None` if there is none, or none may be sent yet.
     fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued>;
 
-    /// Takes out any packet, without judging it: the link went down.
+    /// Removes any packet without dropping or marking, because the link went down.
     fn remove(&mut self) -> Option<Queued>;
 
-    /// What waits, without the packet in transmission.
+    /// The queued packets, without the packet in transmission.
     fn occupancy(&self) -> Occupancy;
 
-    /// When [`QueueDiscipline::dequeue`] is to be called again, where packets wait and it gave none; later than `now`.
-    /// `None`: with the next packet that comes.
+    /// The time of the next call of [`QueueDiscipline::dequeue`] if packets are queued and it
+    /// returned none; later than `now`. `None`: when the next packet arrives.
     fn wake_up(&self, now: Nanos) -> Option<Nanos> {
         let _ = now;
         None
     }
 
-    /// Its limit, if it is nothing but drop-tail: a link of constant rate then knows a packet's whole passage when it comes,
-    /// and decides it with one event.
+    /// The limit, if the discipline is a plain drop-tail queue: a link of constant rate can then
+    /// compute the whole passage of a packet on its arrival, with one event.
     fn as_drop_tail(&self) -> Option<Limit> {
         None
     }

@@ -1,4 +1,4 @@
-//! First come, first served, up to a limit; who finds it reached is dropped.
+//! Drop-tail: first in, first out, up to a limit; a packet that arrives at a full queue is dropped.
 
 use std::collections::VecDeque;
 
@@ -19,24 +19,25 @@ kind! {
         "drop-tail", |config, ()| Ok(Box::new(DropTail::new(config.limit)?));
 }
 
-/// How much a queue holds, the packet in transmission included.
+/// Capacity of a queue, including the packet in transmission.
 ///
-/// ns-2 keeps the packet in transmission outside of its queue and refuses a packet when the number waiting, plus one,
-/// reaches the limit. For limits of two packets and more that is the same rule as this one: at most `limit` packets
-/// between the first bit that waits and the last bit that leaves. (At a limit of 1, ns-2 drops everything; here a
-/// packet passes when the link is idle.) A limit in bytes counts the packet in transmission too, where ns-2 does not.
+/// ns-2 keeps the packet in transmission outside of its queue and drops a packet when the number of
+/// queued packets plus one reaches the limit. For limits of two packets and more that is the same
+/// rule as this one: at most `limit` packets between the first bit that is queued and the last bit
+/// that leaves. (At a limit of 1, ns-2 drops everything; here a packet passes when the link is
+/// idle.) A limit in bytes includes the packet in transmission, unlike in ns-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets.
+    /// Maximum number of packets.
     Packets(usize),
-    /// So many bytes on the wire.
+    /// Maximum number of bytes on the wire.
     Bytes(u64),
-    /// Whatever comes.
+    /// No limit.
     Unlimited,
 }
 
 impl Limit {
-    /// The limit, if anything fits into it.
+    /// The limit, if it is not 0.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -47,7 +48,8 @@ impl Limit {
         }
     }
 
-    /// Whether a packet of `size` bytes fits beside `occupancy`, which counts the packet in transmission.
+    /// Whether a packet of `size` bytes fits in addition to `occupancy`, which includes the packet
+    /// in transmission.
     #[inline]
     pub fn admits(self, occupancy: Occupancy, size: usize) -> bool {
         match self {
@@ -58,7 +60,7 @@ impl Limit {
     }
 }
 
-/// Packets in the order of their coming, with their bytes: what most disciplines keep.
+/// Packets in the order of arrival, with their total size: the storage of most disciplines.
 #[derive(Debug, Default)]
 pub struct Fifo {
     packets: VecDeque<Queued>,
@@ -66,35 +68,35 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// Nothing waits.
+    /// An empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A packet joins at the end.
+    /// Appends a packet.
     pub fn push(&mut self, packet: Queued) {
         self.occupancy.add(packet.size());
         self.packets.push_back(packet);
     }
 
-    /// The packet that has waited longest leaves.
+    /// Removes the oldest packet.
     pub fn pop(&mut self) -> Option<Queued> {
         let packet = self.packets.pop_front()?;
         self.occupancy.remove(packet.size());
         Some(packet)
     }
 
-    /// The packet that has waited longest.
+    /// The oldest packet.
     pub fn front(&self) -> Option<&Queued> {
         self.packets.front()
     }
 
-    /// What waits.
+    /// Number and bytes of the queued packets.
     pub fn occupancy(&self) -> Occupancy {
         self.occupancy
     }
 
-    /// What waits and what is being sent.
+    /// Number and bytes of the queued packets and of the packet in transmission.
     pub fn with(&self, in_service: Occupancy) -> Occupancy {
         Occupancy {
             packets: self.occupancy.packets + in_service.packets,
@@ -111,7 +113,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// A queue up to `limit`.
+    /// A queue with the capacity `limit`.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -122,7 +124,7 @@ impl DropTail {
         })
     }
 
-    /// A queue that drops nothing.
+    /// A queue without a limit.
     pub fn unlimited() -> Self {
         Self {
             limit: Limit::Unlimited,

@@ -1,8 +1,10 @@
-//! DualPI2 (RFC 9332): two queues for one link, coupled. Scalable senders (ECT(1)) wait in a queue of a millisecond and are marked;
-//! all others wait in one near `target`, and are dropped or marked with the square of the same probability.
+//! DualPI2 (RFC 9332): two coupled queues for one link. Packets of scalable senders (ECT(1)) wait
+//! about a millisecond in the L queue and are marked; all others wait in the classic queue, near
+//! `target`, and are dropped or marked with the square of the same probability.
 //!
-//! As in Appendix A of the RFC, with its deterministic choice of packets (`recur`), but for two things. The scheduler is a deficit
-//! round robin by bytes (§4.1.2 leaves it open), and the ramp of the L queue works on the time that a packet has waited.
+//! Implements Appendix A of the RFC, with its deterministic choice of packets (`recur`), with two
+//! exceptions: the scheduler is a deficit round robin by bytes (§4.1.2 does not prescribe one), and
+//! the ramp of the L queue uses the sojourn time of the packet.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::{Ecn, Nanos};
@@ -22,8 +24,8 @@ kind! {
         /// Largest round-trip time to be expected. It sets how fast the probability moves, and how
         /// often (`target` or a third of this, whichever is less).
         rtt_max: Nanos = "100 ms", TIME, "RFC 9332 Appendix A.1";
-        /// Coupling factor k: the L queue's probability is k times the base probability, the classic
-        /// queue's its square.
+        /// Coupling factor k: the L queue's probability is k times the base probability, the
+        /// classic queue's its square.
         coupling: f64 = 2, above_zero(16.0), "RFC 9332 §2.1";
         /// Time in the L queue from which packets are marked whatever the classic queue does.
         ramp_from: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
@@ -31,27 +33,29 @@ kind! {
         ramp_to: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";
         /// Share of the link that the classic queue gets while both wait.
         classic_share: f64 = 0.0625, above_zero(0.5), "RFC 9332 §4.1.2";
-        /// Mark classic packets with ECT(0) instead of dropping them, while the probability is below
-        /// 1/k^2.
+        /// Mark classic packets with ECT(0) instead of dropping them, while the probability is
+        /// below 1/k^2.
         ecn: bool = true, Kind::Flag, "RFC 9332 §2.4";
         limit: Limit as LIMIT;
     }
-    /// DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all others
-    /// wait in the classic queue (near `target`). One base probability controls both; the classic queue
-    /// uses its square (RFC 9332).
+    /// DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all
+    /// others wait in the classic queue (near `target`). One base probability controls both; the
+    /// classic queue uses its square (RFC 9332).
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "dualpi2", |config, ()| Ok(Box::new(DualPi2::new(config)?));
 }
 
-/// The weights of the controller, for each update and second of delay, at a largest round trip of a second (Appendix A.1).
+/// Gains of the controller, for each update and second of delay, at a maximum round-trip time of
+/// one second (Appendix A.1).
 const ALPHA: f64 = 0.1;
 const BETA: f64 = 0.3;
-/// Fewer bytes than two packets in the L queue are no queue (Appendix A.1: Th_len).
+/// An L queue below two packets is not marked (Appendix A.1: Th_len).
 const RAMP_BYTES: u64 = 2 * 1500;
-/// What a turn of the scheduler gives to both queues together, bytes.
+/// Bytes of a scheduler round, for both queues together.
 const TURN: f64 = 16.0 * 1514.0;
 
-/// A queue with what it has saved towards the next packet that is to be marked or dropped (`recur`), and towards its turn.
+/// A queue with its accumulated likelihood of marking or dropping (`recur`), and its deficit in the
+/// scheduler.
 #[derive(Debug, Default)]
 struct Half {
     waiting: Fifo,
@@ -60,7 +64,7 @@ struct Half {
 }
 
 impl Half {
-    /// Whether a packet is one of those that come with this likelihood.
+    /// Accumulates `likelihood` and returns whether this packet is selected.
     fn recurs(&mut self, likelihood: f64) -> bool {
         self.saved += likelihood;
         let due = self.saved > 1.0;
@@ -92,7 +96,8 @@ impl DualPi2 {
     /// Empty queues.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a ramp that ends before it begins.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a ramp that ends
+    /// before it begins.
     pub fn new(config: DualPi2Config) -> Result<Self, BuildError> {
         if config.ramp_to < config.ramp_from {
             return Err(BuildError::Parameters("`ramp_to` is below `ramp_from`"));
@@ -110,7 +115,8 @@ impl DualPi2 {
         })
     }
 
-    /// Does the updates that are due. The delay changes with time, so that each is made of what the first packet had waited then.
+    /// Performs the updates that are due. Each uses the sojourn time of the first packet at the
+    /// time of the update.
     fn catch_up(&mut self, now: Nanos) {
         while self.next_update <= now {
             if self.probability == 0.0 && self.old_delay == 0 && self.classic.is_empty() {
@@ -126,7 +132,8 @@ impl DualPi2 {
         }
     }
 
-    /// Only operations that IEEE 754 rounds exactly, hence the same everywhere.
+    /// Uses only operations that IEEE 754 rounds correctly, hence the result is the same on every
+    /// platform.
     fn move_probability(&mut self, delay: Nanos) {
         let seconds = |time: Nanos| time as f64 / 1e9;
         let rtt = seconds(self.config.rtt_max);
@@ -138,7 +145,8 @@ impl DualPi2 {
         self.old_delay = delay;
     }
 
-    /// The likelihood of the L queue's own AQM for a packet that waited so long, where `bytes` wait (Appendix A.1: laqm).
+    /// The marking likelihood of the L queue's native AQM for a packet with the sojourn time
+    /// `waited`, with `bytes` in the queue (Appendix A.1: laqm).
     fn ramp(&self, waited: Nanos, bytes: u64) -> f64 {
         let (from, to) = (self.config.ramp_from, self.config.ramp_to);
         if bytes <= RAMP_BYTES || waited < from {
@@ -150,7 +158,8 @@ impl DualPi2 {
         }
     }
 
-    /// Whose turn it is: each queue that waits is given its share of a turn until one may send.
+    /// Whether the L queue is served next: each non-empty queue receives its share of a round until
+    /// one may send.
     fn takes_low(&mut self) -> bool {
         if self.low.is_empty() || self.classic.is_empty() {
             (self.low.credit, self.classic.credit) = (0.0, 0.0);
@@ -164,7 +173,7 @@ impl DualPi2 {
         self.low.credit > 0.0
     }
 
-    /// What becomes of a packet of the L queue; `None`: it was dropped.
+    /// Sends, marks or drops a packet of the L queue; `None`: it was dropped.
     fn judge_low(
         &mut self,
         now: Nanos,
@@ -180,7 +189,8 @@ impl DualPi2 {
             }
             return Some(packet);
         }
-        // Marks alone do not help: as many are dropped as in the classic queue (§4.2.3).
+        // Marking alone is not sufficient: packets are dropped with the probability of the classic
+        // queue (§4.2.3).
         if self.low.recurs(self.probability * self.probability) {
             transmitter.drop(packet, DropReason::Aqm);
             return None;
@@ -191,7 +201,7 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// The same of the classic queue.
+    /// Sends, marks or drops a packet of the classic queue.
     fn judge_classic(
         &mut self,
         mut packet: Queued,

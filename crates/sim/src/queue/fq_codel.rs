@@ -1,4 +1,5 @@
-//! FQ-CoDel (RFC 8290): a queue for each flow, served in turn by bytes, new flows first; CoDel keeps each of them short.
+//! FQ-CoDel (RFC 8290): one queue per flow, served by deficit round robin, new flows first; CoDel
+//! keeps each of them short.
 
 use std::collections::VecDeque;
 
@@ -24,8 +25,8 @@ kind! {
         interval: Nanos = "100 ms", TIME, "RFC 8290 §5.2.1";
         /// Mark packets of senders that use ECN instead of dropping them.
         ecn: bool = true, Kind::Flag, "RFC 8290 §5.2.6";
-        /// Capacity of all queues together, in packets. When it is exceeded, packets are dropped from
-        /// the head of the longest queue (in bytes).
+        /// Capacity of all queues together, in packets. When it is exceeded, packets are dropped
+        /// from the head of the longest queue (in bytes).
         limit: u64 = 10240, Kind::count(1, 1 << 32), "RFC 8290 §5.2.5";
     }
     idle {
@@ -34,16 +35,17 @@ kind! {
             "with `flows = 1`: there is one queue, which always has its turn",
         );
     }
-    /// FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are served
-    /// in turn, and CoDel keeps each short (RFC 8290).
+    /// FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are
+    /// served in turn, and CoDel keeps each short (RFC 8290).
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "fq-codel", |config, ()| Ok(Box::new(FqCoDel::new(config)?));
 }
 
-/// Packets that one overflow drops at most: half of the queue, up to so many (RFC 8290 §4.1, after Linux).
+/// Maximum number of packets that one overflow drops: half of the queue, at most this many (RFC
+/// 8290 §4.1, as in Linux).
 const BATCH: usize = 64;
 
-/// Which list a queue is in.
+/// The list that a queue is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
     None,
@@ -54,7 +56,7 @@ enum List {
 #[derive(Debug)]
 struct Flow {
     codel: CoDel,
-    /// Bytes that it may still send in this turn; below 0 where the last packet was larger.
+    /// Bytes that it may still send in this round; below 0 if the last packet was larger.
     credit: i64,
     list: List,
 }
@@ -67,7 +69,8 @@ pub struct FqCoDel {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     occupancy: Occupancy,
-    /// So that which flows share a queue depends on the seed (§5.3); drawn with the first packet.
+    /// Makes the assignment of flows to queues depend on the seed (§5.3); drawn with the first
+    /// packet.
     salt: Option<u64>,
 }
 
@@ -105,7 +108,8 @@ impl FqCoDel {
         })
     }
 
-    /// The queue of a packet's flow (§4.1): by addresses, protocol and ports, which UDP, TCP and SCTP all have first.
+    /// The queue of a packet's flow (§4.1): by addresses, protocol and ports, which are the first
+    /// fields in UDP, TCP and SCTP.
     fn queue_of(&self, packet: &Packet, salt: u64) -> usize {
         let mut hash = salt;
         let mut mix = |value: u64| {
@@ -128,7 +132,8 @@ impl FqCoDel {
         (hash % self.flows.len() as u64) as usize
     }
 
-    /// Too much waits: the longest queue loses half of its packets from the head, 64 at most (§4.1.3).
+    /// The limit is exceeded: the longest queue drops half of its packets from the head, at most 64
+    /// (§4.1.3).
     fn overflow(&mut self, transmitter: &mut Transmitter<'_>) {
         let bytes = |flow: &Flow| flow.codel.occupancy().bytes;
         let Some(longest) = (0..self.flows.len()).max_by_key(|&at| bytes(&self.flows[at])) else {
@@ -142,12 +147,12 @@ impl FqCoDel {
         }
     }
 
-    /// The queue whose turn it is.
+    /// The queue that is served next.
     fn next(&self) -> Option<usize> {
         self.new.front().or(self.old.front()).copied()
     }
 
-    /// The queue that is first goes to the end of the old ones, or away.
+    /// Moves the first queue to the end of the old queues, or out of both lists.
     fn rotate(&mut self, to: List) {
         let Some(at) = self.new.pop_front().or_else(|| self.old.pop_front()) else {
             return;
@@ -184,7 +189,8 @@ impl QueueDiscipline for FqCoDel {
     }
 
     fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued> {
-        // Ends: each round a queue gains credit, leaves a list for good or gives a packet.
+        // The loop ends, because in each round a queue gains credit, leaves a list, or sends a
+        // packet.
         while let Some(at) = self.next() {
             let flow = &mut self.flows[at];
             if flow.credit <= 0 {
@@ -201,7 +207,8 @@ impl QueueDiscipline for FqCoDel {
                 flow.credit -= packet.size() as i64;
                 return Some(packet);
             }
-            // An empty new queue must wait behind the old ones, or it could come back as new at once (§4.2).
+            // An empty new queue must move to the end of the old ones, because it could otherwise
+            // return as new at once (§4.2).
             let behind = flow.list == List::New && !self.old.is_empty();
             self.rotate(if behind { List::Old } else { List::None });
         }

@@ -1,4 +1,5 @@
-//! Queue disciplines: who waits for a transmitter, who goes next, and who is dropped or marked instead.
+//! Queue disciplines: decide which packets are queued, which is sent next, and which are dropped or
+//! marked.
 
 mod codel;
 mod discipline;
@@ -26,7 +27,7 @@ pub use red::{Red, RedConfig};
 pub use step::{Step, StepConfig};
 pub use token_bucket::{TokenBucket, TokenBucketConfig};
 
-/// Every queue discipline: one line for each, whose declaration stands beside its code.
+/// All queue disciplines. Each entry refers to the declaration in the module of the discipline.
 pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &drop_tail::ENTRY,
     &codel::ENTRY,
@@ -39,12 +40,12 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &priority::ENTRY,
 ];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own disciplines.
 pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {
     Registry::new(KINDS)
 }
 
-/// A limit as specs write it: packets or bytes, the packet in transmission included.
+/// The form in specs: packets or bytes, including the packet in transmission.
 impl Value for Limit {
     const KIND: Kind = Kind::Amount {
         segments: [1, 1 << 32],
@@ -60,7 +61,7 @@ impl Value for Limit {
         }
     }
 
-    /// A limit that is left out is none.
+    /// A missing limit means unlimited.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
         datum.map_or(Some(Limit::Unlimited), Self::from_datum)
     }
@@ -74,7 +75,7 @@ impl Value for Limit {
     }
 }
 
-/// The parameter that disciplines share.
+/// The parameter that the disciplines share.
 const LIMIT: Setting = Setting::new(
     "limit",
     " Capacity in packets or bytes, including the packet in transmission. Unlimited if left out.",

@@ -1,8 +1,10 @@
-//! PIE (RFC 8033): drops or marks packets as they come, with a probability that a controller moves until the queueing delay is at its target.
+//! PIE (RFC 8033): drops or marks arriving packets with a probability that a controller adjusts
+//! until the queueing delay is at its target.
 //!
-//! The delay is what waits by the rate at which it leaves (§4.2, §4.3). The time that a packet has spent when it leaves, which the RFC lets one
-//! take instead, tells of the past: while a long queue drains it stays long, and the probability goes on rising (one TCP flow on 10 Mbit/s
-//! then had 5.3 instead of 9.4 Mbit/s).
+//! The delay is the queue length divided by the departure rate (§4.2, §4.3). The RFC permits the
+//! sojourn time of departing packets instead, but that describes the past: while a long queue
+//! drains it stays long, and the probability continues to rise (one TCP flow on 10 Mbit/s then had
+//! 5.3 instead of 9.4 Mbit/s).
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -22,26 +24,28 @@ kind! {
         update: Nanos = "15 ms", TIME, "RFC 8033 §4.2";
         /// Length of a burst that is not dropped after the queue was short (MAX_BURST).
         burst: Nanos = "150 ms", Kind::duration(0, 3_600_000_000_000), "RFC 8033 §4.4";
-        /// Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most two
-        /// of this size.
+        /// Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most
+        /// two of this size.
         packet: u64 = "1500 B", Kind::bytes(1, 1 << 30), "RFC 8033 §4.1";
-        /// Mark packets of senders that use ECN instead of dropping them, while the probability is below
-        /// 10 %.
+        /// Mark packets of senders that use ECN instead of dropping them, while the probability is
+        /// below 10 %.
         ecn: bool = false, Kind::Flag, "RFC 8033 §5.1";
         limit: Limit as LIMIT;
     }
-    /// PIE: drops or marks arriving packets at random, with a probability that keeps the queueing delay
-    /// near `target` (RFC 8033).
+    /// PIE: drops or marks arriving packets at random, with a probability that keeps the queueing
+    /// delay near `target` (RFC 8033).
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "pie", |config, ()| Ok(Box::new(Pie::new(config)?));
 }
 
-/// The weights of the delay's distance from the target and of its growth, per second (§4.2: alpha, beta).
+/// The gains of the controller for the distance of the delay from the target and for its growth,
+/// per second (§4.2: alpha, beta).
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
-/// What the probability keeps of itself in each update while the queue is empty (§4.2).
+/// Factor of the probability in each update while the queue is empty (§4.2).
 const DECAY: f64 = 0.98;
-/// Below the first the change of the probability is divided by the second (§4.2, auto-tuning).
+/// Below the first value the change of the probability is divided by the second (§4.2,
+/// auto-tuning).
 const TUNING: [(f64, f64); 6] = [
     (0.000_001, 2_048.0),
     (0.000_01, 512.0),
@@ -50,17 +54,20 @@ const TUNING: [(f64, f64); 6] = [
     (0.01, 8.0),
     (0.1, 2.0),
 ];
-/// From the first on the probability grows by no more than the second at a time (§5.5).
+/// At or above the first value the probability grows by at most the second per update (§5.5).
 const CAPPED: (f64, f64) = (0.1, 0.02);
-/// Up to this probability a queue that was short a moment ago is not judged (§4.1).
+/// Up to this probability no packet is dropped if the queueing delay was short at the last update
+/// (§4.1).
 const SMALL: f64 = 0.2;
 /// Up to this probability packets are marked (§5.1: mark_ecnth).
 const MARKED: f64 = 0.1;
-/// Bytes that must wait before the rate at which they leave is measured, and over which it is (§4.3: DQ_THRESHOLD).
+/// Minimum queue length, in bytes, for a measurement of the departure rate, and the number of bytes
+/// that one measurement covers (§4.3: DQ_THRESHOLD).
 const MEASURED: u64 = 1 << 14;
-/// What a new measurement of the rate counts (§4.3).
+/// Weight of a new measurement of the rate (§4.3).
 const NEW_RATE: f64 = 0.5;
-/// Between two drops the probabilities of packets must add up to the first; at the second one surely goes (§5.4).
+/// No packet is dropped until the accumulated probability reaches the first value; at the second a
+/// packet is certainly dropped (§5.4).
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
 /// The discipline of RFC 8033 §4 and §5, with de-randomization (§5.4) and the cap on growth (§5.5).
@@ -68,17 +75,17 @@ const SPREAD: (f64, f64) = (0.85, 8.5);
 pub struct Pie {
     config: PieConfig,
     waiting: Fifo,
-    /// The probability with which a packet goes (`drop_prob_`), and what it came to since the last that went (`accu_prob_`).
+    /// The drop probability (`drop_prob_`), and its sum since the last drop (`accu_prob_`).
     probability: f64,
     accumulated: f64,
-    /// How long a burst still may last (`burst_allowance_`).
+    /// The remaining burst allowance (`burst_allowance_`).
     burst: Nanos,
-    /// Delay at the last update and at the one before it (`qdelay_old_`).
+    /// Delay at the last update and at the previous one (`qdelay_old_`).
     delay: Nanos,
     old_delay: Nanos,
-    /// Bytes a second that leave (`avg_dq_rate_`); `None` before the first measurement.
+    /// Departure rate in bytes per second (`avg_dq_rate_`); `None` before the first measurement.
     rate: Option<f64>,
-    /// Since when it is measured, and bytes since then.
+    /// Start of the current measurement, and bytes since then.
     measured: Option<(Nanos, u64)>,
     next_update: Nanos,
 }
@@ -104,7 +111,8 @@ impl Pie {
         })
     }
 
-    /// Does the updates that are due. What they depend on changes only when a packet comes or leaves, so that they can be done then.
+    /// Performs the updates that are due. Their inputs change only when a packet arrives or leaves,
+    /// so it is sufficient to call this then.
     fn catch_up(&mut self, now: Nanos) {
         while self.next_update <= now {
             if self.is_at_rest() {
@@ -118,7 +126,7 @@ impl Pie {
         }
     }
 
-    /// No update changes anything but the burst, which is allowed in full.
+    /// Whether updates change nothing except the burst allowance, which is then full.
     fn is_at_rest(&self) -> bool {
         let empty = self.waiting.occupancy().packets == 0;
         self.probability == 0.0 && self.delay == 0 && self.old_delay == 0 && empty
@@ -128,14 +136,14 @@ impl Pie {
         delay < self.config.target / 2
     }
 
-    /// How long what waits will take to leave.
+    /// Time that the queue needs to drain.
     fn delay_now(&self) -> Nanos {
         let bytes = self.waiting.occupancy().bytes as f64;
         self.rate.map_or(0, |rate| (bytes / rate * 1e9) as Nanos)
     }
 
-    /// A packet of `size` bytes leaves: moves the rate (§4.3). Bytes are counted until the packet after them leaves, whose wait was
-    /// their transmission.
+    /// A packet of `size` bytes leaves: updates the departure rate (§4.3). Bytes are counted when
+    /// the next packet leaves, because the time until then was their transmission.
     fn measure(&mut self, now: Nanos, size: usize) {
         let waits = self.waiting.occupancy().bytes + size as u64 >= MEASURED;
         if let Some((since, bytes)) = self.measured
@@ -156,7 +164,8 @@ impl Pie {
         }
     }
 
-    /// Moves the probability (§4.2). Only operations that IEEE 754 rounds exactly, hence the same everywhere.
+    /// Updates the probability (§4.2). Uses only operations that IEEE 754 rounds correctly, hence
+    /// the result is the same on every platform.
     fn update(&mut self, delay: Nanos) {
         self.old_delay = self.delay;
         self.delay = delay;
@@ -179,7 +188,7 @@ impl Pie {
         }
     }
 
-    /// Whether the packet that comes is to go (§4.1, §5.4).
+    /// Whether to drop the arriving packet (§4.1, §5.4).
     fn chooses(&mut self, rng: &mut Rng) -> bool {
         let bytes = self.waiting.occupancy().bytes;
         let spared = self.burst > 0
@@ -233,7 +242,7 @@ impl QueueDiscipline for Pie {
         let packet = self.waiting.pop();
         match &packet {
             Some(packet) => self.measure(now, packet.size()),
-            // Idle: what was begun would count the pause.
+            // The link is idle: a measurement would include the pause.
             None => self.measured = None,
         }
         packet

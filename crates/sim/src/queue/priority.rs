@@ -1,6 +1,7 @@
-//! Strict priority: as long as a packet of a higher class waits, none of a lower class goes.
+//! Strict priority: a packet is sent only if no packet of a higher class is queued.
 //!
-//! A class is a protocol of the IP header. Packets here carry no other mark of their class than that and ECN.
+//! A class is a protocol of the IP header, because simulated packets carry no other mark of their
+//! class except ECN.
 
 use anabranch_settings::{Entry, Kind, Value, kind, spelled};
 use anabranch_transport::Nanos;
@@ -9,14 +10,14 @@ use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Tra
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
-/// A class of packets: the protocol that the IP header names.
+/// A class of packets: the protocol in the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// SCTP, not over UDP.
+    /// SCTP, without UDP encapsulation.
     Sctp,
     /// TCP.
     Tcp,
-    /// UDP, and SCTP over it.
+    /// UDP, including SCTP over UDP.
     Udp,
 }
 spelled!(Class: Class::Sctp = "sctp", Class::Tcp = "tcp", Class::Udp = "udp");
@@ -37,22 +38,22 @@ kind! {
     struct PriorityConfig {
         /// The protocols, highest priority first: `["udp", "sctp"]`.
         order: Vec<Class>, Kind::List(&Class::KIND);
-        /// Capacity of each queue in packets or bytes; the packet in transmission counts in every one.
-        /// Unlimited if left out.
+        /// Capacity of each queue in packets or bytes; the packet in transmission counts in every
+        /// one. Unlimited if left out.
         limit: Limit as LIMIT;
     }
-    /// Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in `order`
-    /// waits. Each protocol has a queue; those not listed share the last.
+    /// Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in
+    /// `order` waits. Each protocol has a queue; those not listed share the last.
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "priority", |config, ()| Ok(Box::new(Priority::new(&config.order, config.limit)?));
 }
 
-/// One queue for each class, and one for all else.
+/// One queue for each class, and one for all other packets.
 #[derive(Debug)]
 pub struct Priority {
-    /// The protocols, the highest class first.
+    /// The protocols, highest class first.
     order: Vec<u8>,
-    /// As many, and the last.
+    /// One queue for each protocol, and one for the others.
     waiting: Vec<Fifo>,
     limit: Limit,
 }

@@ -1,7 +1,9 @@
-//! RED (Floyd and Jacobson, *Random early detection gateways for congestion avoidance*, 1993): drops or marks packets as they come, with a
-//! probability that rises with the average length of the queue.
+//! RED (Floyd and Jacobson, *Random early detection gateways for congestion avoidance*, 1993):
+//! drops or marks arriving packets with a probability that rises with the average length of the
+//! queue.
 //!
-//! As ns-2 has it with its `gentle_` mode, which the authors advise since 2000: above `max` the probability goes on rising to 1 at twice `max`.
+//! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max` the
+//! probability continues to rise, to 1 at twice `max`.
 
 use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -15,7 +17,7 @@ use crate::rng::{Probability, Rng};
 
 /// A number of packets.
 const PACKETS: Kind = Kind::count(1, 1_000_000);
-/// A share above 0.
+/// A fraction above 0.
 const SHARE: Kind = above_zero(1.0);
 
 kind! {
@@ -24,29 +26,30 @@ kind! {
     pub struct RedConfig: Default {
         /// Average queue length, in packets, up to which no packet is dropped (min_th).
         min: u64 = 5, PACKETS, "Floyd and Jacobson 1993, §4";
-        /// Average queue length, in packets, at which the probability is `probability` (max_th). Must be
-        /// above `min`.
+        /// Average queue length, in packets, at which the probability is `probability` (max_th).
+        /// Must be above `min`.
         max: u64 = 15, PACKETS, "Floyd and Jacobson 1993, §4";
         /// Probability at `max` (max_p).
         probability: f64 = 0.1, SHARE, "Floyd and Jacobson 1993, §4";
         /// Weight of a sample in the average (w_q).
         weight: f64 = 0.002, SHARE, "Floyd and Jacobson 1993, §6";
-        /// Transmission time of a typical packet. While the link is idle, the average falls as if one
-        /// empty sample had arrived in each such time.
+        /// Transmission time of a typical packet. While the link is idle, the average falls as if
+        /// one empty sample had arrived in each such time.
         packet_time: Nanos = "1 ms", TIME, "Floyd and Jacobson 1993, §4";
-        /// Between `max` and twice `max` the probability rises to 1. Off: every packet above `max` is
-        /// dropped.
+        /// Between `max` and twice `max` the probability rises to 1. Off: every packet above `max`
+        /// is dropped.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
-        /// Keep a minimum distance between two drops: as many packets as the average leaves between two
-        /// of them. Off: none, as in the paper.
+        /// Keep a minimum distance between two drops: as many packets as the average leaves between
+        /// two of them. Off: none, as in the paper.
         wait: bool = false, Kind::Flag, "ns-2, wait_";
-        /// Drop and mark nothing while at most one packet waits, whatever the average is, nor the first
-        /// packet behind that. Off: the average alone decides, as in the paper.
+        /// Drop and mark nothing while at most one packet waits, whatever the average is, nor the
+        /// first packet behind that. Off: the average alone decides, as in the paper.
         spare: bool = false, Kind::Flag, "ns-2, red.cc (qlen > 1, old)";
-        /// The average counts the packets that wait. Off: the one in transmission, too, as `limit` does.
+        /// The average counts the packets that wait. Off: the one in transmission, too, as `limit`
+        /// does.
         waiting_only: bool = false, Kind::Flag, "ns-2, red.cc (estimator)";
-        /// Mark packets of senders that use ECN instead of dropping them, while the probability is below
-        /// 1.
+        /// Mark packets of senders that use ECN instead of dropping them, while the probability is
+        /// below 1.
         ecn: bool = false, Kind::Flag, "RFC 3168 §7";
         limit: Limit as LIMIT;
     }
@@ -56,8 +59,8 @@ kind! {
             "with `probability = 1`, above which nothing rises",
         );
     }
-    /// RED: drops or marks arriving packets at random, with a probability that grows with the average
-    /// queue length (Floyd and Jacobson 1993).
+    /// RED: drops or marks arriving packets at random, with a probability that grows with the
+    /// average queue length (Floyd and Jacobson 1993).
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "red", |config, ()| Ok(Box::new(Red::new(config)?));
 }
@@ -69,10 +72,10 @@ pub struct Red {
     waiting: Fifo,
     /// The average length, packets (`avg`).
     average: f64,
-    /// Packets since the last that went (`count`); `None`: none went since the average was below `min`.
+    /// Packets since the last drop (`count`); `None`: no drop since the average was below `min`.
     count: Option<u64>,
-    /// The average counts the idle time up to then (`q_time`, moved by each packet that an empty queue drops). `None`: the queue is not
-    /// empty.
+    /// The average includes the idle time up to this time (`q_time`, updated by each packet that an
+    /// empty queue drops). `None`: the queue is not empty.
     idle: Option<Nanos>,
 }
 
@@ -80,7 +83,8 @@ impl Red {
     /// An empty queue.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `min` is not below `max`.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `min` is not
+    /// below `max`.
     pub fn new(config: RedConfig) -> Result<Self, BuildError> {
         if config.min >= config.max {
             return Err(BuildError::Parameters("`min` is not below `max`"));
@@ -95,7 +99,7 @@ impl Red {
         })
     }
 
-    /// A packet comes and sees `packets` before it: the average moves.
+    /// A packet arrives and sees `packets` in the queue: updates the average.
     fn sample(&mut self, now: Nanos, packets: usize) {
         let weight = self.config.weight;
         if let Some(since) = &mut self.idle {
@@ -106,13 +110,14 @@ impl Red {
         self.average = (1.0 - weight) * self.average + weight * packets as f64;
     }
 
-    /// The queue is too short for a drop. Its average falls by 0.2 % a packet, so that it is above `min` long after senders backed off, and
-    /// drops would leave the link idle.
+    /// The queue is too short for a drop. Its average falls by only 0.2 % per packet, so it remains
+    /// above `min` long after senders backed off, and drops would leave the link idle.
     fn spares(&self) -> bool {
         self.config.spare && self.waiting.occupancy().packets <= 1
     }
 
-    /// The probability by the average alone (`p_b`), and whether packets of ECN are dropped, too.
+    /// The probability according to the average alone (`p_b`), and whether packets of ECN senders
+    /// are dropped, too.
     fn base(&self) -> (f64, bool) {
         let RedConfig {
             min,
@@ -134,8 +139,10 @@ impl Red {
         }
     }
 
-    /// Whether the packet that comes is to go, and by a drop in any case. Packets between two that go are spread evenly: with
-    /// p_b / (1 - count p_b) (§4); with `wait` none goes before count p_b is 1, and then with p_b / (2 - count p_b) (ns-2, `wait_`).
+    /// Whether the arriving packet is selected (`Some`), and whether it must be dropped and not
+    /// marked. Drops are spread evenly: with the probability p_b / (1 - count p_b) (§4); with
+    /// `wait` none occurs before count p_b is 1, and then with the probability p_b / (2 - count
+    /// p_b) (ns-2, `wait_`).
     fn chooses(&mut self, rng: &mut Rng) -> Option<bool> {
         let (base, surely) = self.base();
         if base <= 0.0 || self.spares() {
@@ -143,7 +150,7 @@ impl Red {
             return None;
         }
         if self.config.spare && self.count.is_none() {
-            self.count = Some(1); // it counts itself
+            self.count = Some(1); // includes this packet
             return None;
         }
         let count = self.count.map_or(0, |count| count + 1);
@@ -161,7 +168,8 @@ impl Red {
     }
 }
 
-/// `base` to a whole power by squaring: products alone, which IEEE 754 rounds the same everywhere.
+/// `base` to an integer power by squaring: uses only products, which IEEE 754 rounds identically on
+/// every platform.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {

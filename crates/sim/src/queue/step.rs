@@ -1,5 +1,6 @@
-//! A queue that marks at one threshold of its length: the switch of DCTCP (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257
-//! §3.1). The length that a packet finds decides, and no average of it.
+//! Step marking: marks packets at one threshold of the queue length, as the switches of DCTCP do
+//! (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257 §3.1). The instantaneous queue
+//! length on arrival decides, not its average.
 
 use anabranch_settings::{Entry, Kind, Value, kind};
 use anabranch_transport::Nanos;
@@ -15,13 +16,13 @@ kind! {
         /// Length above which an arriving packet is marked (K), in packets or bytes, including the
         /// packet in transmission and not the one that arrives.
         threshold: Limit, Limit::KIND, "RFC 8257 §3.1";
-        /// Above the threshold, packets of senders that do not use ECN wait like others. Off: they are
-        /// dropped.
+        /// Above the threshold, packets of senders that do not use ECN wait like others. Off: they
+        /// are dropped.
         mark_only: bool = false, Kind::Flag, "RFC 3168 §5";
         limit: Limit as LIMIT;
     }
-    /// Step marking: marks a packet that finds the queue longer than a threshold, as the switches of
-    /// DCTCP do (RFC 8257 §3.1).
+    /// Step marking: marks a packet that finds the queue longer than a threshold, as the switches
+    /// of DCTCP do (RFC 8257 §3.1).
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "step", |config, ()| Ok(Box::new(Step::new(config)?));
 }
@@ -46,7 +47,7 @@ impl Step {
         })
     }
 
-    /// Whether a packet that finds this much is to be marked.
+    /// Whether a packet that arrives at this occupancy is marked.
     fn is_above(&self, occupancy: Occupancy) -> bool {
         match self.config.threshold {
             Limit::Packets(threshold) => occupancy.packets > threshold,
@@ -107,7 +108,8 @@ mod tests {
         bench
     }
 
-    /// One in transmission, K = 3: the packets that find 1, 2 and 3 pass, those that find more are marked, whatever came before.
+    /// One packet in transmission, K = 3: packets that find 1, 2 or 3 packets pass, and those that
+    /// find more are marked, independent of earlier packets.
     #[test]
     fn a_packet_that_finds_more_than_the_threshold_is_marked() {
         for threshold in [Limit::Packets(3), Limit::Bytes(3 * SIZE as u64)] {

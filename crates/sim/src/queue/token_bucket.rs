@@ -1,7 +1,7 @@
-//! A token bucket: what passes keeps to a mean rate with bursts of a given size. A shaper lets the rest wait, a policer drops it
-//! (RFC 2475 §2.3.3.3 and §2.3.3.4).
+//! Token bucket: limits traffic to a mean rate with bursts of a given size. A shaper delays excess
+//! packets, a policer drops them (RFC 2475 §2.3.3.3 and §2.3.3.4).
 //!
-//! Tokens are bits, counted in billionths, so that no rounding adds up over time.
+//! Tokens are bits, counted in billionths, so that rounding errors do not accumulate.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -16,20 +16,20 @@ kind! {
     pub struct TokenBucketConfig {
         /// Rate at which the bucket fills, in bits of packets on the wire.
         rate: u64, Kind::rate(1, 1 << 50);
-        /// Size of the bucket, which is full at the start. A packet that is larger never passes and is
-        /// dropped.
+        /// Size of the bucket, which is full at the start. A packet that is larger never passes and
+        /// is dropped.
         burst: u64 = "15000 B", Kind::bytes(1, 1 << 40);
         /// Drop packets that find too few tokens. Off: they wait until there are enough.
         police: bool = false, Kind::Flag, "RFC 2475 §2.3.3";
         limit: Limit as LIMIT;
     }
-    /// Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays the
-    /// others, a policer drops them.
+    /// Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays
+    /// the others, a policer drops them.
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "token-bucket", |config, ()| Ok(Box::new(TokenBucket::new(config)?));
 }
 
-/// Billionths of a bit.
+/// One bit, in billionths.
 const BIT: u128 = 1_000_000_000;
 
 /// The discipline.
@@ -37,12 +37,12 @@ const BIT: u128 = 1_000_000_000;
 pub struct TokenBucket {
     config: TokenBucketConfig,
     waiting: Fifo,
-    /// Tokens at `filled`.
+    /// Tokens at the time `filled`.
     tokens: u128,
     filled: Nanos,
 }
 
-/// The tokens of so many bytes.
+/// The tokens of `bytes` bytes.
 fn tokens(bytes: u64) -> u128 {
     u128::from(bytes) * 8 * BIT
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::super::testing::{Bench, MS};
     use super::*;
 
-    /// 1.2 Mbit/s: a packet of 1500 bytes each 10 ms, and a bucket of three.
+    /// 1.2 Mbit/s: a packet of 1500 bytes every 10 ms, and a bucket of three packets.
     fn bucket(police: bool) -> TokenBucket {
         let config = TokenBucketConfig {
             rate: 1_200_000,
@@ -162,15 +162,15 @@ mod tests {
             Some(4),
         ];
         assert_eq!(out, expected);
-        // After a long silence it is full again, and no fuller.
+        // After a long idle time the bucket is full, but not fuller.
         let out = queue.go([0; 4].map(|_| 5_000 * MS));
         assert_eq!(out, [Some(5), Some(6), Some(7), None]);
         assert_eq!(queue.waiting(), 2);
-        // 18 fit beside them.
+        // 18 fit in addition to these.
         assert_eq!(queue.come(5_000 * MS, 20, 1), 2);
     }
 
-    /// Over any time `t` at most `burst + rate x t` passes, and a backlog uses it up.
+    /// During any time `t` at most `burst + rate x t` bits pass, and a backlog uses all of them.
     #[test]
     fn the_envelope_holds_and_is_used_up() {
         let mut bench = Bench::new(Box::new(bucket(false)), Ecn::NotEct);
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(queue.go([0; 4]), [Some(0), Some(1), Some(2), None]);
         assert_eq!(queue.come(9 * MS, 1, 1), 1);
         assert_eq!(queue.come(10 * MS, 2, 1), 1);
-        // What is larger than the bucket never passes.
+        // A packet that is larger than the bucket never passes.
         assert_eq!(queue.come_sized(5_000 * MS, 1, 1, 4501), 1);
         assert_eq!(queue.come_sized(5_000 * MS, 1, 1, 4500), 0);
     }

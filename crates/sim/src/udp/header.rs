@@ -10,19 +10,19 @@ use crate::ip::{UDP, fold, sum};
 /// Size of the header, bytes.
 pub(super) const HEADER: usize = 8;
 
-/// The sum of the pseudo header of a datagram of `len` bytes.
+/// The checksum of the pseudo header of a datagram of `len` bytes.
 pub(super) fn pseudo_header(source: IpAddr, destination: IpAddr, len: usize) -> u16 {
     let address = |address: IpAddr, so_far| match address {
         IpAddr::V4(address) => sum(&address.octets(), so_far),
         IpAddr::V6(address) => sum(&address.octets(), so_far),
     };
     let addresses = address(destination, address(source, 0));
-    // Protocol and length are words of their own in both families.
+    // Protocol and length are separate words in both families.
     fold(u64::from(addresses) + u64::from(UDP) + len as u64)
 }
 
-/// Appends a header and the stamp, and as many zeros as make `payload` bytes. The zeros add nothing to the checksum, so
-/// they are not read.
+/// Appends a header, the stamp, and zeros up to `payload` bytes. The zeros do not contribute to the
+/// checksum, so they are not read.
 pub(super) fn write(
     out: &mut BytesMut,
     path: Path,
@@ -42,14 +42,14 @@ pub(super) fn write(
         &head[..head_len],
         pseudo_header(path.local, path.remote, len),
     );
-    // A sum that comes out as 0 is sent as all ones: 0 means no checksum.
+    // A checksum of 0 is sent as all ones, because 0 means no checksum.
     let checksum = if checksum == 0 { 0xffff } else { checksum };
     head[6..8].copy_from_slice(&checksum.to_be_bytes());
     out.put_slice(&head[..head_len]);
     out.put_bytes(0, len - head_len);
 }
 
-/// Whether `datagram`, received on `path`, is whole and its checksum right.
+/// Whether `datagram`, received on `path`, is complete and its checksum correct.
 pub(super) fn verify(path: Path, datagram: &[u8]) -> bool {
     let Some(header) = datagram.first_chunk::<HEADER>() else {
         return false;

@@ -8,7 +8,8 @@ pub mod tunnel;
 pub use sink::{UdpSink, UdpSinkStats};
 pub use source::{UdpSource, UdpSourceConfig};
 
-/// What each datagram carries before its padding: its number and the time of its sending, 8 bytes each.
+/// Bytes before the padding of each datagram: its sequence number and its sending time, 8 bytes
+/// each.
 const STAMP: usize = 16;
 
 #[cfg(test)]

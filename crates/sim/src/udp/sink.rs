@@ -1,4 +1,4 @@
-//! A receiver of datagrams that measures what comes.
+//! A UDP receiver that measures the received datagrams.
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
@@ -7,19 +7,20 @@ use super::STAMP;
 use super::header::{self, HEADER};
 use crate::agent::Agent;
 
-/// What a [`UdpSink`] saw.
+/// Statistics of a [`UdpSink`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpSinkStats {
-    /// Datagrams with a right checksum, duplicates included.
+    /// Datagrams with a correct checksum, including duplicates.
     pub received: u64,
     /// Their payload, bytes.
     pub bytes: u64,
     /// Datagrams with a wrong checksum or length.
     pub corrupted: u64,
-    /// Datagrams that came after one with a higher number; duplicates are among them.
+    /// Datagrams that arrived after one with a higher number, including duplicates.
     pub late: u64,
-    /// One more than the highest number seen; with no duplicates, the difference to `received` was lost.
+    /// The highest number received plus one; without duplicates, the difference to `received` is
+    /// the number of lost datagrams.
     pub expected: u64,
     /// Sum of the one-way delays, nanoseconds.
     pub delay_sum: u128,
@@ -27,7 +28,7 @@ pub struct UdpSinkStats {
     pub delay_min: Nanos,
     /// Longest one-way delay.
     pub delay_max: Nanos,
-    /// Datagrams that carried a stamp, and so have a delay.
+    /// Datagrams with a stamp, and therefore with a known delay.
     pub stamped: u64,
 }
 
@@ -45,7 +46,7 @@ pub struct UdpSink {
 }
 
 impl UdpSink {
-    /// A sink that has seen nothing.
+    /// A sink with all counters at 0.
     pub fn new() -> Self {
         Self {
             stats: UdpSinkStats {
@@ -55,7 +56,7 @@ impl UdpSink {
         }
     }
 
-    /// What it saw.
+    /// The statistics so far.
     pub fn stats(&self) -> &UdpSinkStats {
         &self.stats
     }

@@ -1,4 +1,4 @@
-//! A sender of datagrams.
+//! A UDP sender.
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
@@ -7,10 +7,10 @@ use super::header::{self, HEADER};
 use crate::agent::Agent;
 use crate::workload::{Offer, Workload};
 
-/// Where a [`UdpSource`] sends.
+/// Addresses and ports of a [`UdpSource`].
 #[derive(Clone, Copy, Debug)]
 pub struct UdpSourceConfig {
-    /// From which address to which.
+    /// Source and destination address.
     pub path: Path,
     /// Source port.
     pub source_port: u16,
@@ -18,8 +18,9 @@ pub struct UdpSourceConfig {
     pub destination_port: u16,
 }
 
-/// Sends each message of its workload as one datagram at once, in 65,507 bytes or less; nothing holds it back. A bulk
-/// workload would never end at one instant, so such a source wants a rate.
+/// Sends each message of its workload immediately as one datagram of at most 65,507 bytes, without
+/// any window. The workload should have a rate, because a bulk workload would send without end at
+/// one instant.
 pub struct UdpSource {
     config: UdpSourceConfig,
     ecn: Ecn,
@@ -30,7 +31,7 @@ pub struct UdpSource {
     sent_bytes: u64,
 }
 
-/// The largest payload of a datagram over IPv4.
+/// Maximum payload of a datagram over IPv4.
 const LARGEST: usize = 65_507;
 
 impl UdpSource {
@@ -47,7 +48,8 @@ impl UdpSource {
         }
     }
 
-    /// With this ECN field in its datagrams (RFC 3168 §5). The source hears of no marks and does not slow down.
+    /// Sets the ECN field of its datagrams (RFC 3168 §5). The source receives no feedback about
+    /// marks and does not slow down.
     #[must_use]
     pub fn with_ecn(mut self, ecn: Ecn) -> Self {
         self.ecn = ecn;
@@ -116,7 +118,7 @@ impl Agent for UdpSource {
                 self.next = Some(next);
                 None
             }
-            // Datagrams have no answers here.
+            // Datagrams are not answered.
             Offer::Waiting | Offer::Done => {
                 self.next = None;
                 None

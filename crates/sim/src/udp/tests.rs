@@ -1,4 +1,4 @@
-//! The UDP header against a known datagram, and the agents over a link that corrupts.
+//! The UDP header compared with a known datagram, and the agents over a link that corrupts packets.
 
 use anabranch_transport::{Ecn, Path};
 use bytes::{Bytes, BytesMut};
@@ -97,7 +97,7 @@ fn every_flipped_bit_is_noticed_and_delays_are_measured() {
         destination_port: 2,
     };
     let mut world = World::new(topology, Seed::new(2, 0)).unwrap();
-    // Every port of b, so that a flipped port is still noticed by the checksum.
+    // Binds every port of b, so that the checksum must detect a flipped port.
     let everything = crate::Binding {
         address: None,
         port: None,

@@ -1,4 +1,4 @@
-//! Bytes of another protocol inside UDP datagrams.
+//! UDP encapsulation of another protocol.
 
 use anabranch_transport::Path;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -6,17 +6,18 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use super::header::{self, HEADER};
 use crate::ip::sum;
 
-/// The header of a datagram, for protocols that travel inside UDP.
+/// Size of the UDP header, for encapsulated protocols.
 pub const TUNNEL_HEADER: usize = HEADER;
 
-/// Appends a header. What it carries comes behind it, then [`set_length`], then [`seal`] where checksums are computed.
+/// Appends a header. The caller must append the payload, then call [`set_length`], and then
+/// [`seal`] if checksums are computed.
 pub fn open(out: &mut BytesMut, ports: [u16; 2]) {
     out.put_u16(ports[0]);
     out.put_u16(ports[1]);
     out.put_u32(0);
 }
 
-/// Writes the length of a whole datagram into its header.
+/// Writes the length of the whole datagram into its header.
 pub fn set_length(datagram: &mut [u8]) {
     let length = datagram.len() as u16;
     if let Some(field) = datagram.get_mut(4..6) {
@@ -24,19 +25,20 @@ pub fn set_length(datagram: &mut [u8]) {
     }
 }
 
-/// Computes the checksum of a whole datagram. Without it the field is 0: not computed.
+/// Computes the checksum of the whole datagram. Without this call the field is 0, which means no
+/// checksum.
 pub fn seal(path: Path, datagram: &mut [u8]) {
     let pseudo = header::pseudo_header(path.local, path.remote, datagram.len());
     let checksum = !sum(datagram, pseudo);
-    // A sum that comes out as 0 is sent as all ones: 0 means no checksum.
+    // A checksum of 0 is sent as all ones, because 0 means no checksum.
     let checksum = if checksum == 0 { 0xffff } else { checksum };
     if let Some(field) = datagram.get_mut(6..8) {
         field.copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
-/// The ports of a datagram, the sender's first, and what it carries; `None` where it is damaged. With `checked` a datagram over IPv6
-/// must have a checksum.
+/// The ports of a datagram (source first) and its payload; `None` if it is damaged. With `checked`
+/// a datagram over IPv6 must have a checksum.
 pub fn unwrap(path: Path, mut datagram: Bytes, checked: bool) -> Option<([u16; 2], Bytes)> {
     let sound = match checked {
         true => header::verify(path, &datagram),

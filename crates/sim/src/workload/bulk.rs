@@ -1,4 +1,4 @@
-//! As much as the transport takes: ns-2's FTP.
+//! Bulk data: as much as the transport accepts, like ns-2's FTP.
 
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
@@ -23,7 +23,7 @@ kind! {
     };
 }
 
-/// Messages of one size without pause.
+/// Messages of constant size without pauses.
 #[derive(Clone, Debug)]
 pub struct Bulk {
     message: usize,
@@ -31,7 +31,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Messages of `message` bytes for ever.
+    /// Messages of `message` bytes without end.
     pub const fn endless(message: usize) -> Self {
         Self {
             message,
@@ -39,7 +39,7 @@ impl Bulk {
         }
     }
 
-    /// `total` bytes in messages of `message` bytes, the last one shorter if need be.
+    /// `total` bytes in messages of `message` bytes; the last one may be shorter.
     pub const fn of(total: u64, message: usize) -> Self {
         Self {
             message,

@@ -1,4 +1,4 @@
-//! Messages of one size at a constant rate.
+//! Messages of constant size at a constant rate.
 
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
@@ -24,13 +24,13 @@ kind! {
     };
 }
 
-/// Constant bit rate: message `n` is due `n` intervals after the first, rounded down to the nanosecond each time, so
-/// that no error adds up.
+/// Constant bit rate: message `n` is due `n` intervals after the first, rounded down to the
+/// nanosecond each time, so that rounding errors do not accumulate.
 #[derive(Clone, Debug)]
 pub struct Cbr {
     pace: Pace,
     begin: Option<Nanos>,
-    /// How many were offered.
+    /// Number of messages offered.
     offered: u64,
     messages: Option<u64>,
 }
@@ -53,13 +53,13 @@ impl Pace {
         Ok(Self { rate, message })
     }
 
-    /// How long after the first the message number `n` is due.
+    /// Time from the first message until message number `n` is due.
     pub fn after(self, n: u64) -> Nanos {
         let bits = u128::from(n) * self.message as u128 * 8;
         Nanos::try_from(bits * 1_000_000_000 / u128::from(self.rate)).unwrap_or(Nanos::MAX)
     }
 
-    /// What it says of a workload that offers messages by it.
+    /// The facts of a workload that offers messages at this pace.
     pub fn facts(self) -> Facts {
         Facts {
             sizes: [self.message as u64; 2],
@@ -70,7 +70,7 @@ impl Pace {
 }
 
 impl Cbr {
-    /// `rate` bits per second in messages of `message` bytes; the first at once.
+    /// `rate` bits per second in messages of `message` bytes; the first is offered immediately.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if one of them is 0.
@@ -83,7 +83,7 @@ impl Cbr {
         })
     }
 
-    /// Ending after `messages` messages.
+    /// Limits the workload to `messages` messages.
     #[must_use]
     pub fn limited_to(mut self, messages: u64) -> Self {
         self.messages = Some(messages);

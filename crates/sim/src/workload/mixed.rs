@@ -1,4 +1,4 @@
-//! Small messages beside large ones, each at intervals of their own and on streams of their own.
+//! A mix of small and large messages, each class with its own interval and its own streams.
 
 use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -35,7 +35,7 @@ kind! {
     };
 }
 
-/// Messages of one size at one interval.
+/// Messages of one size at a constant interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
     size: usize,
@@ -44,7 +44,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Messages of `size` bytes, one each `every` nanoseconds.
+    /// Messages of `size` bytes, one every `every` nanoseconds.
     pub const fn new(size: usize, every: Nanos) -> Self {
         Self {
             size,
@@ -53,13 +53,13 @@ impl Class {
         }
     }
 
-    /// When the next one is due after the first.
+    /// Time from the first message until the next one is due.
     fn due(&self) -> Nanos {
         self.every.saturating_mul(self.offered)
     }
 }
 
-/// Small messages beside large ones.
+/// A mix of small and large messages.
 #[derive(Clone, Debug)]
 pub struct Mixed {
     small: Class,
@@ -69,7 +69,7 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// Small messages on stream 0, large ones on streams 1 to `large_streams` in turn.
+    /// Small messages on stream 0, large ones on streams 1 to `large_streams` in round-robin order.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if a size, an interval or the number of streams is 0.
@@ -91,10 +91,10 @@ impl Mixed {
         })
     }
 
-    /// The mean time between two messages, of either class.
+    /// The mean time between two messages of any class.
     fn gap(&self) -> Nanos {
         let [small, large] = [self.small.every, self.large.every].map(u128::from);
-        // It is no longer than the shorter of them.
+        // The result is at most the shorter interval.
         (small * large / (small + large).max(1)) as Nanos
     }
 }

@@ -1,6 +1,7 @@
-//! Workloads: when an application offers what. They know nothing of transports; an adapter asks them and feeds one.
+//! Workloads: the messages that an application offers, and their times. They are independent of
+//! transports; an adapter polls the workload and feeds a transport.
 //!
-//! A workload is one file, with its declaration beside its code, and one line in [`KINDS`].
+//! A workload is one file, which contains its declaration, and one line in [`KINDS`].
 
 mod bulk;
 mod cbr;
@@ -24,10 +25,11 @@ pub use transfers::{Arrivals, Transfers};
 
 use crate::rng::{Rng, Seed};
 
-/// A workload as it is made.
+/// A boxed workload.
 pub type Made = Box<dyn Workload>;
 
-/// Every workload that named values make: one line for each, whose declaration stands beside its code.
+/// All workloads that a spec can name. Each entry refers to the declaration in the module of the
+/// workload.
 pub const KINDS: &[&Entry<Made, Context>] = &[
     &bulk::ENTRY,
     &cbr::ENTRY,
@@ -38,35 +40,36 @@ pub const KINDS: &[&Entry<Made, Context>] = &[
     &mixed::ENTRY,
 ];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own workloads.
 pub fn kinds() -> Registry<Made, Context> {
     Registry::new(KINDS)
 }
 
-/// What making a workload takes beside its parameters.
+/// Inputs for building a workload, in addition to its parameters.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The random stream that it may draw from.
+    /// The workload's random stream.
     pub rng: Rng,
-    /// The size of a message that fills a packet of its transport, bytes.
+    /// Size of a message that fills a packet of its transport, bytes.
     pub packet: usize,
-    /// The transport that carries it.
+    /// Properties of the transport.
     pub carrier: Carrier,
 }
 
-/// What a transport can do for a workload: some parameters have no effect over some transports.
+/// Capabilities of a transport, because some parameters of workloads have no effect over some
+/// transports.
 #[derive(Clone, Debug)]
 pub struct Carrier {
-    /// Its name in sentences.
+    /// Name of the transport in error messages.
     pub title: String,
-    /// It delivers messages as they were given.
+    /// It preserves message boundaries.
     pub messages: bool,
     /// It has a single stream.
     pub one_stream: bool,
 }
 
 impl Context {
-    /// A context for a transport that can do all that a workload may ask for.
+    /// A context with a transport that has all capabilities.
     pub const fn new(rng: Rng, packet: usize) -> Self {
         let carrier = Carrier {
             title: String::new(),
@@ -80,7 +83,7 @@ impl Context {
         }
     }
 
-    /// Why the largest message of a transfer has no effect, if it has none.
+    /// The reason why the largest message of a transfer has no effect, if it has none.
     fn no_messages(&self) -> Option<String> {
         let Carrier {
             title, messages, ..
@@ -91,13 +94,13 @@ impl Context {
 }
 
 impl Default for Context {
-    /// Of a workload that is only looked at.
+    /// For a workload that is only inspected and never run.
     fn default() -> Self {
         Self::new(Seed::default().stream("workload"), 1460)
     }
 }
 
-/// The parameters that workloads share.
+/// The parameters that the workloads share.
 const MESSAGE: Setting = Setting::new("message", " Size of a message.", SIZE);
 const SIZE: Kind = Kind::bytes(1, 1 << 40);
 const RATE: Setting = Setting::new(
@@ -110,24 +113,27 @@ const COUNT: Kind = Kind::count(1, u64::MAX);
 const INTERVAL: Kind = Kind::duration(1, Nanos::MAX);
 const PAUSE: Kind = Kind::duration(0, Nanos::MAX);
 
-/// One message, or one transfer: what a transport carries in as many pieces as it likes.
+/// A message or a transfer. A transport may carry it in any number of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its size, bytes.
     pub size: usize,
-    /// The stream it should go on; `None`: the adapter chooses. Transports without streams ignore it.
+    /// The stream on which it should be sent; `None`: the adapter chooses. Transports without
+    /// streams ignore it.
     pub stream: Option<u16>,
-    /// When it was due, which may be before it is taken: a transport without room takes it late. `None`: when it is taken.
+    /// The time at which it was due. It may be taken later, because a transport without buffer
+    /// space takes it late. `None`: the time at which it is taken.
     pub due: Option<Nanos>,
-    /// A transport that keeps the boundaries of messages carries it in pieces of at most so many bytes; `None`: in one.
+    /// Maximum size of the pieces over a transport that preserves message boundaries; `None`: a
+    /// single piece.
     pub piece: Option<usize>,
-    /// The receiver answers it with so many bytes once it has all of it, and the workload hears of the answer's last byte by
-    /// [`Workload::answered`].
+    /// Size of the answer that the receiver sends when it has received the whole message. The
+    /// workload is notified of the last byte of the answer by [`Workload::answered`].
     pub answer: Option<usize>,
 }
 
 impl Message {
-    /// A message of `size` bytes, which an adapter carries as it likes.
+    /// A message of `size` bytes without further requirements.
     pub const fn new(size: usize) -> Self {
         Self {
             size,
@@ -138,7 +144,7 @@ impl Message {
         }
     }
 
-    /// The same, due at `due`.
+    /// Sets the due time.
     #[must_use]
     pub const fn due(mut self, due: Nanos) -> Self {
         self.due = Some(due);
@@ -146,40 +152,41 @@ impl Message {
     }
 }
 
-/// What a workload has for its transport.
+/// The result of polling a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// A message, which is thereby taken.
+    /// A message, which is removed from the workload.
     Now(Message),
-    /// Nothing before this time.
+    /// No message before this time.
     At(Nanos),
-    /// Nothing before an answer has come: see [`Workload::answered`].
+    /// No message before an answer has arrived: see [`Workload::answered`].
     Waiting,
-    /// Nothing any more.
+    /// No more messages.
     Done,
 }
 
-/// What can be said of a workload before it runs.
+/// Static properties of a workload, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Sizes of the least and of the largest message, bytes.
+    /// Minimum and maximum message size, bytes.
     pub sizes: [u64; 2],
-    /// A transport that keeps the boundaries of messages carries each in pieces of at most so many bytes; `None`: in one.
+    /// Maximum size of the pieces over a transport that preserves message boundaries; `None`: a
+    /// single piece.
     pub piece: Option<u64>,
-    /// It offers messages by a clock of its own. One without wants a transport with a window to pace it.
+    /// It offers messages by its own clock. Otherwise a transport with a window should pace it.
     pub paced: bool,
-    /// It never runs dry.
+    /// It never ends.
     pub endless: bool,
-    /// Its messages want answers: a transport must carry bytes in both directions.
+    /// Its messages are answered, so the transport must carry data in both directions.
     pub answered: bool,
-    /// The mean time between two messages, nanoseconds, where it keeps one.
+    /// The mean time between two messages, nanoseconds, if it is known.
     pub gap: Option<Nanos>,
-    /// The most messages that it offers, where it ends by itself.
+    /// Maximum number of messages, if the workload ends by itself.
     pub messages: Option<u64>,
 }
 
 impl Default for Facts {
-    /// Messages of any size by a clock of its own.
+    /// Messages of any size, offered by the workload's own clock.
     fn default() -> Self {
         Self {
             sizes: [1, 1],
@@ -194,8 +201,8 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// Sizes of the least and of the largest message that a transport which keeps their boundaries is given, bytes; what is
-    /// left of a transfer for its last piece may be less.
+    /// Minimum and maximum size of the pieces over a transport that preserves message boundaries,
+    /// bytes; the last piece of a transfer may be smaller.
     pub fn pieces(&self) -> [u64; 2] {
         let most = self.piece.unwrap_or(u64::MAX);
         self.sizes.map(|size| size.min(most))
@@ -204,11 +211,11 @@ impl Facts {
 
 /// A source of messages.
 ///
-/// Ask [`Workload::next`] while the transport has room: each `Now` hands over a message. A workload keeps its own time:
-/// what a transport had no room for when it was due is offered as soon as it is asked for, late. Time begins at the
-/// first call.
+/// The adapter should call [`Workload::next`] while the transport has buffer space; each `Now`
+/// returns a message. A workload keeps its own time: a message for which the transport had no space
+/// when it was due is offered late, at the next call. Time begins at the first call.
 pub trait Workload {
-    /// What there is at `now`.
+    /// Polls the workload at `now`.
     fn next(&mut self, now: Nanos) -> Offer;
 
     /// The last byte of an answer arrived.
@@ -216,7 +223,7 @@ pub trait Workload {
         let _ = now;
     }
 
-    /// What can be said of it before it runs.
+    /// Static properties of the workload.
     fn facts(&self) -> Facts {
         Facts::default()
     }

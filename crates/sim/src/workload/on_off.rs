@@ -1,4 +1,4 @@
-//! Bursts at a constant rate with pauses between them.
+//! Bursts at a constant rate, separated by pauses.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -28,17 +28,17 @@ kind! {
     };
 }
 
-/// How long a burst or a pause lasts.
+/// Duration of a burst or of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// Always so long.
+    /// Constant.
     Fixed(Nanos),
     /// Exponentially distributed with this mean.
     Exponential(Nanos),
 }
 
 impl Span {
-    /// This span, or a random one with this mean.
+    /// A constant duration, or a random one with this mean.
     pub(super) fn new(mean: Nanos, exponential: bool) -> Self {
         match exponential {
             true => Span::Exponential(mean),
@@ -60,20 +60,21 @@ impl Span {
     }
 }
 
-/// A source that is on and off in turn; it begins on.
+/// A source that alternates between on and off; it begins with on.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     pace: Pace,
     on: Span,
     off: Span,
     rng: Rng,
-    /// The burst under way or next: when it begins and ends, and how many of its messages were offered.
+    /// The current or next burst: its begin, its end, and the number of its messages that were
+    /// offered.
     burst: Option<(Nanos, Nanos, u64)>,
 }
 
 impl OnOff {
-    /// While on, `rate` bits per second in messages of `message` bytes, the first at the beginning of each burst.
-    /// `rng` draws the spans.
+    /// During a burst, `rate` bits per second in messages of `message` bytes, the first at the
+    /// beginning of the burst. `rng` draws the durations.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if the rate, the size or the mean burst is 0.
@@ -97,7 +98,7 @@ impl OnOff {
     }
 
     fn burst_from(&mut self, begin: Nanos) -> (Nanos, Nanos, u64) {
-        // A drawn burst of no length would never get on.
+        // A burst of length 0 would never make progress.
         let length = self.on.draw(&mut self.rng).max(1);
         (begin, begin.saturating_add(length), 0)
     }

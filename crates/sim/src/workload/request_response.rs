@@ -1,4 +1,4 @@
-//! A client that asks, waits for the answer, thinks, and asks again.
+//! A client that sends a request, waits for the response, pauses, and sends the next request.
 
 use anabranch_settings::{Entry, Kind, Part, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -32,9 +32,9 @@ kind! {
         );
         message: |_, context: &Context| context.no_messages();
     }
-    /// The source sends a request, the sink answers when the request is complete, and the source waits
-    /// (`think`) before the next one. There is one request at a time. A transfer is a request with its
-    /// answer. Needs a transport that carries data in both directions.
+    /// The source sends a request, the sink answers when the request is complete, and the source
+    /// waits (`think`) before the next one. There is one request at a time. A transfer is a request
+    /// with its answer. Needs a transport that carries data in both directions.
     pub(super) static ENTRY: Entry<Made, Context> = "request-response", |config, context: Context| {
         let sizes = [size::make(&config.request)?, size::make(&config.response)?];
         let think = Span::new(config.think, config.exponential);
@@ -47,9 +47,9 @@ kind! {
     };
 }
 
-/// A closed loop of requests and answers.
+/// A closed loop of requests and responses.
 pub struct RequestResponse {
-    /// Of requests and of answers.
+    /// Sizes of requests and of responses.
     sizes: [Box<dyn Sizes>; 2],
     think: Span,
     piece: usize,
@@ -58,22 +58,24 @@ pub struct RequestResponse {
     state: State,
 }
 
-/// What it does.
+/// State of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It asks as soon as it is asked for a message.
+    /// The next request can be sent.
     Ready,
-    /// It has asked.
+    /// A request was sent and its response is not complete.
     Waiting,
-    /// It asks at this time.
+    /// The next request is due at this time.
     Thinking(Nanos),
 }
 
 impl RequestResponse {
-    /// Requests and answers of `sizes`, with a pause between an answer and the next request. `rng` draws all three.
+    /// Requests and responses of `sizes`, with a pause between a response and the next request.
+    /// `rng` draws all three.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if `piece`, the largest message that carries part of a request or an answer, is 0.
+    /// [`BuildError::Workload`] if `piece`, the maximum size of messages that carry part of a
+    /// request or a response, is 0.
     pub fn new(
         sizes: [Box<dyn Sizes>; 2],
         think: Span,
@@ -93,7 +95,7 @@ impl RequestResponse {
         })
     }
 
-    /// Ending after `requests` requests.
+    /// Limits the workload to `requests` requests.
     #[must_use]
     pub fn limited_to(mut self, requests: u64) -> Self {
         self.left = Some(requests);
@@ -109,7 +111,7 @@ impl Workload for RequestResponse {
             State::Thinking(until) => until,
             State::Ready => now,
         };
-        // The source closes when its work is done, so it is done only when the last answer is here.
+        // `Done` closes the source, so it is returned only after the last response.
         if self.left == Some(0) {
             return Offer::Done;
         }
@@ -130,7 +132,7 @@ impl Workload for RequestResponse {
     fn answered(&mut self, now: Nanos) {
         if self.state == State::Waiting {
             let think = match self.left {
-                // After the last answer there is nothing to think of.
+                // There is no pause after the last response.
                 Some(0) => 0,
                 _ => self.think.draw(&mut self.rng),
             };

@@ -1,11 +1,12 @@
-//! What each workload offers, against times worked out by hand.
+//! The offers of each workload, compared with times computed by hand.
 
 use super::*;
 use crate::rng::Seed;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// Asks whenever the workload says, and notes the sizes with the times at which they were offered.
+/// Polls the workload at the times that it returns, and records the sizes with the times at which
+/// they were offered.
 fn offers(workload: &mut dyn Workload, begin: Nanos, end: Nanos) -> Vec<(Nanos, usize)> {
     let (mut now, mut offers) = (begin, Vec::new());
     loop {
@@ -67,7 +68,7 @@ fn cbr_offers_late_what_nobody_asked_for_in_time() {
 #[test]
 fn on_off_with_fixed_spans_repeats() {
     let (on, off) = (Span::Fixed(250), Span::Fixed(1000));
-    // A message of 100 bytes each 100 ns: three in a burst, at 0, 100 and 200.
+    // A message of 100 bytes every 100 ns: three in a burst, at 0, 100 and 200.
     let rng = Seed::default().stream("on-off");
     let mut source = OnOff::new(8_000_000_000, 100, on, off, rng).unwrap();
     let times: Vec<Nanos> = offers(&mut source, 0, 2600).iter().map(|o| o.0).collect();
@@ -83,8 +84,8 @@ fn on_off_with_exponential_spans_has_its_mean_rate() {
     let rng = Seed::new(3, 0).stream("on-off");
     let mut source = OnOff::new(80_000, 100, on, off, rng).unwrap();
     let sent = offers(&mut source, 0, 20_000 * SECOND).len() as f64;
-    // On a quarter of the time at 100 messages a second, and half a message more per burst, for each begins with one:
-    // 10,000 bursts of 50 messages on average.
+    // On for a quarter of the time at 100 messages per second, plus half a message per burst
+    // because each begins with one: 10,000 bursts of 50 messages on average.
     let expected = 10_000.0 * (50.0 + 0.5);
     assert!((sent / expected - 1.0).abs() < 0.04, "{sent}");
     let rng = Seed::default().stream("x");
@@ -181,7 +182,7 @@ fn a_request_waits_for_the_answer_to_the_one_before() {
     assert_eq!([client.next(5), client.next(90)], [Offer::Waiting; 2]);
     client.answered(100);
     assert_eq!(client.next(100), Offer::At(130));
-    // An answer to nothing changes nothing.
+    // An unexpected answer changes nothing.
     client.answered(110);
     assert_eq!(client.next(140), asked(130));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Messages that were written down.
+//! Trace-driven workload: messages from a list.
 
 use anabranch_settings::units::show_time;
 use anabranch_settings::{Entry, Kind, Refusal, Value, kind, table};
@@ -13,9 +13,9 @@ kind! {
         /// The messages, in order of time.
         messages: Vec<TraceEntry>, Kind::List(&TraceEntry::KIND);
     }
-    /// A list of messages. A spec may name a `file` instead: lines `time,size` or `time,size,stream`, in
-    /// seconds from the flow's start and in bytes, unless a first line of titles says other units, or a
-    /// Parquet file (`.parquet`) with these columns.
+    /// A list of messages. A spec may name a `file` instead: lines `time,size` or
+    /// `time,size,stream`, in seconds from the flow's start and in bytes, unless a first line of
+    /// titles says other units, or a Parquet file (`.parquet`) with these columns.
     pub(super) static ENTRY: Entry<Made, Context> = "trace", |config, _| {
         let entries = config.messages;
         let mut pairs = entries.windows(2);
@@ -52,7 +52,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// These messages.
+    /// Offers these messages.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if they are not in the order of time or one is empty.

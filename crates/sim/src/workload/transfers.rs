@@ -1,4 +1,4 @@
-//! Transfers that arrive one after the other, whatever became of those before.
+//! Transfers that arrive independently of the completion of earlier ones (open loop).
 
 use anabranch_settings::{Entry, Part, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
@@ -8,7 +8,7 @@ use super::{COUNT, Context, Facts, INTERVAL, Made, Message, Offer, SIZE, Span, W
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// How the gaps between arrivals are distributed.
+/// Distribution of the gaps between arrivals.
 enum Gaps {
     Poisson,
     Fixed,
@@ -31,9 +31,10 @@ kind! {
     idle {
         message: |_, context: &Context| context.no_messages();
     }
-    /// Transfers that arrive at given times, whether or not earlier ones are complete, as pages of many
-    /// users over one connection. The first arrives after one interval. Over SCTP a transfer is sent in
-    /// messages of at most `message`, all on one stream: its number modulo the number of streams.
+    /// Transfers that arrive at given times, whether or not earlier ones are complete, as pages of
+    /// many users over one connection. The first arrives after one interval. Over SCTP a transfer
+    /// is sent in messages of at most `message`, all on one stream: its number modulo the number of
+    /// streams.
     pub(super) static ENTRY: Entry<Made, Context> = "transfers", |config, context: Context| {
         let arrivals = Arrivals {
             gaps: Span::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
@@ -45,7 +46,7 @@ kind! {
     };
 }
 
-/// The largest message that carries part of a transfer.
+/// Maximum size of the messages that carry parts of a transfer.
 pub(super) const MOST_MESSAGE: Setting = Setting::new(
     "message",
     " Over SCTP: largest message that carries part of a transfer. One that fills a packet if \
@@ -54,12 +55,12 @@ pub(super) const MOST_MESSAGE: Setting = Setting::new(
 )
 .optional();
 
-/// When transfers arrive, and how many.
+/// Times and number of arrivals.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals {
-    /// The gaps between them.
+    /// The gaps between arrivals.
     pub gaps: Span,
-    /// How many there are; `None`: without end.
+    /// Number of arrivals; `None`: unlimited.
     pub count: Option<u64>,
 }
 
@@ -69,14 +70,14 @@ pub struct Transfers {
     sizes: Box<dyn Sizes>,
     piece: usize,
     rng: Rng,
-    /// When the next arrives.
+    /// Time of the next arrival.
     due: Option<Nanos>,
     offered: u64,
 }
 
 impl Transfers {
-    /// Transfers of `sizes`, carried in messages of at most `piece` bytes where messages carry them. `rng` draws gaps and
-    /// sizes.
+    /// Transfers of `sizes`, in messages of at most `piece` bytes over a transport with messages.
+    /// `rng` draws gaps and sizes.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if the mean gap or the piece is 0.

@@ -12,8 +12,9 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-12, "{found} {expected}");
 }
 
-/// By hand, updates each 15 ms: 0.1 x 0.015 / 0.1^2 = 0.15 and 0.3 / 0.1 = 3. A delay of 35 ms that was 0: 0.15 x 0.02 + 3 x 0.035;
-/// the same delay again: 0.15 x 0.02 more. At 5 ms: 0.15 x -0.01 - 3 x 0.03.
+/// Computed by hand with updates every 15 ms: 0.1 x 0.015 / 0.1^2 = 0.15 and 0.3 / 0.1 = 3. The
+/// delay rises from 0 to 35 ms: 0.15 x 0.02 + 3 x 0.035; the same delay again: 0.15 x 0.02 more. At
+/// 5 ms: 0.15 x -0.01 - 3 x 0.03.
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
@@ -28,18 +29,19 @@ fn an_update_is_what_it_is_by_hand() {
     assert_eq!(queue.probability, 0.0);
 }
 
-/// Thirty packets come at once: updates at 15, 30 and 45 ms see first packets that have waited so long.
+/// Thirty packets arrive at once: updates at 15, 30 and 45 ms see first packets with these sojourn
+/// times.
 #[test]
 fn the_delay_is_that_of_the_first_packet() {
     let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
     queue.probability = 0.1;
     queue.catch_up(46 * MS);
-    // Nothing waits: 0.15 x -0.015, three times.
+    // Empty queue: 0.15 x -0.015, three times.
     close(queue.probability, 0.1 - 3.0 * 0.002_25);
     assert_eq!(queue.next_update, 60 * MS);
 }
 
-/// While both wait the classic queue gets one byte in 16; alone each gets all.
+/// While both queues are busy the classic queue gets one byte in 16; a single busy queue gets all.
 #[test]
 fn the_scheduler_prefers_low_delay_and_starves_nobody() {
     let mut it = bench(DualPi2Config {
@@ -59,7 +61,8 @@ fn the_scheduler_prefers_low_delay_and_starves_nobody() {
     assert!(it.marked.is_empty() && it.dropped.is_empty());
 }
 
-/// A queue of more than two packets that have waited 1 ms is marked half of the time, 1.2 ms always, two packets never.
+/// A queue of more than two packets with a sojourn time of 1 ms is marked half of the time, at 1.2
+/// ms always; two packets are never marked.
 #[test]
 fn the_ramp_marks_by_the_time_waited() {
     let queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
@@ -76,7 +79,8 @@ fn the_ramp_marks_by_the_time_waited() {
     it.ecn = Ecn::Ect1;
     it.come(0, 10, 1);
     it.go([2 * MS; 10]);
-    // `recur`: the first that is due is the second (1 is not above 1), and two packets are no queue.
+    // `recur`: the second packet is the first to be selected (1 is not above 1), and two packets
+    // are not a queue.
     assert_eq!(it.marked, [1, 2, 3, 4, 5, 6, 7]);
     assert!(it.dropped.is_empty());
 }
@@ -95,11 +99,12 @@ fn held_at(probability: f64, ecn: Ecn) -> (usize, usize) {
     (it.marked.len(), it.dropped.len())
 }
 
-/// At a base probability of 10 % one in a hundred classic packets goes, and one in five L packets is marked; at 60 % L packets are
-/// dropped as often as classic ones (36 %), the rest of them marked, and classic packets are no longer marked instead.
+/// At a base probability of 10 % one in a hundred classic packets is dropped, and one in five L
+/// packets is marked; at 60 % L packets are dropped as often as classic ones (36 %), the other L
+/// packets are marked, and classic packets are no longer marked instead.
 #[test]
 fn both_queues_are_judged_by_one_probability() {
-    // One more or less: what was saved is a sum of many numbers, each rounded.
+    // Exact up to one packet, because the accumulated likelihood is a sum of many rounded numbers.
     let ((none, dropped), (marked, no_drop)) = (held_at(0.1, Ecn::NotEct), held_at(0.1, Ecn::Ect0));
     assert_eq!((none, no_drop, dropped), (0, 0, marked));
     assert!((9..=10).contains(&dropped), "{dropped}");

@@ -14,8 +14,8 @@ fn ids(out: Vec<Option<u64>>) -> Vec<u64> {
     out.into_iter().flatten().collect()
 }
 
-/// Two flows of equal packets take turns. Each new flow begins with a quantum of 1514 bytes, which a packet of 1500 does not use up: 14
-/// bytes are left, with which a second one goes.
+/// Two flows of equal packets alternate. Each new flow begins with a quantum of 1514 bytes, of
+/// which a packet of 1500 leaves 14 bytes, so that a second packet is sent.
 #[test]
 fn flows_take_turns() {
     let mut bench = bench(FqCoDelConfig::default());
@@ -25,7 +25,7 @@ fn flows_take_turns() {
     assert_eq!(out, [0, 1, 6, 7, 2, 8, 3, 9, 4, 10, 5, 11]);
 }
 
-/// What a flow gets is counted in bytes: of packets of 500 three go for one of 1500.
+/// The quantum is counted in bytes: three packets of 500 bytes are served for one of 1500.
 #[test]
 fn turns_are_counted_in_bytes() {
     let mut bench = bench(FqCoDelConfig {
@@ -38,7 +38,7 @@ fn turns_are_counted_in_bytes() {
     assert_eq!(out, [0, 3, 4, 5, 1, 6, 7, 8, 2, 9, 10, 11]);
 }
 
-/// A flow that sends now and then goes ahead of one that stands (§4.2).
+/// A sparse flow precedes a flow with a standing queue (§4.2).
 #[test]
 fn a_new_flow_goes_first() {
     let mut bench = bench(FqCoDelConfig::default());
@@ -48,7 +48,8 @@ fn a_new_flow_goes_first() {
     assert_eq!(ids(bench.go([MS; 2])), [10, 4]);
 }
 
-/// Beyond the limit the longest queue pays, half of it at its head, and the packet that came is taken.
+/// At an overflow the longest queue loses half of its packets, from its head, and the arriving
+/// packet is queued.
 #[test]
 fn the_longest_queue_pays_for_an_overflow() {
     let mut bench = bench(FqCoDelConfig {
@@ -65,7 +66,8 @@ fn the_longest_queue_pays_for_an_overflow() {
     assert_eq!(bench.waiting(), 0);
 }
 
-/// CoDel judges each flow alone: of one that stands packets go at its head, of one that comes now and then none.
+/// CoDel controls each flow separately: the flow with a standing queue loses packets at its head,
+/// the sparse flow loses none.
 #[test]
 fn only_the_flow_that_stands_loses_packets() {
     let mut bench = bench(FqCoDelConfig::default());
@@ -83,7 +85,8 @@ fn only_the_flow_that_stands_loses_packets() {
     assert!(bench.dropped.iter().all(|id| !sparse.contains(id)));
 }
 
-/// What is in no queue is nowhere: bytes and packets are counted through drops, removals and departures.
+/// Bytes and packets are counted correctly through drops, removals and departures: both are 0 in
+/// the end.
 #[test]
 fn nothing_is_left_when_all_are_out() {
     let mut queue = FqCoDel::new(FqCoDelConfig::default()).expect("a queue");

@@ -7,8 +7,9 @@ fn pie(config: PieConfig) -> Pie {
     Pie::new(config).expect("a queue")
 }
 
-/// By hand, from probability 0 and a delay of 35 ms that was 0: 0.125 x 20 ms + 1.25 x 35 ms = 0.04625, by 2048 since the
-/// probability is below 0.000001: 0.0000225830. With the delay as it is, 0.125 x 20 ms = 0.0025, by 128: 0.0000195313 more.
+/// Computed by hand, from probability 0 and a delay that rises from 0 to 35 ms: 0.125 x 20 ms +
+/// 1.25 x 35 ms = 0.04625, divided by 2048 because the probability is below 0.000001: 0.0000225830.
+/// With an unchanged delay 0.125 x 20 ms = 0.0025, divided by 128: 0.0000195313 more.
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut pie = pie(PieConfig::default());
@@ -24,7 +25,7 @@ fn an_update_is_what_it_is_by_hand() {
     assert_eq!(pie.burst, 120 * MS);
 }
 
-/// Growth from 10 % on is at most 2 points at a time, and a probability is at most 1 (§5.5).
+/// From 10 % on the probability grows by at most 2 points per update, and it is at most 1 (§5.5).
 #[test]
 fn growth_is_capped() {
     let mut pie = pie(PieConfig::default());
@@ -37,7 +38,8 @@ fn growth_is_capped() {
     assert_eq!(pie.probability, 1.0);
 }
 
-/// An empty queue forgets: the probability shrinks by 2 % and by the controller, to 0; then a burst is allowed again.
+/// While the queue is empty the probability shrinks by 2 % and by the controller, to 0; then a
+/// burst is allowed again.
 #[test]
 fn an_empty_queue_forgets() {
     let mut pie = pie(PieConfig::default());
@@ -49,7 +51,8 @@ fn an_empty_queue_forgets() {
     assert!(pie.next_update > 3_600_000 * MS && pie.next_update <= 3_600_015 * MS);
 }
 
-/// A packet of 1500 bytes leaves each ms: 1.5 MB/s, measured over the first 11 that are at least 16384 bytes; 40 that wait are 40 ms.
+/// A packet of 1500 bytes leaves each ms: 1.5 MB/s, measured over the first 11 packets, which are
+/// at least 16384 bytes; 40 queued packets are 40 ms.
 #[test]
 fn the_delay_is_what_waits_by_the_rate_that_leaves() {
     let mut pie = pie(PieConfig::default());
@@ -62,11 +65,12 @@ fn the_delay_is_what_waits_by_the_rate_that_leaves() {
     assert_eq!(pie.rate, Some(1_500_000.0));
 }
 
-/// A queue that is fed twice as fast as it is served comes to rest near the target, and without PIE it would not.
+/// The delay of a queue that receives twice its service rate settles near the target; without PIE
+/// it would not.
 #[test]
 fn a_standing_queue_is_brought_to_the_target() {
     let mut bench = Bench::new(Box::new(pie(PieConfig::default())), Ecn::NotEct);
-    // A packet leaves each ms and two come: half of them must go.
+    // One packet leaves each ms and two arrive: half of them must be dropped.
     let (mut longest, mut refused) = (0, 0);
     for ms in 0..60_000 {
         refused += bench.come(ms * MS, 2, 0);
@@ -79,7 +83,8 @@ fn a_standing_queue_is_brought_to_the_target() {
     assert!((55_000..62_000).contains(&refused), "{refused} of 120,000");
 }
 
-/// Senders that use ECN are marked while the probability is below 10 %, and their packets dropped from there on (§5.1).
+/// Packets of ECN senders are marked while the probability is below 10 %, and dropped from then on
+/// (§5.1).
 #[test]
 fn marks_end_where_the_probability_is_large() {
     let config = PieConfig {
@@ -89,11 +94,11 @@ fn marks_end_where_the_probability_is_large() {
     for (probability, marked) in [(0.09, true), (0.11, false)] {
         let mut pie = pie(config);
         (pie.probability, pie.delay, pie.burst) = (probability, 30 * MS, 0);
-        // The next packet's turn surely.
+        // The next packet is certainly selected.
         pie.accumulated = 8.5;
         pie.next_update = 1_000 * MS;
         let mut bench = Bench::new(Box::new(pie), Ecn::Ect0);
-        // Three that are spared since the queue is short in bytes, and the fourth.
+        // Three packets are spared because the queue is short in bytes; the fourth is not.
         assert_eq!(bench.come(0, 3, 0), 0);
         assert_eq!(bench.come(0, 1, 0), u64::from(!marked));
         bench.go([0; 4]);

@@ -1,4 +1,4 @@
-//! Sizes as somebody measured them.
+//! Empirical size distributions.
 
 use anabranch_settings::{Entry, Kind, kind};
 
@@ -6,7 +6,7 @@ use super::{BYTES, Sizes};
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
 
-/// A share above 0.
+/// A fraction above 0.
 const SHARE: Kind = Kind::Number {
     least: 0.0,
     most: 1.0,
@@ -28,20 +28,21 @@ kind! {
         "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.between)?));
 }
 
-/// An empirical distribution, drawn by its inverse in whole numbers.
+/// An empirical distribution, drawn by inversion in integers.
 #[derive(Clone, Debug)]
 pub struct Empirical {
-    /// Size, and the share of what is no larger.
+    /// Size, and the fraction of sizes that are not larger.
     steps: Vec<(u64, Probability)>,
     between: bool,
 }
 
 impl Empirical {
-    /// The sizes `cdf`, bytes, each with the share of what is no larger; with `between`, sizes between two of them are drawn,
-    /// too.
+    /// The sizes `cdf`, bytes, each with the fraction of sizes that are not larger; with `between`,
+    /// sizes between two of them are drawn, too.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if sizes or shares do not rise, a size is 0, or the last share is not 1.
+    /// [`BuildError::Workload`] if sizes or fractions do not increase, a size is 0, or the last
+    /// fraction is not 1.
     pub fn new(cdf: &[(u64, f64)], between: bool) -> Result<Self, BuildError> {
         let rises = cdf
             .windows(2)
@@ -81,7 +82,7 @@ impl Sizes for Empirical {
         if !self.between {
             return size;
         }
-        // Above `below`, up to and with `size`.
+        // From `below` (exclusive) to `size` (inclusive).
         let (part, whole) = (at - begin.whole(), share.whole() - begin.whole());
         let step = u128::from(size - below) * u128::from(part) / u128::from(whole);
         below + 1 + step as u64

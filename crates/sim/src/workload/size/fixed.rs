@@ -1,4 +1,4 @@
-//! Always the same size.
+//! A constant size.
 
 use anabranch_settings::{Entry, kind};
 
@@ -15,7 +15,7 @@ kind! {
     pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(Fixed(config.bytes)));
 }
 
-/// Always so many bytes.
+/// A constant size in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed(
     /// Bytes.

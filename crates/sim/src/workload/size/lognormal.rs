@@ -1,4 +1,4 @@
-//! Sizes whose logarithms are normally distributed.
+//! Lognormal size distribution.
 
 use anabranch_settings::{Entry, Kind, kind};
 
@@ -13,7 +13,7 @@ kind! {
         median: u64, BYTES;
         /// The standard deviation of ln(size).
         sigma: f64, Kind::number(0.0, 10.0);
-        /// The largest size. What would be larger is drawn again.
+        /// The largest size. Larger draws are repeated.
         most: u64 = "1024 MiB", BYTES;
     }
     /// The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).
@@ -22,7 +22,7 @@ kind! {
     };
 }
 
-/// The lognormal distribution, its right tail cut off.
+/// The lognormal distribution with a truncated right tail.
 #[derive(Clone, Copy, Debug)]
 pub struct LogNormal {
     median: u64,
@@ -31,12 +31,14 @@ pub struct LogNormal {
 }
 
 impl LogNormal {
-    /// Half of the sizes below `median` bytes, the standard deviation of ln(size) `sigma`, and none above `most` bytes.
+    /// A distribution with the median `median` bytes, the standard deviation `sigma` of ln(size),
+    /// and the maximum `most` bytes.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if `median` is 0 or above `most`, or `sigma` is negative.
     pub fn new(median: u64, sigma: f64, most: u64) -> Result<Self, BuildError> {
-        // Draws above `most` are repeated: with a median below, each of them succeeds by one half at least.
+        // Draws above `most` are repeated: each succeeds with probability 1/2 or more, because the
+        // median is not above `most`.
         if median == 0 || median > most {
             return Err(BuildError::Workload("a median of 1 B to `most`"));
         }
@@ -51,8 +53,8 @@ impl LogNormal {
     }
 }
 
-/// A number with the standard normal distribution (G. Marsaglia and T. A. Bray, "A Convenient Method for Generating Normal
-/// Variables", 1964: the polar method; one of its two numbers).
+/// A standard normal number (G. Marsaglia and T. A. Bray, "A Convenient Method for Generating
+/// Normal Variables", 1964: the polar method; one of its two numbers).
 fn normal(rng: &mut Rng) -> f64 {
     loop {
         let (u, v) = (2.0 * unit(rng) - 1.0, 2.0 * unit(rng) - 1.0);

@@ -1,7 +1,7 @@
-//! How large transfers are: sizes by kind, each with its draws.
+//! Size distributions of transfers.
 //!
-//! Draws use whole numbers, and functions of [`libm`], whose code is the same on every machine, so that a size is a function of the
-//! seed alone.
+//! Draws use integers and functions of [`libm`], whose code is the same on every machine, so that a
+//! size depends only on the seed.
 
 mod empirical;
 mod fixed;
@@ -17,19 +17,19 @@ pub use pareto::Pareto;
 
 use crate::rng::Rng;
 
-/// The most bytes of a transfer.
+/// Maximum size of a transfer, bytes.
 pub const MAX_SIZE: u64 = 1 << 40;
 
-/// Draws sizes.
+/// A size distribution.
 pub trait Sizes {
     /// The next size, bytes, at least 1.
     fn draw(&mut self, rng: &mut Rng) -> u64;
 
-    /// The least and the largest that may be drawn, bytes.
+    /// The minimum and the maximum size, bytes.
     fn range(&self) -> [u64; 2];
 }
 
-/// Every kind of size: one line for each.
+/// All size distributions.
 pub const KINDS: &[&Entry<Box<dyn Sizes>>] = &[
     &fixed::ENTRY,
     &lognormal::ENTRY,
@@ -45,7 +45,7 @@ pub fn kinds() -> Registry<Box<dyn Sizes>> {
 /// The size of a message or a transfer as a parameter of a workload.
 pub(super) const SIZES: Kind = Kind::Variant(|| kinds().variants());
 
-/// The sizes that a parameter asks for.
+/// The distribution that a parameter names.
 pub(super) fn make(part: &Part) -> Result<Box<dyn Sizes>, Refusal> {
     kinds().build(&part.kind, &part.parameters, ())
 }

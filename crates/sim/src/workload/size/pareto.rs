@@ -1,4 +1,4 @@
-//! Few large sizes and many small ones.
+//! Pareto size distribution: few large sizes and many small ones.
 
 use anabranch_settings::{Entry, Kind, kind};
 
@@ -13,17 +13,17 @@ kind! {
         least: u64, BYTES;
         /// Exponent. The smaller it is, the heavier the tail; sizes of web objects have 1.1 to 1.5.
         shape: f64, Kind::number(0.05, 100.0), "Crovella and Bestavros 1997";
-        /// The largest size. What would be larger is not drawn.
+        /// The largest size, at which the distribution is truncated.
         most: u64 = "1024 MiB", BYTES;
     }
-    /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `least` to `most`. The mean
-    /// of the unbounded distribution is least x shape / (shape - 1), if shape is above 1.
+    /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `least` to `most`. The
+    /// mean of the unbounded distribution is least x shape / (shape - 1), if shape is above 1.
     pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "pareto", |config, ()| {
         Ok(Box::new(Pareto::new(config.least, config.shape, config.most)?))
     };
 }
 
-/// The bounded Pareto distribution, by its inverse.
+/// The bounded Pareto distribution, drawn by inversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Pareto {
     least: u64,

@@ -1,4 +1,4 @@
-//! Sizes against their distributions, and the first draws of each kind pinned.
+//! Compares draws with their distributions, and pins the first draws of each distribution.
 
 use super::*;
 use crate::rng::Seed;
@@ -8,7 +8,7 @@ fn drawn(sizes: &mut dyn Sizes, count: usize) -> Vec<u64> {
     (0..count).map(|_| sizes.draw(&mut rng)).collect()
 }
 
-/// The share of draws above `size`.
+/// The fraction of draws above `size`.
 fn above(draws: &[u64], size: u64) -> f64 {
     draws.iter().filter(|&&drawn| drawn > size).count() as f64 / draws.len() as f64
 }
@@ -17,7 +17,8 @@ fn above(draws: &[u64], size: u64) -> f64 {
 fn pareto_falls_as_its_exponent_says() {
     let draws = drawn(&mut Pareto::new(1000, 1.2, MAX_SIZE).unwrap(), 100_000);
     assert!(draws.iter().all(|&size| size >= 1000));
-    // P(X > 10 least) = 10^-1.2 = 0.0631; P(X > 100 least) = 0.003981; three standard deviations are 0.0023 and 0.0006.
+    // P(X > 10 least) = 10^-1.2 = 0.0631; P(X > 100 least) = 0.003981; three standard deviations
+    // are 0.0023 and 0.0006.
     assert!((above(&draws, 10_000) - 0.063_1).abs() < 0.002_3);
     assert!((above(&draws, 100_000) - 0.003_981).abs() < 0.000_6);
 }
@@ -26,7 +27,8 @@ fn pareto_falls_as_its_exponent_says() {
 fn a_bounded_pareto_stays_within_its_bounds() {
     let draws = drawn(&mut Pareto::new(1000, 0.5, 4000).unwrap(), 100_000);
     assert!(draws.iter().all(|size| (1000..=4000).contains(size)));
-    // P(X > 2000) = (2^-0.5 - 4^-0.5) / (1 - 4^-0.5) = 0.41421; three standard deviations are 0.0047.
+    // P(X > 2000) = (2^-0.5 - 4^-0.5) / (1 - 4^-0.5) = 0.41421; three standard deviations are
+    // 0.0047.
     assert!((above(&draws, 2000) - 0.414_21).abs() < 0.004_7);
     assert!(Pareto::new(5, 1.0, 4).is_err());
     assert!(Pareto::new(1, 0.0, 4).is_err());
@@ -57,7 +59,7 @@ fn a_list_is_drawn_by_its_shares() {
     assert!((above(&draws, 2000) - 0.1).abs() < 0.002_9);
     let draws = drawn(&mut Empirical::new(&cdf, true).unwrap(), 100_000);
     assert!(draws.iter().all(|size| (1000..=1_000_000).contains(size)));
-    // Half of what lies between 1000 and 2000 B lies above 1500 B: 0.1 + 0.2.
+    // Half of the interval from 1000 to 2000 B is above 1500 B: 0.1 + 0.2.
     assert!((above(&draws, 1500) - 0.3).abs() < 0.004_4);
     for wrong in [
         &[][..],
@@ -72,7 +74,7 @@ fn a_list_is_drawn_by_its_shares() {
 
 #[test]
 fn draws_are_the_same_for_ever() {
-    // Pinned: published results depend on these.
+    // Pinned, because published results depend on these values.
     let first = |sizes: &mut dyn Sizes| drawn(sizes, 4);
     let cdf = [(1000, 0.5), (2000, 0.9), (1_000_000, 1.0)];
     assert_eq!(
