@@ -14,10 +14,12 @@ use std::env;
 use std::error::Error;
 use std::process::Command;
 
+use anabranch_bench::harness::dcsctp_gathered::DcSctpGathered;
 use anabranch_bench::harness::dcsctp_silent::DcSctp as Silent;
-use anabranch_bench::harness::gathered::{DcSctpGathered, OursGathered, RtcGathered, gathered};
+use anabranch_bench::harness::gathered::{OursGathered, gathered};
 use anabranch_bench::harness::many::{handshakes, idle, pings};
 use anabranch_bench::harness::ours::Ours;
+use anabranch_bench::harness::rtc_gathered::RtcGathered;
 use anabranch_bench::harness::rtc_sctp::RtcSctp;
 use anabranch_bench::harness::{Conditions, crowd};
 use anabranch_bench::page::{self, Page};

@@ -9,9 +9,7 @@ use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::Conditions;
-pub use super::dcsctp_gathered::DcSctpGathered;
 use super::ours::config;
-pub use super::rtc_gathered::RtcGathered;
 
 pub(super) const PORT: u16 = 5000;
 /// Maximum number of packets per direction until an association is established.

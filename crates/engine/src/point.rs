@@ -23,6 +23,9 @@ mod lean;
 
 pub(crate) use lean::{Lean, facts};
 
+/// Position of a point in a plan: the number of its experiment, and its index there.
+pub type Order = (usize, usize);
+
 /// One point, resolved: a world of its own.
 #[derive(Clone, Debug)]
 pub struct PlannedPoint {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use super::address::Zoned;
-use super::moves::Timed;
+use super::timed_address::{Timed, seconds_or_none};
 use crate::number;
 use anabranch_engine::manual;
 use anabranch_scenario::quantity::{Rate, Size, Span};
@@ -538,15 +538,4 @@ fn seconds(text: &str) -> Result<Span, String> {
         Span(0) => Err("found 0; allowed: more than 0".to_owned()),
         span => Ok(span),
     }
-}
-
-/// Reads a time; a bare number is seconds.
-pub(super) fn seconds_or_none(text: &str) -> Result<Span, String> {
-    let bare = text.trim().parse::<f64>().is_ok();
-    let span: Span = if bare {
-        format!("{} s", text.trim()).parse()?
-    } else {
-        text.parse()?
-    };
-    Ok(span)
 }

@@ -19,6 +19,7 @@ mod serve;
 mod shell;
 mod spool;
 mod talk;
+mod timed_address;
 mod trace;
 mod watch;
 mod wrap;

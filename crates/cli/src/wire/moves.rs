@@ -1,39 +1,15 @@
 //! `--add-address`, `--remove-address`, `--peer-primary`: addresses of this host that change while associations live (RFC 5061).
 
 use std::net::IpAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anabranch_net::sctp::{Authentication, Config};
 use anabranch_net::{AddressChange, AddressChangeOutcome, Association, Endpoint, Event};
-use anabranch_scenario::quantity::Span;
 use tokio::time::Instant;
 
 use super::arguments::Wire;
 use crate::failure::Failure;
 use crate::note::note;
-
-/// An address, and when something is done with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timed {
-    address: IpAddr,
-    at: Span,
-}
-
-impl FromStr for Timed {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (address, at) = text.split_once('@').unwrap_or((text, "0"));
-        let Ok(address) = address.parse() else {
-            return Err(format!(
-                "found {address:?}; write an IP address, and a time if it is not at once: 192.0.2.1 or 192.0.2.1@5s"
-            ));
-        };
-        let at = super::arguments::seconds_or_none(at)?;
-        Ok(Self { address, at })
-    }
-}
 
 /// What is done, in the order of time. What is done at one time is asked for in one chunk, so that the only address can be replaced.
 #[derive(Clone, Debug, Default)]
@@ -138,29 +114,5 @@ fn words(change: &AddressChange, outcome: AddressChangeOutcome) -> String {
             format!("{address}: {what}: the peer was not asked, or did not answer")
         }
         _ => format!("{address}: {what}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_has_a_time_or_none() {
-        let address = [192, 0, 2, 1].into();
-        let at = |text: &str| text.parse::<Timed>().map(|it| (it.address, it.at));
-        assert_eq!(at("192.0.2.1"), Ok((address, Span(0))));
-        assert_eq!(at("192.0.2.1@5"), Ok((address, Span(5_000_000_000))));
-        assert_eq!(at("192.0.2.1@20 ms"), Ok((address, Span(20_000_000))));
-        for wrong in [
-            "",
-            "host",
-            "192.0.2.1@",
-            "192.0.2.1@soon",
-            "@5",
-            "192.0.2.1:5001",
-        ] {
-            assert!(at(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! `anabranch perf`: what associations carry, by intervals.
 
+mod counters;
 mod flow;
 mod paths;
 mod processor;
 mod report;
+mod scale;
 mod work;
 
 use std::time::Duration;

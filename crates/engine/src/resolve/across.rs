@@ -8,10 +8,7 @@ use anabranch_scenario::problem::Problem;
 
 use super::{add_new, at_points, beyond, constellations, elements, windows};
 use crate::ineffective_settings::Everywhere;
-use crate::point::{PlannedPoint, PointSummary, Shape};
-
-/// The number of a point's experiment, and its place there.
-pub type Order = (usize, usize);
+use crate::point::{Order, PlannedPoint, PointSummary, Shape};
 
 /// What the points so far have shown.
 #[derive(Default)]

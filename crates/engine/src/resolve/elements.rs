@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_sim::propagation::catalogue;
 
-use super::across::Order;
-use crate::point::PlannedPoint;
+use crate::point::{Order, PlannedPoint};
 
 /// Notes about the links of points whose satellites are those of a file, by what is written there, each with the first link.
 #[derive(Clone, Debug, Default)]

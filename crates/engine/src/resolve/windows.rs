@@ -10,8 +10,7 @@ use anabranch_scenario::Link;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use anabranch_settings::Datum;
 
-use super::across::Order;
-use crate::point::PlannedPoint;
+use crate::point::{Order, PlannedPoint};
 use crate::workload;
 
 /// The settings that are windows.

@@ -1,7 +1,7 @@
 //! The associations of a measurement, and how far each is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anabranch_net::{Association, PathStatus, Status};
@@ -9,44 +9,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::counters::Counted;
 use super::report::{Direction, Line, Lines, Progress, Summary};
 use super::work::{self, End, Plan};
 use crate::wire::talk::{Received, Sent};
-
-/// What the tasks of an association count.
-#[derive(Debug)]
-pub struct Counted {
-    /// Data that came.
-    pub bytes: AtomicU64,
-    pub messages: AtomicU64,
-    /// When the last of it came, nanoseconds since the beginning.
-    pub last: AtomicU64,
-    /// Data that was sent in all, once nothing more will be.
-    pub fed_bytes: AtomicU64,
-    pub fed_messages: AtomicU64,
-    /// When everything had arrived, nanoseconds since the beginning.
-    pub done: AtomicU64,
-}
-
-/// A number that is not known yet.
-const UNKNOWN: u64 = u64::MAX;
-
-impl Counted {
-    fn new() -> Self {
-        Self {
-            bytes: AtomicU64::new(0),
-            messages: AtomicU64::new(0),
-            last: AtomicU64::new(0),
-            fed_bytes: AtomicU64::new(UNKNOWN),
-            fed_messages: AtomicU64::new(UNKNOWN),
-            done: AtomicU64::new(UNKNOWN),
-        }
-    }
-
-    fn done(&self) -> Option<u64> {
-        Some(self.done.load(Ordering::Relaxed)).filter(|&done| done != UNKNOWN)
-    }
-}
 
 /// One of the associations, and how far it was at the last line.
 struct Flow {

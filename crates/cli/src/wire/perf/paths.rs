@@ -5,7 +5,7 @@ use std::time::Duration;
 use anabranch_net::PathStatus;
 use serde_json::{Value, json};
 
-use super::report::{BYTES, scaled};
+use super::scale::{BYTES, scaled};
 
 /// A path as it stands.
 pub(super) fn path_json(path: &PathStatus) -> Value {

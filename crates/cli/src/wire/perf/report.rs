@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::paths::{path_json, path_text};
 use super::processor::Used;
+use super::scale::{BITS, BYTES, scaled};
 use crate::failure::Failure;
 use crate::wire::arguments::Perf;
 use crate::wire::in_brackets;
@@ -405,11 +406,6 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
     )
 }
 
-/// Units of rates.
-const BITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
-/// Units of sizes.
-pub(super) const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
-
 /// A line as people read it; `-`: not known at this end.
 fn text(line: &Line) -> String {
     let done = &line.done;
@@ -430,29 +426,9 @@ fn text(line: &Line) -> String {
     )
 }
 
-/// A number with the largest of the units that leaves it at least 1.
-pub(super) fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
-    let mut unit = units[0];
-    for larger in &units[1..] {
-        if value < step {
-            break;
-        }
-        value /= step;
-        unit = larger;
-    }
-    format!("{value:.2} {unit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_the_unit_that_fits() {
-        assert_eq!(scaled(999.0, 1000.0, BITS), "999.00 bit/s");
-        assert_eq!(scaled(2_500_000.0, 1000.0, BITS), "2.50 Mbit/s");
-        assert_eq!(scaled(7e12, 1000.0, BITS), "7000.00 Gbit/s");
-    }
 
     fn line(from: f64, to: f64, bytes: u64, srtt: Option<f64>) -> Line {
         let done = Progress {

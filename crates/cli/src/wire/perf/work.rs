@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::flow::Counted;
+use super::counters::Counted;
 use crate::wire::arguments::Perf;
 use crate::wire::pace::Pace;
 use crate::wire::talk::{Job, PPID, Received, Sent, Text};
