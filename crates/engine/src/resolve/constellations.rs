@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_scenario::constellation::Constellation;
 
-use super::across::Order;
 use crate::network::constellation_checks::about;
-use crate::point::PlannedPoint;
+use crate::point::{Order, PlannedPoint};
 
 /// Notes about the constellations of points, by what is written there, each with the first point.
 #[derive(Clone, Debug, Default)]
