@@ -1,18 +1,18 @@
-//! Addresses: which of them packets may go to, how many of a peer's are remembered, and how cookies write them.
+//! Address helpers: unicast check, limits on the number of peer addresses, and the cookie encoding.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Buf, BufMut};
 use smallvec::SmallVec;
 
-/// The most paths of one association; further addresses of a peer are not used.
+/// Maximum number of paths of an association; further addresses of a peer are not used.
 pub(crate) const MAX_PATHS: usize = 32;
 
-/// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
-/// grows with what a peer lists (RFC 5062 §2.1 and §2.3).
+/// Maximum number of stored peer addresses; further ones are ignored, so that neither a cookie nor
+/// an association grows with the list that a peer sends (RFC 5062 §2.1 and §2.3).
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
-/// Addresses of a host, of which most have one.
+/// Addresses of a host; most hosts have one.
 pub(crate) type Addresses = SmallVec<[IpAddr; 1]>;
 
 /// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
@@ -21,7 +21,7 @@ pub(crate) fn is_unicast(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_multicast() && !broadcast
 }
 
-/// Leading bits that two addresses of one family share; 0 for two families.
+/// Length of the common prefix of two addresses in bits; 0 for different families.
 pub(crate) fn common_prefix(one: IpAddr, other: IpAddr) -> u32 {
     match (one, other) {
         (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
@@ -30,7 +30,7 @@ pub(crate) fn common_prefix(one: IpAddr, other: IpAddr) -> u32 {
     }
 }
 
-/// The unspecified address of the family of `address`.
+/// Unspecified address of the same family as `address`.
 pub(crate) fn unspecified_like(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -38,7 +38,7 @@ pub(crate) fn unspecified_like(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Writes an address as cookies have it.
+/// Encodes an address for a cookie.
 pub(crate) fn put_address(out: &mut impl BufMut, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
@@ -52,7 +52,7 @@ pub(crate) fn put_address(out: &mut impl BufMut, address: IpAddr) {
     }
 }
 
-/// Reads what [`put_address`] wrote.
+/// Decodes an address encoded by [`put_address`].
 pub(crate) fn take_address(body: &mut impl Buf) -> Option<IpAddr> {
     match body.try_get_u8().ok()? {
         4 => Some(Ipv4Addr::from(body.try_get_u32().ok()?).into()),

@@ -1,8 +1,10 @@
-//! Addresses that change while an association lives (RFC 5061), by requests in ASCONF chunks.
+//! Dynamic address reconfiguration (RFC 5061): adds and removes addresses of an established
+//! association by ASCONF chunks.
 //!
-//! Here is what it consists of, without the association that carries it out: [`Answers`] are what the peer was told, [`Asking`] is
-//! what this side wishes of the peer, one ASCONF at a time, and which addresses it has. The association ([`crate::association`])
-//! sends, times and settles it.
+//! This module holds the state without the association: [`Answers`] caches the responses sent to
+//! the peer, and [`Asking`] holds this side's requests, the outstanding ASCONF and the local
+//! addresses. The association ([`crate::association`]) sends the chunks, runs the timer and
+//! processes responses.
 
 mod answers;
 mod asking;
@@ -12,7 +14,7 @@ pub(crate) use answers::{Answers, Serial};
 pub(crate) use asking::{Asking, MAX_REQUESTS};
 pub use wish::{AddressChange, AddressChangeError, AddressChangeOutcome};
 
-/// What an association keeps of it while both ends speak it.
+/// ASCONF state of an association that negotiated the extension.
 #[derive(Debug)]
 pub(crate) struct AddressChanges {
     pub(crate) answers: Answers,
@@ -20,7 +22,8 @@ pub(crate) struct AddressChanges {
 }
 
 impl AddressChanges {
-    /// Serial numbers begin as the TSNs do (RFC 5061 §5.1 A2): `ours` and the `peers`.
+    /// Serial numbers begin with the initial TSNs (RFC 5061 §5.1 A2) of both ends: `ours` and
+    /// `peers`.
     pub(crate) fn new(ours: u32, peers: u32) -> Self {
         Self {
             answers: Answers::new(peers),

@@ -1,9 +1,11 @@
-//! Authenticated chunks (RFC 4895): an AUTH chunk vouches by an HMAC for all that follows it in its packet.
+//! Authenticated chunks (RFC 4895): an AUTH chunk authenticates all chunks after it in its packet
+//! by an HMAC.
 //!
-//! - Each end says in INIT or INIT ACK which types of chunks it takes only so, and gives a random number. From both ends' words and
-//!   a secret that they share ([`SharedKeys`], empty at first) each computes the key of the association ([`vector`]).
-//! - Here is what it consists of, without packets: the association ([`crate::association`]) asks what must be authenticated, and has
-//!   packets signed and verified.
+//! - In INIT or INIT ACK, each end lists the chunk types that it accepts only if authenticated, and
+//!   sends a random number. Both ends compute the key of the association ([`vector`]) from these
+//!   parameters and a shared secret ([`SharedKeys`], empty by default).
+//! - This module works without packets: the association ([`crate::association`]) asks which chunks
+//!   must be authenticated, and has packets signed and verified.
 
 mod algorithm;
 mod chunk_types;
@@ -20,36 +22,37 @@ pub use chunk_types::ChunkTypes;
 pub use keys::{KeyError, SharedKeys};
 pub(crate) use offer::{AuthOffer, Collected, RANDOM_LEN, take_random};
 
-/// Whether an endpoint speaks AUTH.
+/// Use of AUTH by an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Authentication {
-    /// Not at all.
+    /// AUTH is not offered.
     #[default]
     Off,
-    /// With peers that do.
+    /// AUTH is used if the peer supports it.
     On,
-    /// Associations with peers that do not are refused.
+    /// Associations with peers that do not support AUTH are refused.
     Required,
 }
 
 anabranch_settings::spelled!(Authentication: Authentication::Off = "off", Authentication::On = "on",
     Authentication::Required = "required");
 
-/// The HMAC algorithm that a peer is asked to use.
+/// HMAC algorithm that the peer is asked to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthHmac {
-    /// HMAC-SHA-256; HMAC-SHA-1, which each end must know, where the peer knows no other.
+    /// HMAC-SHA-256, or HMAC-SHA-1 (mandatory for all implementations) if the peer supports no
+    /// other.
     #[default]
     Sha256,
-    /// HMAC-SHA-1 alone.
+    /// HMAC-SHA-1 only.
     Sha1,
 }
 
 anabranch_settings::spelled!(AuthHmac: AuthHmac::Sha256 = "sha256", AuthHmac::Sha1 = "sha1");
 
-/// What both ends have said: this end's random number, and what the peer offers.
+/// Negotiated parameters: this end's random number, and the peer's offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthTerms {
     pub(crate) random: [u8; RANDOM_LEN],
@@ -57,13 +60,13 @@ pub(crate) struct AuthTerms {
 }
 
 impl AuthTerms {
-    /// Writes them to a cookie, without any secret (RFC 4895 §6.3).
+    /// Encodes the parameters into a cookie, without any secret (RFC 4895 §6.3).
     pub(crate) fn encode(&self, out: &mut BytesMut) {
         out.put_slice(&self.random);
         self.peer.encode(out);
     }
 
-    /// Reads what [`AuthTerms::encode`] wrote.
+    /// Decodes parameters encoded by [`AuthTerms::encode`].
     pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
         Some(Self {
             random: take_random(body)?,
@@ -72,37 +75,38 @@ impl AuthTerms {
     }
 }
 
-/// Why the chunks behind an AUTH are not taken.
+/// Why the chunks after an AUTH chunk are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unproved {
-    /// Its algorithm was not offered.
+    /// The algorithm was not offered.
     Algorithm(u16),
-    /// There is no such key, or the HMAC is wrong.
+    /// The key does not exist, or the HMAC is wrong.
     Wrong,
 }
 
-/// What an association keeps of it while this end offers it.
+/// AUTH state of an association whose local end offers AUTH.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     own: AuthOffer,
-    /// What this end takes only if it is authenticated.
+    /// Chunk types that this end accepts only if authenticated.
     demanded: ChunkTypes,
     keys: SharedKeys,
     agreed: Option<Agreed>,
 }
 
-/// What it keeps once the peer has offered it, too.
+/// Additional state once the peer has offered AUTH, too.
 struct Agreed {
     peer: AuthOffer,
-    /// What the peer takes only if it is authenticated.
+    /// Chunk types that the peer accepts only if authenticated.
     demanded: ChunkTypes,
-    /// For what is sent.
+    /// Algorithm for sent packets.
     algorithm: Algorithm,
-    /// The keys of the association, for each algorithm that is used.
+    /// Keys of the association for each algorithm in use.
     keyed: Vec<(u16, Keyed)>,
-    /// The key that the peer used last.
+    /// Key that the peer used last.
     peers_key: Option<u16>,
-    /// What comes next of the packet at hand was authenticated with the COOKIE ECHO before it.
+    /// The following chunks of the current packet were authenticated together with the COOKIE ECHO
+    /// before them.
     vouched: bool,
 }
 
@@ -117,7 +121,7 @@ impl std::fmt::Debug for Agreed {
 }
 
 impl Authenticator {
-    /// That of an end which offers `own` in its INIT or INIT ACK.
+    /// State of an end that offers `own` in its INIT or INIT ACK.
     pub(crate) fn new(own: AuthOffer, keys: SharedKeys) -> Self {
         Self {
             demanded: own.demanded(),
@@ -127,11 +131,12 @@ impl Authenticator {
         }
     }
 
-    /// That of an association whose ends offer `own` and what `peer` says.
+    /// State of an association whose ends offered `own` and `peer`.
     pub(crate) fn agreed(own: AuthOffer, peer: &AuthOffer, keys: SharedKeys) -> Self {
         let mut this = Self::new(own, keys);
         this.agreed = Some(Agreed {
-            // ASCONF and its answer go authenticated, whatever the peer lists (RFC 5061 §4.1).
+            // ASCONF and ASCONF-ACK are always sent authenticated, even if the peer does not list
+            // them (RFC 5061 §4.1).
             demanded: peer.demanded().and(&[kind::ASCONF, kind::ASCONF_ACK]),
             algorithm: peer.algorithm(),
             peer: peer.clone(),
@@ -143,7 +148,7 @@ impl Authenticator {
         this
     }
 
-    /// This end's random number.
+    /// Random number of this end.
     pub(crate) fn random(&self) -> [u8; RANDOM_LEN] {
         self.own.random
     }
@@ -152,17 +157,18 @@ impl Authenticator {
         &self.keys
     }
 
-    /// Whether both ends use it.
+    /// Whether both ends use AUTH.
     pub(crate) fn is_agreed(&self) -> bool {
         self.agreed.is_some()
     }
 
-    /// The peer does not offer it.
+    /// Records that the peer does not offer AUTH.
     pub(crate) fn disagree(&mut self) {
         self.agreed = None;
     }
 
-    /// What this end takes only if it is authenticated; none where the peer does not speak AUTH.
+    /// Chunk types that this end accepts only if authenticated; empty if the peer does not support
+    /// AUTH.
     pub(crate) fn demanded(&self) -> ChunkTypes {
         let agreed = self.agreed.is_some();
         if agreed {
@@ -172,13 +178,13 @@ impl Authenticator {
         }
     }
 
-    /// What the peer takes only if it is authenticated.
+    /// Chunk types that the peer accepts only if authenticated.
     pub(crate) fn peer_demands(&self) -> ChunkTypes {
         let agreed = self.agreed.as_ref();
         agreed.map(|it| it.demanded).unwrap_or_default()
     }
 
-    /// Changes the keys, and what is computed from them.
+    /// Changes the keys, and the keys derived from them.
     pub(crate) fn change_keys(
         &mut self,
         change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,
@@ -206,7 +212,8 @@ impl Authenticator {
         }
     }
 
-    /// An AUTH chunk to be filled in by [`Authenticator::sign`]; none where the peer does not speak it.
+    /// AUTH chunk with an empty HMAC for [`Authenticator::sign`]; `None` if the peer does not
+    /// support AUTH.
     pub(crate) fn blank(&self, key: u16) -> Option<Auth> {
         let agreed = self.agreed.as_ref()?;
         let zeros = &[0; Algorithm::LONGEST][..agreed.algorithm.len()];
@@ -217,7 +224,7 @@ impl Authenticator {
         })
     }
 
-    /// Bytes of an AUTH chunk.
+    /// Length of an AUTH chunk in bytes.
     pub(crate) fn chunk_len(&self) -> usize {
         let agreed = self.agreed.as_ref();
         agreed.map_or(0, |it| {
@@ -225,7 +232,7 @@ impl Authenticator {
         })
     }
 
-    /// Fills in the HMAC of the AUTH that `packet` begins with (RFC 4895 §6.2), by this key.
+    /// Computes the HMAC of the AUTH chunk at the start of `packet` (RFC 4895 §6.2) with this key.
     pub(crate) fn sign(&self, key: u16, packet: &mut [u8]) {
         let Some(agreed) = &self.agreed else { return };
         let Some(keyed) = agreed.keyed(key, agreed.algorithm) else {
@@ -236,8 +243,8 @@ impl Authenticator {
         packet[Auth::HEADER..Auth::HEADER + len].copy_from_slice(&hmac[..len]);
     }
 
-    /// Whether `auth` vouches for the packet from it on, `covered` (RFC 4895 §6.3). Gives the key's identifier where it is another
-    /// than the peer used before.
+    /// Verifies the HMAC of `auth` over `covered`, the packet from the AUTH chunk on (RFC 4895
+    /// §6.3). Returns the key identifier if it differs from the key that the peer used before.
     pub(crate) fn verify(&mut self, auth: &Auth, covered: &[u8]) -> Result<Option<u16>, Unproved> {
         let Some(agreed) = &mut self.agreed else {
             return Err(Unproved::Wrong);
@@ -263,14 +270,14 @@ impl Authenticator {
         Ok(changed.then_some(auth.shared_key_id))
     }
 
-    /// The rest of the packet at hand is authenticated, and its AUTH was taken.
+    /// Marks the rest of the current packet as authenticated; its AUTH chunk was already processed.
     pub(crate) fn vouch(&mut self) {
         if let Some(agreed) = &mut self.agreed {
             agreed.vouched = true;
         }
     }
 
-    /// Whether that is so of the chunks at hand; asked once.
+    /// Returns and clears the mark set by [`Authenticator::vouch`].
     pub(crate) fn take_vouched(&mut self) -> bool {
         let agreed = self.agreed.as_mut();
         agreed.is_some_and(|it| std::mem::take(&mut it.vouched))

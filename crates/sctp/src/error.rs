@@ -1,4 +1,4 @@
-//! What a user did that cannot be done.
+//! Errors of user calls.
 
 use std::net::IpAddr;
 
@@ -6,11 +6,11 @@ use thiserror::Error;
 
 use crate::association_id::AssociationId;
 
-/// Why [`Endpoint::connect`](crate::Endpoint::connect) refused.
+/// Why [`Endpoint::connect`](crate::Endpoint::connect) failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// No address was given.
+    /// No peer address was given.
     #[error("no address of the peer was given")]
     NoAddress,
     /// Port 0 is reserved (RFC 9260 §3.1).
@@ -19,13 +19,14 @@ pub enum ConnectError {
     /// The address is multicast, broadcast or unspecified.
     #[error("{0} is not a unicast address")]
     NotUnicast(IpAddr),
-    /// None of the endpoint's addresses is of this family.
+    /// No local address of this family is available.
     #[error("no local address is of the family of {0}")]
     Family(IpAddr),
-    /// There is an association with that address and port already; two cannot exist (RFC 9260 §1.2).
+    /// An association with this address and port exists already; two cannot exist (RFC 9260 §1.2).
     #[error("there is an association with that peer already")]
     Exists(AssociationId),
-    /// Another endpoint that is one with this to its peers ([`ShardPeers`](crate::ShardPeers)) has an association with that address and port.
+    /// Another endpoint of the same shard group ([`ShardPeers`](crate::ShardPeers)) has an
+    /// association with this address and port.
     #[error("another endpoint at this port has an association with that peer already")]
     ExistsElsewhere,
 }
@@ -34,7 +35,7 @@ pub enum ConnectError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CloseError {
-    /// It is closed already.
+    /// The association is closed already.
     #[error("the association is closed")]
     Closed,
 }

@@ -1,8 +1,9 @@
-//! The events of an association that its user has not taken, each with its place among the messages.
+//! Queue of the events of an association that its user has not read, with their order relative to
+//! the messages.
 //!
-//! Events are numbered as they occur. A message that becomes readable notes how many had occurred before it
-//! ([`Readable`](crate::rx)), so that both queues are one order. What waits for a user who takes nothing is bounded: the newest events
-//! stay, and those that went are counted.
+//! Events are numbered as they occur. A message that becomes readable records the number of events
+//! before it ([`Readable`](crate::rx)), so that both queues form one order. The queue is bounded if
+//! the user reads nothing: the oldest events are dropped and counted.
 
 use std::collections::VecDeque;
 
@@ -11,27 +12,28 @@ use crate::partial::AbandonedMessage;
 use crate::seldom::{Blank, Seldom};
 use crate::tx::Delivery;
 
-/// Events that wait, without those that occur once, undelivered messages, receipts, and messages abandoned together.
+/// Maximum number of waiting events, without one-time events, undelivered messages, receipts, and
+/// messages abandoned together.
 const MAX_WAITING: usize = 256;
 
-/// An event and its number.
+/// Event and its number.
 #[derive(Debug)]
 struct Entry {
     event: Event,
     number: u32,
 }
 
-/// What is there only if several events wait.
+/// Allocated only if several events wait.
 #[derive(Debug, Default)]
 struct Backlog {
-    /// Those behind the first.
+    /// Events after the first.
     events: VecDeque<Entry>,
     receipts: VecDeque<(u32, u64, Delivery)>,
-    /// Events dropped since the user was last told of such.
+    /// Number of dropped events that were not reported to the user yet.
     missed: u64,
-    /// Bytes of abandoned messages that wait.
+    /// Bytes of abandoned messages in the queue.
     bytes: usize,
-    /// Undelivered messages that wait.
+    /// Number of undelivered messages in the queue.
     undelivered: usize,
 }
 
@@ -53,40 +55,41 @@ impl Blank for Backlog {
     }
 }
 
-/// There is output that the driver has not been told of.
+/// There is output of which the driver was not notified.
 const NEWS: u8 = 1;
 /// [`Output::Writable`](crate::Output::Writable) waits.
 const WRITABLE: u8 = 2;
-/// The user waits for room to send.
+/// The user waits for buffer space.
 const WANTS_ROOM: u8 = 4;
-/// The user wants to know of which streams data was sent.
+/// The user wants [`Output::Sent`](crate::Output::Sent).
 const REPORTS_SENT: u8 = 8;
 
 /// Events in the order in which they occurred.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// The first event that waits. If there is none, no other event waits.
+    /// First waiting event. If it is `None`, no other event waits.
     first: Option<Entry>,
     backlog: Seldom<Backlog>,
-    /// Bytes of abandoned messages that may wait.
+    /// Maximum number of bytes of abandoned messages.
     max_bytes: usize,
-    /// Events so far: the number of the next one.
+    /// Number of events so far, which is the number of the next one.
     next: u32,
-    /// Those before it were shown to the driver.
+    /// Number of the first event that the driver was not shown.
     seen: u32,
-    /// Bytes of the smallest message for which the user waits to have room.
+    /// Smallest size in bytes of the messages that the user waits to send.
     wanted: u32,
     flags: u8,
 }
 
-/// Whether the event of this number comes before a message that was preceded by so many events.
+/// Whether the event `number` comes before a message with `preceding` events before it.
 #[inline]
 pub(crate) fn is_before(number: u32, preceding: u32) -> bool {
     (preceding.wrapping_sub(number) as i32) > 0
 }
 
 impl EventQueue {
-    /// For events that hold so many bytes of user data, and messages abandoned together beyond it.
+    /// Creates a queue for events with up to `max_bytes` of user data, plus messages abandoned
+    /// together beyond this limit.
     #[inline(always)]
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
@@ -100,7 +103,7 @@ impl EventQueue {
         }
     }
 
-    /// Events so far.
+    /// Number of events so far.
     #[inline(always)]
     pub(crate) fn count(&self) -> u32 {
         self.next
@@ -115,7 +118,8 @@ impl EventQueue {
         events.into_iter().for_each(|event| self.push_back(event));
     }
 
-    /// Messages that were abandoned at one time all wait, beyond the bounds if need be: the sender held them all.
+    /// Adds messages that were abandoned at the same time. All of them are queued, even beyond the
+    /// limits, because the sender buffered them all.
     pub(crate) fn abandoned(&mut self, messages: impl Iterator<Item = AbandonedMessage>) {
         let mut messages = messages.peekable();
         if messages.peek().is_some() {
@@ -126,8 +130,10 @@ impl EventQueue {
         }
     }
 
-    /// Undelivered messages all wait, beyond the bounds if need be: the sender held them all. What a peer that restarts again and again
-    /// leaves undelivered is kept of the first time, until the user has taken it; what the end leaves, which is the `last`, always.
+    /// Adds undelivered messages. All of them are queued, even beyond the limits, because the
+    /// sender buffered them all. Of a peer that restarts repeatedly, only the messages of the first
+    /// restart are queued until the user has read them; the messages left at the end of the
+    /// association (`last`) are always queued.
     pub(crate) fn undelivered(
         &mut self,
         messages: impl Iterator<Item = UndeliveredMessage>,
@@ -137,7 +143,7 @@ impl EventQueue {
             self.backlog.make().missed += messages.count() as u64;
             return;
         }
-        // There may be thousands, which are moved by the shortest way.
+        // Reserve once, because there may be thousands of messages.
         self.backlog.make().events.reserve(messages.size_hint().0);
         for message in messages {
             self.append(Event::MessageUndelivered(Box::new(message)));
@@ -145,21 +151,22 @@ impl EventQueue {
         self.backlog.change(|_| ());
     }
 
-    /// A receipt, for which the user has asked. There are no more than messages that the sender held.
+    /// Adds a receipt that the user requested. Their number is bounded by the messages that the
+    /// sender buffered.
     pub(crate) fn receipt(&mut self, number: u64, delivery: Delivery) {
         let place = self.count_one();
         let receipts = &mut self.backlog.make().receipts;
         receipts.push_back((place, number, delivery));
     }
 
-    /// Whether the oldest event goes when the next one comes.
+    /// Whether the oldest event must be dropped when the next one is added.
     fn is_full(&self) -> bool {
         let backlog = &*self.backlog;
         let events = backlog.events.len() + usize::from(self.first.is_some());
         events - backlog.undelivered >= MAX_WAITING || backlog.bytes > self.max_bytes
     }
 
-    /// Drops the oldest event that may go. False if there is none.
+    /// Drops the oldest event that may be dropped. Returns `false` if there is none.
     #[cold]
     fn drop_oldest(&mut self) -> bool {
         let Some(at) = self.iter().position(may_go) else {
@@ -199,13 +206,14 @@ impl EventQueue {
         }
     }
 
-    /// Whether an event, or a receipt if these are meant too, comes before a message that was preceded by so many events.
+    /// Whether an event (or a receipt if `receipts`) comes before a message with `preceding` events
+    /// before it.
     pub(crate) fn has_before(&self, preceding: u32, receipts: bool) -> bool {
         let first = self.first_number(receipts);
         self.backlog.missed > 0 || first.is_some_and(|it| is_before(it, preceding))
     }
 
-    /// The number of the first event, or receipt if these are meant too.
+    /// Number of the first event (or receipt if `receipts`).
     pub(crate) fn first_number(&self, receipts: bool) -> Option<u32> {
         let receipt = self.backlog.receipts.front().filter(|_| receipts);
         match (&self.first, receipt) {
@@ -215,7 +223,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes the first event.
+    /// Removes the first event.
     #[inline(always)]
     pub(crate) fn pop_front(&mut self) -> Option<Event> {
         if self.backlog.has_any() {
@@ -238,7 +246,7 @@ impl EventQueue {
         self.pop_event()
     }
 
-    /// Takes the first event that is no receipt.
+    /// Removes the first event that is not a receipt.
     pub(crate) fn pop_event(&mut self) -> Option<Event> {
         if let missed @ 1.. = self.backlog.missed {
             self.backlog.change(|it| it.missed = 0);
@@ -249,14 +257,15 @@ impl EventQueue {
         Some(entry.event)
     }
 
-    /// Takes the first receipt.
+    /// Removes the first receipt.
     pub(crate) fn pop_receipt(&mut self) -> Option<Event> {
         let receipt = self.backlog.change(|it| it.receipts.pop_front());
         let (_, number, delivery) = receipt.flatten()?;
         Some(Event::Receipt { number, delivery })
     }
 
-    /// Takes the first event about which `wanted` says so, if it comes before a message that was preceded by so many events.
+    /// Removes the first event for which `wanted` is true, if it comes before a message with
+    /// `preceding` events before it.
     #[cold]
     pub(crate) fn pop_where(
         &mut self,
@@ -287,7 +296,7 @@ impl EventQueue {
         std::mem::replace(&mut self.first, next)
     }
 
-    /// An event is no longer here.
+    /// Updates the counters for a removed event.
     fn let_go(&mut self, event: &Event) {
         self.backlog.change(|it| match event {
             Event::MessageAbandoned(message) => it.bytes -= message.payload.len(),
@@ -296,7 +305,7 @@ impl EventQueue {
         });
     }
 
-    /// Whether no event waits.
+    /// Whether the queue is empty.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none() && !self.backlog.has_any()
@@ -307,7 +316,7 @@ impl EventQueue {
         entries.map(|it| &it.event)
     }
 
-    /// The events since the last call, without receipts; they stay.
+    /// Events since the last call, without receipts; they stay in the queue.
     pub(crate) fn unseen(&mut self) -> impl Iterator<Item = &Event> {
         let seen = std::mem::replace(&mut self.seen, self.next);
         let entries = self.first.iter().chain(&self.backlog.events);
@@ -316,21 +325,21 @@ impl EventQueue {
     }
 }
 
-/// What the driver and a user who waits for room are told.
+/// Notifications for the driver and for a user who waits for buffer space.
 impl EventQueue {
-    /// There is something to take.
+    /// Records that there is output.
     #[inline(always)]
     pub(crate) fn note_news(&mut self) {
         self.flags |= NEWS;
     }
 
-    /// Whether there is output that the driver has not been told of.
+    /// Whether there is output of which the driver was not notified.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.flags & NEWS != 0
     }
 
-    /// The driver is told; whether there was news.
+    /// Clears the notification of the driver; returns whether there was one.
     #[inline]
     pub(crate) fn take_news(&mut self) -> bool {
         let had = self.has_news();
@@ -338,7 +347,8 @@ impl EventQueue {
         had
     }
 
-    /// The user waits for room for a message of `size` bytes. Of several wishes the smallest counts.
+    /// Records that the user waits for space for a message of `size` bytes. The smallest of several
+    /// sizes counts.
     pub(crate) fn want_room(&mut self, size: usize) {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         self.wanted = match self.flags & WANTS_ROOM {
@@ -348,12 +358,12 @@ impl EventQueue {
         self.flags |= WANTS_ROOM;
     }
 
-    /// The user wants to know of which streams data was sent.
+    /// Requests [`Output::Sent`](crate::Output::Sent) for the user.
     pub(crate) fn report_sent(&mut self) {
         self.flags |= REPORTS_SENT;
     }
 
-    /// Whether packets sent may be news.
+    /// Whether sent packets may cause output.
     #[inline(always)]
     pub(crate) fn follows_sending(&self) -> bool {
         self.flags & (WANTS_ROOM | REPORTS_SENT) != 0
@@ -363,17 +373,17 @@ impl EventQueue {
         self.flags & REPORTS_SENT != 0
     }
 
-    /// Bytes of the message for which the user waits to have room.
+    /// Size in bytes of the message that the user waits to send.
     pub(crate) fn wanted_room(&self) -> Option<usize> {
         (self.flags & WANTS_ROOM != 0).then_some(self.wanted as usize)
     }
 
-    /// There is room now.
+    /// Records that there is space now.
     pub(crate) fn has_room(&mut self) {
         self.flags = self.flags & !WANTS_ROOM | WRITABLE | NEWS;
     }
 
-    /// The user is told of room; whether there was something to tell.
+    /// Clears the writable notification; returns whether there was one.
     #[inline]
     pub(crate) fn take_writable(&mut self) -> bool {
         let had = self.flags & WRITABLE != 0;
@@ -382,7 +392,8 @@ impl EventQueue {
     }
 }
 
-/// Whether an event goes if too many wait: not those that occur once, nor undelivered messages, which have a bound of their own.
+/// Whether an event may be dropped if too many wait: all except one-time events and undelivered
+/// messages, which have a separate limit.
 fn may_go(event: &Event) -> bool {
     !matches!(
         event,
@@ -470,7 +481,8 @@ mod tests {
         assert_eq!(all(&mut events), [key(1), key(2), key(3)]);
     }
 
-    /// However many wait: all that one restart leaves, and all that the end leaves.
+    /// All messages are queued, whatever their number: those left by one restart, and those left at
+    /// the end.
     #[test]
     fn undelivered_messages_wait_beyond_the_bound() {
         let mut events = EventQueue::new(1_000);
@@ -510,7 +522,7 @@ mod tests {
             sent: false,
         };
         let event = |len| Event::MessageAbandoned(Box::new(message(len)));
-        // However many come at a time wait; the next ones take their places.
+        // All messages abandoned together are queued; later ones replace them.
         events.abandoned((0..400).map(|_| message(300)));
         events.abandoned([message(1), message(2)].into_iter());
         let mut expected = vec![Event::Missed { events: 397 }];

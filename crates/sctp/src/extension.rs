@@ -1,16 +1,16 @@
-//! What an extension is.
+//! Description of a protocol extension.
 
 use anabranch_wire::parameter::Parameter;
 
 use crate::config::Config;
 
-/// An extension that is used where both ends offer it.
+/// Extension that is used if both ends offer it.
 #[derive(Debug)]
 pub(crate) struct Extension {
-    /// Whether an endpoint with these settings offers it.
+    /// Whether an endpoint with these settings offers the extension.
     pub(crate) wanted: fn(&Config) -> bool,
-    /// Its own parameter of INIT and INIT ACK, if it has one.
+    /// Extension-specific parameter of INIT and INIT ACK, if there is one.
     pub(crate) parameter: fn() -> Option<Parameter>,
-    /// The types of its chunks: the parameter Supported Extensions lists them (RFC 5061 §4.2.7).
+    /// Chunk types listed in the Supported Extensions parameter (RFC 5061 §4.2.7).
     pub(crate) chunks: &'static [u8],
 }

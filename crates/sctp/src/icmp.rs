@@ -1,5 +1,5 @@
-//! What an ICMP message says, and of which packet (RFC 9260 §10, RFC 6951 §5.5). What follows for the association that sent
-//! the packet is [`Endpoint::handle_icmp`](crate::Endpoint::handle_icmp)'s business.
+//! Parser for ICMP messages and the packets they quote (RFC 9260 §10, RFC 6951 §5.5).
+//! [`Endpoint::handle_icmp`](crate::Endpoint::handle_icmp) applies them to the association.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,41 +7,43 @@ use anabranch_wire::chunk::kind;
 
 const SCTP: u8 = 132;
 const UDP: u8 = 17;
-/// IPv6 extension headers of a quoted packet that are walked; more than any honest packet of ours has.
+/// Maximum number of IPv6 extension headers parsed in a quoted packet; more than any packet of this
+/// stack has.
 const MOST_EXTENSIONS: usize = 8;
 
-/// An ICMP message without its own IP header; its checksum is the driver's or the system's business.
+/// ICMP message without its IP header. The driver or the operating system should verify its
+/// checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Icmp<'a> {
-    /// ICMPv6 (RFC 4443), not ICMPv4 (RFC 792).
+    /// ICMPv6 (RFC 4443) if `true`, else ICMPv4 (RFC 792).
     pub v6: bool,
     /// Type.
     pub kind: u8,
     /// Code.
     pub code: u8,
-    /// The MTU of the next hop, bytes, where the message is about one; else without meaning.
+    /// Next-hop MTU in bytes if the message contains one; otherwise without meaning.
     pub mtu: u32,
-    /// The packet that it answers, from its IP header on, as much of it as was quoted.
+    /// The quoted packet, starting at its IP header; may be truncated.
     pub quoted: &'a [u8],
 }
 
-/// What a message means to SCTP.
+/// Meaning of a message for SCTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing (§10 ICMP1, 2, 4).
+    /// Ignored (§10 ICMP1, 2, 4).
     Nothing,
-    /// Packets must be smaller: bytes of an IP packet (ICMP7).
+    /// Packet too big: maximum size of an IP packet in bytes (ICMP7).
     TooBig(u32),
-    /// Nobody there speaks SCTP (ICMP8).
+    /// The peer's host does not support SCTP (ICMP8).
     NoProtocol,
-    /// Nobody listens at the UDP port; without UDP it says nothing (ICMP3, RFC 6951 §5.5).
+    /// The UDP port is closed; ignored without UDP encapsulation (ICMP3, RFC 6951 §5.5).
     NoPort,
-    /// The address cannot be reached now (ICMP9).
+    /// The address is currently unreachable (ICMP9).
     Unreachable,
 }
 
 impl<'a> Icmp<'a> {
-    /// Reads the bytes of a message, from its type on; `None` if they are fewer than a header.
+    /// Parses a message, starting at its type; `None` if it is shorter than a header.
     pub fn read(v6: bool, message: &'a [u8]) -> Option<Self> {
         let (header, quoted) = message.split_first_chunk::<8>()?;
         let mtu = if v6 {
@@ -58,19 +60,20 @@ impl<'a> Icmp<'a> {
         })
     }
 
-    /// The SCTP port that the packet was from; `None`: it is about none of SCTP's.
+    /// SCTP source port of the quoted packet; `None` if the quoted packet is not SCTP.
     pub fn source_port(&self) -> Option<u16> {
         Some(Quote::read(self.v6, self.quoted)?.source_port)
     }
 
-    /// Whether it is about a packet from SCTP port `port`. A driver that gets all ICMP of its host keeps the rest to itself.
+    /// Whether the quoted packet was sent from SCTP port `port`. A driver that receives all ICMP
+    /// messages of its host should pass on only these.
     pub fn is_about(&self, port: u16) -> bool {
         self.source_port() == Some(port)
     }
 
     pub(crate) fn meaning(&self) -> Meaning {
         match (self.v6, self.kind, self.code) {
-            // A router that names no MTU is one from before RFC 1191.
+            // A router that reports no MTU predates RFC 1191.
             (false, 3, 4) | (true, 2, _) if self.mtu == 0 => Meaning::Nothing,
             (false, 3, 4) | (true, 2, _) => Meaning::TooBig(self.mtu),
             (false, 3, 2) | (true, 4, 1) => Meaning::NoProtocol,
@@ -81,23 +84,23 @@ impl<'a> Icmp<'a> {
     }
 }
 
-/// The packet of ours that a message quotes.
+/// Quoted packet sent by this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quote {
-    /// Where it was going.
+    /// Destination address.
     pub(crate) remote: IpAddr,
-    /// The peer's UDP port; 0: it went right above IP.
+    /// Peer's UDP port; 0 without UDP encapsulation.
     pub(crate) udp_port: u16,
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
     pub(crate) verification_tag: u32,
-    /// Its Initiate Tag, if it is an INIT and so much of it is there.
+    /// Initiate Tag, if the packet is an INIT and the quote is long enough.
     pub(crate) initiate_tag: Option<u32>,
 }
 
 impl Quote {
-    /// Reads a quoted packet; `None` if it is no SCTP packet, not the first fragment of one, or cut before its verification
-    /// tag.
+    /// Parses a quoted packet; `None` if it is not an SCTP packet, not a first fragment, or
+    /// truncated before its verification tag.
     pub(crate) fn read(v6: bool, packet: &[u8]) -> Option<Self> {
         let (remote, protocol, payload) = if v6 {
             above_v6(packet)
@@ -132,7 +135,7 @@ fn above_v4(packet: &[u8]) -> Option<(IpAddr, u8, &[u8])> {
     Some((remote.into(), packet[9], packet.get(header..)?))
 }
 
-/// The same of an IPv6 packet, past its extension headers.
+/// Destination, protocol and payload of an IPv6 packet, after its extension headers.
 fn above_v6(packet: &[u8]) -> Option<(IpAddr, u8, &[u8])> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -223,7 +226,7 @@ mod tests {
         for cut in 0..28 {
             assert_eq!(Quote::read(false, &whole[..cut]), None, "{cut}");
         }
-        // Eight bytes of payload are all that an old router quotes: enough for ports and tag.
+        // Old routers quote only eight bytes of payload, which is enough for ports and tag.
         let short = Quote::read(false, &whole[..28]).expect("ports and tag");
         assert_eq!(short.initiate_tag, None);
         let mut fragment = whole.clone();
@@ -233,7 +236,7 @@ mod tests {
         assert_eq!(Quote::read(false, &v4(6, &sctp(0))), None);
         let later = [SCTP, 0, 0, 8, 0, 0, 0, 0];
         assert_eq!(Quote::read(true, &v6(44, &later)), None);
-        // A chain of extension headers without end.
+        // An endless chain of extension headers.
         let chain = [60, 0, 0, 0, 0, 0, 0, 0].repeat(50);
         assert_eq!(Quote::read(true, &v6(60, &chain)), None);
     }

@@ -1,9 +1,9 @@
-//! Optional numbers in the room of a number, for what every association and every path has.
+//! Optional numbers without extra space, for fields that every association and path has.
 
 use std::fmt;
 
-/// A time or a count of bytes, or none. The greatest number stands for none: no clock lives until then, and no window is as wide. A time that
-/// was put off until then never comes, which is the same.
+/// Optional time or byte count. `u64::MAX` represents `None`, because no clock reaches it and no
+/// window is that large. A timer that is set to it never expires, which is equivalent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Maybe(u64);
 
@@ -20,7 +20,7 @@ impl Maybe {
         (self != Self::NONE).then_some(self.0)
     }
 
-    /// The number, [`u64::MAX`] where there is none: for who asks for the earliest of several.
+    /// The number, or [`u64::MAX`] if there is none, for computing the earliest of several times.
     #[inline(always)]
     pub(crate) const fn or_never(self) -> u64 {
         self.0
@@ -31,7 +31,7 @@ impl Maybe {
         self == Self::NONE
     }
 
-    /// Whether there is a time, and `now` is not before it.
+    /// Whether there is a time that is not after `now`.
     #[inline(always)]
     pub(crate) fn has_come(self, now: u64) -> bool {
         self.0 <= now && !self.is_none()

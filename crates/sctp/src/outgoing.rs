@@ -1,42 +1,46 @@
-//! A packet as it is handed out: an association's, or an answer of the endpoint's.
+//! Packet to send, of an association or a stateless reply of the endpoint.
 
 use anabranch_transport::Transmit;
 
 use crate::association_id::AssociationId;
 
-/// A packet to be sent, and how it is wrapped.
+/// Packet to send and its encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outgoing {
-    /// What was appended to the buffer, and the addresses it travels between.
+    /// Range appended to the buffer, and the source and destination addresses.
     pub transmit: Transmit,
-    /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
+    /// Peer's UDP port for encapsulated packets (RFC 6951 §5.5); 0 for SCTP directly over IP.
     pub udp_port: u16,
-    /// Its checksum field is 0, and whoever takes the packet has to fill it in
-    /// ([`checksum::fill`](anabranch_wire::checksum::fill)). Only with [`TransmitOptions::defer_checksums`] there are such packets.
+    /// The checksum field is 0, and the caller must fill it in
+    /// ([`checksum::fill`](anabranch_wire::checksum::fill)). Only with
+    /// [`TransmitOptions::defer_checksums`].
     pub unsummed: bool,
 }
 
-/// Which packets [`Endpoint::poll_transmit_batch`](crate::Endpoint::poll_transmit_batch) gives, and how: by default all, ready to be sent.
+/// Selection of the packets that
+/// [`Endpoint::poll_transmit_batch`](crate::Endpoint::poll_transmit_batch) returns. The default is
+/// all packets, ready to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransmitOptions {
-    /// Those of one association alone, for a caller that has just given it a message; `None`: all.
+    /// Only packets of this association, for a caller that has just queued a message; `None`: all.
     pub association: Option<AssociationId>,
-    /// Packets may lack their checksum ([`Outgoing::unsummed`]). A caller that gathers many packets before they are sent computes it for
-    /// less at the end, because a processor has to wait for bytes that it has only just written.
+    /// Packets may lack their checksum ([`Outgoing::unsummed`]). A caller that gathers many packets
+    /// computes it cheaper at the end, because reading bytes that were just written stalls the
+    /// processor.
     pub defer_checksums: bool,
 }
 
 impl TransmitOptions {
-    /// Those of this association alone.
+    /// Selects the packets of this association only.
     #[must_use]
     pub const fn with_association(mut self, association: AssociationId) -> Self {
         self.association = Some(association);
         self
     }
 
-    /// Packets may lack their checksum, or not.
+    /// Sets whether packets may lack their checksum.
     #[must_use]
     pub const fn with_deferred_checksums(mut self, defer: bool) -> Self {
         self.defer_checksums = defer;

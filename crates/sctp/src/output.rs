@@ -1,24 +1,27 @@
-//! What an association gives its user.
+//! Outputs of an association to its user.
 
 use crate::event::Event;
 use crate::rx::{ReceivedMessage, ReceivedPart};
 
-/// What an association gives its user ([`Association::poll_output`](crate::Association::poll_output)), in the order of delivery.
-/// Exhaustive: a user that does not know an output fails to compile.
+/// Output of an association ([`Association::poll_output`](crate::Association::poll_output)), in the
+/// order of delivery. The type is exhaustive: a user that does not handle an output fails to
+/// compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A whole message (RFC 9260 §11.1.7).
+    /// Complete message (RFC 9260 §11.1.7).
     Message(ReceivedMessage),
-    /// A part of a message that does not come whole (RFC 9260 §6.9).
+    /// Part of a partially delivered message (RFC 9260 §6.9).
     MessagePart(ReceivedPart),
-    /// Something happened.
+    /// Event of the association.
     Event(Event),
-    /// There is room to send, for which the user waited ([`Association::wait_writable`](crate::Association::wait_writable)), or the
-    /// association is closed.
+    /// There is buffer space for which the user waited
+    /// ([`Association::wait_writable`](crate::Association::wait_writable)), or the association is
+    /// closed.
     Writable,
-    /// Data of the stream was sent for the first time, or was abandoned ([`Association::report_sent`](crate::Association::report_sent)).
+    /// Data of the stream was sent for the first time, or was abandoned
+    /// ([`Association::report_sent`](crate::Association::report_sent)).
     Sent {
-        /// The stream.
+        /// Stream number.
         stream: u16,
     },
 }
@@ -30,7 +33,7 @@ const RECEIPTS: u8 = 8;
 const WRITABLE: u8 = 16;
 const SENT: u8 = 32;
 
-/// Which outputs a reader of an association takes. All else waits for other readers.
+/// Outputs that a reader of an association takes. All others wait for other readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     outputs: u8,
@@ -38,11 +41,12 @@ pub struct Interest {
 }
 
 impl Interest {
-    /// Whole messages: what comes in parts is put together, up to [`Config::max_message`](crate::Config::max_message).
+    /// Complete messages: parts are reassembled up to
+    /// [`Config::max_message`](crate::Config::max_message).
     pub const MESSAGES: Self = Self::of(MESSAGES);
-    /// Messages, and parts of those that do not come whole.
+    /// Complete messages, and parts of partially delivered messages.
     pub const PARTS: Self = Self::of(PARTS);
-    /// Events, with receipts.
+    /// Events, including receipts.
     pub const EVENTS: Self = Self::of(EVENTS | RECEIPTS);
     /// [`Event::Receipt`].
     pub const RECEIPTS: Self = Self::of(RECEIPTS);
@@ -74,8 +78,8 @@ impl Interest {
         }
     }
 
-    /// Of messages those of `stream` alone. Events come then that are before all that waits, and
-    /// [`Event::PartialDeliveryAborted`] of that stream.
+    /// Restricts messages to `stream`. Events are then returned if they precede all waiting
+    /// messages, as well as [`Event::PartialDeliveryAborted`] of this stream.
     pub const fn on(self, stream: u16) -> Self {
         Self {
             stream: Some(stream),

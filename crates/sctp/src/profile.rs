@@ -1,6 +1,6 @@
-//! Which text the stack follows, as data: every departure between RFC 2960, RFC 4960, RFC 9260 and the module of
-//! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. Those
-//! that begin with `rsctp` stand by themselves in `profile/rsctp.rs`.
+//! Protocol behavior as data: every difference between RFC 2960, RFC 4960, RFC 9260 and the SCTP
+//! module of ns-2.35 is a named switch with its clause and reason, so that a spec can start from a
+//! profile and change single switches. Switches that begin with `rsctp` are in `profile/rsctp.rs`.
 
 mod parts;
 mod rsctp;
@@ -26,149 +26,176 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 pub use rsctp::{HeartbeatLoss, ProbeSize};
 use rsctp::{with_rsctp, without_rsctp};
 
-/// The least timeout: less is shorter than what a host takes to answer.
+/// Minimum timeout: a shorter one is less than the response time of a host.
 pub(crate) const LEAST_RTO: Nanos = MILLISECOND;
-/// The longest span of any timer.
+/// Maximum duration of a timer.
 pub(crate) const MOST_SPAN: Nanos = 86_400 * SECOND;
-/// The range of timeouts.
+/// Range of timeouts.
 const TIMEOUT: Kind = Kind::duration(LEAST_RTO, MOST_SPAN);
-/// The range of intervals between measurements.
+/// Range of measurement intervals.
 const INTERVAL: Kind = Kind::duration(MILLISECOND, MOST_SPAN);
 
 with_rsctp! {
-    /// Number of SACKs that must report a TSN missing before it is fast retransmitted. RFC 2960: 4. RFC 4960 and later, and
-    /// ns-2.35 by default: 3.
+    /// Number of SACKs that must report a TSN missing before it is fast retransmitted. RFC 2960: 4.
+    /// RFC 4960 and later, and ns-2.35 by default: 3.
     missing_reports: u32, "RFC 9260 §7.2.4", not with rack;
-    /// What prevents several reductions of cwnd for losses of one window. `none`: nothing (RFC 2960); cwnd is reduced once
-    /// per path by each SACK that brings TSNs to the threshold. `exit_point`: one reduction until the exit point is
-    /// acknowledged. `recovery_point`: one reduction for TSNs up to the highest sent at the last reduction (ns-2.35).
+    /// What prevents several reductions of cwnd for losses of one window. `none`: nothing (RFC
+    /// 2960); cwnd is reduced once per path by each SACK that brings TSNs to the threshold.
+    /// `exit_point`: one reduction until the exit point is acknowledged. `recovery_point`: one
+    /// reduction for TSNs up to the highest sent at the last reduction (ns-2.35).
     fast_recovery: FastRecovery, "RFC 9260 §7.2.4";
-    /// Fast retransmit a TSN at most once. Off: the count of reports starts again, as in RFC 2960, so that a TSN can be
-    /// retransmitted again while the first retransmission is on its way. No known implementation does that.
+    /// Fast retransmit a TSN at most once. Off: the count of reports starts again, as in RFC 2960,
+    /// so that a TSN can be retransmitted again while the first retransmission is on its way. No
+    /// known implementation does that.
     fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)", not with rack;
-    /// Which reports of missing TSNs count (highest TSN newly acknowledged). `per_sack`: those below the highest TSN that
-    /// this SACK newly acknowledges (RFC 9260). `persistent`: the same, but the highest is kept from earlier SACKs
-    /// (ns-2.35). `off`: all reports (RFC 2960 before RFC 4460 §2.14).
+    /// Which reports of missing TSNs count (highest TSN newly acknowledged). `per_sack`: those
+    /// below the highest TSN that this SACK newly acknowledges (RFC 9260). `persistent`: the same,
+    /// but the highest is kept from earlier SACKs (ns-2.35). `off`: all reports (RFC 2960 before
+    /// RFC 4460 §2.14).
     htna: Htna, "RFC 9260 §7.2.4", not with rack;
     /// Send the first packet of a fast retransmit immediately, regardless of cwnd.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
-    /// Whether chunks that are marked for retransmission in fast recovery wait for cwnd, so that only the packet that starts recovery
-    /// ignores it (RFC 9260), or each SACK that marks chunks lets one packet go (RFC 4960). `paced`: they wait with `pacing`, or if the
-    /// congestion control computes a rate. `always`, `never`. Without pacing, waiting chunks go in one burst once the flightsize is below
-    /// cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a queue of one bandwidth-delay product) that burst is lost. Goodput was
-    /// 86 instead of 878 Mbit/s.
+    /// Whether chunks that are marked for retransmission in fast recovery wait for cwnd, so that
+    /// only the packet that starts recovery ignores it (RFC 9260), or each SACK that marks chunks
+    /// lets one packet go (RFC 4960). `paced`: they wait with `pacing`, or if the congestion
+    /// control computes a rate. `always`, `never`. Without pacing, waiting chunks go in one burst
+    /// once the flightsize is below cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a
+    /// queue of one bandwidth-delay product) that burst is lost. Goodput was 86 instead of 878
+    /// Mbit/s.
     fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)",
         not with fast_retransmit_ignores_cwnd = false or fast_recovery = "none";
-    /// After the first packet of a fast retransmit or timeout, further retransmissions and new data wait for the next SACK, whatever it
-    /// acknowledges, and then for cwnd alone (ns-2.35). Off: they are sent as cwnd permits, after a timeout one packet until something sent
-    /// on the path is acknowledged (RFC 9260 §7.2.3).
+    /// After the first packet of a fast retransmit or timeout, further retransmissions and new data
+    /// wait for the next SACK, whatever it acknowledges, and then for cwnd alone (ns-2.35). Off:
+    /// they are sent as cwnd permits, after a timeout one packet until something sent on the path
+    /// is acknowledged (RFC 9260 §7.2.3).
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
     /// Fill a packet that carries retransmissions with new data. ns-2.35 does not.
     bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C", needs bundling;
-    /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: only if other data is in flight
-    /// (ns-2.35).
+    /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: only if
+    /// other data is in flight (ns-2.35).
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
-    /// Restart T3-rtx of a path when the cumulative TSN passes any chunk last sent there (ns-2.35). Off: when the earliest
-    /// outstanding chunk there is acknowledged. Over one path the two are equal.
+    /// Restart T3-rtx of a path when the cumulative TSN passes any chunk last sent there (ns-2.35).
+    /// Off: when the earliest outstanding chunk there is acknowledged. Over one path the two are
+    /// equal.
     cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
-    /// Path of a retransmission if the peer has several addresses. `alternate_after_timeout`: another path after a timeout,
-    /// the same after a fast retransmit (RFC 4960, RFC 9260). `alternate_path`: always another (RFC 2960; ns-2.35 with
-    /// rtxToAlt_ 1). `same_path`: the same while it is active. For `cmt`, after Iyengar et al. 2006, of the active paths:
-    /// `any_with_room`, `largest_cwnd`, `largest_ssthresh`, `least_loss`; among equals the same path.
+    /// Path of a retransmission if the peer has several addresses. `alternate_after_timeout`:
+    /// another path after a timeout, the same after a fast retransmit (RFC 4960, RFC 9260).
+    /// `alternate_path`: always another (RFC 2960; ns-2.35 with rtxToAlt_ 1). `same_path`: the same
+    /// while it is active. For `cmt`, after Iyengar et al. 2006, of the active paths:
+    /// `any_with_room`, `largest_cwnd`, `largest_ssthresh`, `least_loss`; among equals the same
+    /// path.
     retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
-    /// A path with more consecutive errors than `pf_max_retrans` becomes potentially failed. It is probed once per RTO, and
-    /// carries data only if no other path is active. Off: data waits for `path_max_retrans` timeouts on a failed path.
+    /// A path with more consecutive errors than `pf_max_retrans` becomes potentially failed. It is
+    /// probed once per RTO, and carries data only if no other path is active. Off: data waits for
+    /// `path_max_retrans` timeouts on a failed path.
     potentially_failed: bool, "RFC 7829 §3";
-    /// Path of data while all paths are inactive, which RFC 9260 leaves open. `last`: the one in use before, or with
-    /// `potentially_failed` that with the fewest errors. `primary`: the primary path. `fewest_errors`: RFC 7829 §4.1. `hop`: the next in turn
-    /// (ns-2.35).
+    /// Path of data while all paths are inactive, which RFC 9260 leaves open. `last`: the one in
+    /// use before, or with `potentially_failed` that with the fewest errors. `primary`: the primary
+    /// path. `fewest_errors`: RFC 7829 §4.1. `hop`: the next in turn (ns-2.35).
     dormant_path: DormantPath, "RFC 9260 §8.2";
-    /// When an inactive path is probed. `interval`: as any idle path, with its RTO doubled each time. `at_once`: when it
-    /// fails and after each missing answer (ns-2.35: after 1, 2, 4, ... seconds).
+    /// When an inactive path is probed. `interval`: as any idle path, with its RTO doubled each
+    /// time. `at_once`: when it fails and after each missing answer (ns-2.35: after 1, 2, 4, ...
+    /// seconds).
     failed_path_probing: FailedPathProbing, "RFC 9260 §8.3", not with heartbeat_interval = "off";
-    /// Which errors count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and missing answers to
-    /// HEARTBEATs on the path in use. `active_paths`: timeouts of both kinds on active paths only (ns-2.35); if all paths
-    /// are inactive they count as well, so that an association without a peer ends.
+    /// Which errors count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and
+    /// missing answers to HEARTBEATs on the path in use. `active_paths`: timeouts of both kinds on
+    /// active paths only (ns-2.35); if all paths are inactive they count as well, so that an
+    /// association without a peer ends.
     association_errors: AssociationErrors, "RFC 9260 §8.1";
     /// HB.Max.Burst: number of HEARTBEATs per RTO that verify addresses. ns-2.35 has no limit.
     hb_max_burst: u32, "RFC 9260 §5.4";
-    /// If a chunk was sent on several paths, its acknowledgement clears the errors of the last one, although an earlier
-    /// transmission may have arrived. RFC 9260 permits both. If on, a timeout on the alternate path just before a delayed
-    /// SACK makes the failed primary look active again: failover to Linux took six timeouts instead of three.
+    /// If a chunk was sent on several paths, its acknowledgement clears the errors of the last one,
+    /// although an earlier transmission may have arrived. RFC 9260 permits both. If on, a timeout
+    /// on the alternate path just before a delayed SACK makes the failed primary look active again:
+    /// failover to Linux took six timeouts instead of three.
     ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
-    /// The acknowledgement of a chunk that timed out and was not retransmitted yet clears the errors of its path (RFC
-    /// 7829). If a path fails while SACKs are on it, the next SACK over another path then makes the failed path active
-    /// again and costs one more RTO. Off: an answered HEARTBEAT clears the errors. ns-2.35: off.
+    /// The acknowledgement of a chunk that timed out and was not retransmitted yet clears the
+    /// errors of its path (RFC 7829). If a path fails while SACKs are on it, the next SACK over
+    /// another path then makes the failed path active again and costs one more RTO. Off: an
+    /// answered HEARTBEAT clears the errors. ns-2.35: off.
     answer_after_timeout_clears_errors: bool, "RFC 7829 §3.2 (10)";
     /// Initial cwnd.
     initial_window: InitialCwnd, "RFC 9260 §7.2.1";
-    /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive window.
+    /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive
+    /// window.
     initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion in own_window;
-    /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later: 4.
+    /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later:
+    /// 4.
     ssthresh_floor: u64, "RFC 9260 §7.2.3", not with congestion in own_window;
     /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1", not with congestion in own_slow_start_exit;
-    /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260: L should be 1 and may be larger.
-    /// RFC 3465 allows TCP 2. With delayed SACKs cwnd grows by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC
-    /// 3465 §2.3). A larger L sends larger bursts; `pacing` spreads them.
+    /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC
+    /// 9260: L should be 1 and may be larger. RFC 3465 allows TCP 2. With delayed SACKs cwnd grows
+    /// by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC 3465 §2.3). A
+    /// larger L sends larger bursts; `pacing` spreads them.
     slow_start_limit: u32, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion in own_window or rate_limited_increase;
-    /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off: whenever the
-    /// association is not in fast recovery (RFC 9260).
+    /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off:
+    /// whenever the association is not in fast recovery (RFC 9260).
     growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion in own_window;
-    /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd, or `discard`.
+    /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd,
+    /// or `discard`.
     unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion in own_increase;
-    /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the papers). `mtu`: the path
-    /// MTU with all headers (RFC 2960 and RFC 4960 to the letter).
+    /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the
+    /// papers). `mtu`: the path MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
-    /// What cwnd and flightsize count of a DATA chunk. `padded_chunk`: header, user data and padding (RFC 9260). `chunk`:
-    /// without padding (ns-2.35). `user_data`: user data only.
+    /// What cwnd and flightsize count of a DATA chunk. `padded_chunk`: header, user data and
+    /// padding (RFC 9260). `chunk`: without padding (ns-2.35). `user_data`: user data only.
     cwnd_counts: Counts, "RFC 9260 §7.2.2";
-    /// What the receive window counts of a DATA chunk, at both ends. `user_data`: user data only (RFC 9260). `chunk`: with
-    /// its header (ns-2.35). `padded_chunk`: with header and padding.
+    /// What the receive window counts of a DATA chunk, at both ends. `user_data`: user data only
+    /// (RFC 9260). `chunk`: with its header (ns-2.35). `padded_chunk`: with header and padding.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
-    /// Chunks marked for retransmission count as in flight for cwnd, for the peer's window and for T3-rtx (ns-2.35). Off:
-    /// they are not outstanding.
+    /// Chunks marked for retransmission count as in flight for cwnd, for the peer's window and for
+    /// T3-rtx (ns-2.35). Off: they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
-    /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to `ssthresh_floor`.
+    /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to
+    /// `ssthresh_floor`.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3", not with congestion in own_window;
-    /// How cwnd of an idle path decays, once per RTO. `drained`: from when nothing is outstanding. `since_last_send`: from
-    /// the last transmission, outstanding or not, down to two units (ns-2.35). `off`: not at all.
+    /// How cwnd of an idle path decays, once per RTO. `drained`: from when nothing is outstanding.
+    /// `since_last_send`: from the last transmission, outstanding or not, down to two units
+    /// (ns-2.35). `off`: not at all.
     idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay = "drained", not with congestion in own_window;
-    /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
-    /// that arrives late over another path has the same effect; the TSN that is reported again then clears errors. Off: it is in flight
-    /// again when T3-rtx expires, and a second report clears none.
+    /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at
+    /// most 64 per SACK (ns-2.35). An older SACK that arrives late over another path has the same
+    /// effect; the TSN that is reported again then clears errors. Off: it is in flight again when
+    /// T3-rtx expires, and a second report clears none.
     withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
-    /// The sender keeps at most `send_buffer` and twice `receive_buffer` of what is not acknowledged cumulatively, whatever Gap Ack
-    /// Blocks report. Off: it keeps all that it sends (ns-2.35).
+    /// The sender keeps at most `send_buffer` and twice `receive_buffer` of what is not
+    /// acknowledged cumulatively, whatever Gap Ack Blocks report. Off: it keeps all that it sends
+    /// (ns-2.35).
     unacknowledged_bounded: bool, "RFC 9260 §6.2.1 D";
     /// Max.Burst: largest number of packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D", needs max_burst_applies;
-    /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two packets that a SACK newly
-    /// acknowledges, since receivers acknowledge every second one. `after_fast_retransmit`: only when a fast retransmitted
-    /// chunk is acknowledged (ns-2.35). `off`: never (RFC 2960 before its errata).
+    /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two
+    /// packets that a SACK newly acknowledges, since receivers acknowledge every second one.
+    /// `after_fast_retransmit`: only when a fast retransmitted chunk is acknowledged (ns-2.35).
+    /// `off`: never (RFC 2960 before its errata).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
     /// RTO before the first measurement. RFC 2960 and RFC 4960: 3 s. RFC 9260: 1 s.
     rto_initial: Span => TIMEOUT, "RFC 9260 §16";
-    /// Measure the round-trip time once per round trip and path. Off: with each acknowledgement of a chunk that was sent
-    /// once.
+    /// Measure the round-trip time once per round trip and path. Off: with each acknowledgement of
+    /// a chunk that was sent once.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
-    /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after it arrived (ns-2.35,
-    /// after S. Baucke). With `retransmission_cancels_rtt` only where the retransmission has to wait.
+    /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after
+    /// it arrived (ns-2.35, after S. Baucke). With `retransmission_cancels_rtt` only where the
+    /// retransmission has to wait.
     loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
-    /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces cwnd does.
+    /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces
+    /// cwnd does.
     retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
-    /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is answered by SACKs only
-    /// does not reduce cwnd. Off: one chunk is sent immediately, and its timeout reduces cwnd (RFC 2960, ns-2.35).
+    /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is
+    /// answered by SACKs only does not reduce cwnd. Off: one chunk is sent immediately, and its
+    /// timeout reduces cwnd (RFC 2960, ns-2.35).
     window_probe_waits: bool, "RFC 9260 §6.1 A";
-    /// Set the I bit (RFC 7053), which asks the peer for an immediate SACK: on the last DATA before a shutdown, on DATA
-    /// that fills the window alone while more waits, and if the user asks for it.
+    /// Set the I bit (RFC 7053), which asks the peer for an immediate SACK: on the last DATA before
+    /// a shutdown, on DATA that fills the window alone while more waits, and if the user asks for
+    /// it.
     sack_immediately: bool, "RFC 9260 §6.1";
-    /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip (ns-2.35). Off: send on
-    /// confirmed paths.
+    /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip
+    /// (ns-2.35). Off: send on confirmed paths.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
     /// A COOKIE ECHO whose cookie is older than the INIT ACK or INIT that named the peer's present
     /// tag is of a setup that the peer has given up, and is discarded; in COOKIE-ECHOED only until
@@ -186,44 +213,50 @@ with_rsctp! {
     /// arrived: 2 of 80 transfers over a network that loses and reorders packets. Off: they are out
     /// of the blue.
     late_data_unanswered: bool, "RFC 9260 §8.4 (8)";
-    /// What the receiver does with new data that does not fit into its buffer. `answer`: send a SACK. `silent`: drop it
-    /// without a SACK, as well as any chunk larger than the free space (ns-2.35).
+    /// What the receiver does with new data that does not fit into its buffer. `answer`: send a
+    /// SACK. `silent`: drop it without a SACK, as well as any chunk larger than the free space
+    /// (ns-2.35).
     when_full: WhenFull, "RFC 9260 §6.2";
     /// Do not advertise a window smaller than one MTU, and send a SACK when it opens again.
     silly_window_avoidance: bool, "RFC 9260 §6.2";
-    /// Complete messages in order occupy the receive window until the application reads them. Off: they are considered read
-    /// (ns-2.35).
+    /// Complete messages in order occupy the receive window until the application reads them. Off:
+    /// they are considered read (ns-2.35).
     window_counts_deliverable: bool, "RFC 9260 §6.2";
-    /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 asks of TCP. Off: only while a gap
-    /// remains.
+    /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 asks of TCP. Off:
+    /// only while a gap remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack, not with sack_frequency = 1;
-    /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK does. Off: the packet still
-    /// counts, so that the next one is acknowledged as well; so does the first packet with DATA, if it holds several chunks, and a gap is
-    /// answered at once also if a later chunk of its packet fills it. The first TSN is answered whenever it comes, and never counts (ns-2.35).
+    /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK
+    /// does. Off: the packet still counts, so that the next one is acknowledged as well; so does
+    /// the first packet with DATA, if it holds several chunks, and a gap is answered at once also
+    /// if a later chunk of its packet fills it. The first TSN is answered whenever it comes, and
+    /// never counts (ns-2.35).
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack, not with sack_frequency = 1;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";
-    /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair to TCP.
+    /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair
+    /// to TCP.
     binomial_l: Exponent, "ho2008 §2.2", needs congestion = "binomial";
     /// Alpha of `binomial`, in segments.
     binomial_alpha: Factor, "ho2008 §2.2", needs congestion = "binomial";
     /// Beta of `binomial`, in segments.
     binomial_beta: Fraction, "ho2008 §2.2", needs congestion = "binomial";
-    /// Negotiate explicit congestion notification in INIT and INIT ACK. Routers may then mark packets of new DATA instead
-    /// of dropping them; a mark reduces cwnd without a retransmission. Off in every profile: RFC 9260 only reserves what
-    /// RFC 4960 described, and the stacks of the papers had none.
+    /// Negotiate explicit congestion notification in INIT and INIT ACK. Routers may then mark
+    /// packets of new DATA instead of dropping them; a mark reduces cwnd without a retransmission.
+    /// Off in every profile: RFC 9260 only reserves what RFC 4960 described, and the stacks of the
+    /// papers had none.
     ecn: bool, "RFC 4960 Appendix A";
-    /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with `addip_noauth_enable`. Whoever
-    /// learns the verification tag of an association can then move it to an address of their own. For peers without AUTH, and for
-    /// studies, whose networks have no attackers. Off in every profile.
+    /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with
+    /// `addip_noauth_enable`. Whoever learns the verification tag of an association can then move
+    /// it to an address of their own. For peers without AUTH, and for studies, whose networks have
+    /// no attackers. Off in every profile.
     asconf_without_auth: bool, "RFC 5061 §4.1.1", needs address_changes;
 }
 
-/// A profile's name, and what makes it.
+/// Name and constructor of a profile.
 type Named = (&'static str, fn() -> Profile);
 
 impl Profile {
-    /// Every profile: one line for each.
+    /// All profiles.
     const ALL: [Named; 4] = [
         ("rfc9260", Self::rfc9260),
         ("rfc4960", Self::rfc4960),
@@ -231,16 +264,16 @@ impl Profile {
         ("ns2", Self::ns2),
     ];
 
-    /// The names that [`Profile::by_name`] knows.
+    /// Names accepted by [`Profile::by_name`].
     pub const NAMES: &'static [&'static str] = &anabranch_settings::names_of(Self::ALL);
 
-    /// The profile of that name; see [`Profile::NAMES`].
+    /// Profile with this name; see [`Profile::NAMES`].
     pub fn by_name(name: &str) -> Option<Self> {
         let (_, make) = Self::ALL.into_iter().find(|(known, _)| *known == name)?;
         Some(make())
     }
 
-    /// RFC 9260 (2022), the text in force.
+    /// RFC 9260 (2022), the current standard.
     pub fn rfc9260() -> Self {
         without_rsctp!(Self {
             name: "rfc9260",
@@ -305,7 +338,7 @@ impl Profile {
         })
     }
 
-    /// The numbers of the congestion control `binomial`; SQRT at first.
+    /// Parameters of the congestion control `binomial`; initially SQRT.
     pub fn binomial_parameters(&self) -> BinomialParameters {
         let (alpha, beta) = (self.binomial_alpha.0, self.binomial_beta.0);
         BinomialParameters::of(self.binomial_k, self.binomial_l, alpha, beta)
@@ -330,8 +363,9 @@ impl Profile {
         }
     }
 
-    /// RFC 2960 (2000) as the papers of 2002 read it: four missing reports, no fast recovery, two units to begin
-    /// with. The unit is the data chunk, since that is how their cwnd steps (1448 bytes).
+    /// RFC 2960 (2000) as interpreted by the papers of 2002: four missing reports, no fast
+    /// recovery, an initial cwnd of two units. The unit is the DATA chunk, because cwnd in these
+    /// papers grows in steps of it (1448 bytes).
     pub fn rfc2960() -> Self {
         Self {
             name: "rfc2960",
@@ -351,8 +385,8 @@ impl Profile {
         }
     }
 
-    /// What the SCTP module of ns-2.35 does (release 3.8 of the University of Delaware's), with its defaults; the
-    /// `era` of the papers sets `missing_reports = 4`.
+    /// Behavior of the SCTP module of ns-2.35 (University of Delaware, release 3.8) with its
+    /// defaults; the `era` of the papers sets `missing_reports = 4`.
     pub fn ns2() -> Self {
         Self {
             name: "ns2",

@@ -1,21 +1,25 @@
-//! A queue that keeps memory while there is something in it.
+//! FIFO queue that releases its memory when it becomes empty.
 //!
-//! An association that has its say and then falls silent would else hold on to room for all it ever had in hand, and by
-//! its next turn that room has left the caches. Given back, it is the next association's, and still warm.
+//! Without this, an idle association would retain memory for its largest queue so far, and by its
+//! next activity that memory would have left the caches. Released memory is reused by the next
+//! association while it is still cached.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 
-/// An empty queue keeps so many bytes, so that a packet now and then allocates nothing.
+/// Maximum number of bytes that an empty queue retains, so that occasional packets cause no
+/// allocation.
 const KEPT: usize = 1024;
-/// A queue with room for more elements than this grows slower.
+/// Capacity above which the queue grows more slowly.
 const MUCH: usize = 256;
 
-/// First in, first out. To be read and changed in place as the [`VecDeque`] within; elements come and go by these methods.
+/// FIFO queue. Elements are read and changed through [`VecDeque`], and added and removed by these
+/// methods.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     items: VecDeque<T>,
-    /// The most elements since it was last empty, and the time before.
+    /// Maximum number of elements since the queue was last empty, and during the period before
+    /// that.
     most: u32,
     before: u32,
 }
@@ -27,7 +31,7 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub const fn new() -> Self {
         Self {
             items: VecDeque::new(),
@@ -36,15 +40,16 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Appends an element. A queue that gave its memory back takes at once what it needed the last time.
+    /// Appends an element. A queue that has released its memory allocates its previous size at
+    /// once.
     #[inline(always)]
     pub fn push_back(&mut self, item: T) {
-        // Apart, so that where there is room the element is made in its place and moved no more.
+        // A separate function, so that without reallocation the element is constructed in place.
         if self.is_full() {
             return self.push_full(item);
         }
         self.items.push_back(item);
-        // Seldom more than before: most elements need no write here.
+        // Conditional, because most elements do not raise the maximum and need no write here.
         if self.items.len() > self.most as usize {
             self.most = self.items.len() as u32;
         }
@@ -58,17 +63,17 @@ impl<T> Queue<T> {
         self.most = self.most.max(self.items.len() as u32);
     }
 
-    /// Whether there is no room for one more element.
+    /// Whether another element needs an allocation.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.items.len() == self.items.capacity()
     }
 
-    /// Makes room for at least one more element.
+    /// Reserves space for at least one more element.
     pub fn make_room(&mut self) {
         match self.items.capacity() {
             0 => self.items.reserve(self.before as usize),
-            // By a quarter, so that there is never much more room than is needed.
+            // Grow by a quarter, so that the capacity never greatly exceeds the need.
             much if much > MUCH => self.items.reserve_exact(much / 4),
             _ => {}
         }
@@ -80,7 +85,7 @@ impl<T> Queue<T> {
         self.items.into_iter()
     }
 
-    /// Takes the first element; with the last one the memory goes, if it is much.
+    /// Removes the first element. When the queue becomes empty, it releases large memory.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
@@ -88,7 +93,8 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// As [`Self::pop_front`], where a few of many elements may stay for long: room that is mostly empty goes, too.
+    /// Like [`Self::pop_front`], for queues in which a few of many elements may stay long: a mostly
+    /// empty buffer is shrunk, too.
     #[inline]
     pub fn pop_sparing(&mut self) -> Option<T> {
         let item = self.pop_front()?;
@@ -99,19 +105,19 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// Bytes of room that nothing is in.
+    /// Unused capacity in bytes.
     #[inline]
     pub fn spare(&self) -> usize {
         (self.items.capacity() - self.items.len()) * size_of::<T>()
     }
 
-    /// As [`Self::pop_front`], one of several in a row: [`Self::end_run`] follows.
+    /// Like [`Self::pop_front`], within a series of calls that [`Self::end_run`] must follow.
     #[inline(always)]
     pub fn pop_of_run(&mut self) -> Option<T> {
         self.items.pop_front()
     }
 
-    /// Elements were taken by [`Self::pop_of_run`]: if none are left the memory goes, if it is much.
+    /// Ends a series of [`Self::pop_of_run`]: an empty queue releases large memory.
     #[inline(always)]
     pub fn end_run(&mut self) {
         if self.items.is_empty() {
@@ -119,11 +125,11 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The last element was taken.
+    /// Handles the removal of the last element.
     #[inline(never)]
     fn ran_empty(&mut self) {
         let most = std::mem::take(&mut self.most);
-        // It may have been empty before.
+        // The queue may have been empty before.
         if most > 0 {
             self.before = most;
         }
@@ -132,7 +138,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Takes all elements.
+    /// Removes all elements.
     pub fn take_all(&mut self) -> VecDeque<T> {
         (self.most, self.before) = (0, self.most);
         std::mem::take(&mut self.items)

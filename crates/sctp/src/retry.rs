@@ -1,27 +1,27 @@
-//! Control chunks that are sent again until they are answered.
+//! Retransmission of control chunks until they are answered.
 
 use anabranch_transport::Nanos;
 
 use crate::path::PathId;
 
-/// A control chunk that is sent again until it is answered: INIT, COOKIE ECHO, SHUTDOWN, SHUTDOWN ACK or ASCONF, with its timer
-/// (T1-init, T1-cookie, T2-shutdown or T-4).
+/// Retransmission state of a control chunk: INIT, COOKIE ECHO, SHUTDOWN, SHUTDOWN ACK or ASCONF,
+/// with its timer (T1-init, T1-cookie, T2-shutdown or T-4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry {
-    /// Where it goes.
+    /// Destination path.
     pub(crate) path: PathId,
-    /// It must be put into the next packet.
+    /// The chunk must be put into the next packet.
     pub(crate) due: bool,
-    /// When it is sent again; `None` until it was sent.
+    /// Time of the next retransmission; `None` before the first transmission.
     pub(crate) deadline: Option<Nanos>,
-    /// How often it was sent again without an answer.
+    /// Number of retransmissions without an answer.
     pub(crate) retransmissions: u32,
-    /// When it was sent, as long as it was sent once only (Karn's rule, RFC 9260 §6.3.1 C5).
+    /// Transmission time, while the chunk was sent only once (Karn's rule, RFC 9260 §6.3.1 C5).
     pub(crate) sent_once_at: Option<Nanos>,
 }
 
 impl Retry {
-    /// To be sent to `path` at once.
+    /// Schedules an immediate transmission to `path`.
     pub(crate) fn new(path: PathId) -> Self {
         Self {
             path,
@@ -32,7 +32,7 @@ impl Retry {
         }
     }
 
-    /// It was put into a packet.
+    /// Records that the chunk was put into a packet.
     pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
         self.sent_once_at = match self.deadline {
             None => Some(now),
@@ -42,7 +42,7 @@ impl Retry {
         self.deadline = Some(now.saturating_add(rto));
     }
 
-    /// The timer starts again, without a transmission.
+    /// Restarts the timer without a transmission.
     pub(crate) fn restart(&mut self, now: Nanos, rto: Nanos) {
         if self.deadline.is_some() {
             self.deadline = Some(now.saturating_add(rto));
@@ -54,7 +54,7 @@ impl Retry {
         !self.due && self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Sends it again, to `path`.
+    /// Schedules a retransmission to `path`.
     pub(crate) fn again(&mut self, path: PathId) {
         self.path = path;
         self.due = true;
@@ -66,7 +66,7 @@ impl Retry {
 mod tests {
     use super::*;
 
-    /// Karn's rule (RFC 9260 §6.3.1 C5): the answer to what went twice measures nothing.
+    /// Karn's rule (RFC 9260 §6.3.1 C5): the answer to a retransmitted chunk yields no measurement.
     #[test]
     fn only_what_went_once_measures() {
         let mut retry = Retry::new(PathId(0));

@@ -1,21 +1,21 @@
-//! What is nearly always empty, and takes the room of a pointer then.
+//! Box that is allocated on first use, for collections that are almost always empty.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 
 use crate::queue::Queue;
 
-/// What can be empty.
+/// Types with an empty value.
 pub(crate) trait Blank: Default + 'static {
-    /// An empty one.
+    /// Empty value.
     const BLANK: &'static Self;
 
-    /// Whether it is empty.
+    /// Whether the value is empty.
     fn is_blank(&self) -> bool;
 }
 
-/// A list, queue or map with a block of its own while there is something in it. It is read as that is; [`Self::make`] and
-/// [`Self::change`] change it.
+/// Collection in a separate allocation that exists only while it is not empty. It dereferences to
+/// the collection; [`Self::make`] and [`Self::change`] modify it.
 #[derive(Debug)]
 pub(crate) struct Seldom<T>(Option<Box<T>>);
 
@@ -26,7 +26,7 @@ impl<T> Default for Seldom<T> {
 }
 
 impl<T: Blank> Seldom<T> {
-    /// Whether there is something in it, which for most takes no look at what that is.
+    /// Whether it is not empty; usually decided without access to the collection.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         match &self.0 {
@@ -35,17 +35,17 @@ impl<T: Blank> Seldom<T> {
         }
     }
 
-    /// To put something in.
+    /// Returns the collection for insertions.
     pub(crate) fn make(&mut self) -> &mut T {
         self.0.get_or_insert_default()
     }
 
-    /// To change what is in it, where there is something; none of that may be taken out.
+    /// Returns an existing collection for changes; the caller must not remove elements.
     pub(crate) fn existing(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()
     }
 
-    /// Changes it, where there is something in it; the block goes with the last of that.
+    /// Changes an existing collection, and frees it if it becomes empty.
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         let block = self.0.as_mut()?;
         let result = change(block);
@@ -55,7 +55,7 @@ impl<T: Blank> Seldom<T> {
         Some(result)
     }
 
-    /// Takes all of it.
+    /// Removes and returns the collection.
     pub(crate) fn take(&mut self) -> T {
         self.0.take().map(|block| *block).unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl<T: Blank> Deref for Seldom<T> {
     }
 }
 
-/// Implements it for what the standard library knows to be empty.
+/// Implements [`Blank`] for collections of the standard library.
 macro_rules! blank {
     ($($type:ident<$($of:ident),+>;)+) => {$(
         impl<$($of: 'static),+> Blank for $type<$($of),+> {

@@ -1,4 +1,5 @@
-//! Where an association stands (RFC 9260 §4): each state owns what is alive in it, and nothing else.
+//! State of an association (RFC 9260 §4): each variant owns the data that exists in this state
+//! only.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
@@ -13,69 +14,69 @@ pub(crate) use crate::retry::Retry;
 use crate::state_name::StateName;
 use crate::stats::SenderStatistics;
 
-/// What is alive of an association.
+/// State of an association.
 #[derive(Debug)]
-#[repr(u8)] // is asked for many times a packet, and quickly found out where it does not hide in what it holds
+#[repr(u8)] // read many times per packet, and fastest without niche encoding
 pub(crate) enum State {
     /// INIT was sent; nothing is known of the peer.
     CookieWait(CookieWait),
-    /// The peer is known, and can be heard.
+    /// The peer is known, and packets can be received from it.
     Known(Known),
-    /// Over.
+    /// Closed.
     Closed(Box<Closed>),
 }
 
-/// An association whose peer is known.
+/// Association whose peer is known.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) peer: Peer,
-    /// What is spoken with it beyond RFC 9260.
+    /// Negotiated extensions.
     pub(crate) extensions: Extensions,
-    /// Present while both ends speak RE-CONFIG.
+    /// Present if both ends support RE-CONFIG.
     pub(crate) reconfig: Option<Box<ReconfigState>>,
-    /// Present while both ends speak ASCONF.
+    /// Present if both ends support ASCONF.
     pub(crate) addresses: Option<Box<AddressChanges>>,
     pub(crate) stage: Stage,
 }
 
-/// What the peer said of itself.
+/// Parameters announced by the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
-    /// The tag in packets to it; never 0.
+    /// Verification tag of packets to the peer; never 0.
     pub(crate) tag: u32,
     pub(crate) initial_tsn: Tsn,
-    /// When it said so: its INIT ACK came, or the INIT whose cookie came back. A cookie that is no younger is of a life that
-    /// the peer had given up before.
+    /// Time of the peer's INIT ACK, or of the INIT whose cookie was returned. A cookie that is not
+    /// younger belongs to an earlier setup that the peer has already abandoned.
     pub(crate) since: Nanos,
-    /// What the layer above it is, if it said so (RFC 5061 §4.2.6).
+    /// Adaptation layer indication, if the peer sent one (RFC 5061 §4.2.6).
     pub(crate) adaptation: Option<u32>,
 }
 
-/// What is left of an association.
+/// Remaining data of a closed association.
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) reason: CloseReason,
-    /// What the peer's user said when it aborted.
+    /// Reason that the peer's user gave with the ABORT.
     pub(crate) peers_reason: Option<Box<[u8]>>,
-    /// The tag in packets to the peer, if it was ever known.
+    /// Verification tag of packets to the peer, if it was ever known.
     pub(crate) peer_tag: Option<u32>,
-    /// What the sender had counted.
+    /// Counters of the sender.
     pub(crate) sent: SenderStatistics,
 }
 
-/// The states of RFC 9260 §4 in which the peer is known. What only those hold that pass is apart: an association is established nearly all
-/// its life.
+/// States of RFC 9260 §4 in which the peer is known. Data of transient states is boxed, because an
+/// association is established nearly all its life.
 #[derive(Clone, Debug)]
 #[repr(u8)] // as `State`
 pub(crate) enum Stage {
-    /// The cookie went back to the peer.
+    /// COOKIE ECHO was sent.
     CookieEchoed(Box<CookieEchoed>),
     Established,
-    /// The user asked to close; outstanding data is being finished.
+    /// The user requested a shutdown; outstanding data is still being transferred.
     ShutdownPending,
     /// SHUTDOWN was sent.
     ShutdownSent(Box<Closing>),
-    /// The peer asked to close; outstanding data is being finished.
+    /// The peer requested a shutdown; outstanding data is still being transferred.
     ShutdownReceived,
     /// SHUTDOWN ACK was sent.
     ShutdownAckSent(Box<Closing>),
@@ -84,16 +85,17 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct CookieWait {
     pub(crate) init: Retry,
-    /// The longer life to ask for, in milliseconds, after a cookie of ours came too late (RFC 9260 §5.2.6).
+    /// Suggested cookie life-span increment in milliseconds, after a Stale Cookie error (RFC 9260
+    /// §5.2.6).
     pub(crate) cookie_preservative: Option<u32>,
-    /// Cookies that came too late so far.
+    /// Number of Stale Cookie errors so far.
     pub(crate) stale_cookies: u32,
-    /// The user asked to close before the association was up.
+    /// The user requested a shutdown before the association was established.
     pub(crate) shutdown_when_open: bool,
 }
 
 impl CookieWait {
-    /// To send the first INIT over the first path.
+    /// Initial state, with the INIT to be sent over the first path.
     pub(crate) fn first() -> Self {
         Self {
             init: Retry::new(PathId(0)),
@@ -108,19 +110,19 @@ impl CookieWait {
 pub(crate) struct CookieEchoed {
     pub(crate) echo: Retry,
     pub(crate) cookie: Bytes,
-    /// Causes to report along with the COOKIE ECHO: parameters of the INIT ACK that are not known here, whole
+    /// Error causes to send with the COOKIE ECHO: complete unrecognized parameters of the INIT ACK
     /// (RFC 9260 §3.2.1).
     pub(crate) unrecognized: Vec<Bytes>,
-    /// Cookies that came too late so far.
+    /// Number of Stale Cookie errors so far.
     pub(crate) stale_cookies: u32,
     pub(crate) shutdown_when_open: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Closing {
-    /// SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
+    /// Retransmission of SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
     pub(crate) retry: Retry,
-    /// When T5-shutdown-guard expires. Only the sender of a SHUTDOWN has it (RFC 9260 §9.2).
+    /// Expiration time of T5-shutdown-guard. Only the sender of a SHUTDOWN has it (RFC 9260 §9.2).
     pub(crate) guard: Option<Nanos>,
 }
 
@@ -146,7 +148,7 @@ impl Stage {
 }
 
 impl State {
-    /// The state's name in the RFC.
+    /// Name of the state in the RFC.
     pub(crate) fn name(&self) -> StateName {
         match self {
             State::CookieWait(_) => StateName::CookieWait,
@@ -155,7 +157,7 @@ impl State {
         }
     }
 
-    /// Where an association stands whose peer is known.
+    /// Stage of an association whose peer is known.
     #[inline]
     pub(crate) fn stage(&self) -> Option<&Stage> {
         match self {
@@ -164,7 +166,7 @@ impl State {
         }
     }
 
-    /// As [`Self::stage`], to change it.
+    /// Mutable version of [`Self::stage`].
     pub(crate) fn stage_mut(&mut self) -> Option<&mut Stage> {
         match self {
             State::Known(known) => Some(&mut known.stage),
@@ -172,7 +174,7 @@ impl State {
         }
     }
 
-    /// The tag in packets to the peer, once it is known.
+    /// Verification tag of packets to the peer, once it is known.
     #[inline]
     pub(crate) fn peer_tag(&self) -> Option<u32> {
         match self {
@@ -182,12 +184,12 @@ impl State {
         }
     }
 
-    /// Whether the handshake is under way on this side.
+    /// Whether this side is in the handshake.
     pub(crate) fn is_being_set_up(&self) -> bool {
         matches!(self.name(), StateName::CookieWait | StateName::CookieEchoed)
     }
 
-    /// The user's wish to close once the association is up, while this side sets it up.
+    /// Flag for a shutdown as soon as the association is established, while this side sets it up.
     pub(crate) fn shutdown_when_open(&mut self) -> Option<&mut bool> {
         match self {
             State::CookieWait(wait) => Some(&mut wait.shutdown_when_open),
@@ -199,7 +201,7 @@ impl State {
         }
     }
 
-    /// The end that is under way: SHUTDOWN or SHUTDOWN ACK was sent.
+    /// Shutdown in progress: SHUTDOWN or SHUTDOWN ACK was sent.
     pub(crate) fn closing(&self) -> Option<&Closing> {
         match self.stage()? {
             Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => Some(closing),
@@ -207,7 +209,7 @@ impl State {
         }
     }
 
-    /// The chunk being repeated, if there is one.
+    /// Control chunk being retransmitted, if there is one.
     pub(crate) fn retry(&self) -> Option<&Retry> {
         match self {
             State::CookieWait(wait) => Some(&wait.init),
@@ -219,7 +221,7 @@ impl State {
         }
     }
 
-    /// As [`Self::retry`], to change it.
+    /// Mutable version of [`Self::retry`].
     pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
         match self {
             State::CookieWait(wait) => Some(&mut wait.init),
@@ -234,7 +236,8 @@ impl State {
         }
     }
 
-    /// When the state's own timers are due: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard.
+    /// Next expiration of the timers of the state: T1-init, T1-cookie, T2-shutdown,
+    /// T5-shutdown-guard.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         let retry = self
             .retry()
@@ -244,13 +247,13 @@ impl State {
         retry.into_iter().chain(guard).min()
     }
 
-    /// Whether all that may be sent is DATA and what goes with it.
+    /// Whether the state is ESTABLISHED, in which only DATA and related chunks need to be sent.
     #[inline]
     pub(crate) fn is_established(&self) -> bool {
         matches!(self.stage(), Some(Stage::Established))
     }
 
-    /// Whether the association is over.
+    /// Whether the association is closed.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self, State::Closed(_))
@@ -274,13 +277,13 @@ impl State {
         )
     }
 
-    /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to the SHUTDOWN or SHUTDOWN ACK).
+    /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to SHUTDOWN or SHUTDOWN ACK).
     #[inline]
     pub(crate) fn probes_paths(&self) -> bool {
         self.sends_data()
     }
 
-    /// Whether the user may still offer messages.
+    /// Whether the user may still send messages.
     pub(crate) fn takes_messages(&self) -> bool {
         match self {
             State::CookieWait(wait) => !wait.shutdown_when_open,

@@ -1,6 +1,7 @@
-//! The names of an association's states, which users and events go by. What is alive in a state is in `state.rs`.
+//! Names of the states of an association, for users and events. The data of the states is in
+//! `state.rs`.
 
-/// The name of a state (RFC 9260 §4).
+/// State of an association (RFC 9260 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateName {
     /// COOKIE-WAIT.

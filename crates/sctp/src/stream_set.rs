@@ -1,20 +1,20 @@
-//! Streams that something is true of.
+//! Set of stream numbers.
 
 use std::mem::size_of;
 
-/// Streams of one word.
+/// Number of streams per word.
 const WORD: usize = u64::BITS as usize;
 const _: () = assert!((u16::MAX as usize / WORD + 1) * size_of::<u64>() == 8 << 10);
 
-/// A set of streams, a bit for each up to the highest that was put in, which are 8 KiB at most: a peer lists hundreds of them in a packet, and a
-/// search for each is dear. It takes no room while it is empty.
+/// Bit set of streams, up to the highest member; 8 KiB at most. A peer can list hundreds of streams
+/// in a packet, so a linear search for each would be expensive. An empty set allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamSet {
     words: Vec<u64>,
     len: usize,
 }
 
-/// The word of a stream, and its bit in that.
+/// Word of a stream, and its bit.
 fn place(stream: u16) -> (usize, u64) {
     let stream = usize::from(stream);
     (stream / WORD, 1 << (stream % WORD))
@@ -58,7 +58,7 @@ impl StreamSet {
         }
     }
 
-    /// How many are in it.
+    /// Number of streams in the set.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -1,9 +1,10 @@
-//! A value for each stream that was ever used; streams never used cost nothing.
+//! Sparse table of values by stream number; unused streams need no memory.
 
-/// Streams of one page.
+/// Number of streams per page.
 const PAGE: usize = 64;
 
-/// Values by stream number, in pages made at first use: O(1) to reach, 64 values of memory for each page touched.
+/// Values by stream number, in pages allocated on first use: O(1) access, 64 values of memory per
+/// used page.
 #[derive(Debug)]
 pub(crate) struct StreamTable<T> {
     pages: Vec<Option<Box<[T; PAGE]>>>,
@@ -16,7 +17,7 @@ impl<T> Default for StreamTable<T> {
 }
 
 impl<T: Default> StreamTable<T> {
-    /// The value of `stream`, if its page was ever used.
+    /// Value of `stream`, if its page was ever used.
     #[inline]
     pub fn get(&self, stream: u16) -> Option<&T> {
         self.pages
@@ -25,7 +26,7 @@ impl<T: Default> StreamTable<T> {
             .get(usize::from(stream) % PAGE)
     }
 
-    /// As [`Self::get`], to change it.
+    /// Mutable version of [`Self::get`].
     #[inline(always)]
     pub fn get_mut(&mut self, stream: u16) -> Option<&mut T> {
         self.pages
@@ -34,7 +35,7 @@ impl<T: Default> StreamTable<T> {
             .get_mut(usize::from(stream) % PAGE)
     }
 
-    /// The value of `stream`, made if it was never used.
+    /// Value of `stream`, created if it does not exist.
     #[inline(always)]
     pub fn entry(&mut self, stream: u16) -> &mut T {
         let (page, slot) = (usize::from(stream) / PAGE, usize::from(stream) % PAGE);
@@ -46,7 +47,7 @@ impl<T: Default> StreamTable<T> {
         &mut values[slot]
     }
 
-    /// The values that are not as at first, by stream.
+    /// Values that differ from the default, by stream.
     pub fn used(&self) -> impl Iterator<Item = (u16, &T)>
     where
         T: PartialEq,

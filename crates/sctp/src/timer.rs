@@ -1,40 +1,42 @@
-//! Which association wants to be woken when, for any number of associations.
+//! Wake-up times of any number of associations.
 //!
-//! A deadline moves at almost every packet, nearly always to a later time. So an association is *armed* once, and a
-//! deadline that moved away is noticed when the old one fires. Arming earlier adds an entry and outdates the older one.
-//! The heap thus costs nothing per packet, and its top may be early but is never late.
+//! A deadline changes with almost every packet, nearly always to a later time. An association is
+//! therefore *armed* once, and a postponed deadline is noticed when the old one expires. Arming
+//! earlier adds an entry and makes the old one stale. The heap thus costs nothing per packet, and
+//! its top may be early but is never late.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anabranch_transport::Nanos;
 
-/// The timers of one endpoint, one per slot of its associations.
+/// Timers of one endpoint, one per association slot.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    /// The time that the first slot is armed for. An endpoint that calls has one association mostly, which needs no heap.
+    /// Time that the first slot is armed for. A client endpoint usually has one association, which
+    /// needs no heap.
     first: Option<Nanos>,
     others: Option<Box<Others>>,
 }
 
-/// Those of all slots but the first.
+/// Timers of all slots except the first.
 #[derive(Debug, Default)]
 struct Others {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// The time that each slot from the second on is armed for; entries of the heap that differ are outdated.
+    /// Time that each slot from the second on is armed for; heap entries that differ are stale.
     armed: Vec<Option<Nanos>>,
     outdated: usize,
 }
 
 impl Timers {
-    /// The earliest time anything could be due; never later than the earliest deadline.
+    /// Earliest time at which a timer could expire; never later than the earliest deadline.
     pub(crate) fn next(&self) -> Option<Nanos> {
         let others = self.others.as_ref().and_then(|it| it.heap.peek());
         let others = others.map(|&Reverse((at, _))| at);
         self.first.into_iter().chain(others).min()
     }
 
-    /// Tells the deadline of `slot`: `None` stops its timer.
+    /// Sets the deadline of `slot`; `None` stops its timer.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, deadline: Option<Nanos>) {
         let armed = match (slot, &self.others) {
@@ -42,7 +44,7 @@ impl Timers {
             (_, Some(others)) => others.armed_for(slot),
             (_, None) => None,
         };
-        // Nearly always: it was armed for no later time.
+        // The usual case: the slot is not armed for a later time.
         if let (Some(armed), Some(at)) = (armed, deadline)
             && armed <= at
         {
@@ -60,12 +62,13 @@ impl Timers {
         self.others.get_or_insert_default().arm(slot, deadline);
     }
 
-    /// Takes a slot armed for `now` or earlier. The caller runs its timers and tells its next deadline.
+    /// Removes a slot armed for `now` or earlier. The caller should run its timers and set its next
+    /// deadline.
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<u32> {
         let others = self.others.as_mut();
         let other = others.and_then(|it| it.top().map(|top| (it, top)));
         match (self.first, other) {
-            // The lower slot first, where both are due at the same time.
+            // The lower slot first, if both are due at the same time.
             (Some(at), other) if other.as_ref().is_none_or(|(_, (then, _))| at <= *then) => {
                 (at <= now).then(|| {
                     self.first = None;
@@ -104,13 +107,13 @@ impl Others {
         self.tidy();
     }
 
-    /// The earliest that is not outdated.
+    /// Earliest entry that is not stale.
     fn top(&mut self) -> Option<(Nanos, u32)> {
         self.drop_outdated_top();
         self.heap.peek().map(|&Reverse(top)| top)
     }
 
-    /// Takes what [`Self::top`] gave.
+    /// Removes the entry returned by [`Self::top`].
     fn take_top(&mut self) {
         if let Some(Reverse((_, slot))) = self.heap.pop() {
             self.armed[slot as usize - 1] = None;
@@ -132,7 +135,8 @@ impl Others {
         }
     }
 
-    /// Rebuilds the heap once outdated entries outnumber the live ones, so that it stays as small as what is armed.
+    /// Rebuilds the heap when stale entries outnumber live ones, so that its size is proportional
+    /// to the number of armed slots.
     fn tidy(&mut self) {
         self.drop_outdated_top();
         if self.outdated > 64 && self.outdated > self.heap.len() / 2 {
@@ -213,7 +217,8 @@ mod tests {
         assert!(seen.into_iter().all(|fired| fired));
     }
 
-    /// Against a list of all deadlines, by steps drawn at random: each that is due comes, the lower slot first, and none early.
+    /// Comparison with a list of all deadlines, by random steps: each due slot is returned, lower
+    /// slots first, and none early.
     #[test]
     fn whatever_is_due_comes_in_order_of_time_and_slot() {
         let mut random = 1_u64;
@@ -225,7 +230,7 @@ mod tests {
         };
         for slots in [1, 2, 5] {
             let mut timers = Timers::default();
-            // What each slot is armed for: no later than its deadline.
+            // Armed time of each slot: not later than its deadline.
             let mut armed = vec![None; slots];
             let mut now = 0;
             for _ in 0..10_000 {

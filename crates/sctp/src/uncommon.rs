@@ -1,9 +1,9 @@
-//! What may be recorded while packets take the common ways.
+//! Probes that are compatible with the fast path.
 
 use anabranch_transport::{Probe, ProbeSet};
 
-/// Probes of which a common packet, whether it comes or goes, leaves no sample, or the one that the long way leaves: who wants these alone
-/// asks nothing else of it.
+/// Probes for which a packet on the fast path, received or sent, yields either no sample or the
+/// same sample as on the slow path. If only these are recorded, the fast path stays enabled.
 pub(crate) const UNCOMMON: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::DuplicateAck)

@@ -1,8 +1,8 @@
-//! Counted work: steps of the loops whose length a peer may choose. Counts only with the feature `work`, which the tests of
-//! this crate turn on; without it nothing is compiled in.
+//! Work counter: steps of the loops whose length a peer can control. It counts only with the
+//! feature `work`, which the tests of this crate enable; otherwise it compiles to nothing.
 //!
-//! A test that bounds time by the clock depends on the machine. One that bounds steps does not: the steps per byte of a
-//! packet say whether a peer can buy more work than it pays for.
+//! A test that measures time depends on the machine. A test that counts steps does not: the number
+//! of steps per byte of a packet shows whether a peer can cause disproportionate work.
 
 #[cfg(feature = "work")]
 mod counter {
@@ -12,7 +12,7 @@ mod counter {
         static STEPS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Counts `steps` more on this thread.
+    /// Adds `steps` on this thread.
     #[inline]
     pub fn count(steps: usize) {
         STEPS.with(|counter| counter.set(counter.get() + steps as u64));
@@ -26,11 +26,11 @@ mod counter {
 
 #[cfg(not(feature = "work"))]
 mod counter {
-    /// Counts nothing.
+    /// Does nothing.
     #[inline(always)]
     pub fn count(_steps: usize) {}
 
-    /// 0: nothing is counted.
+    /// Always 0.
     pub fn take() -> u64 {
         0
     }

@@ -1,16 +1,16 @@
-//! Packets without a checksum, where the lower layer finds errors (RFC 9653).
+//! Packets without a checksum, if the lower layer detects errors (RFC 9653).
 //!
-//! - Who announces the parameter takes packets whose checksum is zero. Here it is in an INIT whenever the setting is on, and in an
-//!   INIT ACK where the INIT had it.
-//! - Who hears it from the peer, and knows the same method, sends such packets: all but those with INIT or COOKIE ECHO, and answers
-//!   to packets out of the blue.
+//! - An end that announces the parameter accepts packets with a zero checksum. The parameter is
+//!   sent in every INIT if the setting is on, and in an INIT ACK if the INIT had it.
+//! - An end that receives the parameter and supports the same method sends such packets, except for
+//!   packets with INIT or COOKIE ECHO and answers to out of the blue packets.
 
 use anabranch_wire::extension::{InitParameter, edmid};
 
 use crate::config::{Config, ZeroChecksum};
 use crate::extension::Extension;
 
-/// Announced where the setting `zero_checksum` names the method.
+/// Announced if the setting `zero_checksum` names the method.
 pub(crate) static ZERO_CHECKSUM: Extension = Extension {
     wanted: |config| config.zero_checksum == ZeroChecksum::Dtls,
     parameter: || {
@@ -21,19 +21,19 @@ pub(crate) static ZERO_CHECKSUM: Extension = Extension {
     chunks: &[],
 };
 
-/// An association's checksums.
+/// Checksum mode of an association.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sums {
-    /// Checksums are computed and verified at all.
+    /// Whether checksums are computed and verified at all.
     computed: bool,
-    /// The peer takes packets without one.
+    /// The peer accepts packets without a checksum.
     peer_accepts: bool,
-    /// The peer was told that such are taken here.
+    /// This end announced that it accepts packets without a checksum.
     announced: bool,
 }
 
 impl Sums {
-    /// `begins`: an INIT goes out from here.
+    /// `begins`: this end sends the INIT.
     pub(crate) fn new(config: &Config, begins: bool) -> Self {
         Self {
             computed: config.checksum,
@@ -42,24 +42,24 @@ impl Sums {
         }
     }
 
-    /// The handshake is done; `both`: both ends announced the method.
+    /// Ends the handshake; `both`: both ends announced the method.
     pub(crate) fn settle(&mut self, both: bool) {
         self.peer_accepts = both;
         self.announced |= both;
     }
 
-    /// Whether a packet gets its CRC32c; `vital`: it has an INIT or COOKIE ECHO (RFC 9653 §5.2).
+    /// Whether a packet needs its CRC32c; `vital`: it has an INIT or COOKIE ECHO (RFC 9653 §5.2).
     #[inline]
     pub(crate) fn wanted(self, vital: bool) -> bool {
         self.computed && (vital || !self.peer_accepts)
     }
 
-    /// Whether packets without one are taken (RFC 9653 §5.3).
+    /// Whether packets without a checksum are accepted (RFC 9653 §5.3).
     pub(crate) fn accepts_zero(self) -> bool {
         self.announced
     }
 
-    /// Whether packets go out without one.
+    /// Whether packets are sent without a checksum.
     pub(crate) fn sends_zero(self) -> bool {
         self.peer_accepts
     }

@@ -1,24 +1,25 @@
-//! What the peer was answered (RFC 5061 §5.2).
+//! Cached responses to the peer's ASCONF chunks (RFC 5061 §5.2).
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Answers that are kept for requests that come again: a peer has one on its way, or a few in one packet (RFC 5061 §5.2 E3, E6).
+/// Number of responses cached for retransmitted requests: a peer has one outstanding request, or a
+/// few in one packet (RFC 5061 §5.2 E3, E6).
 const KEPT: usize = 4;
 
-/// What a request is by its serial number.
+/// Classification of a request by its serial number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Serial {
-    /// The next.
+    /// Next expected request.
     Next,
-    /// It was answered, with these parameters.
+    /// Already answered, with these response parameters.
     Answered(Bytes),
-    /// Neither: too old, or of a peer that counts otherwise.
+    /// Neither: too old, or a gap in the sequence.
     Strange,
 }
 
-/// The peer's requests.
+/// State for the requests received from the peer.
 #[derive(Debug)]
 pub(crate) struct Answers {
     expected: u32,
@@ -26,7 +27,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// Serial numbers begin as the peer's TSNs do (RFC 5061 §5.1).
+    /// Serial numbers begin with the peer's initial TSN (RFC 5061 §5.1).
     pub(crate) fn new(peers: u32) -> Self {
         Self {
             expected: peers,
@@ -43,7 +44,7 @@ impl Answers {
         answered.map_or(Serial::Strange, |(_, it)| Serial::Answered(it.clone()))
     }
 
-    /// The next one was answered with `parameters`.
+    /// Records that the expected request was answered with `parameters`.
     pub(crate) fn answered(&mut self, parameters: Bytes) {
         if self.answers.len() == KEPT {
             self.answers.pop_front();

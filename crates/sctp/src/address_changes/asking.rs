@@ -1,4 +1,5 @@
-//! What this side asks of the peer: wishes, the ASCONF under way, and the addresses that come of it (RFC 5061 §5.1).
+//! Request side: pending requests, the outstanding ASCONF, and the resulting local addresses (RFC
+//! 5061 §5.1).
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -14,19 +15,22 @@ use crate::address::unspecified_like;
 use crate::path::PathId;
 use crate::retry::Retry;
 
-/// Requests that one ASCONF has: their answers fit a packet, errors and all.
+/// Maximum number of requests per ASCONF, so that the responses with their error causes fit into
+/// one packet.
 pub(crate) const MAX_REQUESTS: usize = 10;
-/// ASCONFs under way: one, and when that is sent again another beside it (RFC 5061 §5.5).
+/// Maximum number of outstanding ASCONFs: one, plus a second one when the first is retransmitted
+/// (RFC 5061 §5.5).
 const MAX_FLIGHTS: usize = 2;
-/// Addresses removed lately, of which late packets may tell.
+/// Number of recently removed addresses that are remembered, because late packets may refer to
+/// them.
 const MAX_LEFT: usize = 8;
 
-/// An ASCONF that waits for its answer.
+/// Outstanding ASCONF that waits for its ASCONF-ACK.
 #[derive(Debug)]
 pub(crate) struct Flight {
-    /// As it was first sent: it never changes (RFC 5061 §5.1 B4).
+    /// Chunk as first sent; it never changes (RFC 5061 §5.1 B4).
     pub(crate) asconf: Asconf,
-    /// What it asks, by number.
+    /// Requests, by correlation ID.
     requests: Vec<(u32, AddressChange)>,
 }
 
@@ -35,7 +39,8 @@ impl Flight {
         self.requests.iter().map(|(_, change)| change)
     }
 
-    /// What became of each request by what the peer answered (RFC 5061 §5.1 A6 to A8). What cannot be read says nothing.
+    /// Outcome of each request according to the peer's ASCONF-ACK (RFC 5061 §5.1 A6 to A8).
+    /// Unreadable parameters are ignored.
     fn outcomes(&self, ack: &AsconfAck) -> Vec<(AddressChange, AddressChangeOutcome)> {
         let mut said = Vec::new();
         for response in ack.parameters.iter().map_while(Result::ok) {
@@ -67,7 +72,7 @@ impl Flight {
     }
 }
 
-/// What the peer does not understand, and is not asked again.
+/// Request types that the peer does not understand; they are not sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct NotUnderstood {
     asconf: bool,
@@ -77,28 +82,28 @@ struct NotUnderstood {
     primary: bool,
 }
 
-/// This side's wishes.
+/// Request state of this side.
 #[derive(Debug)]
 pub(crate) struct Asking {
     next_serial: u32,
     next_request: u32,
-    /// What is not asked yet; what was wished by one call goes in one ASCONF.
+    /// Requests that are not sent yet. The requests of one call go into one ASCONF.
     wishes: VecDeque<Vec<AddressChange>>,
-    /// What is under way, in the order of serials; it goes in one packet.
+    /// Outstanding ASCONFs in the order of their serial numbers, sent in one packet.
     flights: VecDeque<Flight>,
-    /// Where that goes, and the timer T-4.
+    /// Destination of the outstanding ASCONFs, and the T-4 timer.
     retry: Option<Retry>,
-    /// The addresses that the peer knows, oldest first; empty as long as nothing was wished.
+    /// Local addresses known to the peer, oldest first; empty until the first request.
     own: Vec<IpAddr>,
-    /// Addresses that the peer has removed from the association lately.
+    /// Addresses recently removed from the association.
     left: VecDeque<IpAddr>,
-    /// Addresses of the peer that no address is left to reach from.
+    /// Peer addresses that no local address can reach.
     unreached: Vec<IpAddr>,
     not_understood: NotUnderstood,
 }
 
 impl Asking {
-    /// Wishes that wait.
+    /// Maximum number of waiting requests.
     pub(crate) const MAX_WISHES: usize = 64;
 
     pub(super) fn new(serial: u32) -> Self {
@@ -115,49 +120,50 @@ impl Asking {
         }
     }
 
-    /// Whether anything was ever wished; else the addresses are as the handshake has left them.
+    /// Whether any request was ever made; otherwise the addresses are those of the handshake.
     pub(crate) fn has_begun(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// The addresses that the handshake told the peer.
+    /// Sets the local addresses that the handshake announced to the peer.
     pub(crate) fn begin(&mut self, own: Vec<IpAddr>) {
         self.own = own;
     }
 
-    /// The addresses that the peer knows, oldest first.
+    /// Local addresses known to the peer, oldest first.
     pub(crate) fn own(&self) -> &[IpAddr] {
         &self.own
     }
 
-    /// What the peer is being asked, in order.
+    /// Outstanding changes, in order.
     fn flying(&self) -> impl Iterator<Item = &AddressChange> {
         self.flights.iter().flat_map(Flight::changes)
     }
 
-    /// The address that what is under way must come from, if one of its requests says so.
+    /// Source address that the outstanding requests need, if one of them determines it.
     pub(crate) fn source(&self) -> Option<IpAddr> {
         self.flying().find_map(AddressChange::source)
     }
 
-    /// The addresses that what is under way adds and leaves.
+    /// Addresses that the outstanding requests add and do not remove.
     pub(crate) fn adding(&self) -> Vec<IpAddr> {
         let gone = |address: &IpAddr| self.flying().any(|it| it.removes(*address));
         let added = self.flying().filter_map(AddressChange::adds);
         added.filter(|address| !gone(address)).collect()
     }
 
-    /// What was wished and is not settled, in order.
+    /// Changes that are outstanding or waiting, in order.
     fn open(&self) -> impl Iterator<Item = &AddressChange> {
         self.flying().chain(self.wishes.iter().flatten())
     }
 
-    /// Whether the address is about to be removed (RFC 5061 §5.3 F4).
+    /// Whether a removal of the address is outstanding or waiting (RFC 5061 §5.3 F4).
     pub(crate) fn is_leaving(&self, address: IpAddr) -> bool {
         self.open().any(|it| it.removes(address))
     }
 
-    /// The addresses that anything may be sent from: not from those that go, but for the last as long as the peer is not asked.
+    /// Permitted source addresses: those without a removal request. The last one stays usable until
+    /// its removal is sent to the peer.
     pub(crate) fn usable(&self) -> Vec<IpAddr> {
         let own = self.own.iter().copied();
         let usable: Vec<_> = own.clone().filter(|&it| !self.is_leaving(it)).collect();
@@ -168,13 +174,13 @@ impl Asking {
         own.filter(|&it| !asked(it)).collect()
     }
 
-    /// Whether an ABORT that came to `local` is to be ignored: the address is being removed, or was lately, and the peer answers
-    /// what was sent from there before (RFC 5061 §5.3.1).
+    /// Whether an ABORT received at `local` should be ignored: the address is being removed or was
+    /// removed recently, so the ABORT answers a packet sent from there earlier (RFC 5061 §5.3.1).
     pub(crate) fn is_of_the_past(&self, local: IpAddr) -> bool {
         self.left.contains(&local) || (self.own.contains(&local) && self.is_leaving(local))
     }
 
-    /// The addresses once all that was wished is done.
+    /// Local addresses after all requests have been performed.
     pub(crate) fn afterwards(&self) -> Vec<IpAddr> {
         let mut addresses = self.own.clone();
         self.open().for_each(|it| it.apply(&mut addresses));
@@ -191,7 +197,7 @@ impl Asking {
         !(not.asconf || kind)
     }
 
-    /// Whether so many wishes more can wait.
+    /// Whether `more` further requests can wait.
     pub(crate) fn has_room(&self, more: usize) -> bool {
         let waiting: usize = self.wishes.iter().map(Vec::len).sum();
         waiting + more <= Self::MAX_WISHES
@@ -201,12 +207,12 @@ impl Asking {
         self.wishes.push_back(changes);
     }
 
-    /// What is under way, in the order of serials.
+    /// Outstanding ASCONFs in the order of their serial numbers.
     pub(crate) fn flights(&self) -> impl Iterator<Item = &Flight> {
         self.flights.iter()
     }
 
-    /// Where what is under way goes, and the timer T-4.
+    /// Destination of the outstanding ASCONFs, and the T-4 timer.
     pub(crate) fn retry(&self) -> Option<&Retry> {
         self.retry.as_ref()
     }
@@ -215,13 +221,13 @@ impl Asking {
         self.retry.as_mut()
     }
 
-    /// The serial number of the next ASCONF.
+    /// Serial number of the next ASCONF.
     pub(crate) fn next_serial(&self) -> u32 {
         self.next_serial
     }
 
-    /// What is wished goes out in an ASCONF to `path`, as much as one can ask, if nothing is under way. Gives what can no longer be
-    /// asked: what it needs was refused.
+    /// Sends waiting requests to `path` in one ASCONF, up to its limit, if none is outstanding.
+    /// Returns the changes that have become impossible because a change they depend on was refused.
     pub(crate) fn launch(&mut self, path: PathId) -> Vec<AddressChange> {
         if !self.flights.is_empty() {
             return Vec::new();
@@ -231,8 +237,9 @@ impl Asking {
         failed
     }
 
-    /// What is under way goes again, to `path`; and what was wished meanwhile beside it, in an ASCONF of its own (RFC 5061 §5.1 B4,
-    /// §5.5): what is under way may be in vain for want of just that.
+    /// Retransmits the outstanding ASCONF to `path`, and sends the requests made since then in a
+    /// separate ASCONF (RFC 5061 §5.1 B4, §5.5), because the outstanding one may fail just because
+    /// these are missing.
     pub(crate) fn again(&mut self, path: PathId) -> Vec<AddressChange> {
         if let Some(retry) = &mut self.retry {
             retry.again(path);
@@ -243,12 +250,12 @@ impl Asking {
         Vec::new()
     }
 
-    /// Makes an ASCONF of wishes. Gives those that are no longer possible.
+    /// Makes an ASCONF of waiting requests. Returns those that are no longer possible.
     fn take_wishes(&mut self) -> Vec<AddressChange> {
         let mut failed = Vec::new();
         let mut requests = Vec::new();
         let mut source = self.source();
-        // As if what is under way were done (RFC 5061 §5.5).
+        // Assume that the outstanding requests succeed (RFC 5061 §5.5).
         let mut after = self.own.clone();
         self.flying().for_each(|it| it.apply(&mut after));
         let address = after.first().copied();
@@ -273,7 +280,7 @@ impl Asking {
             let parameters: Vec<_> = requests.iter().map(parameter).collect();
             let asconf = Asconf {
                 serial: self.next_serial,
-                // One that the peer has known for long, whatever it makes of what is asked.
+                // An address that the peer already knows, independent of the result of the request.
                 address,
                 parameters: TlvList::of(&parameters),
             };
@@ -283,14 +290,14 @@ impl Asking {
         failed
     }
 
-    /// Whether `serial` is that of what is to be answered next.
+    /// Whether `serial` is the serial number of the next expected ASCONF-ACK.
     pub(crate) fn expects(&self, serial: u32) -> bool {
         let sent = self.retry.is_some_and(|it| it.deadline.is_some());
         let next = self.flights.front();
         sent && next.is_some_and(|it| it.asconf.serial == serial)
     }
 
-    /// The answer that is expected came. What became of each request.
+    /// Processes the expected ASCONF-ACK and returns the outcome of each request.
     pub(crate) fn settle(&mut self, ack: &AsconfAck) -> Vec<(AddressChange, AddressChangeOutcome)> {
         let Some(flight) = self.flights.pop_front() else {
             return Vec::new();
@@ -333,7 +340,8 @@ impl Asking {
         }
     }
 
-    /// Nothing is asked any more, and nothing waits: gives what did. `forever`: the peer does not know ASCONF.
+    /// Cancels all outstanding and waiting requests and returns them. `forever`: the peer does not
+    /// support ASCONF.
     pub(crate) fn give_up(&mut self, forever: bool) -> Vec<AddressChange> {
         self.not_understood.asconf |= forever;
         let open = self.open().copied().collect();
@@ -343,12 +351,12 @@ impl Asking {
         open
     }
 
-    /// No address is left to reach the peer's address `remote` from.
+    /// Records that no local address can reach the peer's address `remote`.
     pub(crate) fn lose(&mut self, remote: IpAddr) {
         self.unreached.push(remote);
     }
 
-    /// The peer's addresses that were lost so and of which `is_reached` now.
+    /// Removes and returns the unreachable peer addresses for which `is_reached` is now true.
     pub(crate) fn regain(&mut self, is_reached: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
         let (back, lost) = self.unreached.drain(..).partition(|&it| is_reached(it));
         self.unreached = lost;
@@ -356,7 +364,7 @@ impl Asking {
     }
 }
 
-/// Whether the peer, which knows the addresses `own`, can do it.
+/// Whether the peer, which knows the addresses `own`, can perform the change.
 fn is_possible(change: &AddressChange, own: &[IpAddr]) -> bool {
     match *change {
         AddressChange::Add(_) | AddressChange::AddSource(_) => true,
@@ -423,9 +431,9 @@ mod tests {
         asking.launch(PathId(0));
         assert_eq!(asking.source(), Some(ip(2)));
         assert_eq!(asking.adding(), [ip(2), ip(3)]);
-        // What waits leaves already, but for the last address.
+        // Addresses whose removal waits are not used, except the last one.
         assert_eq!(asking.usable(), [ip(1)]);
-        // Nor does it go beside the first.
+        // A waiting request is not sent next to the first ASCONF.
         asking.again(PathId(0));
         assert_eq!(asking.flights().count(), 1);
         asking.settle(&ack(0));

@@ -1,4 +1,4 @@
-//! The HMACs of AUTH (RFC 4895 §3.3, §8).
+//! HMAC algorithms of AUTH (RFC 4895 §3.3, §8).
 
 use anabranch_wire::extension::hmac_id;
 use hmac::{Hmac, Mac};
@@ -13,10 +13,10 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
-    /// The longest HMAC, bytes.
+    /// Length of the longest HMAC in bytes.
     pub(crate) const LONGEST: usize = 32;
 
-    /// The one with that identifier.
+    /// Algorithm with this identifier.
     pub(crate) fn of(id: u16) -> Option<Self> {
         match id {
             hmac_id::SHA_1 => Some(Self::Sha1),
@@ -32,7 +32,7 @@ impl Algorithm {
         }
     }
 
-    /// Bytes of its HMACs.
+    /// Length of the HMAC in bytes.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -41,7 +41,7 @@ impl Algorithm {
     }
 }
 
-/// An algorithm with its key taken in, so that the key is hashed once and not for each packet.
+/// Algorithm initialized with its key, so that the key is not hashed for every packet.
 #[derive(Clone)]
 pub(crate) enum Keyed {
     Sha1(Hmac<Sha1>),
@@ -64,7 +64,7 @@ impl Keyed {
         }
     }
 
-    /// The HMAC of `parts`, one after the other, at the beginning of what is given.
+    /// HMAC over the concatenated `parts`, at the start of the returned array.
     pub(crate) fn sign(&self, parts: &[&[u8]]) -> [u8; Algorithm::LONGEST] {
         let mut out = [0; Algorithm::LONGEST];
         match self {
@@ -74,7 +74,7 @@ impl Keyed {
         out
     }
 
-    /// Whether `hmac` is that of `parts`. It takes as long wherever the first difference is.
+    /// Whether `hmac` is the HMAC of `parts`, compared in constant time.
     pub(crate) fn verify(&self, parts: &[&[u8]], hmac: &[u8]) -> bool {
         match self {
             Self::Sha1(mac) => fed(mac, parts).verify_slice(hmac).is_ok(),

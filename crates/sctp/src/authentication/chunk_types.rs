@@ -1,9 +1,9 @@
-//! Sets of chunk types: those that an end takes only if they are authenticated (RFC 4895 §3.2).
+//! Sets of chunk types that an end accepts only if authenticated (RFC 4895 §3.2).
 
 use anabranch_settings::{Choice, Datum, Kind, Value};
 use anabranch_wire::chunk::kind;
 
-/// The types that can be asked for by a setting, by their names.
+/// Names of the chunk types that the settings accept.
 const NAMES: [(&str, u8); 19] = [
     ("data", kind::DATA),
     ("sack", kind::SACK),
@@ -36,13 +36,13 @@ const CHOICES: [Choice; NAMES.len()] = {
     choices
 };
 
-/// A set of chunk types, such as those that a peer must authenticate. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH are never in it
-/// (RFC 4895 §3.2).
+/// Set of chunk types, such as those that a peer must authenticate. It never contains INIT, INIT
+/// ACK, SHUTDOWN COMPLETE and AUTH (RFC 4895 §3.2).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkTypes([u64; 4]);
 
 impl ChunkTypes {
-    /// The set of these types, less those that cannot be asked for.
+    /// Set of these types, without the types that RFC 4895 §3.2 excludes.
     pub fn of(types: &[u8]) -> Self {
         let mut set = Self::default();
         for &kind in types {
@@ -56,7 +56,7 @@ impl ChunkTypes {
         set
     }
 
-    /// These, and `types`.
+    /// Union of this set and `types`.
     #[must_use]
     pub(crate) fn and(&self, types: &[u8]) -> Self {
         let mut all = Self::of(types);
@@ -66,22 +66,22 @@ impl ChunkTypes {
         all
     }
 
-    /// Whether `kind` is in it.
+    /// Whether the set contains `kind`.
     pub fn has(&self, kind: u8) -> bool {
         self.0[usize::from(kind >> 6)] >> (kind & 63) & 1 == 1
     }
 
-    /// Whether it has one of `types`.
+    /// Whether the set contains any of `types`.
     pub(crate) fn has_any(&self, types: &[u8]) -> bool {
         types.iter().any(|kind| self.has(*kind))
     }
 
-    /// Whether there is none in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The types in it, lowest first.
+    /// Types in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
         (0..=u8::MAX).filter(|kind| self.has(*kind))
     }

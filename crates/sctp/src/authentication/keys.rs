@@ -1,34 +1,36 @@
-//! Endpoint pair shared keys, each by its identifier (RFC 4895 §6.1; the calls are those of RFC 6458 §8.1.18 and §8.3.3 to §8.3.5).
+//! Endpoint pair shared keys by identifier (RFC 4895 §6.1; the functions correspond to RFC 6458
+//! §8.1.18 and §8.3.3 to §8.3.5).
 
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use thiserror::Error;
 
-/// The most keys that are kept.
+/// Maximum number of stored keys.
 const MOST: usize = 64;
 
-/// Why a key was not set, chosen or deleted.
+/// Why a key was not set, activated or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The association does not use AUTH: the setting `authentication` is off, or the peer does not offer it.
+    /// The association does not use AUTH: the setting `authentication` is off, or the peer does not
+    /// offer it.
     #[error("the association does not use AUTH")]
     NotNegotiated,
-    /// There is no key with that identifier.
+    /// No key has this identifier.
     #[error("there is no key {0}")]
     NoSuchKey(u16),
-    /// It is the active key, which cannot be deactivated or deleted.
+    /// The key is the active key, which cannot be deactivated or deleted.
     #[error("key {0} is the active key; activate another one first")]
     Active(u16),
-    /// It was deactivated, and cannot become active again unless it is set anew.
+    /// The key was deactivated, and cannot become active unless it is set again.
     #[error("key {0} was deactivated")]
     Deactivated(u16),
-    /// There are 64 keys already.
+    /// The maximum of 64 keys is reached.
     #[error("there are {MOST} keys already; delete one first")]
     TooMany,
 }
 
-/// One of them.
+/// One shared key.
 #[derive(Clone)]
 struct Key {
     id: u16,
@@ -36,11 +38,12 @@ struct Key {
     deactivated: bool,
 }
 
-/// The endpoint pair shared keys that an association begins with. At first there is the null key alone: key 0, which is empty. It
-/// counts as a key until it is deleted or replaced, so that keys can be changed from it (RFC 6458 §8.3.3).
+/// Endpoint pair shared keys of an association. The initial set has only the null key: key 0, which
+/// is empty. It counts as a key until it is deleted or replaced, so that keys can be changed from
+/// it (RFC 6458 §8.3.3).
 #[derive(Clone)]
 pub struct SharedKeys {
-    /// Mostly the null key alone, in settings that many have.
+    /// Usually only the null key, in settings shared by many associations.
     keys: SmallVec<[Key; 1]>,
     active: u16,
 }
@@ -52,7 +55,7 @@ impl Default for SharedKeys {
 }
 
 impl std::fmt::Debug for SharedKeys {
-    /// Tells the identifiers, and never the keys.
+    /// Prints the identifiers, and never the keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ids: Vec<u16> = self.keys.iter().map(|key| key.id).collect();
         f.debug_struct("SharedKeys")
@@ -63,7 +66,7 @@ impl std::fmt::Debug for SharedKeys {
 }
 
 impl SharedKeys {
-    /// This key and no other, not even the null key.
+    /// Only this key, without the null key.
     pub fn only(id: u16, secret: impl Into<Bytes>) -> Self {
         let key = Key {
             id,
@@ -76,10 +79,10 @@ impl SharedKeys {
         }
     }
 
-    /// Sets a key, or replaces the one with that identifier.
+    /// Sets a key, or replaces the key with this identifier.
     ///
     /// # Errors
-    /// There are too many.
+    /// [`KeyError::TooMany`] if the maximum is reached.
     pub fn set(&mut self, id: u16, secret: impl Into<Bytes>) -> Result<(), KeyError> {
         let key = Key {
             id,
@@ -97,7 +100,7 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// Packets are authenticated with this key from now on.
+    /// Authenticates packets with this key from now on.
     ///
     /// # Errors
     /// There is no such key, or it was deactivated.
@@ -109,7 +112,7 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// The key is not used for what is sent any more, and still for what is received.
+    /// Stops using the key for sent packets; received packets are still verified with it.
     ///
     /// # Errors
     /// There is no such key, or it is the active one.
@@ -124,7 +127,7 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// Forgets a key: what comes under it is discarded from now on.
+    /// Deletes a key. Packets authenticated with it are discarded from now on.
     ///
     /// # Errors
     /// There is no such key, or it is the active one.
@@ -137,17 +140,18 @@ impl SharedKeys {
         Ok(())
     }
 
-    /// The identifier of the key that packets are authenticated with.
+    /// Identifier of the active key.
     pub fn active(&self) -> u16 {
         self.active
     }
 
-    /// Whether messages can be given to be signed by this key: it is there, and was not deactivated.
+    /// Whether new messages can be authenticated with this key: it exists, and was not deactivated.
     pub fn can_sign(&self, id: u16) -> bool {
         self.find(id).is_ok_and(|key| !key.deactivated)
     }
 
-    /// Whether there is such a key, deactivated or not: what was given for it before is still signed by it.
+    /// Whether the key exists, deactivated or not: messages queued earlier are still authenticated
+    /// with it.
     pub(crate) fn has(&self, id: u16) -> bool {
         self.find(id).is_ok()
     }
@@ -157,7 +161,7 @@ impl SharedKeys {
         found.ok_or(KeyError::NoSuchKey(id))
     }
 
-    /// Each identifier with its key.
+    /// Identifiers and keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &[u8])> {
         self.keys.iter().map(|key| (key.id, &key.secret[..]))
     }

@@ -1,4 +1,4 @@
-//! What an end says of itself in INIT or INIT ACK: RANDOM, CHUNKS and HMAC-ALGO (RFC 4895 §3).
+//! AUTH parameters of INIT and INIT ACK: RANDOM, CHUNKS and HMAC-ALGO (RFC 4895 §3).
 
 use anabranch_wire::encode::Encode;
 use anabranch_wire::extension::{InitParameter, hmac_id};
@@ -8,25 +8,25 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::{Algorithm, AuthHmac, ChunkTypes};
 
-/// Bytes of a random number (RFC 4895 §6.1).
+/// Length of a random number in bytes (RFC 4895 §6.1).
 pub(crate) const RANDOM_LEN: usize = 32;
-/// The most bytes of a list of chunk types: each type once.
+/// Maximum length of a list of chunk types in bytes: each type once.
 const MOST_TYPES: usize = 256;
-/// The most bytes of a list of HMAC identifiers that is taken; two are defined.
+/// Maximum accepted length of a list of HMAC identifiers in bytes; two algorithms are defined.
 const MOST_HMACS: usize = 32;
 
-/// What an end offers.
+/// Offer of an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthOffer {
     pub(crate) random: [u8; RANDOM_LEN],
-    /// The value of its CHUNKS parameter, if it has one.
+    /// Value of the CHUNKS parameter, if there is one.
     chunks: Option<Bytes>,
-    /// The value of its HMAC-ALGO parameter.
+    /// Value of the HMAC-ALGO parameter.
     hmacs: U16List,
 }
 
 impl AuthOffer {
-    /// What this end offers: it demands `chunks` and asks for `hmac`.
+    /// Offer of this end: it requires authentication of `chunks` and prefers `hmac`.
     pub(crate) fn own(random: [u8; RANDOM_LEN], chunks: ChunkTypes, hmac: AuthHmac) -> Self {
         let types: Vec<u8> = chunks.iter().collect();
         let hmacs: &[u16] = match hmac {
@@ -40,18 +40,18 @@ impl AuthOffer {
         }
     }
 
-    /// The types that it takes only if they are authenticated.
+    /// Chunk types accepted only if authenticated.
     pub(crate) fn demanded(&self) -> ChunkTypes {
         ChunkTypes::of(self.chunks.as_deref().unwrap_or_default())
     }
 
-    /// The first of its algorithms that is known here (RFC 4895 §6.1).
+    /// First supported algorithm of the offer (RFC 4895 §6.1).
     pub(crate) fn algorithm(&self) -> Algorithm {
         let mut known = self.algorithms();
         known.next().unwrap_or(Algorithm::Sha1)
     }
 
-    /// Its algorithms that are known here, the preferred first.
+    /// Supported algorithms of the offer, in order of preference.
     pub(crate) fn algorithms(&self) -> impl Iterator<Item = Algorithm> + '_ {
         self.hmacs.iter().filter_map(Algorithm::of)
     }
@@ -63,12 +63,12 @@ impl AuthOffer {
         [Some(random), chunks, Some(hmacs)].into_iter().flatten()
     }
 
-    /// Bytes of its parameters.
+    /// Length of the encoded parameters in bytes.
     pub(crate) fn encoded_len(&self) -> usize {
         self.parameters().map(|it| it.encoded_len()).sum()
     }
 
-    /// Adds its parameters, all or none.
+    /// Adds the parameters, all or none.
     pub(crate) fn push(&self, parameters: &mut TlvWriter) {
         if self.encoded_len() <= parameters.room() {
             for parameter in self.parameters() {
@@ -77,7 +77,7 @@ impl AuthOffer {
         }
     }
 
-    /// The key vector: the parameters as they were sent, without padding (RFC 4895 §6.1).
+    /// Key vector: the parameters as sent, without padding (RFC 4895 §6.1).
     pub(crate) fn vector(&self) -> Vec<u8> {
         let mut vector = Vec::new();
         for parameter in self.parameters() {
@@ -88,7 +88,7 @@ impl AuthOffer {
         vector
     }
 
-    /// Writes it to a cookie.
+    /// Encodes the offer into a cookie.
     pub(crate) fn encode(&self, out: &mut BytesMut) {
         out.put_slice(&self.random);
         let length = self.chunks.as_ref().map_or(u16::MAX, |it| it.len() as u16);
@@ -98,7 +98,7 @@ impl AuthOffer {
         out.put_slice(self.hmacs.as_bytes());
     }
 
-    /// Reads what [`AuthOffer::encode`] wrote.
+    /// Decodes an offer encoded by [`AuthOffer::encode`].
     pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
         let random = take_random(body)?;
         let chunks = match body.try_get_u16().ok()? {
@@ -115,7 +115,7 @@ impl AuthOffer {
     }
 }
 
-/// A random number of a cookie.
+/// Decodes a random number from a cookie.
 pub(crate) fn take_random(body: &mut Bytes) -> Option<[u8; RANDOM_LEN]> {
     let mut random = [0; RANDOM_LEN];
     body.try_copy_to_slice(&mut random).ok()?;
@@ -126,7 +126,7 @@ fn take(body: &mut Bytes, length: usize, most: usize) -> Option<Bytes> {
     (length <= most && length <= body.len()).then(|| body.split_to(length))
 }
 
-/// The parameters of a peer, as they come.
+/// Parser for the parameters of a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     random: Option<Bytes>,
@@ -134,11 +134,11 @@ pub(crate) struct Collected {
     hmacs: Option<U16List>,
 }
 
-/// Why a peer's parameters are refused: the words that it is told.
+/// Error text that is reported to the peer whose parameters are refused.
 pub(crate) type Refused = &'static str;
 
 impl Collected {
-    /// Takes a parameter; `false` if it is none of the three.
+    /// Parses a parameter; returns `false` if it is none of the three.
     pub(crate) fn take(&mut self, tlv: &Tlv) -> Result<bool, Refused> {
         if !matches!(tlv.kind, kind::RANDOM | kind::CHUNKS | kind::HMAC_ALGO) {
             return Ok(false);
@@ -165,7 +165,8 @@ impl Collected {
         Ok(true)
     }
 
-    /// What the peer offers, if it has sent all that it must. What is kept does not keep its packet in memory.
+    /// Offer of the peer, if all mandatory parameters were present. The result does not keep the
+    /// packet in memory.
     pub(crate) fn finish(self) -> Option<AuthOffer> {
         let random = self.random?[..].try_into().ok()?;
         let chunks = self.chunks.map(|it| Bytes::copy_from_slice(&it));
@@ -206,7 +207,7 @@ mod tests {
     fn the_vector_is_the_parameters_in_their_order_without_padding() {
         let chunks = tlv(kind::CHUNKS, &[0xC1]);
         let hmacs = tlv(kind::HMAC_ALGO, &[0, 3, 0, 1]);
-        // In whatever order they came.
+        // The order of the parameters does not matter.
         let offer = collected(&[hmacs, chunks, random()]).expect("sound");
         let mut expected = vec![0x80, 2, 0, 36];
         expected.extend([7; 32]);

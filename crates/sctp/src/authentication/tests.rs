@@ -7,7 +7,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An end whose random number is 32 times `byte`, that demands `chunks` and asks for `hmacs`.
+/// Offer with a random number of 32 times `byte`, which requires authentication of `chunks` and
+/// lists `hmacs`.
 fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthOffer {
     let mut all = Collected::default();
     let parameters = [(0x8002, &[byte; 32][..]), (0x8003, chunks), (0x8004, hmacs)];
@@ -18,13 +19,13 @@ fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthOffer {
     all.finish().expect("whole")
 }
 
-/// An end of this stack, whose random number is 32 times `byte`.
+/// Offer of this stack, with a random number of 32 times `byte`.
 fn own(byte: u8) -> AuthOffer {
     let chunks = ChunkTypes::of(&[0xC1, 0x80]);
     AuthOffer::own([byte; 32], chunks, AuthHmac::Sha256)
 }
 
-/// A packet's end: the AUTH chunk and a COOKIE ACK.
+/// End of a packet: the AUTH chunk and a COOKIE ACK.
 fn signed(auth: &Authenticator) -> Vec<u8> {
     let mut out = BytesMut::new();
     auth.blank(auth.keys().active())
@@ -44,8 +45,9 @@ fn chunk_of(bytes: &[u8]) -> Auth {
     }
 }
 
-/// The numbers were computed by another program (Python's `hmac` and `hashlib`) over the bytes as RFC 4895 §6.1 and §6.2 put them
-/// together: the key is the secret, the peer's vector, which is the shorter and so the smaller number, and this end's.
+/// Expected values were computed by an independent program (Python's `hmac` and `hashlib`) over the
+/// bytes in the order of RFC 4895 §6.1 and §6.2: the secret, the peer's vector, which is shorter
+/// and therefore the smaller number, and this end's vector.
 #[test]
 fn an_hmac_computed_by_hand() {
     let peer = offer(3, &[0xC1], &[0, 3, 0, 1]);
@@ -76,10 +78,11 @@ fn each_end_verifies_what_the_other_signs_and_nothing_else() {
     for at in 0..packet.len() {
         let mut altered = packet.clone();
         altered[at] ^= 1;
-        // An algorithm that was not offered is told; the bytes of the HMAC are compared, and not covered.
+        // An algorithm that was not offered is reported; the bytes of the HMAC are compared, but
+        // not covered.
         let read = chunk_of(&altered);
         if at == 3 {
-            continue; // its length: the frame, which is read before
+            continue; // its length, which is read before
         }
         assert!(z.verify(&read, &altered).is_err(), "byte {at}");
     }

@@ -1,8 +1,9 @@
-//! The association shared key (RFC 4895 §6.1).
+//! Association shared key (RFC 4895 §6.1).
 
 use std::cmp::Ordering;
 
-/// Compares two byte vectors as numbers in network order; where the numbers are equal, the shorter vector is the smaller.
+/// Compares two byte vectors as numbers in network byte order; of equal numbers, the shorter vector
+/// is the smaller.
 fn compare(one: &[u8], other: &[u8]) -> Ordering {
     let digits = |vector: &[u8]| {
         let zeros = vector.iter().take_while(|&&byte| byte == 0).count();
@@ -13,8 +14,8 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
     as_numbers.then(one.len().cmp(&other.len()))
 }
 
-/// The association shared key: the endpoint pair shared key, then the smaller key vector, then the larger. It does not matter
-/// whose vector is which, so that both ends come to the same.
+/// Association shared key: the endpoint pair shared key, the smaller key vector, then the larger
+/// one. The order of the arguments does not matter, so both ends compute the same key.
 pub(crate) fn association_key(secret: &[u8], one: &[u8], other: &[u8]) -> Vec<u8> {
     let (small, large) = match compare(one, other) {
         Ordering::Greater => (other, one),
@@ -33,7 +34,7 @@ mod tests {
         let cases: [(&[u8], &[u8], Ordering); 9] = [
             (&[1, 2, 3], &[1, 2, 4], Less),
             (&[2, 0, 0], &[1, 255, 255], Greater),
-            // A longer vector is the larger number, but for zeros that lead.
+            // A longer vector is the larger number, except with leading zeros.
             (&[1, 0, 0, 0], &[255, 255, 255], Greater),
             (&[0, 1, 2, 3], &[1, 2, 4], Less),
             (&[0, 1, 2, 4], &[1, 2, 3], Greater),

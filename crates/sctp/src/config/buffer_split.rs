@@ -1,16 +1,16 @@
-//! Which buffers are split between paths that are used at once.
+//! Buffer splitting between concurrently used paths.
 
 use anabranch_settings::spelled;
 
-/// Which buffers are split between the active paths.
+/// Buffers that are split between the active paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BufferSplit {
     /// None.
     #[default]
     Off,
-    /// The send buffer: what a path holds of it until the cumulative TSN passes it.
+    /// Send buffer: data sent on a path that is not yet cumulatively acknowledged.
     Sender,
-    /// The peer's receive buffer: what is in flight on a path.
+    /// Peer's receive buffer: data in flight on a path.
     Receiver,
     /// Both.
     Both,

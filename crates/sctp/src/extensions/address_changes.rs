@@ -1,12 +1,12 @@
-//! Addresses that change, which [`crate::address_changes`] tells of.
+//! ASCONF extension; see [`crate::address_changes`].
 
 use anabranch_wire::chunk::kind;
 
 use super::AUTH;
 use crate::extension::Extension;
 
-/// Off unless the setting `address_changes` is on, and never without AUTH (RFC 5061 §4.2.7) but by the switch
-/// `asconf_without_auth`.
+/// Offered if the setting `address_changes` is on, and only together with AUTH (RFC 5061 §4.2.7),
+/// unless the switch `asconf_without_auth` is on.
 pub(crate) static ASCONF: Extension = Extension {
     wanted: |config| {
         let without = config.profile.asconf_without_auth && !config.bare_init;

@@ -1,11 +1,12 @@
-//! Authenticated chunks, which [`crate::authentication`] tells of.
+//! AUTH extension; see [`crate::authentication`].
 
 use anabranch_wire::chunk::kind;
 
 use crate::authentication::Authentication;
 use crate::extension::Extension;
 
-/// Off unless the setting `authentication` is on. It is offered by parameters of its own; that its chunk is listed tells nothing.
+/// Offered if the setting `authentication` is on. AUTH is negotiated by separate parameters; its
+/// entry in the list of chunks has no meaning.
 pub(crate) static AUTH: Extension = Extension {
     wanted: |config| config.authentication != Authentication::Off && !config.bare_init,
     parameter: || None,

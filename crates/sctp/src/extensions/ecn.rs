@@ -1,10 +1,10 @@
-//! Explicit congestion notification as an extension (RFC 4960 Appendix A).
+//! Explicit Congestion Notification as an extension (RFC 4960 Appendix A).
 
 use anabranch_wire::parameter::Parameter;
 
 use crate::extension::Extension;
 
-/// Its chunks, ECNE and CWR, are known to everybody and in no list.
+/// ECNE and CWR are not listed in Supported Extensions, because they are part of the base protocol.
 pub(crate) static ECN: Extension = Extension {
     wanted: |config| config.profile.ecn,
     parameter: || Some(Parameter::EcnCapable),

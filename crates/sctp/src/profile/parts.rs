@@ -1,11 +1,11 @@
-//! What a sender and a receiver need of the profile, copied out of it: they look at it several times a packet, and each has its own
-//! in less than a cache line, where the whole is three.
+//! Subsets of the profile for the sender and the receiver. They are read several times per packet;
+//! each subset fits into less than one cache line, but the complete profile needs three.
 
 use super::{
     Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, Profile, RecoveryWaits, WhenFull,
 };
 
-/// Declares a part of the profile: switches by the names and with the types that they have there.
+/// Declares a subset of the profile: switches with the same names and types.
 macro_rules! part {
     ($(#[$meta:meta])* $part:ident: $($switch:ident: $type:ty),+ $(,)?) => {
         $(#[$meta])*
@@ -15,7 +15,7 @@ macro_rules! part {
         }
 
         impl $part {
-            /// That of `profile`.
+            /// Subset of `profile`.
             #[inline(always)]
             pub(crate) fn of(profile: &Profile) -> Self {
                 Self {
@@ -27,7 +27,7 @@ macro_rules! part {
 }
 
 part! {
-    /// The switches of a sender.
+    /// Switches of the sender.
     OfSender:
     ambiguous_answer_clears_errors: bool,
     answer_after_timeout_clears_errors: bool,
@@ -58,7 +58,7 @@ part! {
 }
 
 part! {
-    /// The switches of a receiver.
+    /// Switches of the receiver.
     OfReceiver:
     rwnd_counts: Counts,
     sack_when_gap_fills: bool,

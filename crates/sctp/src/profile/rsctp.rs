@@ -1,62 +1,68 @@
-//! What of RSCTP can be chosen (ho2008): its switches, with a choice for each place where the paper says two things.
+//! RSCTP switches (ho2008), with a choice for each point at which the paper contradicts itself.
 
 use anabranch_congestion::rsctp::RsctpParameters;
 use anabranch_settings::spelled;
 
 use crate::profile::Profile;
 
-/// Declares the switches of a profile as `switches` does, and those of RSCTP behind them.
+/// Declares the switches of a profile like `switches`, followed by those of RSCTP.
 macro_rules! with_rsctp {
     ($($own:tt)+) => {
         anabranch_settings::switches! {
             $($own)+
-            /// Negotiate RSCTP in INIT and INIT ACK. HEARTBEATs then carry a time and a chunk count, and their answers what
-            /// the receiver measured. `congestion = "rsctp"` and `rsctp_path_switch` use the reports. Without RSCTP at both
-            /// ends, the association is plain SCTP.
+            /// Negotiate RSCTP in INIT and INIT ACK. HEARTBEATs then carry a time and a chunk
+            /// count, and their answers what the receiver measured. `congestion = "rsctp"` and
+            /// `rsctp_path_switch` use the reports. Without RSCTP at both ends, the association is
+            /// plain SCTP.
             rsctp: bool, "ho2008 §3";
-            /// Time between HEARTBEATs on the path that carries new data, whether idle or not. In the paper, 1 s had the
-            /// smallest error.
+            /// Time between HEARTBEATs on the path that carries new data, whether idle or not. In
+            /// the paper, 1 s had the smallest error.
             rsctp_primary_interval: Span => INTERVAL, "ho2008 §4.2", needs rsctp;
             /// Time between pairs of HEARTBEATs on each other path.
             rsctp_secondary_interval: Span => INTERVAL, "ho2008 §4.2", needs rsctp;
-            /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the radio.
+            /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the
+            /// radio.
             rsctp_beta: Fraction, "ho2008 §4.2", needs congestion = "rsctp";
-            /// Unit of cwnd in that formula, which the paper does not name. `segments`: as the binomial algorithms are
-            /// defined. `bytes`: as the variables of the ns-2 module; beta then has hardly any effect.
+            /// Unit of cwnd in that formula, which the paper does not name. `segments`: as the
+            /// binomial algorithms are defined. `bytes`: as the variables of the ns-2 module; beta
+            /// then has hardly any effect.
             rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5", needs congestion = "rsctp";
-            /// When ssthresh is set to estimate x RTT. `each_report`: with each report, unless something was lost since the
-            /// last one, so that a reduction lasts until an interval without loss. `each_ack`: with each acknowledgement
-            /// outside of recovery, as Fig. 3-7 says, which undoes the reduction of §3.5.1. `never`: not by reports.
+            /// When ssthresh is set to estimate x RTT. `each_report`: with each report, unless
+            /// something was lost since the last one, so that a reduction lasts until an interval
+            /// without loss. `each_ack`: with each acknowledgement outside of recovery, as Fig. 3-7
+            /// says, which undoes the reduction of §3.5.1. `never`: not by reports.
             rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1", needs congestion = "rsctp";
-            /// Smallest ssthresh after congestion, in units: `two` (§3.5.1), `one` (Fig. 3-7), or that of the `profile`, so
-            /// that RSCTP and SCTP differ only in how they judge a loss.
+            /// Smallest ssthresh after congestion, in units: `two` (§3.5.1), `one` (Fig. 3-7), or
+            /// that of the `profile`, so that RSCTP and SCTP differ only in how they judge a loss.
             rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1", needs congestion = "rsctp";
             /// A report on a standby path sets its cwnd to estimate x RTT.
             rsctp_secondary_cwnd: bool, "ho2008 §3.2", needs congestion = "rsctp";
-            /// Size of the second HEARTBEAT of a pair, which is divided by the time between the two. `chunk`: as the text
-            /// says; the estimate is then half of the bandwidth. `packet`: what occupies the bottleneck.
+            /// Size of the second HEARTBEAT of a pair, which is divided by the time between the
+            /// two. `chunk`: as the text says; the estimate is then half of the bandwidth.
+            /// `packet`: what occupies the bottleneck.
             rsctp_probe_size: ProbeSize, "ho2008 §3.2", needs rsctp;
-            /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`. After congestion, only to a
-            /// path with more bandwidth.
+            /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`.
+            /// After congestion, only to a path with more bandwidth.
             rsctp_path_switch: bool, "ho2008 §3.3", needs rsctp;
             /// MPLR: largest chunk loss rate of a path before it is left.
             rsctp_max_loss_rate: Fraction, "ho2008 §4.3", needs rsctp,
                 not with rsctp_path_switch = false;
-            /// After a loss attributed to the radio, too, change the path only to one with more bandwidth: §3.5.1, but
-            /// neither §3.5 nor Fig. 3-7.
+            /// After a loss attributed to the radio, too, change the path only to one with more
+            /// bandwidth: §3.5.1, but neither §3.5 nor Fig. 3-7.
             rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1", needs rsctp,
                 not with rsctp_path_switch = false;
-            /// What a missing answer to a HEARTBEAT means on the path that carries data. `ignored`: nothing; §3.5.1 speaks
-            /// of chunks only. `judged`: a loss (Fig. 3-7): one attributed to the radio reduces cwnd, and both may change
-            /// the path.
+            /// What a missing answer to a HEARTBEAT means on the path that carries data. `ignored`:
+            /// nothing; §3.5.1 speaks of chunks only. `judged`: a loss (Fig. 3-7): one attributed
+            /// to the radio reduces cwnd, and both may change the path.
             rsctp_heartbeat_loss: HeartbeatLoss, "ho2008 §3.5.1", needs rsctp;
-            /// Weight of a new chunk loss rate against the previous estimate. 1: each report as it is, as in formula (7).
+            /// Weight of a new chunk loss rate against the previous estimate. 1: each report as it
+            /// is, as in formula (7).
             rsctp_loss_gain: Fraction, "ho2008 §3.3", needs rsctp;
         }
     };
 }
 
-/// A profile of these switches, without RSCTP; its numbers are those that the paper used.
+/// Profile with these switches and RSCTP turned off; its parameters are those of the paper.
 macro_rules! without_rsctp {
     ($profile:tt { $($own:tt)+ }) => {
         $profile {
@@ -96,15 +102,15 @@ spelled!(ProbeSize: ProbeSize::Packet = "packet", ProbeSize::Chunk = "chunk");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeartbeatLoss {
-    /// It moves no window and no path.
+    /// The loss changes neither cwnd nor the path.
     Ignored,
-    /// It is a loss like that of a chunk.
+    /// The loss is treated like that of a chunk.
     Judged,
 }
 spelled!(HeartbeatLoss: HeartbeatLoss::Ignored = "ignored", HeartbeatLoss::Judged = "judged");
 
 impl Profile {
-    /// The numbers of the congestion control `rsctp`.
+    /// Parameters of the congestion control `rsctp`.
     pub fn rsctp_parameters(&self) -> RsctpParameters {
         RsctpParameters {
             beta: self.rsctp_beta.0,

@@ -1,4 +1,4 @@
-//! What a switch can be set to.
+//! Values of the switches.
 
 use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
@@ -6,11 +6,12 @@ use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FastRecovery {
-    /// Each SACK that finds losses cuts cwnd once per path (RFC 2960).
+    /// Each SACK that reports losses reduces cwnd once per path (RFC 2960).
     None,
-    /// One cut until the cumulative point reaches what was the highest outstanding TSN (RFC 4960, RFC 9260).
+    /// One reduction until the cumulative TSN reaches the highest TSN outstanding at the reduction
+    /// (RFC 4960, RFC 9260).
     ExitPoint,
-    /// A cut only for TSNs above the highest one sent at the last cut (ns-2.35).
+    /// A reduction only for TSNs above the highest one sent at the last reduction (ns-2.35).
     RecoveryPoint,
 }
 spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "exit_point",
@@ -20,11 +21,11 @@ spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "e
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryWaits {
-    /// Each SACK that marks chunks lets a packet go (RFC 4960).
+    /// Each SACK that marks chunks permits one packet (RFC 4960).
     Never,
-    /// What fast recovery marks waits for cwnd (RFC 9260).
+    /// Chunks marked in fast recovery wait for cwnd (RFC 9260).
     Always,
-    /// It waits where packets are spread over the round trip.
+    /// Marked chunks wait if packets are paced.
     Paced,
 }
 spelled!(RecoveryWaits: RecoveryWaits::Never = "never", RecoveryWaits::Always = "always", RecoveryWaits::Paced = "paced");
@@ -35,8 +36,8 @@ spelled!(RecoveryWaits: RecoveryWaits::Never = "never", RecoveryWaits::Always = 
 pub enum Htna {
     /// Every TSN below the highest gap block counts.
     Off,
-    /// Only TSNs below the highest newly acknowledged by this SACK; in fast recovery, when the cumulative point
-    /// advances, all below the highest gap block.
+    /// Only TSNs below the highest TSN newly acknowledged by this SACK; in fast recovery, when the
+    /// cumulative TSN advances, all below the highest gap block.
     PerSack,
     /// The same, but the highest newly acknowledged TSN is remembered from one SACK to the next.
     Persistent,
@@ -47,13 +48,13 @@ spelled!(Htna: Htna::Off = "off", Htna::PerSack = "per_sack", Htna::Persistent =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetransmissionPath {
-    /// Where the chunk was last sent, unless that path is inactive.
+    /// The path of the last transmission, unless it is inactive.
     Same,
     /// Another active path, if there is one.
     Alternate,
     /// Another active path after a timeout, the same after a fast retransmit.
     AlternateOnTimeout,
-    /// Any active path whose window has room, the same one first.
+    /// Any active path with space in its cwnd; the same path is preferred.
     AnyWithRoom,
     /// The active path with the largest cwnd.
     LargestCwnd,
@@ -71,13 +72,13 @@ spelled!(RetransmissionPath: RetransmissionPath::Same = "same_path", Retransmiss
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DormantPath {
-    /// Where it would have gone anyway.
+    /// The path in use before.
     Last,
-    /// The primary.
+    /// The primary path.
     Primary,
-    /// The next in turn.
+    /// The next path, round robin.
     Hop,
-    /// The one with the fewest errors, the next in turn of those (RFC 7829 §4.1).
+    /// The path with the fewest errors, round robin among equals (RFC 7829 §4.1).
     FewestErrors,
 }
 spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primary", DormantPath::Hop = "hop",
@@ -87,9 +88,9 @@ spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primar
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailedPathProbing {
-    /// At HB.interval and one RTO, as any path.
+    /// At HB.interval plus one RTO, like any path.
     Interval,
-    /// Once the path fails, and whenever an answer is missing.
+    /// When the path fails, and after each missing answer.
     AtOnce,
 }
 spelled!(FailedPathProbing: FailedPathProbing::Interval = "interval", FailedPathProbing::AtOnce = "at_once");
@@ -98,9 +99,9 @@ spelled!(FailedPathProbing: FailedPathProbing::Interval = "interval", FailedPath
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AssociationErrors {
-    /// Every timeout of T3-rtx, and HEARTBEATs unanswered on the path that carries new data.
+    /// Every T3-rtx timeout, and unanswered HEARTBEATs on the path that carries new data.
     PathInUse,
-    /// Timeouts of either kind on paths that are active.
+    /// Timeouts of both kinds on active paths.
     ActivePaths,
 }
 spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
@@ -110,20 +111,20 @@ spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WindowUnit {
-    /// The largest DATA chunk, as much of it as cwnd counts.
+    /// The largest DATA chunk, counted in the same way as cwnd.
     Pmdcs,
     /// The path MTU.
     Mtu,
 }
 spelled!(WindowUnit: WindowUnit::Pmdcs = "pmdcs", WindowUnit::Mtu = "mtu");
 
-/// What of a DATA chunk a window counts.
+/// Parts of a DATA chunk that count towards a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Counts {
     /// The user data.
     UserData,
-    /// The user data and the 16 bytes of the chunk's header.
+    /// The user data and the 16-byte chunk header.
     Chunk,
     /// The chunk and its padding.
     PaddedChunk,
@@ -131,7 +132,7 @@ pub enum Counts {
 spelled!(Counts: Counts::UserData = "user_data", Counts::Chunk = "chunk", Counts::PaddedChunk = "padded_chunk");
 
 impl Counts {
-    /// What `user_data` bytes in one chunk count as.
+    /// Counted size of one chunk with `user_data` bytes.
     #[inline]
     pub const fn bytes(self, user_data: usize) -> u64 {
         match self {
@@ -141,7 +142,7 @@ impl Counts {
         }
     }
 
-    /// What several chunks count as together.
+    /// Counted size of several chunks.
     #[inline]
     pub(crate) const fn of_all(self, chunks: Summed) -> u64 {
         match self {
@@ -152,17 +153,17 @@ impl Counts {
     }
 }
 
-/// Several chunks, summed up before it is asked as what they count.
+/// Sums over several chunks, independent of the way they are counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Summed {
     pub(crate) count: u32,
     pub(crate) user_data: u64,
-    /// Whole chunks with header and padding.
+    /// Bytes of whole chunks with header and padding.
     pub(crate) padded: u64,
 }
 
 impl Summed {
-    /// One chunk more.
+    /// Adds one chunk.
     #[inline(always)]
     pub(crate) const fn add(&mut self, user_data: usize) {
         self.count += 1;
@@ -175,11 +176,11 @@ impl Summed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdleDecay {
-    /// cwnd keeps its size.
+    /// cwnd does not decay.
     Off,
-    /// Once per RTO while nothing is outstanding, since the last data was sent.
+    /// Once per RTO while nothing is outstanding, measured from the last transmission of data.
     Drained,
-    /// Once per RTO since the last data was sent, outstanding or not.
+    /// Once per RTO after the last transmission of data, outstanding or not.
     SinceLastSend,
 }
 spelled!(IdleDecay: IdleDecay::Off = "off", IdleDecay::Drained = "drained",
@@ -191,9 +192,9 @@ spelled!(IdleDecay: IdleDecay::Off = "off", IdleDecay::Drained = "drained",
 pub enum MaxBurst {
     /// Never.
     Off,
-    /// At each occasion to send.
+    /// Whenever data can be sent.
     EachSack,
-    /// Once a chunk that had been retransmitted fast is cumulatively acknowledged.
+    /// When a fast retransmitted chunk is cumulatively acknowledged.
     AfterFastRetransmit,
 }
 spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
@@ -203,9 +204,9 @@ spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// A chunk that fills a hole is kept; another is dropped and answered by a SACK at once.
+    /// A chunk that fills a gap is kept; others are dropped and answered by an immediate SACK.
     Answer,
-    /// Any chunk that does not fit is dropped, and no SACK is sent for it.
+    /// Chunks that do not fit are dropped without a SACK.
     Silent,
 }
 spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
@@ -214,9 +215,9 @@ spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialCwnd {
-    /// So many units (RFC 2960: at most 2).
+    /// This number of units (RFC 2960: at most 2).
     Units(u64),
-    /// The whole units in so many bytes, one at least.
+    /// The whole units in this number of bytes, at least one.
     Bytes(u64),
     /// min(4 units, max(2 units, 4380 bytes)).
     Rfc4960,
@@ -225,7 +226,7 @@ pub enum InitialCwnd {
 }
 
 impl InitialCwnd {
-    /// The window in bytes for a unit of `unit` bytes.
+    /// Initial window in bytes for a unit of `unit` bytes.
     pub fn bytes(self, unit: u64, ipv6: bool) -> u64 {
         let between = |bytes: u64| (4 * unit).min(bytes.max(2 * unit));
         match self {
