@@ -1,17 +1,19 @@
-//! What an algorithm says of itself: its name in specs, and how a controller is made.
+//! Description of an algorithm: its name in specs, its properties, and the factory of its
+//! controllers.
 
 use std::any::{Any, TypeId};
 use std::fmt;
 
 use crate::{Adjustable, CongestionControl};
 
-/// The protocol's own controller of a path, which an algorithm may build on, leave aside, or give back.
+/// The protocol's own controller of a path. An algorithm may build on it, ignore it, or return it
+/// unchanged.
 pub type Base = Box<dyn Adjustable>;
 
-/// Makes a controller for a new path.
+/// Creates the controller of a new path.
 pub type Factory = &'static (dyn Fn(Base, &dyn Numbers) -> Box<dyn CongestionControl> + Sync);
 
-/// A protocol whose senders run algorithms.
+/// A protocol whose senders use the algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// SCTP: the base is [`SctpNewReno`](crate::sctp_newreno::SctpNewReno).
@@ -20,14 +22,14 @@ pub enum Protocol {
     Tcp,
 }
 
-/// The numbers that algorithms have of their own, each set known by its type.
+/// Parameters of algorithms, looked up by their type.
 pub trait Numbers {
-    /// The numbers of that type, if there are any.
+    /// The parameters of this type, if they are set.
     fn find(&self, of: TypeId) -> Option<&dyn Any>;
 }
 
 impl dyn Numbers + '_ {
-    /// The numbers of that type, or its default.
+    /// The parameters of this type, or their default.
     pub fn get<T: Any + Copy + Default>(&self) -> T {
         let found = self.find(TypeId::of::<T>());
         let found = found.and_then(|numbers| numbers.downcast_ref::<T>());
@@ -35,56 +37,62 @@ impl dyn Numbers + '_ {
     }
 }
 
-/// What an algorithm needs beside a path, without which it is no more than the protocol's own.
+/// Something that an algorithm needs in addition to a path. Without it the algorithm behaves like
+/// the protocol's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// A receiver that reports what it sees.
+    /// A receiver that reports its measurements.
     Reports,
-    /// Several paths that are used at once.
+    /// Several paths that are used concurrently.
     SeveralPaths,
 }
 
-/// A property of an algorithm on which settings of the protocols depend: with it, some of them have no effect, or others one.
+/// A property of an algorithm that affects settings of the protocols: some settings have an effect
+/// only with it, others only without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Property {
-    /// It computes a rate for the pacer ([`CongestionControl::pacing_rate`]). A factor of cwnd / SRTT has no effect.
+    /// It computes a pacing rate ([`CongestionControl::pacing_rate`]). A factor of cwnd / SRTT has
+    /// no effect.
     PacesItself,
-    /// It needs rate samples ([`CongestionControl::wants_rate_samples`]), for which losses are found by time (RACK).
+    /// It needs rate samples ([`CongestionControl::wants_rate_samples`]). They require loss
+    /// detection by time (RACK).
     NeedsRateSamples,
-    /// It computes the window from a model of the path: no rule of the protocol for cwnd or ssthresh has an effect.
+    /// It computes the window from a model of the path: the protocol's rules for cwnd and ssthresh
+    /// have no effect.
     OwnWindow,
-    /// Its rule ends slow start.
+    /// It ends slow start by its own rule.
     OwnSlowStartExit,
-    /// Its rule grows the window in congestion avoidance, without the byte counter of the protocol.
+    /// It increases the window in congestion avoidance by its own rule, without the byte counter of
+    /// the protocol.
     OwnIncrease,
-    /// Its rule for a loss includes the least window.
+    /// Its rule for losses includes the minimum window.
     OwnFloor,
-    /// Its rule decides about a window that the sender does not use.
+    /// It has its own rule for a window that is not fully used.
     OwnUnusedWindow,
 }
 
-/// Name in specs, one line of what it is, and how to make it.
+/// An algorithm: its name in specs, a one-line description, and its factory.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
     /// The name in specs and reports.
     pub name: &'static str,
-    /// What it is and where it comes from.
+    /// Description and source.
     pub about: &'static str,
-    /// The one protocol that it is for; `None`: it is for any.
+    /// The only protocol that supports it; `None`: any protocol.
     pub only: Option<Protocol>,
-    /// What it needs of the association.
+    /// Requirements on the association.
     pub needs: Needs,
-    /// Its properties, as far as settings of the protocols depend on them.
+    /// Its properties, if they affect settings of the protocols.
     pub properties: &'static [Property],
-    /// Makes a controller.
+    /// Creates a controller.
     pub make: Factory,
 }
 
 impl Algorithm {
-    /// Whether it has the property.
+    /// Whether the algorithm has the property.
     pub fn has(&self, property: Property) -> bool {
         self.properties.contains(&property)
     }
@@ -97,7 +105,7 @@ impl fmt::Debug for Algorithm {
 }
 
 impl PartialEq for Algorithm {
-    /// Names are unique.
+    /// Compares the names, because they are unique.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }

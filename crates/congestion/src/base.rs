@@ -1,4 +1,4 @@
-//! A base whose type is known at run time only is a base like any other.
+//! Implements the traits for a boxed base, whose type is known only at run time.
 
 use anabranch_transport::Nanos;
 
@@ -156,7 +156,8 @@ mod tests {
         names
     }
 
-    /// A method that has a default could be forgotten here: then the default would answer in place of the base.
+    /// Checks that every method is forwarded, because a forgotten method would silently use the
+    /// default of the trait instead of that of the base.
     #[test]
     fn every_method_is_handed_on() {
         let (contract, here) = (include_str!("lib.rs"), include_str!("base.rs"));
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(methods(here, "\nimpl CongestionControl for Base"), all);
     }
 
-    /// The same of what wraps a controller: its own methods and those of `rest_of_inner`.
+    /// The same for controllers that wrap another: their own methods and those of `rest_of_inner`.
     #[test]
     fn every_wrapper_hands_every_method_on() {
         let contract = include_str!("lib.rs");

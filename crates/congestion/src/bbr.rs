@@ -1,12 +1,13 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026): the window and the pace follow a model of the path, its bandwidth and its
-//! least round-trip time, and not its losses alone.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026): window and pacing rate follow a model of the
+//! path (its bandwidth and its minimum round-trip time) and not only its losses.
 //!
-//! Names are the draft's where it names something. It needs a rate sample with each acknowledgement, and selective
-//! acknowledgements. What the draft leaves to chance, when to probe next, is drawn from the bytes delivered so far, so that a
-//! run can be repeated. The budget for offloads is that of a sender without them, one quantum. The draft has no answer to
-//! marks; here a mark bounds the model as a loss in its round trip does.
+//! Names are those of the draft. The algorithm needs a rate sample with each acknowledgement, and
+//! selective acknowledgements. The time of the next probe, which the draft chooses at random, is
+//! derived from the bytes delivered so far, so that a run can be repeated. The budget for offloads
+//! is that of a sender without them, one quantum. The draft does not specify a response to ECN
+//! marks; here a mark bounds the model like a loss in the same round trip.
 //!
-//! `phases` is the state machine, `model` what is learnt of the path.
+//! `phases` contains the state machine, `model` the model of the path.
 
 mod model;
 mod phases;
@@ -19,7 +20,7 @@ use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
 use phases::{Cycle, ProbeRtt, State};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr",
     about: "BBRv3: cwnd and pace by a model of bandwidth and least round-trip time (draft-ietf-ccwg-bbr-06)",
@@ -33,25 +34,25 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Bbr::new(base)),
 };
 
-/// Part of the estimated bandwidth that is left free (PacingMarginPercent).
+/// Fraction of the estimated bandwidth that is left free (PacingMarginPercent).
 const PACING_MARGIN: f64 = 0.01;
-/// The most that goes at once (send quantum), bytes.
+/// Maximum send quantum, bytes.
 const MOST_QUANTUM: f64 = 65_536.0;
-/// A round trip before one was measured.
+/// Assumed round-trip time before the first measurement.
 const NOMINAL_RTT: Nanos = time::MILLISECOND;
 /// MinPipeCwnd, segments.
 const LEAST_WINDOW: f64 = 4.0;
 
-/// What the acknowledgement at hand tells (RS), and how the flow stands (C).
+/// The rate sample (RS) of the current acknowledgement, and the state of the flow (C).
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     now: Nanos,
     rs: RateSample,
-    /// In flight after it.
+    /// Bytes in flight after it.
     inflight: f64,
 }
 
-/// BBR in place of the window of `Base`, of which the unit and the first window are taken.
+/// BBR. It replaces the window of `Base`, from which it takes only the unit and the initial window.
 #[derive(Clone, Debug)]
 pub struct Bbr<Base> {
     base: Base,
@@ -68,23 +69,23 @@ pub struct Bbr<Base> {
     extra_acked: ExtraAcked,
     short: ShortTerm,
     long: LongTerm,
-    /// The bandwidth that the flow is to use (BBR.bw).
+    /// The bandwidth that the flow should use (BBR.bw).
     bw: f64,
     /// Packet-timed round trips.
     next_round_delivered: u64,
     round_start: bool,
     round_count: u64,
     delivered: u64,
-    /// The window was used up in this round, and in the one before.
+    /// Whether the window was fully used in this round, and in the previous one.
     cwnd_limited: [bool; 2],
-    /// A loss recovery runs, and began in this round.
+    /// The round in which the current loss recovery began, if there is one.
     recovery: Option<u64>,
     app_limited: bool,
     idle_restart: bool,
 }
 
 impl<Base: Adjustable> Bbr<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         let initial_cwnd = base.cwnd_exact();
         let state = State::Startup;
@@ -115,7 +116,7 @@ impl<Base: Adjustable> Bbr<Base> {
         }
     }
 
-    /// SMSS, as the sender counts bytes.
+    /// SMSS, in the unit in which the sender counts bytes.
     fn segment(&self) -> f64 {
         self.base.unit().max(1) as f64
     }
@@ -165,7 +166,7 @@ impl<Base: Adjustable> Bbr<Base> {
         self.bw = self.max_bw.get().min(self.short.bw);
     }
 
-    /// BDPMultiple, of the bandwidth `bw`.
+    /// BDPMultiple, for the bandwidth `bw`.
     fn bdp(&self, bw: f64, gain: f64) -> f64 {
         match self.min_rtt.get() {
             Some(least) => gain * bw * time::seconds(least),
@@ -238,7 +239,7 @@ impl<Base: Adjustable> Bbr<Base> {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
 
-    /// A recovery is over once a round trip has passed in which none ran.
+    /// Ends a recovery when the sender has been out of recovery for one round trip.
     fn leave_recovery(&mut self, in_recovery: bool) {
         match self.recovery {
             Some(_) if in_recovery => self.recovery = Some(self.round_count),
@@ -308,7 +309,8 @@ impl<Base: Adjustable> CongestionControl for Bbr<Base> {
         self.base.on_mtu(segment);
     }
 
-    /// In Startup, where the window is not derived from the model yet. Elsewhere the model decides.
+    /// Only in Startup, because the window is not yet derived from the model there. In other states
+    /// the model decides.
     fn override_cwnd(&mut self, cwnd: f64) {
         if self.state == State::Startup {
             self.cwnd = cwnd.max(self.least_window());

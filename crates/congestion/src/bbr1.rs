@@ -1,10 +1,11 @@
-//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, July 2017; Cardwell et al., ACM Queue 14(5), 2016): the window
-//! and the pace follow the largest delivery rate of ten round trips and the least round-trip time of ten seconds. Losses do not
-//! bound the model.
+//! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, July 2017; Cardwell et al., ACM
+//! Queue 14(5), 2016): window and pacing rate follow the maximum delivery rate of ten round trips
+//! and the minimum round-trip time of ten seconds. Losses do not bound the model.
 //!
-//! For comparison with published results, which are of this version; [`bbr`](crate::bbr) is version 3. Names are the draft's.
-//! The draft draws the phase in which ProbeBW begins at random; here it follows from the bytes delivered so far, so that a run
-//! can be repeated. A mark counts as nothing, as in the draft.
+//! It is useful for a comparison with published results, which use this version;
+//! [`bbr`](crate::bbr) is version 3. Names are those of the draft. The draft chooses the first
+//! phase of ProbeBW at random; here it is derived from the bytes delivered so far, so that a run
+//! can be repeated. ECN marks have no effect, as in the draft.
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr1",
     about: "BBRv1: cwnd and pace by the largest delivery rate and the least round-trip time, whatever is lost (draft-cardwell-iccrg-bbr-congestion-control-00)",
@@ -30,23 +31,23 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 /// BtlBwFilterLen, round trips.
 const BTL_BW_FILTER_LEN: u64 = 10;
-/// RTpropFilterLen, which is also the time between two visits of ProbeRTT.
+/// RTpropFilterLen, which is also the time between two ProbeRTT states.
 const RT_PROP_FILTER_LEN: Nanos = 10 * time::SECOND;
 /// ProbeRTTDuration.
 const PROBE_RTT_DURATION: Nanos = 200 * time::MILLISECOND;
 /// BBRMinPipeCwnd, segments.
 const MIN_PIPE_CWND: f64 = 4.0;
-/// Growth of the bandwidth in a round trip by which the pipe is not full yet.
+/// Growth of the bandwidth in a round trip that indicates that the pipe is not yet full.
 const FULL_BW_GROWTH: f64 = 1.25;
-/// Round trips without it after which the pipe is full.
+/// Number of round trips without such growth after which the pipe is full.
 const FULL_BW_COUNT: u32 = 3;
-/// Phases of the gain cycle of ProbeBW: one up, one down, six level.
+/// Phases of the gain cycle of ProbeBW: one above 1, one below 1, six at 1.
 const CYCLE_LEN: usize = 8;
-/// The rate below which a single segment is sent at once, and the one below which two are, bytes per second.
+/// The rates below which one or two segments are sent at once, bytes per second.
 const QUANTUM_RATES: [f64; 2] = [1.2e6 / 8.0, 24e6 / 8.0];
-/// The largest amount that is sent at once, bytes.
+/// Maximum send quantum, bytes.
 const MAX_QUANTUM: f64 = 65_536.0;
-/// A round-trip time before one was measured.
+/// Assumed round-trip time before the first measurement.
 const NOMINAL_RTT: Nanos = time::MILLISECOND;
 
 /// The gains of BBR version 1.
@@ -56,7 +57,8 @@ pub struct Bbr1Parameters {
     pub high_gain: f64,
     /// cwnd_gain of ProbeBW.
     pub cwnd_gain: f64,
-    /// The pacing gain that probes for bandwidth; the phase after it drains by as much below 1.
+    /// The pacing gain of the phase that probes for bandwidth; the gain of the next phase is below
+    /// 1 by the same amount.
     pub probe_gain: f64,
 }
 
@@ -79,18 +81,18 @@ enum State {
     ProbeRtt,
 }
 
-/// ProbeRTT, while it runs.
+/// State of ProbeRTT.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProbeRtt {
-    /// When it may end, once the pipe is drained.
+    /// The time at which it may end, once the pipe is drained.
     done_at: Option<Nanos>,
     round_done: bool,
 }
 
-/// Filter of the bottleneck bandwidth: the largest rate of the last round trips (BBR.BtlBwFilter).
+/// Filter of the bottleneck bandwidth: the maximum rate of the last round trips (BBR.BtlBwFilter).
 #[derive(Clone, Debug, Default)]
 struct MaxFilter {
-    /// Rates that are not below a later one, with their round trip.
+    /// Rates that are not below any later rate, with their round trip.
     samples: VecDeque<(u64, f64)>,
 }
 
@@ -114,7 +116,8 @@ impl MaxFilter {
     }
 }
 
-/// BBR version 1 in place of the window of `Base`, which gives the segment and the initial window.
+/// BBR version 1. It replaces the window of `Base`, from which it takes only the segment and the
+/// initial window.
 #[derive(Clone, Debug)]
 pub struct Bbr1<Base> {
     base: Base,
@@ -127,7 +130,7 @@ pub struct Bbr1<Base> {
     pacing_gain: f64,
     cwnd_gain: f64,
     btl_bw: MaxFilter,
-    /// RTprop, and when it was measured.
+    /// RTprop, and the time of its measurement.
     rt_prop: Option<(Nanos, Nanos)>,
     rt_prop_expired: bool,
     next_round_delivered: u64,
@@ -139,22 +142,22 @@ pub struct Bbr1<Base> {
     cycle_index: usize,
     cycle_stamp: Nanos,
     probe_rtt: ProbeRtt,
-    /// Bytes sent, again or for the first time, and bytes delivered.
+    /// Bytes sent, including retransmissions, and bytes delivered.
     sent: u64,
     delivered: u64,
-    /// Bytes lost, and bytes lost before the last acknowledgement.
+    /// Bytes lost, and their number before the last acknowledgement.
     lost: u64,
     prior_lost: u64,
-    /// The pacing rate follows from a round-trip time, and no longer from a nominal one.
+    /// The pacing rate uses a measured round-trip time and no longer the nominal one.
     has_seen_rtt: bool,
-    /// The round trip in which the loss recovery began, while it runs.
+    /// The round trip in which the current loss recovery began, if there is one.
     recovery: Option<u64>,
     app_limited: bool,
     idle_restart: bool,
 }
 
 impl<Base: Adjustable> Bbr1<Base> {
-    /// A controller at the start of its path (BBRInit).
+    /// A controller for a new path (BBRInit).
     pub fn new(base: Base, parameters: Bbr1Parameters) -> Self {
         let initial_cwnd = base.cwnd_exact();
         Self {
@@ -198,7 +201,8 @@ impl<Base: Adjustable> Bbr1<Base> {
         MIN_PIPE_CWND * self.segment()
     }
 
-    /// Bytes in flight (packets_in_flight): FlightSize of TCP counts what arrived behind a hole, too.
+    /// Bytes in flight (packets_in_flight). TCP's FlightSize cannot be used, because it includes
+    /// data received out of order.
     fn in_flight(&self) -> f64 {
         let settled = self.delivered.saturating_add(self.lost);
         self.sent.saturating_sub(settled) as f64
@@ -274,7 +278,7 @@ impl<Base: Adjustable> Bbr1<Base> {
         }
     }
 
-    /// BBREnterProbeBW: the cycle begins in any phase but the one that drains.
+    /// BBREnterProbeBW: the cycle begins in any phase except the draining one.
     fn enter_probe_bw(&mut self, now: Nanos) {
         self.state = State::ProbeBw;
         self.cwnd_gain = self.parameters.cwnd_gain;
@@ -408,7 +412,7 @@ impl<Base: Adjustable> Bbr1<Base> {
         }
     }
 
-    /// Ends the recovery when the sender does.
+    /// Ends the recovery when the sender has left it.
     fn leave_recovery(&mut self, in_recovery: bool) {
         if self.recovery.is_some() && !in_recovery {
             self.recovery = None;
@@ -422,7 +426,7 @@ impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
     fn on_sent(&mut self, _now: Nanos, bytes: u64, flightsize: u64) {
         self.sent += bytes;
         if flightsize <= bytes {
-            // Nothing else is in flight, whatever was counted.
+            // No other data is in flight: corrects the counters.
             self.sent = self.delivered + self.lost + bytes;
         }
         if flightsize <= bytes && self.app_limited {
@@ -463,7 +467,7 @@ impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
     fn on_ecn(&mut self, _now: Nanos, _flightsize: u64) {}
 
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
-        // A loss event that follows on another ends the recovery of that one.
+        // A further loss event ends the recovery from the previous one.
         if self.recovery.take().is_some() {
             self.restore_cwnd();
         }
@@ -489,7 +493,7 @@ impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
         self.base.on_mtu(segment);
     }
 
-    /// In Startup, where the window is not derived from the model yet.
+    /// Only in Startup, because the window is not yet derived from the model there.
     fn override_cwnd(&mut self, cwnd: f64) {
         if self.state == State::Startup {
             self.cwnd = cwnd.max(self.min_pipe_cwnd());

@@ -1,8 +1,10 @@
-//! Binomial congestion control (D. Bansal and H. Balakrishnan, "Binomial Congestion Control Algorithms", INFOCOM 2001):
-//! windows `w` in units grow by `alpha / w^k` in a round trip without loss and fall by `beta w^l` at a loss.
+//! Binomial congestion control (D. Bansal and H. Balakrishnan, "Binomial Congestion Control
+//! Algorithms", INFOCOM 2001): a window `w` in units grows by `alpha / w^k` in a round trip without
+//! loss and falls by `beta w^l` at a loss.
 //!
-//! `k + l = 1` shares fairly with TCP for a fitting `alpha`; `k = 0, l = 1` is TCP's own rule, `k = l = 1/2` is SQRT,
-//! `k = 1, l = 0` is IIAD. Slow start, the loss window after a timeout and the conditions of growth are the base's.
+//! With `k + l = 1` and a suitable `alpha` the algorithm is TCP-friendly; `k = 0, l = 1` is TCP's
+//! own rule, `k = l = 1/2` is SQRT, `k = 1, l = 0` is IIAD. Slow start, the loss window after a
+//! timeout and the conditions of growth are those of the base.
 
 use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::Nanos;
@@ -12,7 +14,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
     about: "cwnd grows by alpha/cwnd^k per round trip and falls by beta cwnd^l at a loss (Bansal and Balakrishnan 2001)",
@@ -22,8 +24,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Binomial::new(base, numbers.get())),
 };
 
-/// An exponent in halves: multiples of 1/2 need no more than the square root, which is exact to the last bit on
-/// every machine; other powers would make a run depend on the machine's mathematics library.
+/// An exponent in multiples of 1/2. These need only the square root, which is exact to the last bit
+/// on every machine; other powers would make a run depend on the mathematics library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exponent {
     halves: i8,
@@ -32,10 +34,10 @@ pub struct Exponent {
 impl Exponent {
     /// One half: the square root.
     pub const HALF: Self = Self { halves: 1 };
-    /// The exponents allowed, in words.
+    /// The allowed exponents, in words.
     pub const ALLOWED: &'static str = "a multiple of 0.5 from -1 to 4";
 
-    /// So many halves; `None` outside -2..=8.
+    /// `halves` / 2; `None` outside -2..=8.
     pub const fn halves(halves: i8) -> Option<Self> {
         match halves {
             -2..=8 => Some(Self { halves }),
@@ -43,16 +45,16 @@ impl Exponent {
         }
     }
 
-    /// The exponent of that value.
+    /// The exponent with this value.
     pub fn from_value(value: f64) -> Option<Self> {
         let halves = value * 2.0;
-        // Casts saturate, and NaN becomes 0, which is not NaN.
+        // Casts saturate, and NaN becomes 0, which differs from NaN.
         (f64::from(halves as i8) == halves)
             .then(|| Self::halves(halves as i8))
             .flatten()
     }
 
-    /// Its value.
+    /// The value of the exponent.
     pub fn value(self) -> f64 {
         f64::from(self.halves) / 2.0
     }
@@ -90,7 +92,7 @@ impl Value for Exponent {
     }
 }
 
-/// The numbers of [`Binomial`].
+/// The parameters of [`Binomial`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BinomialParameters {
     k: Exponent,
@@ -99,7 +101,7 @@ pub struct BinomialParameters {
     beta: f64,
 }
 
-/// Why numbers make no binomial algorithm.
+/// The reason why parameters are invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum BinomialError {
     /// `k` or `l` has no exact power.
@@ -107,17 +109,17 @@ pub enum BinomialError {
     Exponent {
         /// `k` or `l`.
         name: &'static str,
-        /// What was given.
+        /// The invalid value.
         found: f64,
     },
-    /// `alpha` or `beta` is no sensible factor.
+    /// `alpha` or `beta` is out of range.
     #[error("{name} = {found} is not above 0 and at most {most}")]
     Factor {
         /// `alpha` or `beta`.
         name: &'static str,
-        /// What was given.
+        /// The invalid value.
         found: f64,
-        /// The most allowed.
+        /// The maximum value.
         most: f64,
     },
 }
@@ -143,23 +145,23 @@ impl BinomialParameters {
         l: Exponent { halves: 0 },
         ..Self::SQRT
     };
-    /// `k = 0, l = 1`, alpha 1, beta 1/2: as TCP.
+    /// `k = 0, l = 1`, alpha 1, beta 1/2: the rule of TCP.
     pub const AIMD: Self = Self {
         k: Exponent { halves: 0 },
         l: Exponent { halves: 2 },
         ..Self::SQRT
     };
 
-    /// The algorithm of these numbers, which a reader has checked as [`Self::new`] does.
+    /// Parameters that were already checked as by [`Self::new`].
     pub const fn of(k: Exponent, l: Exponent, alpha: f64, beta: f64) -> Self {
         Self { k, l, alpha, beta }
     }
 
-    /// Checks the numbers.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// `k` and `l` must be [what `Exponent` allows](Exponent::ALLOWED), `alpha` above 0 and at most 1000, `beta` above 0 and
-    /// at most 1.
+    /// `k` and `l` must be [allowed by `Exponent`](Exponent::ALLOWED), `alpha` above 0 and at most
+    /// 1000, `beta` above 0 and at most 1.
     pub fn new(k: f64, l: f64, alpha: f64, beta: f64) -> Result<Self, BinomialError> {
         let exponent = |name, found| {
             Exponent::from_value(found).ok_or(BinomialError::Exponent { name, found })
@@ -180,17 +182,17 @@ impl BinomialParameters {
     }
 }
 
-/// A binomial algorithm over the slow start of `Base`.
+/// A binomial algorithm with the slow start of `Base`.
 #[derive(Clone, Debug)]
 pub struct Binomial<Base> {
     base: Base,
     parameters: BinomialParameters,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
 }
 
 impl<Base: Adjustable> Binomial<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base, parameters: BinomialParameters) -> Self {
         Self {
             base,
@@ -215,7 +217,7 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if avoiding && grown > 0.0 {
-            // The base grows by one unit in a round trip.
+            // The base grows by one unit per round trip.
             let BinomialParameters { k, alpha, .. } = self.parameters;
             let earned = grown * alpha / k.power(self.units(before).max(1.0));
             self.base.set_cwnd(before + self.credit.earn(earned));
@@ -235,7 +237,7 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         self.credit.clear();
         let unit = self.base.unit() as f64;
         if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
-            return; // the base lets a repeated timeout pass
+            return; // the base ignores a repeated timeout
         }
         let BinomialParameters { l, beta, .. } = self.parameters;
         let left = before - beta * l.power(self.units(before)) * unit;

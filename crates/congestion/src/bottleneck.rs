@@ -1,4 +1,5 @@
-//! A bottleneck in memory for tests of controllers that pace: 10 Mbit/s, a drop-tail queue, and segments of 1000 bytes.
+//! A simulated bottleneck for tests of controllers that pace: 10 Mbit/s, a drop-tail queue, and
+//! segments of 1000 bytes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,12 +12,12 @@ use crate::{AckSample, CongestionControl, LossCause};
 
 pub(crate) const SEGMENT: u64 = 1000;
 
-/// A sender with as much to send as it may.
+/// A sender that always has data to send.
 pub(crate) struct Flow<C, S> {
     pub control: C,
     state: fn(&C) -> S,
     pub sampler: RateSampler,
-    /// In flight, by their number.
+    /// Segments in flight, by their number.
     pub flying: BTreeMap<u64, Nanos>,
     next: u64,
     opens: Nanos,
@@ -27,17 +28,18 @@ pub(crate) struct Flow<C, S> {
     pub paused: bool,
 }
 
-/// What comes back to which flow.
+/// The flow and the number of a segment that is acknowledged.
 type Arrival = (usize, u64);
 
 pub(crate) struct Line<C, S> {
     pub now: Nanos,
     pub flows: Vec<Flow<C, S>>,
-    /// Nanoseconds for a segment; segments that wait at most; both ways' delay.
+    /// Transmission time of a segment; maximum number of queued segments; sum of the delays in both
+    /// directions.
     service: Nanos,
     room: usize,
     pub delay: Nanos,
-    /// One of so many is lost at random; 0: none.
+    /// One of this many segments is lost at random; 0: none.
     pub loss: u64,
     random: u64,
     waiting: VecDeque<Arrival>,
@@ -75,7 +77,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
     }
 
     fn is_lost(&mut self) -> bool {
-        // A multiplicative generator is enough for coins.
+        // A multiplicative generator is sufficient here.
         self.random = self
             .random
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -113,7 +115,8 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
         }
     }
 
-    /// Segment `number` of a flow is acknowledged; what was sent three before it, and is not, is lost.
+    /// Segment `number` of a flow is acknowledged; unacknowledged segments that were sent three or
+    /// more before it are lost.
     fn acknowledge(&mut self, index: usize, number: u64) {
         let now = self.now;
         let flow = &mut self.flows[index];
@@ -179,7 +182,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
                 return;
             };
             self.now = next;
-            // What has left the queue by now.
+            // Removes the segments that have left the queue.
             let kept = self.free_at.saturating_sub(next).div_ceil(self.service) as usize;
             while self.waiting.len() > kept {
                 self.waiting.pop_front();
@@ -193,7 +196,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
         }
     }
 
-    /// Segments that each flow delivers in the next `span`.
+    /// Number of segments that each flow delivers during the next `span`.
     pub fn delivered_in(&mut self, span: Nanos) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(|flow| flow.delivered).collect();
         self.run_until(self.now + span);

@@ -1,12 +1,15 @@
-//! Careful Resume (RFC 9959): a new flow starts from the capacity that an earlier flow measured on the same path.
+//! Careful Resume (RFC 9959): a new flow starts from the capacity that an earlier flow measured on
+//! the same path.
 //!
-//! [`CarefulResume`] wraps the controller of a path. It measures the path ([`CarefulResume::observation`]),
-//! and if the driver supplies parameters that were saved for the same remote endpoint, it jumps to half of
-//! the saved window after the initial data has been acknowledged, validates the jump, and retreats on
-//! congestion. [`SavedPaths`] is the store of saved parameters; the driver owns it.
+//! [`CarefulResume`] wraps the controller of a path. It measures the path
+//! ([`CarefulResume::observation`]), and if the driver supplies parameters that were saved for the
+//! same remote endpoint, it jumps to half of the saved window after the initial data has been
+//! acknowledged, validates the jump, and retreats on congestion. [`SavedPaths`] is the store of
+//! saved parameters; the driver owns it.
 //!
-//! Packet numbers of the RFC are byte counts here: the sum of all bytes sent minus the bytes in flight says
-//! how far acknowledgements have come, because nothing is lost before the Safe Retreat Phase.
+//! Packet numbers of the RFC are byte counts here: the sum of all bytes sent minus the bytes in
+//! flight says how far acknowledgements have come, because nothing is lost before the Safe Retreat
+//! Phase.
 
 mod phase;
 mod saved;
@@ -17,10 +20,11 @@ use crate::{AckSample, CongestionControl, Feedback, LossCause};
 pub use phase::{Phase, Transition, Trigger};
 pub use saved::{SavedParameters, SavedPaths};
 
-/// A set of saved parameters is worth its use from this many initial windows on (RFC 9959, Observing).
+/// Minimum capacity, in initial windows, at which a set of parameters should be saved (RFC 9959,
+/// Observing).
 const MIN_SAVED_WINDOWS: u64 = 4;
-/// An RTT of more than this many times the saved one means that the path has changed (RFC 9959, Confirming
-/// the Path).
+/// An RTT of more than this multiple of the saved one means that the path has changed (RFC 9959,
+/// Confirming the Path).
 const MAX_RTT_RATIO: u64 = 10;
 
 /// Settings of Careful Resume.
@@ -28,7 +32,7 @@ const MAX_RTT_RATIO: u64 = 10;
 pub struct ResumeParameters {
     /// `max_jump`: upper limit of the window after the jump, bytes.
     pub max_jump: u64,
-    /// Beta: the share of PipeSize that becomes ssthresh after a retreat, 0.5 to 1.
+    /// Beta: ssthresh after a retreat as a fraction of PipeSize, 0.5 to 1.
     pub beta: f64,
 }
 
@@ -47,13 +51,14 @@ impl Default for ResumeParameters {
 struct Jump {
     /// PipeSize: validated capacity, bytes.
     pipe_size: u64,
-    /// When the Unvalidated Phase began.
+    /// Start of the Unvalidated Phase.
     began: Nanos,
-    /// The window of the Unvalidated Phase, or the upper limit of the window in the Safe Retreat Phase, bytes.
+    /// The window of the Unvalidated Phase, or the upper limit of the window in the Safe Retreat
+    /// Phase, bytes.
     window: u64,
     /// Bytes sent before the first unvalidated packet.
     first: u64,
-    /// Bytes sent up to the last unvalidated packet, once the Unvalidated Phase is over.
+    /// Bytes sent up to the last unvalidated packet, once the Unvalidated Phase has ended.
     last: u64,
 }
 
@@ -73,7 +78,7 @@ pub struct CarefulResume {
     sent: u64,
     /// Bytes sent before the first acknowledgement.
     initial_data: Option<u64>,
-    /// The newest and the least RTT.
+    /// The latest and the minimum RTT.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
     jump: Jump,
@@ -82,8 +87,8 @@ pub struct CarefulResume {
 }
 
 impl CarefulResume {
-    /// Wraps `inner`, a controller at the start of its path with segments of `segment` bytes. The path is
-    /// only observed, unless [`Self::resume`] follows.
+    /// Wraps `inner`, a controller at the start of its path with segments of `segment` bytes. The
+    /// path is only observed, unless [`Self::resume`] follows.
     pub fn new(
         inner: Box<dyn CongestionControl>,
         segment: u64,
@@ -107,8 +112,8 @@ impl CarefulResume {
         }
     }
 
-    /// Supplies parameters that were saved for the same remote endpoint. `false`, without effect, once data
-    /// was sent: the Reconnaissance Phase begins with the first data.
+    /// Supplies parameters that were saved for the same remote endpoint. Returns `false` and has no
+    /// effect after data was sent, because the Reconnaissance Phase begins with the first data.
     pub fn resume(&mut self, saved: SavedParameters) -> bool {
         let fresh = self.sent == 0;
         if fresh {
@@ -127,8 +132,8 @@ impl CarefulResume {
         &self.transitions
     }
 
-    /// The parameters to save for the next flow to the same remote endpoint, valid until `expires`; `None`
-    /// while nothing was measured that is worth it.
+    /// The parameters to save for the next flow to the same remote endpoint, valid until `expires`;
+    /// `None` if the measured capacity is too small to save.
     pub fn observation(&self, expires: Nanos) -> Option<SavedParameters> {
         let least = MIN_SAVED_WINDOWS * self.initial_window;
         let cwnd = Some(self.observed_window).filter(|&window| window >= least)?;
@@ -139,7 +144,8 @@ impl CarefulResume {
         })
     }
 
-    /// Whether the saved parameters of this flow were found to be wrong, and must not be used again.
+    /// Whether the saved parameters of this flow were found to be wrong, and must not be used
+    /// again.
     pub fn is_refuted(&self) -> bool {
         self.refuted
     }
@@ -178,9 +184,9 @@ impl CarefulResume {
         }
     }
 
-    /// Observing: the bytes that the path delivers in its least RTT. A round in which the sender was
-    /// rate-limited, or that ends with a window that is not used, as at the end of a transfer, can only raise
-    /// the value, because it does not show the capacity.
+    /// Observing: the bytes that the path delivers in its minimum RTT. A round in which the sender
+    /// was rate-limited, or that ends with a window that is not fully used, as at the end of a
+    /// transfer, can only raise the value, because it does not show the capacity.
     fn observe(&mut self, ack: &AckSample) {
         let (Some(delivery), Some(rtt)) = (ack.delivery, self.min_rtt) else {
             return;
@@ -233,7 +239,7 @@ impl CarefulResume {
         self.enter(now, Phase::Normal, trigger);
     }
 
-    /// The end of the Unvalidated Phase that has come, if any.
+    /// The reason for which the Unvalidated Phase ends now, if any.
     fn unvalidated_ends(&self, now: Nanos, flightsize: u64, acknowledged: bool) -> Option<Trigger> {
         let over = |rtt: Nanos| now.saturating_sub(self.jump.began) > rtt;
         if acknowledged && self.settled(flightsize) > self.jump.first {
@@ -259,7 +265,8 @@ impl CarefulResume {
         }
     }
 
-    /// Congestion: the flow stops to use Careful Resume, or retreats if unvalidated packets are in flight.
+    /// Congestion: the flow stops using Careful Resume, or retreats if unvalidated packets are in
+    /// flight.
     fn congested(&mut self, now: Nanos, trigger: Trigger) {
         match self.phase {
             Phase::Reconnaissance => self.enter(now, Phase::Normal, trigger),
@@ -276,7 +283,7 @@ impl CarefulResume {
         }
         self.saved = None;
         self.refuted = true;
-        // At most half of PipeSize, but no less than the smallest window (RFC 9002 §7.2: two segments).
+        // At most half of PipeSize, but at least the minimum window (RFC 9002 §7.2: two segments).
         self.jump.window = (self.jump.pipe_size / 2).max(2 * self.segment);
         self.hold_window();
         self.enter(now, Phase::SafeRetreat, trigger);
@@ -324,7 +331,7 @@ impl CarefulResume {
         }
     }
 
-    /// Unvalidated Phase: the least RTT shows another path.
+    /// Unvalidated Phase: whether the minimum RTT indicates another path.
     fn path_changed(&self) -> bool {
         match (self.min_rtt, &self.saved) {
             (Some(rtt), Some(saved)) => rtt <= saved.rtt / 2,

@@ -1,13 +1,14 @@
-//! CMT/RP: resource pooling over the paths of one association (T. Dreibholz, M. Becke, J. Pulinthanath and E. Rathgeb, "Applying
-//! TCP-Friendly Congestion Control to Concurrent Multipath Transfer", AINA 2010). All paths together grow as one flow does, each by
-//! its share of the slow-start thresholds; a loss takes half of all windows from the path that lost.
+//! CMT/RP: resource pooling over the paths of one association (T. Dreibholz, M. Becke, J.
+//! Pulinthanath and E. Rathgeb, "Applying TCP-Friendly Congestion Control to Concurrent Multipath
+//! Transfer", AINA 2010). All paths together grow like one flow, each in proportion to its
+//! slow-start threshold; a loss reduces the window of its path by half of the sum of all windows.
 
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "cmt_rp",
     about: "with `cmt`: windows grow by their share of all ssthresh, and a loss takes half of all windows (CMT/RP, Dreibholz et al. 2010)",
@@ -17,7 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(CmtRp::new(base)),
 };
 
-/// Resource pooling over the rules of `Base`. On a path alone it grows and falls as `Base`.
+/// Resource pooling over the rules of `Base`. On a single path it behaves like `Base`.
 #[derive(Clone, Debug)]
 pub struct CmtRp<Base> {
     base: Base,
@@ -25,12 +26,12 @@ pub struct CmtRp<Base> {
 }
 
 impl<Base: Adjustable> CmtRp<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self { base, pool: None }
     }
 
-    /// The path's share of the slow-start thresholds of all.
+    /// The path's fraction of the sum of all slow-start thresholds.
     fn share(&self) -> f64 {
         let own = self.base.ssthresh() as f64;
         let all = self.pool.map_or(own, |pool| pool.ssthresh.max(own));

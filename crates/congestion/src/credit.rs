@@ -1,18 +1,18 @@
-//! Growth below a byte: windows are whole bytes, and what is earned by parts of them must not be lost.
+//! Fractional window growth: windows are whole bytes, and fractions must be accumulated.
 
-/// What was earned and not given yet, bytes below 1.
+/// Accumulated growth that was not yet applied, bytes below 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Credit(f64);
 
 impl Credit {
-    /// Adds `bytes`, 0 or more; the whole bytes that are due.
+    /// Adds `bytes`, 0 or more; returns the whole bytes that are due.
     pub fn earn(&mut self, bytes: f64) -> f64 {
         let earned = self.0 + bytes;
         self.0 = earned.fract();
         earned.trunc()
     }
 
-    /// Forgets what was earned.
+    /// Resets the accumulated growth.
     pub fn clear(&mut self) {
         self.0 = 0.0;
     }

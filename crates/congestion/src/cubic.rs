@@ -1,8 +1,9 @@
-//! CUBIC (RFC 9438): the window grows by a cubic function of the time since the last loss, so that it does not depend on the
-//! round-trip time, and as fast as Reno's where that is faster. Slow start is the base's, with HyStart++ (RFC 9406).
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last loss, so that it
+//! does not depend on the round-trip time, but grows at least as fast as Reno's. Slow start is that
+//! of the base, with HyStart++ (RFC 9406).
 //!
-//! Windows are in segments inside. All arithmetic is that of IEEE 754 (no power or logarithm of a library), so that a run is
-//! the same on every machine.
+//! Windows are in segments internally. All arithmetic is that of IEEE 754 (without power or
+//! logarithm functions of a library), so that a run is the same on every machine.
 
 use anabranch_transport::{Nanos, time};
 
@@ -10,7 +11,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::hystart::HyStart;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
     about: "cwnd is a cubic function of the time since the last loss; HyStart++ ends slow start (RFC 9438, RFC 9406)",
@@ -26,22 +27,24 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 /// Segments per cubic second (§5.1).
 const C: f64 = 0.4;
-/// What a loss leaves of the window (§4.6).
+/// Factor of the window at a loss (§4.6).
 const BETA: f64 = 0.7;
-/// Growth of the estimate of Reno's window, segments per round trip (§4.3): `3 (1 - BETA) / (1 + BETA)`.
+/// Growth of the estimate of Reno's window, segments per round trip (§4.3): `3 (1 - BETA) / (1 +
+/// BETA)`.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// The choices of [`Cubic`].
+/// The options of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicParameters {
-    /// A flow that loses before it was back at its former window gives up more, for new flows (§4.7).
+    /// A flow with a loss before it has reached its former window reduces its plateau further, in
+    /// favour of new flows (§4.7).
     pub fast_convergence: bool,
     /// HyStart++ in the initial slow start (RFC 9406).
     pub hystart: bool,
 }
 
 impl Default for CubicParameters {
-    /// Both, as RFC 9438 recommends.
+    /// Both, as recommended by RFC 9438.
     fn default() -> Self {
         Self {
             fast_convergence: true,
@@ -55,11 +58,11 @@ impl Default for CubicParameters {
 struct Epoch {
     /// The plateau of the function: `W_max`.
     plateau: f64,
-    /// When the function reaches it, seconds after the stage began.
+    /// Time from the start of the stage until the function reaches the plateau, seconds.
     k: f64,
-    /// How long the stage has lasted, without the times in which the window was not used up (§5.8).
+    /// Duration of the stage without the times in which the window was not fully used (§5.8).
     elapsed: Nanos,
-    /// What Reno's window would be: `W_est`.
+    /// Estimate of Reno's window: `W_est`.
     reno: f64,
 }
 
@@ -80,7 +83,8 @@ impl Epoch {
     }
 }
 
-/// By Newton's method, which comes from above and ends where it no longer falls; 0 for what is not above 0.
+/// Newton's method, which approaches from above and ends when it no longer decreases; 0 for
+/// arguments that are not positive.
 fn cube_root(of: f64) -> f64 {
     if of <= 0.0 {
         return 0.0;
@@ -95,26 +99,26 @@ fn cube_root(of: f64) -> f64 {
     }
 }
 
-/// CUBIC over the slow start of `Base`.
+/// CUBIC with the slow start of `Base`.
 #[derive(Clone, Debug)]
 pub struct Cubic<Base> {
     base: Base,
     parameters: CubicParameters,
     hystart: HyStart,
     epoch: Option<Epoch>,
-    /// The window before the last loss, to which the next stage returns; `None` after a timeout and before any loss (§4.8,
-    /// §4.10).
+    /// The window before the last loss, to which the next stage returns; `None` after a timeout and
+    /// before any loss (§4.8, §4.10).
     plateau: Option<f64>,
     /// The window at the last loss, `cwnd_prior`.
     prior: f64,
-    /// When the last acknowledgement came, or sending began anew.
+    /// The time of the last acknowledgement, or of the restart of sending.
     last: Nanos,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: f64,
 }
 
 impl<Base: Adjustable> Cubic<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base, parameters: CubicParameters) -> Self {
         let mut hystart = HyStart::default();
         if !parameters.hystart {
@@ -132,8 +136,9 @@ impl<Base: Adjustable> Cubic<Base> {
         }
     }
 
-    /// Whether the window is below ssthresh. At ssthresh, where a loss leaves it, both texts leave the choice open; SCTP's
-    /// (RFC 9260 §7.2.1) would add a segment there that the function does not foresee.
+    /// Whether the window is below ssthresh. RFC 9438 and the protocols leave open whether a window
+    /// equal to ssthresh, as after a loss, is in slow start; SCTP's slow start (RFC 9260 §7.2.1)
+    /// would then add a segment that the function does not foresee.
     fn in_slow_start(&self) -> bool {
         self.base.in_slow_start() && self.base.cwnd() < self.base.ssthresh()
     }
@@ -153,11 +158,11 @@ impl<Base: Adjustable> Cubic<Base> {
         let plateau = self.plateau.unwrap_or(cwnd);
         let epoch = self.epoch.get_or_insert_with(|| Epoch::new(cwnd, plateau));
         if !full {
-            return; // neither growth nor time (§5.8)
+            return; // the window does not grow, and the time does not count (§5.8)
         }
         epoch.elapsed += since_last;
         let share = (ack.bytes_acked as f64 / unit / cwnd).min(1.0);
-        // Once back at the window before the loss, Reno's own growth (§4.3).
+        // Once the window before the loss is reached, it grows like Reno (§4.3).
         let alpha = if epoch.reno >= self.prior { 1.0 } else { ALPHA };
         epoch.reno += alpha * share;
         let elapsed = time::seconds(epoch.elapsed);
@@ -166,8 +171,9 @@ impl<Base: Adjustable> Cubic<Base> {
         } else {
             let ahead = elapsed + ack.srtt.map_or(0.0, time::seconds);
             let target = epoch.at(ahead).clamp(cwnd, 1.5 * cwnd);
-            // The RFC adds this for each acknowledgement; by the segments that one acknowledges the window reaches its
-            // target in a round trip also where acknowledgements are delayed.
+            // The RFC adds this for each acknowledgement; here it is multiplied by the acknowledged
+            // segments, so that the window reaches its target in a round trip even if
+            // acknowledgements are delayed.
             cwnd + (target - cwnd) * share
         };
         let bytes = next * unit;
@@ -180,7 +186,7 @@ impl<Base: Adjustable> CongestionControl for Cubic<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.hystart.on_sent(bytes);
         if flightsize <= bytes {
-            self.last = now; // silence is no time of a stage
+            self.last = now; // idle time does not count for a stage
         }
         self.base.on_sent(now, bytes, flightsize);
     }
@@ -189,7 +195,7 @@ impl<Base: Adjustable> CongestionControl for Cubic<Base> {
         let since_last = ack.now.saturating_sub(self.last);
         self.last = ack.now;
         if self.in_slow_start() {
-            self.epoch = None; // the last stage is over
+            self.epoch = None; // the last stage has ended
             let before = self.base.cwnd_exact();
             self.base.on_ack(ack);
             self.hystart.on_ack(ack, before, &mut self.base);
@@ -212,7 +218,7 @@ impl<Base: Adjustable> CongestionControl for Cubic<Base> {
         self.hystart.end();
         (self.epoch, self.credit) = (None, 0.0);
         if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
-            return; // the base lets a repeated timeout pass
+            return; // the base ignores a repeated timeout
         }
         let window = before / unit;
         let shrinks = self.plateau.is_some_and(|plateau| window < plateau);
@@ -222,7 +228,7 @@ impl<Base: Adjustable> CongestionControl for Cubic<Base> {
             _ if shrinks && self.parameters.fast_convergence => Some(window * (1.0 + BETA) / 2.0),
             _ => Some(window),
         };
-        // §4.6 multiplies what is in flight, which is no more than the window had allowed.
+        // §4.6 multiplies the bytes in flight, which do not exceed the former window.
         self.base
             .fall_to(BETA * before.min(flightsize as f64), cause);
     }

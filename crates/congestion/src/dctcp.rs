@@ -1,7 +1,8 @@
-//! DCTCP (RFC 8257): a window is reduced by half of the share of its bytes that were marked, not by half.
+//! DCTCP (RFC 8257): the reduction of a window is proportional to the fraction of its bytes that
+//! were marked.
 //!
-//! Both ends have to run it: nothing is negotiated (§3.5), and a receiver has to echo each mark (§3.2). Growth, losses and timeouts are
-//! those of the base.
+//! Both ends must use it, because it is not negotiated (§3.5) and the receiver must echo each mark
+//! (§3.2). Growth, losses and timeouts are those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -9,7 +10,8 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::rounds::Rounds;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it. SCTP's ECNE tells of one mark in a window only, so that the share is not known there.
+/// The algorithm as specs name it. It is for TCP only, because SCTP's ECNE reports only one mark
+/// per window, so that the fraction is unknown.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     about: "a mark costs half of the marked share of the window; both ends, with `ecn` (RFC 8257)",
@@ -19,23 +21,23 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Dctcp::new(base)),
 };
 
-/// What a new share counts in the mean (§4.2: g).
+/// Weight of a new fraction in the mean (§4.2: g).
 const GAIN: f64 = 1.0 / 16.0;
 
-/// DCTCP over the growth of `Base`.
+/// DCTCP with the growth of `Base`.
 #[derive(Clone, Debug)]
 pub struct Dctcp<Base> {
     base: Base,
     rounds: Rounds,
-    /// The mean of the marked share (DCTCP.Alpha); 1 at first (§3.3).
+    /// The mean of the marked fraction (DCTCP.Alpha); initially 1 (§3.3).
     share: f64,
-    /// Bytes acknowledged in this round, and those of them whose acknowledgements told of marks.
+    /// Bytes acknowledged in this round, and those of them whose acknowledgements reported marks.
     acked: u64,
     marked: u64,
 }
 
 impl<Base: Adjustable> Dctcp<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -46,7 +48,7 @@ impl<Base: Adjustable> Dctcp<Base> {
         }
     }
 
-    /// The marked share as it is estimated, 0 to 1.
+    /// The estimated marked fraction, 0 to 1.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -58,7 +60,8 @@ impl<Base: Adjustable> CongestionControl for Dctcp<Base> {
         self.base.on_sent(now, bytes, flightsize);
     }
 
-    /// Only operations that IEEE 754 rounds exactly, hence the same everywhere.
+    /// Uses only operations that IEEE 754 rounds correctly, hence the result is the same on every
+    /// platform.
     fn on_ack(&mut self, ack: &AckSample) {
         self.acked += ack.bytes_acked;
         if ack.marked {
@@ -113,7 +116,8 @@ mod tests {
         }))
     }
 
-    /// A round of ten segments, the first `marked` of which were marked. Nothing grows: the acknowledgements are by gap blocks.
+    /// A round of ten segments, the first `marked` of which were marked. The window does not grow,
+    /// because the acknowledgements are gap ack blocks.
     fn round(it: &mut Dctcp<TcpNewReno>, marked: usize) {
         for segment in 0..10 {
             it.on_sent(0, 1000, 10_000);
@@ -128,7 +132,7 @@ mod tests {
         }
     }
 
-    /// (1 - 1/16) of what it was, and 1/16 of what was seen (§3.3, equation 1).
+    /// (1 - 1/16) of the old value plus 1/16 of the new one (§3.3, equation 1).
     #[test]
     fn the_share_is_a_mean_over_rounds() {
         let mut it = control();
@@ -153,7 +157,8 @@ mod tests {
         assert!((it.share() - kept * 15.0 / 16.0).abs() < 0.01);
     }
 
-    /// cwnd x (1 - share / 2): all marked halves, a quarter marked costs an eighth (§3.4, equation 2). A loss halves.
+    /// cwnd x (1 - fraction / 2): if all bytes are marked the window is halved, if a quarter is
+    /// marked it falls by an eighth (§3.4, equation 2). A loss halves it.
     #[test]
     fn a_mark_costs_half_of_the_share_and_a_loss_half() {
         let mut it = control();

@@ -1,32 +1,34 @@
-//! How fast a path delivers: one sample a round trip, from what was acknowledged in it.
+//! Delivery rate of a path: one sample per round trip, from the bytes acknowledged in it.
 
 use anabranch_transport::{Nanos, time};
 
-/// What a path delivered in a round trip.
+/// The delivery of a path in a round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delivery {
-    /// Bytes acknowledged in the round, by its length; bytes per second.
+    /// Bytes acknowledged in the round divided by its duration, bytes per second.
     pub rate: f64,
-    /// How long the round was.
+    /// Duration of the round.
     pub span: Nanos,
-    /// The application had nothing to send in it while the window had room: the path may carry more.
+    /// The application had no data to send in it while the window was not full: the path may carry
+    /// more.
     pub app_limited: bool,
 }
 
-/// A round: from a moment on until all that was in flight at that moment is acknowledged or lost.
+/// A round: lasts until all data that was in flight at its beginning is acknowledged or lost.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     since: Nanos,
-    /// Bytes delivered when it began.
+    /// Bytes delivered at its beginning.
     delivered: u64,
-    /// Bytes sent whose fate ends it.
+    /// The round ends when this many of the bytes sent are acknowledged or lost.
     end: u64,
     app_limited: bool,
 }
 
-/// Measures the rate of delivery of one path. The sender of a path keeps one and tells it what it sends.
+/// Measures the delivery rate of one path. The sender of a path owns one and notifies it of sent
+/// and acknowledged data.
 ///
-/// Rounds follow one another while anything is in flight; a pause is in none of them.
+/// Rounds are contiguous while data is in flight; a pause belongs to no round.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryMeter {
     sent: u64,
@@ -35,7 +37,7 @@ pub struct DeliveryMeter {
 }
 
 impl DeliveryMeter {
-    /// `bytes` were sent at `now`, for the first time or again; `flightsize` counts them already.
+    /// `bytes` were sent at `now`, including retransmissions; `flightsize` already includes them.
     #[inline]
     pub fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.sent += bytes;
@@ -53,7 +55,7 @@ impl DeliveryMeter {
         });
     }
 
-    /// The application has nothing more to send, and the window has room.
+    /// The application has no more data to send, and the window is not full.
     #[inline]
     pub fn on_app_limited(&mut self) {
         if let Some(round) = &mut self.round {
@@ -61,7 +63,8 @@ impl DeliveryMeter {
         }
     }
 
-    /// `bytes` were acknowledged at `now`; `flightsize` is what is left. The sample of the round that this ends.
+    /// `bytes` were acknowledged at `now`; `flightsize` are the remaining bytes. Returns the sample
+    /// of the round that ends here, if one does.
     #[inline]
     pub fn on_ack(&mut self, now: Nanos, bytes: u64, flightsize: u64) -> Option<Delivery> {
         self.delivered += bytes;
@@ -88,7 +91,8 @@ mod tests {
     use super::*;
     use time::MILLISECOND as MS;
 
-    /// Ten packets of 1000 bytes at 0, acknowledged one each 10 ms from 100 ms on, each by which another is sent.
+    /// Ten packets of 1000 bytes at 0, acknowledged one every 10 ms from 100 ms on, and each
+    /// acknowledgement releases another packet.
     #[test]
     fn a_full_window_a_round_trip_is_the_rate() {
         let mut meter = DeliveryMeter::default();
@@ -101,8 +105,8 @@ mod tests {
             samples.extend(meter.on_ack(now, 1000, 9000));
             meter.on_sent(now, 1000, 10_000);
         }
-        // The first round ends with the first acknowledgement. Then 10 packets are on their way, or 9 when the sample is
-        // taken: nine acknowledgements, 90 ms.
+        // The first round ends with the first acknowledgement. After that 10 packets are in flight,
+        // or 9 when the sample is taken: nine acknowledgements, 90 ms.
         assert_eq!(samples[0].rate, 10_000.0);
         assert_eq!(samples[0].span, 100 * MS);
         for sample in &samples[1..] {
@@ -120,9 +124,9 @@ mod tests {
         meter.on_app_limited();
         let first = meter.on_ack(100 * MS, 1000, 1000).unwrap();
         assert!(first.app_limited);
-        // The second was lost and left the flight; nothing came of it.
+        // The second packet was lost and is no longer in flight; the round delivered nothing.
         assert_eq!(meter.on_ack(200 * MS, 0, 0).unwrap().rate, 0.0);
-        // After a second of silence.
+        // After an idle time of one second.
         meter.on_sent(1200 * MS, 1000, 1000);
         let after = meter.on_ack(1300 * MS, 1000, 0).unwrap();
         assert_eq!((after.rate, after.app_limited), (10_000.0, false));

@@ -1,4 +1,5 @@
-//! What is learnt of a path from its acknowledgements or its receiver's reports, without changing how it is used.
+//! Path estimators: measure a path from its acknowledgements or its receiver's reports, without an
+//! influence on sending.
 
 use std::fmt::Debug;
 
@@ -6,22 +7,25 @@ use anabranch_transport::Nanos;
 
 use crate::{AckSample, Feedback};
 
-/// Estimates the rate that a path carries. It lives at the sender and hears what a controller hears.
+/// Estimates the rate of a path. Runs at the sender and receives the same notifications as the
+/// controller.
 pub trait PathEstimator: Debug + Send {
-    /// An acknowledgement arrived. Times never go back.
+    /// An acknowledgement arrived. Times never decrease.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// The receiver reported what it sees.
+    /// The receiver reported its measurements.
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         let _ = (now, feedback);
     }
 
-    /// It is `now`, and nothing was acknowledged since the last call: a loss is about to be judged.
+    /// Advances the time to `now`. Nothing was acknowledged since the last call, and a loss is
+    /// about to be classified.
     fn advance(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// The estimate, bytes per second as [`AckSample::bytes_acked`] counts them; `None` before the first sample.
+    /// The estimate, bytes per second in the unit of [`AckSample::bytes_acked`]; `None` before the
+    /// first sample.
     fn rate(&self) -> Option<f64>;
 
     /// Name in specs and reports.

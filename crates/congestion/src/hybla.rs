@@ -1,9 +1,11 @@
-//! Hybla (C. Caini and R. Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks", IJSCN 2004): a path with a long
-//! round trip grows its window as one of 25 ms would grow its own, by the clock instead of by the round trip.
+//! Hybla (C. Caini and R. Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks",
+//! IJSCN 2004): on a path with a long round-trip time the window grows as fast, in real time, as on
+//! a path of 25 ms.
 //!
-//! With `rho = RTT / RTT0`, at least 1, an acknowledgement adds `2^rho - 1` segments in slow start and `rho^2 / cwnd` in
-//! congestion avoidance. RTT is the least smoothed round-trip time seen, RTT0 25 ms. The paper sets the first ssthresh by a measured
-//! bandwidth; here it is the base's, so that slow start may overshoot where the receive window is large.
+//! With `rho = RTT / RTT0`, at least 1, an acknowledgement adds `2^rho - 1` segments in slow start
+//! and `rho^2 / cwnd` in congestion avoidance. RTT is the minimum of the smoothed round-trip time,
+//! RTT0 is 25 ms. The paper sets the first ssthresh from a measured bandwidth; here it is that of
+//! the base, so that slow start may overshoot if the receive window is large.
 
 use anabranch_transport::{Nanos, time::MILLISECOND};
 
@@ -11,7 +13,7 @@ use crate::algorithm::{Algorithm, Needs};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "hybla",
     about: "cwnd grows as over a round trip of 25 ms, however long it is (Caini and Firrincieli 2004)",
@@ -21,12 +23,12 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Hybla::new(base)),
 };
 
-/// The round trip of the path to be equalled.
+/// The round-trip time of the reference path.
 const RTT0: Nanos = 25 * MILLISECOND;
-/// More segments than this are no window: growth by powers of two needs an end.
+/// Maximum window, because growth by powers of two needs a limit.
 const MOST_SEGMENTS: f64 = 1e6;
 
-/// Hybla over the conditions and the losses of `Base`.
+/// Hybla with the conditions of growth and the losses of `Base`.
 #[derive(Clone, Debug)]
 pub struct Hybla<Base> {
     base: Base,
@@ -34,12 +36,12 @@ pub struct Hybla<Base> {
     rho: f64,
     /// `2^rho - 1`.
     burst: f64,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
 }
 
-/// `2^exponent` for an exponent of 0 or more: whole powers by doubling, the rest by square roots of two, which are the same
-/// on every machine.
+/// `2^exponent` for an exponent of 0 or more: integer powers by doubling, the remainder by square
+/// roots of two, which are the same on every machine.
 fn power_of_two(exponent: f64) -> f64 {
     let exponent = exponent.clamp(0.0, 64.0);
     let mut power = 1.0;
@@ -59,7 +61,7 @@ fn power_of_two(exponent: f64) -> f64 {
 }
 
 impl<Base: Adjustable> Hybla<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -78,8 +80,8 @@ impl<Base: Adjustable> Hybla<Base> {
         }
     }
 
-    /// A window far beyond the flight must not stay so. All in flight may be acknowledged when a mark is reported, or lost: the window
-    /// does not close.
+    /// Limits a window that is far above the bytes in flight. If all data in flight was
+    /// acknowledged or lost, the window does not close.
     fn find_flight(&mut self, flightsize: u64) {
         let most = (flightsize as f64).max(self.base.least_ssthresh() as f64);
         self.base.cap_cwnd(most);
@@ -168,7 +170,8 @@ mod tests {
         }
     }
 
-    /// 75 ms: rho 3, so that an acknowledgement adds 7 segments, and a window in avoidance 9.
+    /// 75 ms: rho 3, so that an acknowledgement adds 7 segments in slow start, and a window of
+    /// acknowledgements 9 in congestion avoidance.
     #[test]
     fn growth_is_that_of_a_path_of_25_ms() {
         let mut starting = control(4000, 1_000_000);
@@ -188,7 +191,8 @@ mod tests {
         assert_eq!(it.cwnd(), 6000);
     }
 
-    /// 2^24 segments would be no window; a loss counts what flies.
+    /// The window is limited, because 2^24 segments would be unreasonable, and a loss uses the
+    /// bytes in flight.
     #[test]
     fn the_window_has_an_end_and_a_loss_finds_the_flight() {
         let mut it = control(4000, 1 << 60);

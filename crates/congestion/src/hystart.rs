@@ -1,4 +1,5 @@
-//! HyStart++ (RFC 9406): leaves the initial slow start when delay grows, before a queue overflows.
+//! HyStart++ (RFC 9406): leaves the initial slow start when the delay grows, before a queue
+//! overflows.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
@@ -18,19 +19,20 @@ const CSS_ROUNDS: u32 = 5;
 /// Conservative slow start (§4.2).
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// The least round-trip time of the round in which it began.
+    /// The minimum round-trip time of the round in which it began.
     baseline: Nanos,
     rounds: u32,
 }
 
-/// HyStart++ over the slow start of a base, which says how much an acknowledgement adds (RFC 9406's L is thus the base's).
+/// HyStart++ over the slow start of a base. The base determines the growth per acknowledgement, so
+/// RFC 9406's L is that of the base.
 #[derive(Clone, Debug, Default)]
 pub struct HyStart {
     delays: RoundDelays,
-    /// What the last round saw.
+    /// The delays of the last round.
     last: Seen,
     conservative: Option<Conservative>,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
     done: bool,
 }
@@ -41,17 +43,19 @@ impl HyStart {
         self.delays.on_sent(bytes);
     }
 
-    /// It is for the initial slow start only (§4.3): nothing more after a loss or a mark.
+    /// Disables HyStart++ after a loss or a mark, because it is for the initial slow start only
+    /// (§4.3).
     pub fn end(&mut self) {
         self.done = true;
     }
 
-    /// Whether it still has a say.
+    /// Whether it has been disabled.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// An acknowledgement in slow start: `base` had a window of `before` bytes and has counted it.
+    /// An acknowledgement in slow start: `base` had a window of `before` bytes and has already
+    /// processed the acknowledgement.
     pub fn on_ack<B: Adjustable>(&mut self, ack: &AckSample, before: f64, base: &mut B) {
         if self.done {
             return;
@@ -78,7 +82,7 @@ impl HyStart {
         }
     }
 
-    /// Whether the round that runs has become longer, or short again.
+    /// Checks whether the delay of the current round has increased, or has decreased again.
     fn judge(&mut self) {
         let current = self.delays.current();
         let Some(least) = current.least.filter(|_| current.count >= N_RTT_SAMPLE) else {

@@ -1,10 +1,12 @@
-//! Illinois (S. Liu, T. Başar and R. Srikant, "TCP-Illinois: A loss and delay-based congestion control algorithm for high-speed
-//! networks", VALUETOOLS 2006): losses say when the window changes, the queueing delay by how much.
+//! Illinois (S. Liu, T. Başar and R. Srikant, "TCP-Illinois: A loss and delay-based congestion
+//! control algorithm for high-speed networks", VALUETOOLS 2006): losses determine when the window
+//! changes direction, the queueing delay determines by how much.
 //!
-//! With the mean queueing delay `da` of the last round trip and the greatest ever, `dm`, a round trip adds
-//! `alpha = 10` segments where da is at most 0.01 dm, and less towards 0.3 where it is dm; a loss takes
-//! `beta = 1/8` of the window where da is at most 0.1 dm, and more, in a straight line, towards 1/2 where it is 0.8 dm or more.
-//! Below 15 segments both are Reno's. Slow start and timeouts are the base's.
+//! With the mean queueing delay `da` of the last round trip and the maximum so far, `dm`, a round
+//! trip adds `alpha = 10` segments if da is at most 0.01 dm, decreasing to 0.3 if it is dm; a loss
+//! reduces the window by `beta = 1/8` if da is at most 0.1 dm, increasing linearly to 1/2 if it is
+//! 0.8 dm or more. Below 15 segments both are those of Reno. Slow start and timeouts are those of
+//! the base.
 
 use anabranch_transport::Nanos;
 
@@ -13,7 +15,7 @@ use crate::credit::Credit;
 use crate::rounds::{RoundDelays, Seen};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     about: "cwnd grows by 10 to 0.3 segments and falls by 1/8 to 1/2, as delay grows (Liu, Basar and Srikant 2006)",
@@ -27,30 +29,30 @@ const ALPHA_MAX: f64 = 10.0;
 const ALPHA_MIN: f64 = 0.3;
 const BETA_MIN: f64 = 0.125;
 const BETA_MAX: f64 = 0.5;
-/// Segments below which the window is adapted as Reno's.
+/// Window in segments below which the rules of Reno apply.
 const THRESHOLD: f64 = 15.0;
-/// Shares of `dm`: eta 1, 2 and 3.
+/// Fractions of `dm`: eta 1, 2 and 3.
 const ETA: [f64; 3] = [0.01, 0.1, 0.8];
-/// Round trips in a row with little delay before alpha is greatest again: theta.
+/// Number of consecutive round trips with a small delay before alpha returns to its maximum: theta.
 const THETA: u32 = 5;
 
-/// Illinois over the slow start and the timeouts of `Base`.
+/// Illinois with the slow start and the timeouts of `Base`.
 #[derive(Clone, Debug)]
 pub struct Illinois<Base> {
     base: Base,
     delays: RoundDelays,
     alpha: f64,
     beta: f64,
-    /// Round trips in a row with a delay of at most eta 1.
+    /// Number of consecutive round trips with a delay of at most eta 1.
     low: u32,
-    /// The delay was above eta 1 since alpha was greatest.
+    /// The delay was above eta 1 since alpha was at its maximum.
     above: bool,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
 }
 
 impl<Base: Adjustable> Illinois<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -63,7 +65,7 @@ impl<Base: Adjustable> Illinois<Base> {
         }
     }
 
-    /// Both factors by the delay of a round trip.
+    /// Computes both factors from the delay of a round trip.
     fn adapt(&mut self, seen: &Seen) {
         let (Some(mean), Some(least), Some(most)) =
             (seen.mean(), self.delays.least(), self.delays.most())
@@ -97,7 +99,7 @@ impl<Base: Adjustable> Illinois<Base> {
     }
 }
 
-/// Beta, a straight line between eta 2 and eta 3.
+/// Beta, linear between eta 2 and eta 3.
 fn beta_for(delay: f64, greatest: f64) -> f64 {
     let (low, high) = (ETA[1] * greatest, ETA[2] * greatest);
     if delay <= low {
@@ -190,7 +192,8 @@ mod tests {
         it.cwnd() - window
     }
 
-    /// dm = 100 ms: at 51 ms alpha is 2.97/9.7 x 100 / (2.97/9.7 x 100 / 10 - 1 + 51), by hand 0.576; at 100 ms 0.3.
+    /// dm = 100 ms: at 51 ms alpha is 2.97/9.7 x 100 / (2.97/9.7 x 100 / 10 - 1 + 51), by hand
+    /// 0.576; at 100 ms 0.3.
     #[test]
     fn growth_falls_as_delay_rises() {
         let mut it = control(40_000);

@@ -1,5 +1,5 @@
-//! LIA, the linked increases of RFC 6356: in congestion avoidance all paths together are no more aggressive than one flow on the
-//! best of them. Slow start and losses are the protocol's own.
+//! LIA, the linked increases of RFC 6356: in congestion avoidance all paths together are no more
+//! aggressive than one flow on the best of them. Slow start and losses are those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -7,7 +7,7 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "lia",
     about: "with `cmt`: all paths together grow no faster than one flow on the best of them (linked increases, RFC 6356)",
@@ -17,17 +17,17 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Lia::new(base)),
 };
 
-/// Linked increases over the rules of `Base`. On a path alone it is `Base`.
+/// Linked increases over the rules of `Base`. On a single path it behaves like `Base`.
 #[derive(Clone, Debug)]
 pub struct Lia<Base> {
     base: Base,
     pool: Option<Pool>,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
 }
 
 impl<Base: Adjustable> Lia<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -36,7 +36,8 @@ impl<Base: Adjustable> Lia<Base> {
         }
     }
 
-    /// What of its own growth the path is left: `alpha cwnd / cwnd_total` (RFC 6356 §3), one at most.
+    /// The path's fraction of the growth of `Base`: `alpha cwnd / cwnd_total` (RFC 6356 §3), at
+    /// most 1.
     fn share(&self, cwnd: f64) -> f64 {
         match self.pool {
             Some(pool) if pool.rate > 0.0 => (cwnd * pool.best / (pool.rate * pool.rate)).min(1.0),

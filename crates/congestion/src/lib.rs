@@ -1,11 +1,12 @@
-//! How much may fly: one trait, one file per algorithm, shared by SCTP and TCP.
+//! Congestion control algorithms for SCTP and TCP: one trait, one file per algorithm.
 //!
-//! A sender owns one controller per path. *What* is lost is the recovery's business; a controller hears of it and
-//! answers with a window. All quantities are bytes as the sender's profile counts them (user data only, or whole
-//! chunks), so an algorithm never needs to know a header's size.
+//! A sender owns one controller per path. Loss detection is the task of the sender's recovery; a
+//! controller is notified of losses and responds with a window. All quantities are bytes as counted
+//! by the sender's profile (user data only, or whole chunks), so an algorithm does not depend on
+//! the size of headers.
 #![forbid(unsafe_code)]
 
-/// As [`windows_of_base`], for an algorithm that has no use for what the receiver reports.
+/// As [`windows_of_base`], for an algorithm that does not use the receiver's reports.
 macro_rules! rest_of_base {
     () => {
         fn on_feedback(&mut self, now: ::anabranch_transport::Nanos, feedback: &$crate::Feedback) {
@@ -16,7 +17,8 @@ macro_rules! rest_of_base {
     };
 }
 
-/// Inside an implementation of [`CongestionControl`]: what an algorithm built on an [`Adjustable`] `base` leaves to it.
+/// For an implementation of [`CongestionControl`] built on an [`Adjustable`] `base`: the methods
+/// that are forwarded to the base.
 macro_rules! windows_of_base {
     () => {
         fn on_idle(
@@ -70,8 +72,8 @@ macro_rules! windows_of_base {
     };
 }
 
-/// Inside an implementation of [`CongestionControl`] that wraps another controller, `inner`: the methods that it
-/// passes on unchanged.
+/// For an implementation of [`CongestionControl`] that wraps another controller, `inner`: the
+/// methods that are forwarded unchanged.
 macro_rules! rest_of_inner {
     () => {
         fn on_packet_lost(&mut self, lost: &$crate::LostPacket) {
@@ -180,72 +182,77 @@ pub use pacer::Pacer;
 pub use pool::{Member, Pool};
 pub use rate_sample::{LostPacket, RateSample, RateSampler};
 
-/// What one acknowledgement told about one path.
+/// The information of one acknowledgement about one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AckSample {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Nanos,
-    /// Bytes newly acknowledged on this path, by the cumulative point and by gap blocks.
+    /// Bytes newly acknowledged on this path, by the cumulative point and by gap ack blocks.
     pub bytes_acked: u64,
     /// Segments (chunks) newly acknowledged on this path.
     pub segments_acked: u32,
     /// The cumulative acknowledgement point advanced.
     pub cumulative_advanced: bool,
-    /// It tells of marks (TCP: ECN-Echo). Exact only where the receiver echoes each, see [`CongestionControl::counts_marks`].
+    /// It reports marks (TCP: ECN-Echo). Exact only if the receiver echoes each mark, see
+    /// [`CongestionControl::counts_marks`].
     pub marked: bool,
     /// Bytes outstanding on this path before this acknowledgement.
     pub flightsize_before: u64,
     /// Bytes outstanding on this path after it.
     pub flightsize_after: u64,
-    /// The sender is in fast recovery (before this acknowledgement was counted, or still).
+    /// The sender was in fast recovery before this acknowledgement, or still is.
     pub in_recovery: bool,
-    /// A round-trip time measured by it (Karn's rule obeyed), if any.
+    /// A round-trip time measured by it (subject to Karn's rule), if any.
     pub rtt: Option<Nanos>,
-    /// The round-trip time of the newest segment among those newly acknowledged, if it was sent only once. Measured with
-    /// each acknowledgement, but only for a controller that [asks for it](CongestionControl::wants_latest_rtt).
+    /// The round-trip time of the latest segment among those newly acknowledged, if it was sent
+    /// only once. Measured for each acknowledgement, but only if the controller [requests
+    /// it](CongestionControl::wants_latest_rtt).
     pub latest_rtt: Option<Nanos>,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Nanos>,
-    /// What the path delivered in the round trip that it ends, if it ends one.
+    /// The delivery of the path in the round trip that this acknowledgement ends, if it ends one.
     pub delivery: Option<Delivery>,
-    /// How fast the path delivers, for a controller that [asks for it](CongestionControl::wants_rate_samples).
+    /// The delivery rate of the path, if the controller [requests
+    /// it](CongestionControl::wants_rate_samples).
     pub rate: Option<RateSample>,
 }
 
-/// Why the sender believes that something was lost.
+/// The reason for which the sender considers data lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
-    /// Missing reports or duplicate acknowledgements reached the threshold (RFC 9260 §7.2.4, RFC 5681 §3.2).
+    /// Missing reports or duplicate acknowledgements reached the threshold (RFC 9260 §7.2.4, RFC
+    /// 5681 §3.2).
     FastRetransmit,
     /// The retransmission timer expired (RFC 9260 §6.3.3, RFC 6298 §5).
     Timeout,
 }
 
-/// What the receiver said of the path, where an extension lets it say anything, and what the sender knows beside it.
+/// The receiver's report about the path, if an extension provides one, together with related state
+/// of the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// Available bandwidth seen by the receiver, bytes per second; `None`: it could not tell.
+    /// Available bandwidth measured by the receiver, bytes per second; `None`: unknown.
     pub available_bandwidth: Option<f64>,
-    /// Share of chunks lost, 0 to 1; `None`: nothing was sent that could be lost.
+    /// Fraction of lost chunks, 0 to 1; `None`: no chunk was sent that could be lost.
     pub loss_rate: Option<f64>,
     /// Smoothed round-trip time at the sender, once measured.
     pub srtt: Option<Nanos>,
-    /// New data takes this path; otherwise it stands by.
+    /// New data is sent on this path; otherwise it is a backup path.
     pub carries_data: bool,
-    /// The receive window that the peer advertised last, bytes: a larger window is of no use.
+    /// The peer's latest advertised receive window, bytes: a larger congestion window is useless.
     pub peer_window: u64,
 }
 
-/// A controller whose windows another algorithm may move: what [`westwood`] and [`binomial`] are built on, so that slow
-/// start, the unit and the rules of growth stay those of the protocol.
+/// A controller whose windows can be set by another algorithm. [`westwood`] and [`binomial`] are
+/// built on it, so that slow start, the unit and the rules of growth remain those of the protocol.
 pub trait Adjustable: CongestionControl {
-    /// What the window grows by in a round trip of congestion avoidance, bytes.
+    /// Growth of the window per round trip of congestion avoidance, bytes.
     fn unit(&self) -> u64;
 
-    /// Whether the next acknowledgement finds the window in slow start.
+    /// Whether the window is in slow start for the next acknowledgement.
     fn in_slow_start(&self) -> bool;
 
-    /// The least ssthresh after a loss, bytes.
+    /// Minimum ssthresh after a loss, bytes.
     fn least_ssthresh(&self) -> u64;
 
     /// Sets the window, bytes.
@@ -254,8 +261,8 @@ pub trait Adjustable: CongestionControl {
     /// Sets the slow-start threshold, bytes.
     fn set_ssthresh(&mut self, ssthresh: f64);
 
-    /// A loss leaves `left` bytes of the window, but no less than [`Self::least_ssthresh`]. After a timeout that is ssthresh
-    /// alone: the window is the loss window that the base has set.
+    /// Reduces the window to `left` bytes after a loss, but not below [`Self::least_ssthresh`].
+    /// After a timeout only ssthresh is set, because the base has already set the loss window.
     fn fall_to(&mut self, left: f64, cause: LossCause) {
         let left = left.max(self.least_ssthresh() as f64);
         self.set_ssthresh(left);
@@ -264,8 +271,8 @@ pub trait Adjustable: CongestionControl {
         }
     }
 
-    /// Cuts the window to `most` bytes where it is larger. Marks let no window grow, but the rules of a loss may: they have
-    /// a least ssthresh, which lifts a small window.
+    /// Limits the window to `most` bytes. This is required after a mark, which must not increase
+    /// the window: the minimum ssthresh of the rules for losses may increase a small one.
     fn cap_cwnd(&mut self, most: f64) {
         if self.cwnd_exact() > most {
             self.set_cwnd(most);
@@ -275,12 +282,12 @@ pub trait Adjustable: CongestionControl {
 
 /// A congestion control algorithm for one path.
 pub trait CongestionControl: Debug + Send {
-    /// `bytes` were sent; `flightsize` counts them already.
+    /// `bytes` were sent; `flightsize` already includes them.
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         let _ = (now, bytes, flightsize);
     }
 
-    /// The application has nothing more to send, and the window has room for more.
+    /// The application has no more data to send, and the window is not full.
     fn on_app_limited(&mut self, now: Nanos) {
         let _ = now;
     }
@@ -288,45 +295,48 @@ pub trait CongestionControl: Debug + Send {
     /// An acknowledgement arrived.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// The receiver tells of packets that were marked with CE. Called once for a window of data. The default answers as
-    /// to a loss that missing reports show (RFC 3168 §6.1.2); the window must not grow by it.
+    /// The receiver reports packets marked with CE. Called once per window of data. The default
+    /// responds as to a loss detected by missing reports (RFC 3168 §6.1.2); an implementation must
+    /// not increase the window.
     fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
         self.on_loss(now, LossCause::FastRetransmit, flightsize);
     }
 
-    /// A loss was detected; `flightsize` is what was outstanding just before. Called once per loss event, as the
-    /// recovery profile defines the event.
+    /// A loss was detected; `flightsize` is the number of bytes that were outstanding before it.
+    /// Called once per loss event, which the recovery profile defines.
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64);
 
-    /// A packet was found lost, for a controller that asks for [rate samples](Self::wants_rate_samples); each loss is told,
-    /// before the event is by [`Self::on_loss`].
+    /// A packet was lost. Called only if the controller requests [rate
+    /// samples](Self::wants_rate_samples), for each packet, before [`Self::on_loss`] is called for
+    /// the event.
     fn on_packet_lost(&mut self, lost: &LostPacket) {
         let _ = lost;
     }
 
-    /// What the last reduction answered was no loss: the window is to be at least `cwnd` again, and ssthresh `ssthresh`, bytes.
+    /// The last reduction was spurious: the window should be restored to at least `cwnd`, and
+    /// ssthresh to `ssthresh`, bytes.
     fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
         let _ = (cwnd, ssthresh);
     }
 
-    /// A packet that only measures the path was lost (a HEARTBEAT).
+    /// A packet that only probes the path (a HEARTBEAT) was lost.
     fn on_heartbeat_lost(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// The receiver reported what it sees.
+    /// The receiver reported its measurements.
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         let _ = (now, feedback);
     }
 
-    /// How the paths of the association stand, this one included, where it uses them at once; told before each
-    /// acknowledgement and loss.
+    /// The state of all paths of the association, including this one, if they are used
+    /// concurrently. Called before each acknowledgement and loss.
     fn on_pool(&mut self, pool: &Pool) {
         let _ = pool;
     }
 
-    /// Bytes acknowledged between two losses, as far as the algorithm keeps count, for those that compare paths by it
-    /// ([`Pool::is_best`]).
+    /// Bytes acknowledged between two losses, if the algorithm counts them. Used by algorithms that
+    /// compare paths ([`Pool::is_best`]).
     fn between_losses(&self) -> u64 {
         0
     }
@@ -342,8 +352,8 @@ pub trait CongestionControl: Debug + Send {
         let _ = segment;
     }
 
-    /// Sets the window, bytes, by a rule outside of the algorithm (RFC 9959). An algorithm that does not
-    /// implement it keeps its window, so that such a rule has no effect on it.
+    /// Sets the window, bytes, by a rule outside of the algorithm (RFC 9959). An algorithm without
+    /// an implementation keeps its window, so that such a rule has no effect.
     fn override_cwnd(&mut self, cwnd: f64) {
         let _ = cwnd;
     }
@@ -358,33 +368,38 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
-    /// The same, to [supply it](CarefulResume::resume) with saved parameters.
+    /// As [`Self::careful_resume`], to [supply](CarefulResume::resume) saved parameters.
     fn careful_resume_mut(&mut self) -> Option<&mut CarefulResume> {
         None
     }
 
-    /// What it attributes a loss to that happens now, if it distinguishes causes of losses; `Some(None)`: it cannot tell yet.
+    /// The cause to which it attributes a loss that occurs now, if the algorithm distinguishes
+    /// causes; `Some(None)`: not yet known.
     fn loss_verdict(&self) -> Option<Option<Verdict>> {
         None
     }
 
-    /// Whether acknowledgements are to tell [the latest round-trip time](AckSample::latest_rtt). A sender asks before each.
+    /// Whether acknowledgements should carry [the latest round-trip time](AckSample::latest_rtt). A
+    /// sender must check this before each acknowledgement.
     fn wants_latest_rtt(&self) -> bool {
         false
     }
 
-    /// Whether acknowledgements are to carry [rate samples](AckSample::rate), and losses are to be told one by one.
+    /// Whether acknowledgements should carry [rate samples](AckSample::rate), and each lost packet
+    /// should be reported.
     fn wants_rate_samples(&self) -> bool {
         false
     }
 
-    /// Whether it answers to the share of marked bytes: receivers are to echo each mark, until the next packet without one
-    /// (RFC 8257 §3.2). A sender asks before anything is sent, and does as it says with what it receives itself, too.
+    /// Whether it responds to the fraction of marked bytes: receivers must echo each mark, until
+    /// the next packet without one (RFC 8257 §3.2). A sender must check this before it sends
+    /// anything, and must also echo marks accordingly as a receiver.
     fn counts_marks(&self) -> bool {
         false
     }
 
-    /// It holds the flow back on purpose: rate samples say little of the path.
+    /// The algorithm currently limits its own rate on purpose, so that rate samples do not show the
+    /// capacity of the path.
     fn limits_itself(&self) -> bool {
         false
     }
@@ -400,14 +415,15 @@ pub trait CongestionControl: Debug + Send {
     /// Slow-start threshold, bytes.
     fn ssthresh(&self) -> u64;
 
-    /// Bytes acknowledged towards the next increase in congestion avoidance (RFC 9260 §7.2.2); 0 where the
-    /// algorithm has no such counter.
+    /// Bytes acknowledged towards the next increase in congestion avoidance (RFC 9260 §7.2.2); 0 if
+    /// the algorithm has no such counter.
     fn partial_bytes_acked(&self) -> u64 {
         0
     }
 
-    /// How fast packets are to go, in bytes per second as the sender's profile counts them; `None`: as the window lets
-    /// them, unless the sender spreads a window over the round trip on its own (see [`Pacer`]).
+    /// Pacing rate, in bytes per second as counted by the sender's profile; `None`: packets are
+    /// sent as the window permits, unless the sender itself spreads a window over the round trip
+    /// (see [`Pacer`]).
     fn pacing_rate(&self) -> Option<f64> {
         None
     }

@@ -1,7 +1,8 @@
-//! OLIA, the opportunistic linked increases (R. Khalili, N. Gast, M. Popovic and J.-Y. Le Boudec, "MPTCP Is Not Pareto-Optimal:
-//! Performance Issues and a Possible Solution", IEEE/ACM Transactions on Networking 21(5), 2013; draft-khalili-mptcp-congestion-control):
-//! all paths together grow as one flow, and what one path gives up another gets, so that the best paths fill their windows.
-//! Slow start is the protocol's own, and so are losses, but for the least ssthresh.
+//! OLIA, the opportunistic linked increases (R. Khalili, N. Gast, M. Popovic and J.-Y. Le Boudec,
+//! "MPTCP Is Not Pareto-Optimal: Performance Issues and a Possible Solution", IEEE/ACM Transactions
+//! on Networking 21(5), 2013; draft-khalili-mptcp-congestion-control): all paths together grow like
+//! one flow, and window is moved between paths so that the best paths have large windows. Slow
+//! start is that of the base, and so are losses except for the minimum ssthresh.
 
 use anabranch_transport::Nanos;
 
@@ -9,7 +10,7 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::credit::Credit;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "olia",
     about: "with `cmt`: all paths together grow as one flow, the best paths at the cost of the largest windows (opportunistic linked increases, Khalili et al. 2013)",
@@ -19,19 +20,20 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Olia::new(base)),
 };
 
-/// Opportunistic linked increases over the rules of `Base`. On a path alone it is `Base`.
+/// Opportunistic linked increases over the rules of `Base`. On a single path it behaves like
+/// `Base`.
 #[derive(Clone, Debug)]
 pub struct Olia<Base> {
     base: Base,
     pool: Option<Pool>,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
-    /// Bytes acknowledged between the last two losses, and since the last.
+    /// Bytes acknowledged between the last two losses, and since the last loss.
     between: [u64; 2],
 }
 
 impl<Base: Adjustable> Olia<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -46,9 +48,10 @@ impl<Base: Adjustable> Olia<Base> {
         self.pool.as_ref().filter(|pool| pool.paths > 1)
     }
 
-    /// What the window grows by, in what it would grow by alone. The first part is the path's share: for a path alone
-    /// `1/w` for each segment, for one of several `(w / rtt^2) / (sum of w / rtt)^2`. The second, `alpha`, moves window from the
-    /// largest windows to the best paths that do not have them.
+    /// Growth of the window, relative to the growth of `Base`. The first term is the path's
+    /// fraction: `1/w` per segment for a single path, `(w / rtt^2) / (sum of w / rtt)^2` for one of
+    /// several. The second, `alpha`, moves window from the paths with the largest windows to the
+    /// best paths with smaller ones.
     fn factor(&self) -> f64 {
         let Some(pool) = self.several() else {
             return 1.0;
@@ -61,7 +64,8 @@ impl<Base: Adjustable> Olia<Base> {
     }
 }
 
-/// What a path gets of the largest windows, or gives: one window in all for each round trip and path.
+/// Window that a path gains from the largest windows, or loses: in total one window per round trip
+/// and path.
 fn alpha(pool: &Pool) -> f64 {
     if pool.collected == 0 {
         return 0.0;
@@ -112,7 +116,7 @@ impl<Base: Adjustable> CongestionControl for Olia<Base> {
         let before = self.base.cwnd_exact();
         self.base.on_loss(now, cause, flightsize);
         if self.several().is_some() {
-            // One segment is the least of each of several paths.
+            // The minimum for each of several paths is one segment.
             let left = (before / 2.0).floor().max(self.base.unit() as f64);
             self.base.set_ssthresh(left);
             if cause == LossCause::FastRetransmit {

@@ -1,27 +1,29 @@
-//! When the next packet may go: packets spread over the round trip instead of a window at once.
+//! Pacer: spreads packets over the round trip instead of sending a window at once.
 
 use anabranch_transport::{Nanos, time};
 
 use crate::CongestionControl;
 
-/// The gate before one path. It is open unless the path's controller wants a rate, or the pacer has a factor of its own.
+/// The pacer of one path. It delays packets only if the path's controller has a pacing rate, or if
+/// the pacer has its own factor.
 ///
-/// After a packet of `bytes` the next one may go `bytes / rate` later. The rate is the controller's
-/// ([`CongestionControl::pacing_rate`]), or else `factor x cwnd / SRTT` (RFC 9002 §7.7, where 1.25 is suggested: more
-/// than 1, lest the window is never used up).
+/// After a packet of `bytes` the next one may be sent `bytes / rate` later. The rate is that of the
+/// controller ([`CongestionControl::pacing_rate`]), or else `factor x cwnd / SRTT` (RFC 9002 §7.7,
+/// which suggests 1.25; it should exceed 1 because otherwise the window is never fully used).
 #[derive(Clone, Debug)]
 pub struct Pacer {
     factor: Option<f64>,
-    /// Bytes that may go at once after a pause.
+    /// Bytes that may be sent at once after a pause.
     burst: u64,
-    /// How late the gate may be looked at.
+    /// Maximum lateness of the caller's timer.
     slack: Nanos,
     opens: Nanos,
     alarm: Option<Nanos>,
 }
 
 impl Pacer {
-    /// An open gate. `factor` above 0, or `None` where the controller alone decides.
+    /// A pacer that permits a packet immediately. `factor` must be above 0, or `None` if only the
+    /// controller decides.
     pub const fn new(factor: Option<f64>) -> Self {
         Self {
             factor,
@@ -32,31 +34,33 @@ impl Pacer {
         }
     }
 
-    /// The same, that lets `burst` bytes go at once after a pause (RFC 9002 §7.7): what was not sent in time is caught up on, so far.
+    /// Allows a burst of `burst` bytes after a pause (RFC 9002 §7.7), to compensate for packets
+    /// that were not sent in time.
     #[must_use]
     pub const fn with_burst(self, burst: u64) -> Self {
         Self { burst, ..self }
     }
 
-    /// The same, for a clock that tells of timeouts up to `slack` late: what was due meanwhile goes at once. Else a timer of 1 ms lets one packet
-    /// go each millisecond, however high the rate is.
+    /// Compensates for a clock that reports timeouts up to `slack` late: packets that became due in
+    /// the meantime are sent at once. Otherwise a timer of 1 ms would limit any rate to one packet
+    /// per millisecond.
     #[must_use]
     pub const fn with_slack(self, slack: Nanos) -> Self {
         Self { slack, ..self }
     }
 
-    /// Whether a packet may go at `now`.
+    /// Whether a packet may be sent at `now`.
     #[inline]
     pub fn allows(&self, now: Nanos) -> bool {
         now >= self.opens
     }
 
-    /// The time from which on a packet may go.
+    /// The earliest time at which a packet may be sent.
     pub fn opens(&self) -> Nanos {
         self.opens
     }
 
-    /// A packet of `bytes`, as `control` counts them, went at `now`.
+    /// A packet of `bytes`, as counted by `control`, was sent at `now`.
     #[inline]
     pub fn on_sent(
         &mut self,
@@ -85,13 +89,14 @@ impl Pacer {
         self.alarm = (self.opens > now).then_some(self.opens);
     }
 
-    /// When to ask again, if a packet was put off; until [`Pacer::handle_timeout`].
+    /// The time at which the sender should try again, if a packet was delayed; valid until
+    /// [`Pacer::handle_timeout`].
     #[inline]
     pub fn deadline(&self) -> Option<Nanos> {
         self.alarm
     }
 
-    /// It is `now`: what is due was heard.
+    /// Clears the deadline if it has expired at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.alarm = self.alarm.filter(|&alarm| alarm > now);
     }
@@ -119,7 +124,7 @@ mod tests {
         pacer.on_sent(0, 1000, &control, Some(100 * MS));
         assert!(!pacer.allows(8 * MS - 1) && pacer.allows(8 * MS));
         assert_eq!(pacer.deadline(), Some(8 * MS));
-        // One that goes late sets the pace anew: what was missed is not caught up on.
+        // A late packet resets the schedule: the lost time is not compensated.
         pacer.on_sent(20 * MS, 500, &control, Some(100 * MS));
         assert_eq!(pacer.deadline(), Some(24 * MS));
         pacer.handle_timeout(24 * MS);
@@ -127,7 +132,8 @@ mod tests {
         assert!(pacer.allows(24 * MS));
     }
 
-    /// At 125,000 bytes per second: three packets go at once after a pause, and then one each 8 ms, no more than these three early.
+    /// At 125,000 bytes per second: three packets are sent at once after a pause, and then one
+    /// every 8 ms, never more than these three early.
     #[test]
     fn a_burst_budget_is_caught_up_on_and_no_more() {
         let control = control();
@@ -144,8 +150,9 @@ mod tests {
         assert_eq!(sent, [0, 0, 0, 8, 16, 24, 32, 40, 48, 56]);
     }
 
-    /// At 10 Mbyte/s a packet of 1000 bytes is due each 100 us. A timer that rings at whole milliseconds, once even two too late, lets the same
-    /// number go; what is later than the slack is lost.
+    /// At 10 Mbyte/s a packet of 1000 bytes is due every 100 us. A timer that expires at whole
+    /// milliseconds, once even two of them late, permits the same number; time beyond the slack is
+    /// lost.
     #[test]
     fn a_late_timer_does_not_lower_the_rate() {
         let control = control();
@@ -165,7 +172,7 @@ mod tests {
             [0, 1, 2, 3, 5, 6, 16].map(at)
         };
         assert_eq!(sent_by(0), [1; 7]);
-        // Before the clock began nothing was due.
+        // Nothing was due before the clock began.
         assert_eq!(sent_by(2 * MS), [1, 10, 10, 10, 20, 10, 21]);
     }
 

@@ -1,4 +1,4 @@
-//! What the paths of one association are like together, for algorithms that couple their windows.
+//! Aggregate state of the paths of one association, for algorithms that couple their windows.
 
 /// One of the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -9,12 +9,12 @@ pub struct Member {
     pub ssthresh: f64,
     /// The smoothed round-trip time in seconds, once measured.
     pub rtt: Option<f64>,
-    /// What its controller says of [the bytes between losses](crate::CongestionControl::between_losses).
+    /// The controller's [bytes between losses](crate::CongestionControl::between_losses).
     pub between_losses: u64,
 }
 
 impl Member {
-    /// Window by round-trip time: bytes per second.
+    /// Window divided by round-trip time: bytes per second.
     pub fn rate(&self) -> Option<f64> {
         self.measured().map(|rtt| self.cwnd / rtt)
     }
@@ -23,38 +23,39 @@ impl Member {
         self.rtt.filter(|rtt| *rtt > 0.0)
     }
 
-    /// The square of the rate that a flow alone would have there, but for a constant: a loss in so many bytes, over that round trip.
+    /// The square of the rate of a single flow on this path, up to a constant: with one loss per
+    /// `between_losses` bytes, and this round-trip time.
     fn quality(&self) -> f64 {
         let measured = self.measured();
         measured.map_or(0.0, |rtt| self.between_losses as f64 / (rtt * rtt))
     }
 }
 
-/// Sums over the paths that an association uses at once, the one that is told of them included.
+/// Sums over the paths that an association uses concurrently, including the notified path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pool {
-    /// The path that is told.
+    /// The notified path.
     pub own: Member,
-    /// How many there are.
+    /// Number of paths.
     pub paths: usize,
     /// Congestion windows, bytes.
     pub cwnd: f64,
     /// Slow-start thresholds, bytes.
     pub ssthresh: f64,
-    /// Windows by round-trip times: bytes per second.
+    /// Sum of the windows divided by round-trip times: bytes per second.
     pub rate: f64,
-    /// The largest window by the square of its round-trip time.
+    /// Maximum of the windows divided by the square of the round-trip time.
     pub best: f64,
-    /// How many have the largest window.
+    /// Number of paths with the largest window.
     pub largest: usize,
-    /// How many of those that carry most between losses do not have it.
+    /// Number of paths that carry most bytes between losses but do not have the largest window.
     pub collected: usize,
     most_cwnd: f64,
     most_quality: f64,
 }
 
 impl Pool {
-    /// Of these paths, `own` among them.
+    /// The state of `members`, which must include `own`.
     pub fn of(own: Member, members: impl Iterator<Item = Member> + Clone) -> Self {
         let mut pool = Self {
             own,
@@ -81,12 +82,12 @@ impl Pool {
         pool
     }
 
-    /// Whether no path has a larger window.
+    /// Whether the path has the largest window.
     pub fn is_largest(&self, member: &Member) -> bool {
         member.cwnd >= self.most_cwnd
     }
 
-    /// Whether no path would carry more alone, by what it carries between losses.
+    /// Whether the path is the best one according to the bytes between losses.
     pub fn is_best(&self, member: &Member) -> bool {
         member.quality() > 0.0 && member.quality() >= self.most_quality
     }

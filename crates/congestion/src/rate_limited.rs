@@ -1,21 +1,23 @@
-//! Rate-limited increase (draft-ietf-ccwg-ratelimited-increase, which updates RFC 5681, RFC 9260 and RFC
-//! 9438): the window of a sender that does not use it grows to what the largest flight justifies.
+//! Rate-limited increase (draft-ietf-ccwg-ratelimited-increase, which updates RFC 5681, RFC 9260
+//! and RFC 9438): the window of a sender that does not fully use it grows only as far as the
+//! maximum of the bytes in flight justifies.
 
 use anabranch_transport::Nanos;
 
 use crate::careful_resume::CarefulResume;
 use crate::{AckSample, CongestionControl, Feedback, LossCause};
 
-/// Limits the growth of an algorithm's window by `maxFS`: to twice of it in slow start, and to a segment
-/// more than it in congestion avoidance.
+/// Limits the growth of an algorithm's window by `maxFS`: to twice that in slow start, and to a
+/// segment more in congestion avoidance.
 ///
-/// The draft caps the window itself. Here the cap applies to growth only, because a window that was larger
-/// before would otherwise fall without congestion, as the draft leaves to RFC 7661.
+/// The draft caps the window itself. Here the cap applies to growth only, because a window that was
+/// larger before would otherwise fall without congestion, which the draft leaves to RFC 7661.
 #[derive(Debug)]
 pub struct RateLimitedIncrease {
     inner: Box<dyn CongestionControl>,
     segment: u64,
-    /// The largest FlightSize since the window was last decreased, at first the initial window; bytes.
+    /// The maximum FlightSize since the window was last decreased, initially the initial window;
+    /// bytes.
     max_flightsize: u64,
 }
 

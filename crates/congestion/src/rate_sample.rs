@@ -1,7 +1,9 @@
-//! Delivery-rate samples: with each acknowledgement, how fast the network delivered what was sent a round trip before (the BBR
-//! draft's section on delivery rate samples, which took up draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery-rate samples: each acknowledgement yields the rate at which the network delivered the
+//! data sent a round trip before (section on delivery rate samples of the BBR draft, from
+//! draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! What is known when a packet goes is kept with it, and compared with what is known when it arrives.
+//! The delivery state at the time of sending is stored with each packet, and compared with the
+//! state at the time of its acknowledgement.
 
 use std::collections::VecDeque;
 
@@ -9,48 +11,48 @@ use anabranch_transport::{Nanos, time};
 
 use crate::recovery::Transmission;
 
-/// Packets whose fate is awaited; beyond that the oldest are forgotten.
+/// Maximum number of unacknowledged packets; if there are more, the oldest are forgotten.
 const MOST_PACKETS: usize = 1 << 16;
 
-/// What an acknowledgement tells of the rate of delivery (RS).
+/// The delivery rate according to an acknowledgement (RS).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateSample {
-    /// Bytes per second; 0: the interval was too short to tell.
+    /// Bytes per second; 0: the interval was too short.
     pub rate: f64,
-    /// Bytes delivered since the newest packet it acknowledges was sent.
+    /// Bytes delivered since the latest packet that it acknowledges was sent.
     pub delivered: u64,
-    /// Bytes delivered when that packet was sent, and delivered by now.
+    /// Bytes delivered when that packet was sent.
     pub prior_delivered: u64,
     /// Bytes delivered so far.
     pub total_delivered: u64,
-    /// Bytes in flight when that packet was sent, itself counted.
+    /// Bytes in flight when that packet was sent, including the packet.
     pub tx_in_flight: u64,
-    /// Bytes taken for lost since it was sent.
+    /// Bytes considered lost since it was sent.
     pub lost: u64,
-    /// Bytes that this acknowledgement newly tells of.
+    /// Bytes newly acknowledged.
     pub newly_acked: u64,
-    /// The application had nothing to send when that packet went: the path may carry more.
+    /// The application had no more data to send when that packet was sent: the path may carry more.
     pub app_limited: bool,
 }
 
-/// A packet that is taken for lost.
+/// A packet that is considered lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// Bytes in flight when it was sent, itself counted.
+    /// Bytes in flight when it was sent, including the packet.
     pub tx_in_flight: u64,
-    /// Bytes taken for lost since it was sent, itself counted.
+    /// Bytes considered lost since it was sent, including the packet.
     pub lost: u64,
     /// Bytes delivered so far.
     pub total_delivered: u64,
-    /// It went when the application had nothing more to send.
+    /// It was sent when the application had no more data to send.
     pub app_limited: bool,
-    /// It follows the one lost before without a gap.
+    /// It directly follows the previously lost packet.
     pub adjacent: bool,
 }
 
-/// What is kept with a packet (P).
+/// The state that is stored with a packet (P).
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     sent: Transmission,
@@ -63,11 +65,12 @@ struct Packet {
     lost: u64,
     tx_in_flight: u64,
     app_limited: bool,
-    /// It arrived, or was lost.
+    /// It was delivered, or is lost.
     settled: bool,
 }
 
-/// Makes the samples of one path (C). Each transmission that it is told of comes back as delivered or as lost.
+/// Computes the samples of one path (C). Every transmission should be reported later as delivered
+/// or as lost.
 #[derive(Clone, Debug, Default)]
 pub struct RateSampler {
     packets: VecDeque<Packet>,
@@ -75,7 +78,7 @@ pub struct RateSampler {
     delivered_at: Nanos,
     first_sent_at: Nanos,
     lost: u64,
-    /// Samples are limited by the application until so much was delivered; 0: they are not.
+    /// Samples are application-limited until this many bytes are delivered; 0: they are not.
     app_limited: u64,
     least_rtt: Option<Nanos>,
     newest: Option<Packet>,
@@ -84,7 +87,8 @@ pub struct RateSampler {
 }
 
 impl RateSampler {
-    /// A packet of `size` went: numbers from `first` to that of `sent`. `flight` counts it already.
+    /// A packet of `size` was sent: numbers from `first` to that of `sent`. `flight` already
+    /// includes it.
     pub fn on_sent(&mut self, sent: Transmission, first: u64, size: u64, flight: u64) {
         if flight <= size {
             (self.first_sent_at, self.delivered_at) = (sent.sent_at, sent.sent_at);
@@ -121,7 +125,8 @@ impl RateSampler {
         Some(packet)
     }
 
-    /// A packet arrived, as an acknowledgement at `now` tells for the first time (UpdateRateSample).
+    /// A packet was delivered according to an acknowledgement at `now`, which is the first to
+    /// report it (UpdateRateSample).
     pub fn on_delivered(&mut self, now: Nanos, sent: Transmission) {
         let Some(packet) = self.settle(sent) else {
             return;
@@ -135,7 +140,7 @@ impl RateSampler {
         }
     }
 
-    /// A packet is taken for lost.
+    /// A packet is considered lost.
     pub fn on_lost(&mut self, sent: Transmission) -> Option<LostPacket> {
         let packet = self.settle(sent)?;
         self.lost += packet.size;
@@ -150,17 +155,19 @@ impl RateSampler {
         })
     }
 
-    /// A packet will not be told of any more.
+    /// Forgets a packet that will not be reported as delivered or lost.
     pub fn forget(&mut self, sent: Transmission) {
         self.settle(sent);
     }
 
-    /// The application has nothing to send, or the controller holds the flow back, while `flight` is in flight.
+    /// The application has no more data to send, or the controller limits its own rate, while
+    /// `flight` is in flight.
     pub fn on_app_limited(&mut self, flight: u64) {
         self.app_limited = (self.delivered + flight).max(1);
     }
 
-    /// An acknowledgement has been taken whole (GenerateRateSample); `rtt`: the round-trip time that it measured.
+    /// An acknowledgement was fully processed (GenerateRateSample); `rtt` is the round-trip time
+    /// that it measured.
     pub fn take_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
@@ -204,7 +211,8 @@ mod tests {
         }
     }
 
-    /// Ten packets of 1000 bytes, one each 10 ms, each acknowledged 100 ms after it went: 100,000 bytes per second.
+    /// Ten packets of 1000 bytes, one every 10 ms, each acknowledged 100 ms after it was sent:
+    /// 100,000 bytes per second.
     #[test]
     fn a_steady_flow_is_measured_at_its_rate() {
         let mut sampler = RateSampler::default();
@@ -218,7 +226,8 @@ mod tests {
             let flight = 1000 * (number + 1).min(10);
             sampler.on_sent(sent(now, number), number, 1000, flight);
         }
-        // The first acknowledgement: one packet in 100 ms. The eleventh: ten since its packet went.
+        // The first acknowledgement: one packet in 100 ms. The eleventh: ten packets since its
+        // packet was sent.
         assert_eq!((samples[0].rate, samples[0].delivered), (10_000.0, 1000));
         let last = samples.last().unwrap();
         assert_eq!((last.rate, last.delivered), (100_000.0, 10_000));
@@ -226,7 +235,8 @@ mod tests {
         assert!(!last.app_limited);
     }
 
-    /// Acknowledgements that come in a bunch tell the rate of sending, not that of their coming.
+    /// Acknowledgements that arrive in a bunch show the sending rate, not the rate of their
+    /// arrival.
     #[test]
     fn the_longer_of_the_two_intervals_counts() {
         let mut sampler = RateSampler::default();
@@ -240,7 +250,8 @@ mod tests {
         );
         (1..10).for_each(|number| sampler.on_delivered(301 * MS, sent(20 * number, number)));
         let sample = sampler.take_sample(None).unwrap();
-        // Nine more in 301 ms since the beginning, which is longer than the 180 ms that they took to send.
+        // Nine more in 301 ms since the beginning, which is longer than the 180 ms in which they
+        // were sent.
         assert_eq!(sample.rate, 10_000.0 / 0.301);
         assert_eq!(sample.newly_acked, 9000);
     }
@@ -272,21 +283,23 @@ mod tests {
         assert_eq!(sampler.take_sample(None), None, "nothing new");
     }
 
-    /// Packets of three chunks each. What is lost behind a gap, or once more, is not adjacent.
+    /// Packets of three chunks each. A packet that is lost after a gap, or lost again, is not
+    /// adjacent.
     #[test]
     fn only_the_next_packet_is_adjacent() {
         let mut sampler = RateSampler::default();
         for number in [2, 5, 8, 11] {
             sampler.on_sent(sent(0, number), number - 2, 1000, 1000);
         }
-        // The first goes again, later.
+        // The first packet is retransmitted later.
         sampler.on_sent(sent(50, 2), 0, 1000, 1000);
         let mut adjacent = |at, number| sampler.on_lost(sent(at, number)).unwrap().adjacent;
         let told = [(0, 2), (0, 5), (0, 11), (0, 8), (50, 2)].map(|(at, of)| adjacent(at, of));
         assert_eq!(told, [false, true, false, false, false]);
     }
 
-    /// Limited until more than what was in flight then has arrived: what just that much tells still is.
+    /// Samples are limited until more bytes have been delivered than were in flight; a sample with
+    /// exactly that number still is.
     #[test]
     fn the_application_limits_until_more_has_arrived_than_flew_then() {
         let mut sampler = RateSampler::default();

@@ -1,7 +1,9 @@
-//! What the loss recoveries of SCTP and TCP have in common: rules that know times and an order of sending, and no header.
+//! Common parts of the loss recoveries of SCTP and TCP: rules that use times and a transmission
+//! order, but no headers.
 //!
-//! A sender numbers what it sends: SCTP its chunks, TCP its bytes. A number here is one of those, counted from the first and
-//! never wrapping. Which chunks or segments are in flight is the sender's to know.
+//! A sender numbers its data: SCTP its chunks, TCP its bytes. A number here is one of those,
+//! counted from the first and without wrapping. The sender keeps track of the chunks or segments in
+//! flight.
 
 pub mod prr;
 pub mod rack;

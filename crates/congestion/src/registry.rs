@@ -1,7 +1,7 @@
-//! The algorithms that a sender can run, by name, for SCTP and TCP alike.
+//! Registry of the algorithms for SCTP and TCP, by name.
 //!
-//! A new one is one new file, which declares an [`Algorithm`] beside its code, and one line in [`KINDS`]. A program adds its own
-//! with [`add`], or hands it to a configuration directly.
+//! A new algorithm is one new file, which declares an [`Algorithm`], and one line in [`KINDS`]. A
+//! program adds its own algorithm with [`add`], or passes it to a configuration directly.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use crate::{
     tcp_newreno, vegas, veno, westwood,
 };
 
-/// Every algorithm, a protocol's own before those that build on it: one line for each.
+/// All algorithms, those of the protocols before those that build on them.
 pub const KINDS: &[&Algorithm] = &[
     &sctp_newreno::ALGORITHM,
     &tcp_newreno::ALGORITHM,
@@ -33,7 +33,7 @@ pub const KINDS: &[&Algorithm] = &[
     &dctcp::ALGORITHM,
 ];
 
-/// What programs added: a list that only grows, so that readers need no lock.
+/// The algorithms added by programs: a list that only grows, so that readers need no lock.
 static ADDED: OnceLock<Box<Added>> = OnceLock::new();
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Added {
     next: OnceLock<Box<Added>>,
 }
 
-/// All of them, without those that a later one of the same name replaces.
+/// The added algorithms, without those that are replaced by a later one of the same name.
 fn added() -> Vec<&'static Algorithm> {
     let mut all: Vec<&'static Algorithm> = Vec::new();
     let mut place = &ADDED;
@@ -54,13 +54,13 @@ fn added() -> Vec<&'static Algorithm> {
     all
 }
 
-/// Adds an algorithm of a program's own, for the whole process: specs and command lines that are read from now on can name
-/// it. It takes the place of one of the same name.
+/// Adds a program's own algorithm for the whole process: specs and command lines that are read from
+/// now on can name it. It replaces one of the same name.
 pub fn add(algorithm: &'static Algorithm) {
     let next = OnceLock::new();
     let mut last = Box::new(Added { algorithm, next });
     let mut place = &ADDED;
-    // Another thread may have added one at the same time: it goes behind that one.
+    // Another thread may have added one at the same time: append after that one.
     while let Err(refused) = place.set(last) {
         last = refused;
         match place.get() {
@@ -84,12 +84,13 @@ pub fn all(protocol: Protocol) -> Vec<&'static Algorithm> {
         .collect()
 }
 
-/// The algorithm of that name for a protocol.
+/// The algorithm with this name for a protocol.
 pub fn by_name(protocol: Protocol, name: &str) -> Option<&'static Algorithm> {
     all(protocol).into_iter().find(|known| known.name == name)
 }
 
-/// The names of the algorithms of any protocol that have one of these properties, those with the first property first.
+/// The names of the algorithms of any protocol that have one of these properties; those with the
+/// first property precede.
 fn with_any(properties: &[Property]) -> Vec<&'static str> {
     let algorithms = || [Protocol::Sctp, Protocol::Tcp].into_iter().flat_map(all);
     let mut names: Vec<&str> = Vec::new();
@@ -103,7 +104,7 @@ fn with_any(properties: &[Property]) -> Vec<&'static str> {
     names
 }
 
-/// Declares the lists of algorithms that settings name as what they need, or have no effect with.
+/// Declares the lists of algorithms that settings require, or with which they have no effect.
 macro_rules! lists {
     ($($(#[$doc:meta])+ $name:ident: $($property:ident)|+;)+) => {$(
         $(#[$doc])+
@@ -118,15 +119,15 @@ lists! {
     paces_itself: PacesItself;
     /// Algorithms that need rate samples.
     needs_rate_samples: NeedsRateSamples;
-    /// Algorithms to whose window no rule of the protocol applies.
+    /// Algorithms to whose window the protocol's rules do not apply.
     own_window: OwnWindow;
     /// Algorithms that end slow start by their own rule.
     own_slow_start_exit: OwnSlowStartExit | OwnWindow;
     /// Algorithms that do not count bytes for the increase in congestion avoidance.
     own_increase: OwnIncrease | OwnWindow;
-    /// Algorithms whose rule for a loss includes the least window.
+    /// Algorithms whose rule for a loss includes the minimum window.
     own_floor: OwnFloor | OwnWindow;
-    /// Algorithms that decide themselves about a window that is not used.
+    /// Algorithms with their own rule for a window that is not fully used.
     own_unused_window: OwnWindow | OwnUnusedWindow;
 }
 
@@ -144,7 +145,7 @@ pub const SCTP: Kind = Kind::Registered(|| choices(Protocol::Sctp));
 pub const TCP: Kind = Kind::Registered(|| choices(Protocol::Tcp));
 
 impl Value for &'static Algorithm {
-    /// A protocol's declaration says which of them it takes: [`SCTP`], [`TCP`].
+    /// Each protocol's declaration names the applicable kind: [`SCTP`] or [`TCP`].
     const KIND: Kind = Kind::Registered(|| choices(Protocol::Sctp));
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -158,7 +159,7 @@ impl Value for &'static Algorithm {
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
-        // A program may use what no registry has.
+        // A program may use an algorithm that is not in the registry.
         matches!(kind, Kind::Registered(_))
     }
 }
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The properties say what the controllers do.
+    /// Checks that the properties match the behaviour of the controllers.
     #[test]
     fn properties_are_those_of_the_controllers() {
         for algorithm in KINDS {
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(own_floor(), floors);
     }
 
-    /// One of many things that happen to a flow, with small flights, and none at all, among them.
+    /// A random event of a flow, often with few or no bytes in flight.
     fn happen(control: &mut dyn CongestionControl, now: Nanos, draw: &mut impl FnMut(u64) -> u64) {
         let flight = [0, 1, draw(3_000), draw(100_000)][draw(4) as usize];
         let acked = 1 + draw(20_000);
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    /// A sender whose window or pace is 0 would never send again.
+    /// The window and the pacing rate are never 0, because the sender would then never send again.
     #[test]
     fn no_window_and_no_pace_ever_closes() {
         for protocol in [Protocol::Sctp, Protocol::Tcp] {

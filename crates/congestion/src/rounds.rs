@@ -1,10 +1,11 @@
-//! Round trips, counted without sequence numbers: what most algorithms that look at delay work by.
+//! Round trips counted without sequence numbers, for delay-based algorithms.
 
 use anabranch_transport::Nanos;
 
 use crate::AckSample;
 
-/// Tells when a round trip ends: when all that was sent before it began is acknowledged or taken for lost.
+/// Determines the end of round trips: a round ends when all data sent before its beginning is
+/// acknowledged or considered lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
     sent: u64,
@@ -17,7 +18,8 @@ impl Rounds {
         self.sent += bytes;
     }
 
-    /// Whether this acknowledgement ends a round. The next one begins with it, the first with the first acknowledgement.
+    /// Whether this acknowledgement ends a round. The next round begins with it; the first begins
+    /// with the first acknowledgement.
     pub fn ended(&mut self, ack: &AckSample) -> bool {
         let settled = self.sent.saturating_sub(ack.flightsize_after);
         let first = self.end == 0;
@@ -29,7 +31,7 @@ impl Rounds {
     }
 }
 
-/// The round-trip times of a path: the least ever, and those of the round that runs.
+/// The round-trip times of a path: the minimum so far, and those of the current round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundDelays {
     rounds: Rounds,
@@ -41,9 +43,9 @@ pub struct RoundDelays {
 /// The round-trip times measured in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The least.
+    /// The minimum.
     pub least: Option<Nanos>,
-    /// How many.
+    /// Number of measurements.
     pub count: u32,
     sum: Nanos,
 }
@@ -67,7 +69,8 @@ impl RoundDelays {
         self.rounds.on_sent(bytes);
     }
 
-    /// Takes the measurement of an acknowledgement. What was seen in the round that it ends, if it ends one.
+    /// Processes the measurement of an acknowledgement. Returns the delays of the round that it
+    /// ends, if it ends one.
     pub fn on_ack(&mut self, ack: &AckSample) -> Option<Seen> {
         if let Some(rtt) = ack.latest_rtt {
             self.least_ever = Some(self.least_ever.map_or(rtt, |least| least.min(rtt)));
@@ -79,30 +82,31 @@ impl RoundDelays {
             .then(|| std::mem::take(&mut self.current))
     }
 
-    /// What was seen so far in the round that runs.
+    /// The delays of the current round so far.
     pub fn current(&self) -> &Seen {
         &self.current
     }
 
-    /// The least round-trip time of the path so far: what it takes without queues.
+    /// The minimum round-trip time of the path so far: the time without queueing.
     pub fn least(&self) -> Option<Nanos> {
         self.least_ever
     }
 
-    /// The greatest round-trip time of the path so far.
+    /// The maximum round-trip time of the path so far.
     pub fn most(&self) -> Option<Nanos> {
         self.most_ever
     }
 
-    /// What is queued, in the unit of `window`: `window x (rtt - least) / rtt`, where `rtt` is the least of a round.
-    /// Vegas calls it Diff, Veno N.
+    /// The queued data, in the unit of `window`: `window x (rtt - least) / rtt`, with the minimum
+    /// `rtt` of a round. Vegas calls it Diff, Veno N.
     pub fn backlog(&self, window: f64, seen: &Seen) -> Option<f64> {
         let (rtt, least) = (seen.least?, self.least_ever?);
         Some(window * (rtt - least) as f64 / rtt.max(1) as f64)
     }
 }
 
-/// A bulk flow for tests: each acknowledgement is of one segment of 1000 bytes, and lets out what the window has room for.
+/// A bulk flow for tests: each acknowledgement is for one segment of 1000 bytes, and releases as
+/// many as the window permits.
 #[cfg(test)]
 pub(crate) mod bulk {
     use super::*;
@@ -112,7 +116,7 @@ pub(crate) mod bulk {
     pub(crate) struct Bulk<C> {
         pub control: C,
         flight: u64,
-        /// What the round that begins has in flight.
+        /// Data in flight at the beginning of the round.
         due: u64,
     }
 
@@ -153,7 +157,7 @@ pub(crate) mod bulk {
             self.fill();
         }
 
-        /// A round of that round-trip time; the window afterwards.
+        /// A round with this round-trip time; returns the window afterwards.
         pub fn round(&mut self, milliseconds: u64) -> u64 {
             (0..self.due / 1000).for_each(|_| self.ack(milliseconds));
             self.control.cwnd()

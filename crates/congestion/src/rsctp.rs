@@ -1,8 +1,10 @@
-//! The window of RSCTP (Y.-K. Ho and Q.-H. Cheng, "An Adaptive SCTP Congestion Control Scheme Based on Receiver Available
-//! Bandwidth Estimation", 2008): a loss while less was sent than the receiver can take is the radio's, not congestion.
+//! RSCTP (Y.-K. Ho and Q.-H. Cheng, "An Adaptive SCTP Congestion Control Scheme Based on Receiver
+//! Available Bandwidth Estimation", 2008): a loss at a sending rate below the bandwidth measured by
+//! the receiver is attributed to the radio link, not to congestion.
 //!
-//! The receiver's estimate comes as [`Feedback`]; without one (the peer does not speak RSCTP, or has not answered yet)
-//! everything is as `Base` does it. Where the paper contradicts itself or is silent, [`RsctpParameters`] has a choice.
+//! The receiver's estimate arrives as [`Feedback`]; without one (because the peer does not support
+//! RSCTP, or has not answered yet) the algorithm behaves like `Base`. If the paper contradicts
+//! itself or does not specify a detail, [`RsctpParameters`] has an option.
 
 pub mod receiver_estimate;
 
@@ -12,7 +14,7 @@ use anabranch_transport::{Nanos, time};
 use crate::algorithm::{Algorithm, Needs, Property, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "rsctp",
     about: "cwnd grows as with `sctp`; a loss below the bandwidth that the receiver reports is attributed to the radio and \
@@ -23,17 +25,17 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };
 
-/// What a loss is put down to (ho2008 §3.5).
+/// The cause to which a loss is attributed (ho2008 §3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// More was sent than the receiver was seen to take.
+    /// The sending rate is above the receiver's bandwidth.
     Congestion,
-    /// Less was sent: the loss is a radio's.
+    /// The sending rate is below it: a loss of the radio link.
     Wireless,
 }
 
 impl Verdict {
-    /// The value that the probe `loss_verdict` records; no verdict is 0.
+    /// The value that the probe `loss_verdict` records; 0 without a verdict.
     pub fn code(verdict: Option<Self>) -> f64 {
         match verdict {
             None => 0.0,
@@ -42,11 +44,11 @@ impl Verdict {
         }
     }
 
-    /// Compares the sending rate `cwnd / srtt` with the bandwidth the receiver reported, bytes and bytes per second.
-    /// `None` while either is unknown.
+    /// Compares the sending rate `cwnd / srtt` with the bandwidth reported by the receiver, in
+    /// bytes and bytes per second. `None` if either is unknown.
     pub fn of(cwnd: f64, srtt: Option<Nanos>, bandwidth: Option<f64>) -> Option<Self> {
         let (srtt, bandwidth) = (srtt.filter(|&srtt| srtt > 0)?, bandwidth?);
-        // Without a division: cwnd / srtt > bandwidth.
+        // Avoids the division in cwnd / srtt > bandwidth.
         Some(if cwnd > bandwidth * time::seconds(srtt) {
             Verdict::Congestion
         } else {
@@ -55,38 +57,40 @@ impl Verdict {
     }
 }
 
-/// In what `cwnd - beta sqrt(cwnd)` counts the window; the paper does not say.
+/// The unit of the window in `cwnd - beta sqrt(cwnd)`, which the paper does not specify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecreaseUnit {
-    /// Segments, as the binomial algorithms define the window: `k + l = 1` shares fairly with TCP only where the
-    /// increase (one segment a round trip) and the decrease are in one unit.
+    /// Segments, as in the definition of binomial algorithms: `k + l = 1` is TCP-friendly only if
+    /// the increase (one segment per round trip) and the decrease use the same unit.
     Segments,
-    /// Bytes, as the variables of ns-2's module are. 30,000 bytes then fall by 35: a loss put down to the radio has
-    /// hardly an effect, and beta none, which is what the paper's §4.2 found.
+    /// Bytes, as in the variables of ns-2's module. 30,000 bytes are then reduced by 35: a loss
+    /// attributed to the radio link has hardly any effect, and neither has beta, which is the
+    /// result of the paper's §4.2.
     Bytes,
 }
 spelled!(DecreaseUnit: DecreaseUnit::Segments = "segments", DecreaseUnit::Bytes = "bytes");
 
-/// When `ssthresh = estimate x RTT` is set. Fig. 3-7 has it wherever there is no loss; §3.5.1 has losses set ssthresh to
-/// half the window, which the next acknowledgement would then undo.
+/// When `ssthresh = estimate x RTT` is set. According to Fig. 3-7 it is set whenever there is no
+/// loss; according to §3.5.1 losses set ssthresh to half the window, which the next acknowledgement
+/// would then revert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SsthreshRule {
-    /// With each report, unless something was lost since the report before: a new estimate is news, and what a loss set
-    /// lasts until an interval without loss.
+    /// With each report, unless data was lost since the previous report: only a new estimate
+    /// carries information, and the value set by a loss is kept until an interval without loss.
     EachReport,
-    /// With each acknowledgement outside of recovery, to the letter of Fig. 3-7.
+    /// With each acknowledgement outside of recovery, literally as in Fig. 3-7.
     EachAck,
-    /// Never: losses alone set it, as in plain SCTP.
+    /// Never: only losses set it, as in standard SCTP.
     Never,
 }
 spelled!(SsthreshRule: SsthreshRule::EachReport = "each_report", SsthreshRule::EachAck = "each_ack",
     SsthreshRule::Never = "never");
 
-/// The least ssthresh after congestion. §3.5.1 and Fig. 2-1 say two MTU, Fig. 3-7 says one.
+/// The minimum ssthresh after congestion. §3.5.1 and Fig. 2-1 say two MTU, Fig. 3-7 says one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionFloor {
-    /// As the profile has it ("RSCTP processes standard congestion control of SCTP"), so that RSCTP and SCTP under one
-    /// profile differ in the verdict alone.
+    /// As in the profile ("RSCTP processes standard congestion control of SCTP"), so that RSCTP and
+    /// SCTP under the same profile differ only in the verdict.
     Profile,
     /// One unit.
     One,
@@ -96,7 +100,7 @@ pub enum CongestionFloor {
 spelled!(CongestionFloor: CongestionFloor::Profile = "profile", CongestionFloor::One = "one",
     CongestionFloor::Two = "two");
 
-/// The numbers and choices of [`Rsctp`].
+/// The parameters of [`Rsctp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RsctpParameters {
     /// Beta of `cwnd - beta sqrt(cwnd)`, above 0 and at most 1; 0.2 in the paper.
@@ -105,7 +109,7 @@ pub struct RsctpParameters {
     pub unit: DecreaseUnit,
     /// When the estimate sets ssthresh.
     pub ssthresh: SsthreshRule,
-    /// The least ssthresh after congestion.
+    /// The minimum ssthresh after congestion.
     pub floor: CongestionFloor,
     /// A report on a path that carries no new data sets its cwnd to `estimate x RTT` (§3.2).
     pub secondary_cwnd: bool,
@@ -123,15 +127,16 @@ impl Default for RsctpParameters {
     }
 }
 
-/// RSCTP over the growth of `Base`.
+/// RSCTP with the growth of `Base`.
 ///
 /// - congestion, or no estimate: the decrease of `Base`;
-/// - wireless: `cwnd - beta sqrt(cwnd)`, at a timeout as well, and never below one unit; ssthresh stays.
+/// - wireless: `cwnd - beta sqrt(cwnd)`, also at a timeout, and never below one unit; ssthresh is
+///   unchanged.
 #[derive(Clone, Debug)]
 pub struct Rsctp<Base> {
     base: Base,
     parameters: RsctpParameters,
-    /// cwnd of a path on which nothing was sent: a report never sets less.
+    /// cwnd of an unused path: a report never sets a smaller value.
     initial_cwnd: f64,
     /// Bytes per second.
     bandwidth: Option<f64>,
@@ -140,7 +145,7 @@ pub struct Rsctp<Base> {
 }
 
 impl<Base: Adjustable> Rsctp<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base, parameters: RsctpParameters) -> Self {
         Self {
             initial_cwnd: base.cwnd_exact(),
@@ -152,7 +157,7 @@ impl<Base: Adjustable> Rsctp<Base> {
         }
     }
 
-    /// What a loss now is put down to; `None` while a measurement is missing.
+    /// The cause to which a loss would now be attributed; `None` if a measurement is missing.
     pub fn judge(&self) -> Option<Verdict> {
         Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth)
     }
@@ -177,7 +182,7 @@ impl<Base: Adjustable> Rsctp<Base> {
             DecreaseUnit::Bytes => 1.0,
         };
         let left = cwnd - self.parameters.beta * (cwnd / unit).sqrt() * unit;
-        // A window below one segment would still let one go; and none grows by a loss.
+        // A window below one segment still permits one; and a loss must not increase the window.
         self.base.set_cwnd(left.max(segment.min(cwnd)));
     }
 
@@ -187,7 +192,7 @@ impl<Base: Adjustable> Rsctp<Base> {
         self.base.on_loss(now, cause, flightsize);
         let unit = self.base.unit() as f64;
         if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
-            return; // the base lets a repeated timeout pass
+            return; // the base ignores a repeated timeout
         }
         let floor = match self.parameters.floor {
             CongestionFloor::Profile => return,
@@ -219,7 +224,7 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
         }
     }
 
-    /// A mark is a router's word: congestion, whatever the receiver's estimate says.
+    /// A router sets marks because of congestion, so the receiver's estimate is ignored.
     fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
         self.lost_since_report = true;
         let before = self.cwnd_exact();

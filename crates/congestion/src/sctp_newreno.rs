@@ -1,5 +1,6 @@
-//! SCTP's own congestion control: slow start, congestion avoidance by `partial_bytes_acked`, halving on loss
-//! (RFC 9260 §7.2), with what the texts of 2000, 2007 and 2022 and the module of ns-2.35 do differently as data.
+//! SCTP's standard congestion control: slow start, congestion avoidance by `partial_bytes_acked`,
+//! halving on loss (RFC 9260 §7.2). The differences between the RFCs of 2000, 2007 and 2022 and the
+//! module of ns-2.35 are parameters.
 
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
@@ -7,7 +8,7 @@ use anabranch_transport::Nanos;
 use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "sctp",
     about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
@@ -17,48 +18,51 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| base,
 };
 
-/// What happens to `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
+/// Treatment of `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfilledCredit {
-    /// It goes on growing and pays for increases as soon as the window is full again (RFC 2960 §7.2.2, RFC 4960 §7.2.2).
+    /// It continues to grow and is used for increases as soon as the window is full again (RFC 2960
+    /// §7.2.2, RFC 4960 §7.2.2).
     Keep,
-    /// It is cut back to cwnd, so that it pays for one increase (RFC 9260 §7.2.2).
+    /// It is limited to cwnd, which is sufficient for one increase (RFC 9260 §7.2.2).
     Cap,
-    /// Nothing is credited by an acknowledgement that found the window not full (the module of ns-2.35).
+    /// An acknowledgement that found the window not full adds nothing (the module of ns-2.35).
     Discard,
 }
 spelled!(UnfilledCredit: UnfilledCredit::Keep = "keep", UnfilledCredit::Cap = "cap",
     UnfilledCredit::Discard = "discard");
 
-/// The numbers and choices of [`SctpNewReno`]. All sizes in bytes as the sender's profile counts them.
+/// The parameters of [`SctpNewReno`]. All sizes in bytes as counted by the sender's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpParameters {
-    /// What the texts call MTU or PMDCS: the unit of every increase, and of the window after a timeout.
+    /// MTU or PMDCS in the RFCs: the unit of every increase, and of the window after a timeout.
     pub unit: u64,
-    /// cwnd before anything was sent (RFC 9260 §7.2.1).
+    /// Initial cwnd (RFC 9260 §7.2.1).
     pub initial_cwnd: u64,
-    /// ssthresh before the first loss; may be arbitrarily high.
+    /// Initial ssthresh; may be arbitrarily high.
     pub initial_ssthresh: u64,
-    /// ssthresh is never set below so many units: 2 in RFC 2960 §7.2.3, 4 since RFC 4960. Also the least window that
-    /// idle time decays to.
+    /// Minimum of ssthresh in units: 2 in RFC 2960 §7.2.3, 4 since RFC 4960. Also the minimum
+    /// window after idle decay.
     pub floor_units: u64,
-    /// cwnd == ssthresh is still slow start (RFC 9260 §7.2.1; TCP leaves the choice open).
+    /// cwnd == ssthresh is still slow start (RFC 9260 §7.2.1; TCP leaves it to the implementation).
     pub slow_start_at_ssthresh: bool,
-    /// By how many units one acknowledgement may let cwnd grow in slow start: L of RFC 9260 §7.2.1, at least 1. After a timeout it is
-    /// one until slow start is over (RFC 3465 §2.3).
+    /// Maximum growth of cwnd by one acknowledgement in slow start, in units: L of RFC 9260 §7.2.1,
+    /// at least 1. After a timeout it is one until slow start has ended (RFC 3465 §2.3).
     pub slow_start_limit: u64,
-    /// cwnd grows only if the flight was at least cwnd before the acknowledgement (RFC 9260 §7.2.1, §7.2.2).
+    /// cwnd grows only if the bytes in flight were at least cwnd before the acknowledgement (RFC
+    /// 9260 §7.2.1, §7.2.2).
     pub growth_needs_full_cwnd: bool,
     /// cwnd grows only if the cumulative point advanced (RFC 9260 §7.2.1).
     pub growth_needs_cumulative_advance: bool,
-    /// What becomes of credit earned while the window was not full.
+    /// Treatment of credit earned while the window was not full.
     pub unfilled_credit: UnfilledCredit,
-    /// A timeout at a window of one unit or less leaves ssthresh alone (the module of ns-2.35); the texts set it again.
+    /// A timeout at a window of one unit or less does not change ssthresh (the module of ns-2.35);
+    /// according to the RFCs it is set again.
     pub repeated_timeout_keeps_ssthresh: bool,
-    /// Idle decay acts above so many units only, and may then lift a smaller window to the floor (the module of
-    /// ns-2.35, 2 units). `None`: decay never lifts the window.
+    /// Idle decay acts only above this many units, and may then raise a smaller window to the floor
+    /// (the module of ns-2.35, 2 units). `None`: decay never raises the window.
     pub idle_decay_above_units: Option<u64>,
-    /// ssthresh is set to cwnd before idle time first shrinks it (RFC 9260 §7.2.1).
+    /// ssthresh is set to cwnd before idle decay first reduces the window (RFC 9260 §7.2.1).
     pub idle_decay_sets_ssthresh: bool,
 }
 
@@ -89,14 +93,14 @@ pub struct SctpNewReno {
     cwnd: u64,
     ssthresh: u64,
     partial_bytes_acked: u64,
-    /// Idle time has shrunk the window since data was last sent.
+    /// Idle decay has reduced the window since data was last sent.
     decayed: bool,
-    /// The last loss was found by a timeout, and slow start is not over yet.
+    /// The last loss was detected by a timeout, and slow start has not ended yet.
     timed_out: bool,
 }
 
 impl SctpNewReno {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(parameters: SctpParameters) -> Self {
         Self {
             parameters,
@@ -108,7 +112,7 @@ impl SctpNewReno {
         }
     }
 
-    /// Idle time is about to shrink the window.
+    /// Called before idle decay reduces the window.
     fn before_decay(&mut self) {
         let first = !std::mem::replace(&mut self.decayed, true);
         if first && self.parameters.idle_decay_sets_ssthresh {
@@ -120,7 +124,7 @@ impl SctpNewReno {
         self.parameters.floor_units * self.parameters.unit
     }
 
-    /// What one acknowledgement may add to cwnd in slow start, bytes.
+    /// Maximum growth of cwnd by one acknowledgement in slow start, bytes.
     fn most_growth(&self) -> u64 {
         let limit = if self.timed_out {
             1
@@ -198,7 +202,7 @@ impl CongestionControl for SctpNewReno {
 
     fn on_idle(&mut self, _now: Nanos, idle_for: Nanos, rto: Nanos) {
         let floor = self.floor();
-        // Sixty-four halvings empty any window; more turns would only be a way to burn time.
+        // 64 halvings reduce any window to its minimum; more iterations would only cost time.
         for _ in 0..(idle_for / rto.max(1)).min(64) {
             match self.parameters.idle_decay_above_units {
                 Some(units) if self.cwnd > units * self.parameters.unit => {
@@ -259,7 +263,7 @@ impl Adjustable for SctpNewReno {
 
     fn set_cwnd(&mut self, cwnd: f64) {
         self.cwnd = cwnd as u64;
-        // Who avoids congestion in place of this control does so by this.
+        // Algorithms that replace congestion avoidance call this function instead.
         self.timed_out &= self.in_slow_start();
     }
 

@@ -1,9 +1,10 @@
-//! TCP's slow start, congestion avoidance and halving (RFC 5681), with the choices that implementations differ in.
+//! TCP's slow start, congestion avoidance and halving (RFC 5681), with options for the differences
+//! between implementations.
 //!
-//! The window is kept in segments, as a fraction: TCP's congestion avoidance adds `1 / cwnd` of a segment for each
-//! acknowledgement, and the values that papers print (4, 4.25, 4.485, 4.708, ...) are those fractions. Whether a sender
-//! may use a fraction is a switch. *When* something is lost, and how a window is inflated while NewReno recovers
-//! (RFC 6582), is the business of whoever owns the controller.
+//! The window is stored in segments, as a fraction, because TCP's congestion avoidance adds `1 /
+//! cwnd` of a segment for each acknowledgement, and papers print these fractions (4, 4.25, 4.485,
+//! 4.708, ...). Whether a sender may use a fraction is a switch. Loss detection, and the inflation
+//! of the window during NewReno recovery (RFC 6582), are the tasks of the sender.
 
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
@@ -11,7 +12,7 @@ use anabranch_transport::Nanos;
 use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     about: "slow start, congestion avoidance and halving (RFC 5681)",
@@ -21,71 +22,75 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| base,
 };
 
-/// How the window grows in congestion avoidance (RFC 5681 §3.1).
+/// Growth of the window in congestion avoidance (RFC 5681 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// Each acknowledgement of new data adds one segment in slow start, `1 / cwnd` of a segment afterwards
-    /// (equation 3).
+    /// Each acknowledgement of new data adds one segment in slow start, `1 / cwnd` of a segment
+    /// afterwards (equation 3).
     PerAck,
-    /// Bytes are counted: slow start adds what was acknowledged, one segment at most (equation 2); congestion avoidance
-    /// adds a segment each time that `cwnd` bytes were acknowledged.
+    /// Byte counting: slow start adds the acknowledged bytes, at most one segment (equation 2);
+    /// congestion avoidance adds a segment each time `cwnd` bytes were acknowledged.
     PerByte,
 }
 spelled!(Growth: Growth::PerAck = "per_ack", Growth::PerByte = "per_byte");
 
-/// What is halved when a loss is detected.
+/// The quantity that is halved when a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HalvingBasis {
-    /// The bytes outstanding, as RFC 5681 §3.1 (equation 4) wants it.
+    /// The outstanding bytes, as in RFC 5681 §3.1 (equation 4).
     FlightSize,
-    /// The window: the lesser of `cwnd` and the peer's window, whatever is outstanding. Then [`CongestionControl::on_loss`]
-    /// takes the peer's window in place of the flight size. BSD and ns-2 do so.
+    /// The window: the minimum of `cwnd` and the peer's window, independent of the outstanding
+    /// bytes. The caller of [`CongestionControl::on_loss`] must then pass the peer's window instead
+    /// of the flight size. BSD and ns-2 do so.
     Window,
 }
 spelled!(HalvingBasis: HalvingBasis::FlightSize = "flightsize", HalvingBasis::Window = "window");
 
-/// The choices of one [`TcpNewReno`]. Windows are in segments.
+/// The options of a [`TcpNewReno`]. Windows are in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpNewRenoConfig {
     /// Sender's maximum segment size (SMSS), bytes; at least 1.
     pub segment: u64,
-    /// Window to begin with (RFC 5681 §3.1, RFC 6928), at least 1.
+    /// Initial window (RFC 5681 §3.1, RFC 6928), at least 1.
     pub initial_window: f64,
-    /// Slow-start threshold to begin with; infinity for "arbitrarily high".
+    /// Initial slow-start threshold; infinity for "arbitrarily high".
     pub initial_ssthresh: f64,
-    /// Window after an idle period of more than one retransmission timeout (RFC 5681 §4.1); `None`: kept.
+    /// Window after an idle period of more than one retransmission timeout (RFC 5681 §4.1); `None`:
+    /// unchanged.
     pub restart_window: Option<f64>,
     /// How the window grows.
     pub growth: Growth,
-    /// What a loss halves.
+    /// The quantity that a loss halves.
     pub halving_basis: HalvingBasis,
     /// Halve in whole segments, rounding down: 9 becomes 4.
     pub integer_halving: bool,
-    /// After a fast retransmit `cwnd` is never below `ssthresh` and thus two segments (RFC 5681 §3.2, RFC 6675 §5). Off:
-    /// it is half the window even where that is less.
+    /// After a fast retransmit `cwnd` is at least `ssthresh` and thus two segments (RFC 5681 §3.2,
+    /// RFC 6675 §5). Off: it is half the window even if that is less.
     pub cwnd_floor: bool,
-    /// Only whole segments of the window count: `cwnd()` is rounded down to a multiple of the segment.
+    /// Only whole segments of the window count: `cwnd()` is rounded down to a multiple of the
+    /// segment.
     pub whole_segments: bool,
 }
 
-/// TCP's standard congestion control (RFC 5681), shared by Tahoe's descendants Reno, NewReno and SACK.
+/// TCP's standard congestion control (RFC 5681), shared by Tahoe's descendants Reno, NewReno and
+/// SACK.
 #[derive(Clone, Debug)]
 pub struct TcpNewReno {
     config: TcpNewRenoConfig,
     /// Segments.
     window: f64,
-    /// Segments; a whole number or infinity where `integer_halving` or `whole_segments` is on.
+    /// Segments; an integer or infinity if `integer_halving` or `whole_segments` is on.
     threshold: f64,
     partial_bytes_acked: u64,
 }
 
-/// `ssthresh` is never below two segments (RFC 5681 §3.1, equation 4).
+/// Minimum of `ssthresh` (RFC 5681 §3.1, equation 4).
 const LEAST_THRESHOLD: f64 = 2.0;
 /// The loss window (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
 
 impl TcpNewReno {
-    /// A controller at the start of a connection.
+    /// A controller for a new connection.
     pub fn new(config: TcpNewRenoConfig) -> Self {
         let window = config.initial_window.max(LOSS_WINDOW);
         Self {
@@ -118,7 +123,7 @@ impl TcpNewReno {
         }
     }
 
-    /// Half of what the basis says, segments.
+    /// Half of the basis, segments.
     fn half(&self, flightsize: u64) -> f64 {
         let flight = flightsize as f64 / self.segment();
         let basis = match self.config.halving_basis {
@@ -284,7 +289,8 @@ mod tests {
         control.cwnd_exact() / SEGMENT as f64
     }
 
-    /// Section V-B of Alamgir, Atiquzzaman and Ivancic (2002): 9 falls to 4, then 4.25, 4.485, 4.708, 4.921, 5.124.
+    /// Section V-B of Alamgir, Atiquzzaman and Ivancic (2002): 9 falls to 4, then 4.25, 4.485,
+    /// 4.708, 4.921, 5.124.
     #[test]
     fn the_papers_window_after_the_loss_of_segment_8() {
         let mut control = TcpNewReno::new(config());

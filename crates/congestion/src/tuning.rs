@@ -1,4 +1,4 @@
-//! The numbers of algorithms that have any of their own, beside the protocol's.
+//! Parameters of algorithms, in addition to those of the protocol.
 
 use std::any::{Any, TypeId};
 
@@ -9,23 +9,24 @@ use crate::cubic::CubicParameters;
 use crate::rsctp::RsctpParameters;
 use crate::westwood_rate::RateParameters;
 
-/// What a spec may set of the algorithms; an algorithm reads its own part only.
+/// The parameters of all algorithms that a spec can set; each algorithm reads only its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
-    /// Of `bbr1`.
+    /// Parameters of `bbr1`.
     pub bbr1: Bbr1Parameters,
-    /// Of `binomial`.
+    /// Parameters of `binomial`.
     pub binomial: BinomialParameters,
-    /// Of `cubic`.
+    /// Parameters of `cubic`.
     pub cubic: CubicParameters,
-    /// The estimate that `westwood` sets its windows by.
+    /// The rate estimate of `westwood`.
     pub westwood_rate: RateParameters,
-    /// Of `rsctp`.
+    /// Parameters of `rsctp`.
     pub rsctp: RsctpParameters,
 }
 
 impl Default for Tuning {
-    /// SQRT, CUBIC with all of RFC 9438, the estimate of Westwood+, and the numbers of RSCTP's paper.
+    /// SQRT, CUBIC with all of RFC 9438, the estimate of Westwood+, and the values of RSCTP's
+    /// paper.
     fn default() -> Self {
         Self {
             bbr1: Bbr1Parameters::default(),

@@ -1,9 +1,11 @@
-//! Vegas (L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 1995): the window
-//! is held where a few segments wait in queues, which the round-trip time tells.
+//! Vegas (L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
+//! Internet", JSAC 1995): adjusts the window so that a few segments are queued, as estimated from
+//! the round-trip time.
 //!
-//! What the paper calls Diff is `cwnd (RTT - BaseRTT) / RTT`, in segments. Once a round trip the window grows by a segment
-//! where Diff is below alpha and shrinks by one where it is above beta. Slow start doubles every other round trip and ends
-//! where Diff is above gamma. A loss is answered as by the protocol's own controller.
+//! The paper's Diff is `cwnd (RTT - BaseRTT) / RTT`, in segments. Once per round trip the window
+//! grows by a segment if Diff is below alpha and shrinks by one if it is above beta. Slow start
+//! doubles the window every other round trip and ends if Diff is above gamma. Losses are handled by
+//! the base.
 
 use anabranch_transport::Nanos;
 
@@ -11,7 +13,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rounds::{RoundDelays, Seen};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "vegas",
     about: "cwnd keeps 2 to 4 segments in queues, by the round-trip time (Brakmo and Peterson 1995)",
@@ -21,26 +23,26 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Vegas::new(base)),
 };
 
-/// Fewer segments in queues than this let the window grow.
+/// The window grows if fewer segments than this are queued.
 const ALPHA: f64 = 2.0;
-/// More segments in queues than this make it shrink.
+/// The window shrinks if more segments than this are queued.
 const BETA: f64 = 4.0;
-/// More segments in queues than this end slow start.
+/// Slow start ends if more segments than this are queued.
 const GAMMA: f64 = 1.0;
-/// The least window of congestion avoidance, segments.
+/// Minimum window of congestion avoidance, segments.
 const LEAST: f64 = 2.0;
 
-/// Vegas over the slow start and the losses of `Base`.
+/// Vegas with the slow start and the losses of `Base`.
 #[derive(Clone, Debug)]
 pub struct Vegas<Base> {
     base: Base,
     delays: RoundDelays,
-    /// Slow start keeps its window in this round, to compare.
+    /// Slow start keeps its window in this round, for comparison.
     holds: bool,
 }
 
 impl<Base: Adjustable> Vegas<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -49,7 +51,7 @@ impl<Base: Adjustable> Vegas<Base> {
         }
     }
 
-    /// What a round trip told, once it is over.
+    /// Processes the delays of a completed round trip.
     fn turn(&mut self, seen: &Seen, full: bool) {
         let unit = self.base.unit().max(1) as f64;
         let window = self.base.cwnd_exact();
@@ -71,7 +73,7 @@ impl<Base: Adjustable> Vegas<Base> {
         }
     }
 
-    /// A window that shrank is no reason to double it.
+    /// Prevents slow start from doubling the window that has just been reduced.
     fn keep_out_of_slow_start(&mut self) {
         if self.base.in_slow_start() {
             self.base.set_ssthresh(self.base.cwnd_exact() - 1.0);
@@ -132,7 +134,7 @@ mod tests {
         })))
     }
 
-    /// 20 segments at 100 ms: 105 ms are 0.95 queued, 115 ms 2.6, 130 ms 4.6.
+    /// 20 segments at 100 ms: at 105 ms 0.95 are queued, at 115 ms 2.6, at 130 ms 4.6.
     #[test]
     fn two_to_four_segments_stay_in_queues() {
         let mut it = control(20_000, 1);
@@ -143,7 +145,8 @@ mod tests {
         assert_eq!(it.control.base.partial_bytes_acked(), 0);
     }
 
-    /// Slow start grows every other round, and ends with an eighth less where 1.9 of 21 segments wait.
+    /// Slow start grows every other round, and ends with a reduction by an eighth when 1.9 of 21
+    /// segments are queued.
     #[test]
     fn slow_start_doubles_every_other_round_and_ends_by_delay() {
         let mut it = control(3000, 1_000_000);

@@ -1,8 +1,10 @@
-//! Veno (C. Fu and S. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access Networks", JSAC 2003): a loss while
-//! few segments wait in queues is taken for one of the radio, and costs a fifth of the window instead of half.
+//! Veno (C. Fu and S. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access
+//! Networks", JSAC 2003): a loss while few segments are queued is attributed to the radio link, and
+//! reduces the window by a fifth instead of half.
 //!
-//! `N = cwnd (RTT - BaseRTT) / RTT`, in segments, is Vegas' estimate of what waits. Where N is at least 3, the window grows by a
-//! segment every other round trip, and a loss halves it. Slow start and timeouts are the base's.
+//! `N = cwnd (RTT - BaseRTT) / RTT`, in segments, is Vegas' estimate of the queued segments. If N
+//! is at least 3, the window grows by a segment every other round trip, and a loss halves it. Slow
+//! start and timeouts are those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -11,7 +13,7 @@ use crate::credit::Credit;
 use crate::rounds::RoundDelays;
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "veno",
     about: "a loss with short queues costs a fifth of cwnd, not half (Fu and Liew 2003)",
@@ -21,24 +23,24 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Veno::new(base)),
 };
 
-/// From so many segments in queues on the path is congested.
+/// The path is congested if at least this many segments are queued.
 const BETA: f64 = 3.0;
-/// What a loss on a path that is not congested leaves of the window.
+/// Factor of the window at a loss on a path that is not congested.
 const RANDOM_LOSS_LEAVES: f64 = 0.8;
 
-/// Veno over the growth of `Base`.
+/// Veno with the growth of `Base`.
 #[derive(Clone, Debug)]
 pub struct Veno<Base> {
     base: Base,
     delays: RoundDelays,
     /// N of the last round, segments.
     backlog: Option<f64>,
-    /// Growth earned below a byte.
+    /// Accumulated growth below one byte.
     credit: Credit,
 }
 
 impl<Base: Adjustable> Veno<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -48,7 +50,8 @@ impl<Base: Adjustable> Veno<Base> {
         }
     }
 
-    /// The last round trip found fewer than beta segments in queues; `false` before any was measured.
+    /// Whether fewer than beta segments were queued in the last round trip; `false` before the
+    /// first measurement.
     fn is_uncongested(&self) -> bool {
         self.backlog.is_some_and(|backlog| backlog < BETA)
     }
@@ -76,7 +79,7 @@ impl<Base: Adjustable> CongestionControl for Veno<Base> {
     }
 
     fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
-        self.base.on_ecn(now, flightsize); // a mark is no loss of the radio
+        self.base.on_ecn(now, flightsize); // a mark is not a loss of the radio link
     }
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
@@ -115,7 +118,7 @@ mod tests {
         })))
     }
 
-    /// At 100 ms without queues: 110 ms are 1.9 of 21 segments queued, 130 ms 4.8.
+    /// At 100 ms without queues: at 110 ms 1.9 of 21 segments are queued, at 130 ms 4.8.
     #[test]
     fn a_loss_costs_a_fifth_where_queues_are_short_and_half_where_they_are_long() {
         let mut it = control();
@@ -133,7 +136,7 @@ mod tests {
         assert_eq!(it.control.cwnd(), window / 2);
     }
 
-    /// Long queues: half of what the base would add.
+    /// Long queues: half of the growth of the base.
     #[test]
     fn growth_halves_where_queues_are_long() {
         let mut it = control();

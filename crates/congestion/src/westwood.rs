@@ -1,5 +1,6 @@
-//! Westwood+ (Grieco and Mascolo, CCR 2004; after Mascolo et al., Mobicom 2001): windows grow as the protocol's own
-//! controller lets them, and a loss sets them to what the path was seen to carry instead of halving them.
+//! Westwood+ (Grieco and Mascolo, CCR 2004; after Mascolo et al., Mobicom 2001): windows grow by
+//! the rules of the base, and a loss sets them to the estimated capacity of the path instead of
+//! halving them.
 
 use anabranch_transport::{Nanos, time};
 
@@ -8,7 +9,7 @@ use crate::estimator::PathEstimator;
 use crate::westwood_rate::{RateParameters, WestwoodRate};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
-/// How specs name it.
+/// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     about: "cwnd grows as by default; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
@@ -18,12 +19,14 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Westwood::new(base, numbers.get())),
 };
 
-/// The faster recovery of Westwood over the growth of `Base`.
+/// The faster recovery of Westwood with the growth of `Base`.
 ///
-/// - missing reports or duplicates: `ssthresh = rate x RTTmin`, and cwnd falls to it if it is larger;
+/// - missing reports or duplicates: `ssthresh = rate x RTTmin`, and cwnd is reduced to it if it is
+///   larger;
 /// - timeout: the same ssthresh, and the loss window of `Base`.
 ///
-/// ssthresh is never below the least that `Base` allows. Before the first estimate a loss is answered as by `Base`.
+/// ssthresh is never below the minimum of `Base`. Before the first estimate the response to a loss
+/// is that of `Base`.
 #[derive(Clone, Debug)]
 pub struct Westwood<Base> {
     base: Base,
@@ -32,7 +35,7 @@ pub struct Westwood<Base> {
 }
 
 impl<Base: Adjustable> Westwood<Base> {
-    /// A controller at the start of its path.
+    /// A controller for a new path.
     pub fn new(base: Base, rate: RateParameters) -> Self {
         Self {
             base,

@@ -1,17 +1,19 @@
-//! The rate estimates of the TCP Westwood family: how a sample is taken, and which filter smooths it.
+//! The rate estimates of the TCP Westwood family: the sampling, and the filter that smooths the
+//! samples.
 //!
-//! The papers differ in both, and those who cite them seldom say which they mean, so each is a choice of its own:
-//! [`Sampling`] makes `s_k` of the acknowledgements `(t_j, d_j)` (time, bytes acknowledged), [`Filter`] makes the
-//! estimate `b_k` of the samples. [`PRESETS`] names the combinations that were published.
+//! The papers differ in both, and later papers that cite them often do not say which variant they
+//! use, so both are separate options: [`Sampling`] computes `s_k` from the acknowledgements `(t_j,
+//! d_j)` (time, bytes acknowledged), [`Filter`] computes the estimate `b_k` from the samples.
+//! [`PRESETS`] names the combinations that were published.
 //!
-//! - Mobicom 2001: S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang, "TCP Westwood: Bandwidth Estimation for
-//!   Enhanced Transport over Wireless Links".
-//! - ISCC 2002: R. Wang, M. Valla, M. Sanadidi, B. Ng, M. Gerla, "Efficiency/Friendliness Tradeoffs in TCP Westwood",
-//!   which names BE and RE.
-//! - ABSE: R. Wang, M. Valla, M. Sanadidi, M. Gerla, "Adaptive Bandwidth Share Estimation in TCP Westwood",
-//!   Globecom 2002.
-//! - CCR 2004: L. Grieco, S. Mascolo, "Performance Evaluation and Comparison of Westwood+, New Reno, and Vegas TCP
-//!   Congestion Control".
+//! - Mobicom 2001: S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang, "TCP Westwood: Bandwidth
+//!   Estimation for Enhanced Transport over Wireless Links".
+//! - ISCC 2002: R. Wang, M. Valla, M. Sanadidi, B. Ng, M. Gerla, "Efficiency/Friendliness Tradeoffs
+//!   in TCP Westwood", which names BE and RE.
+//! - ABSE: R. Wang, M. Valla, M. Sanadidi, M. Gerla, "Adaptive Bandwidth Share Estimation in TCP
+//!   Westwood", Globecom 2002.
+//! - CCR 2004: L. Grieco, S. Mascolo, "Performance Evaluation and Comparison of Westwood+, New
+//!   Reno, and Vegas TCP Congestion Control".
 
 mod filter;
 mod sampling;
@@ -27,18 +29,18 @@ use crate::estimator::PathEstimator;
 use filter::FilterState;
 use sampling::Sampler;
 
-/// A way to sample and a way to filter.
+/// A sampling method and a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateParameters {
     /// Name in specs and reports.
     pub name: &'static str,
-    /// How a sample is taken.
+    /// The sampling method.
     pub sampling: Sampling,
-    /// How samples are smoothed.
+    /// The filter.
     pub filter: Filter,
 }
 
-/// Sampling and filter as published, each with what it is.
+/// Published combinations, each with a description.
 pub const PRESETS: &[(RateParameters, &str)] = &[
     (
         RateParameters {
@@ -91,7 +93,7 @@ impl RateParameters {
     /// The estimate of Westwood+.
     pub const WESTWOOD_PLUS: Self = PRESETS[3].0;
 
-    /// The preset of that name; see [`PRESETS`].
+    /// The preset with this name; see [`PRESETS`].
     pub fn by_name(name: &str) -> Option<Self> {
         PRESETS
             .iter()
@@ -100,7 +102,7 @@ impl RateParameters {
     }
 }
 
-/// The names and lines of [`PRESETS`], for settings.
+/// The names and descriptions of [`PRESETS`], for settings.
 fn choices() -> Vec<Choice> {
     let choice = |(parameters, about): &(RateParameters, &'static str)| Choice {
         name: parameters.name,
@@ -121,7 +123,7 @@ impl Value for RateParameters {
     }
 }
 
-/// A sampler and a filter at work on one path.
+/// The rate estimator of one path.
 #[derive(Clone, Debug)]
 pub struct WestwoodRate {
     name: &'static str,
@@ -130,7 +132,7 @@ pub struct WestwoodRate {
 }
 
 impl WestwoodRate {
-    /// An estimator at the start of a path.
+    /// An estimator for a new path.
     pub fn new(parameters: RateParameters) -> Self {
         Self {
             name: parameters.name,
@@ -139,7 +141,8 @@ impl WestwoodRate {
         }
     }
 
-    /// Virtual samples for the silence that ends at `until`, which has a sample of its own or is being judged.
+    /// Adds virtual samples for the idle time that ends at `until`, because a real sample follows
+    /// or a loss is about to be classified.
     fn fill_silence(&mut self, until: Nanos) {
         while let Some(at) = self.filter.virtual_sample_before(until) {
             let sample = self.sampler.in_silence(at);

@@ -1,4 +1,5 @@
-//! What BBR learns of the path: bandwidth, least round-trip time, aggregation, and bounds on what may be in flight.
+//! BBR's model of the path: bandwidth, minimum round-trip time, aggregation, and bounds on the
+//! bytes in flight.
 
 use anabranch_transport::{Nanos, time};
 
@@ -6,22 +7,22 @@ use super::phases::{LOSS_THRESHOLD, State, too_high};
 use super::{Adjustable, Bbr};
 use crate::rate_sample::{LostPacket, RateSample};
 
-/// What a round trip with a loss leaves of the short-term bounds (Beta).
+/// Factor of the short-term bounds after a round trip with a loss (Beta).
 pub(super) const BETA: f64 = 0.7;
-/// Room left for other flows (Headroom).
+/// Fraction that is left for other flows (Headroom).
 const HEADROOM: f64 = 0.15;
 /// MinRTTFilterLen.
 const MIN_RTT_SPAN: Nanos = 10 * time::SECOND;
 /// ProbeRTTInterval.
 const PROBE_RTT_INTERVAL: Nanos = 5 * time::SECOND;
-/// Rounds of half of ExtraAckedFilterLen.
+/// Half of ExtraAckedFilterLen, in rounds.
 const EXTRA_ACKED_HALF: u64 = 5;
-/// Growth of the bandwidth that shows that the path is not full yet.
+/// Growth of the bandwidth that indicates that the path is not yet full.
 const GROWTH: f64 = 1.25;
-/// Rounds without it after which the path is full.
+/// Number of rounds without such growth after which the path is full.
 const FULL_ROUNDS: u32 = 3;
 
-/// The largest rate of the last and of this probing cycle (BBR.max_bw).
+/// The maximum rate of the previous and of the current probing cycle (BBR.max_bw).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxBandwidth {
     before: f64,
@@ -48,17 +49,17 @@ impl MaxBandwidth {
     }
 }
 
-/// The least round-trip time, and when it has to be measured anew.
+/// The minimum round-trip time, and the time of its last measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MinRtt {
     least: Option<(Nanos, Nanos)>,
-    /// Least of the last 5 s, and when it was measured.
+    /// Minimum of the last 5 s, and the time of its measurement.
     pub probe: Option<(Nanos, Nanos)>,
     pub expired: bool,
 }
 
 impl MinRtt {
-    /// UpdateMinRTT, where a round trip was measured.
+    /// UpdateMinRTT, if a round-trip time was measured.
     pub fn measure(&mut self, now: Nanos, rtt: Nanos) {
         let old = |at: Nanos| now > at.saturating_add(PROBE_RTT_INTERVAL);
         self.expired = self.probe.is_some_and(|(_, at)| old(at));
@@ -75,7 +76,7 @@ impl MinRtt {
         }
     }
 
-    /// UpdateMinRTT, where none was.
+    /// UpdateMinRTT, if none was measured.
     pub fn expire(&mut self, now: Nanos) {
         let old = |at: Nanos| now > at.saturating_add(PROBE_RTT_INTERVAL);
         self.expired |= self.probe.is_some_and(|(_, at)| old(at));
@@ -85,7 +86,7 @@ impl MinRtt {
         self.least.map(|(least, _)| least)
     }
 
-    /// The path was emptied at `now`: the next time is an interval away.
+    /// The path was drained at `now`: the next probe is due after an interval.
     pub fn probed(&mut self, now: Nanos) {
         self.expired = false;
         if let Some((_, at)) = &mut self.probe {
@@ -94,7 +95,7 @@ impl MinRtt {
     }
 }
 
-/// Whether the path is full: the bandwidth does not grow any more.
+/// Whether the path is full, which means that the bandwidth no longer grows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullBandwidth {
     pub reached: bool,
@@ -125,12 +126,12 @@ impl FullBandwidth {
     }
 }
 
-/// How much more is acknowledged at once than the bandwidth explains (BBR.extra_acked).
+/// Bytes acknowledged at once in excess of the bandwidth (BBR.extra_acked).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExtraAcked {
     pub since: Nanos,
     delivered: f64,
-    /// The largest of the last rounds, and of those that run, which began then.
+    /// The maximum of the previous rounds, and of the current ones, with the first of them.
     before: f64,
     current: f64,
     round: u64,
@@ -166,7 +167,7 @@ impl ExtraAcked {
     }
 }
 
-/// Bounds by the losses since the last probe, and what the round trip that runs has delivered.
+/// Bounds from the losses since the last probe, and the bytes delivered in the current round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShortTerm {
     pub bw: f64,
@@ -174,7 +175,7 @@ pub(super) struct ShortTerm {
     bw_latest: f64,
     pub inflight_latest: f64,
     pub loss_in_round: bool,
-    /// Runs of lost data in the round.
+    /// Number of contiguous ranges of lost data in the round.
     pub runs: u32,
     pub loss_round_start: bool,
     loss_round_delivered: u64,
@@ -237,7 +238,7 @@ impl ShortTerm {
     }
 }
 
-/// The bound that probes have found, and what a spurious loss would give back.
+/// The bound found by probes, and the state to restore after a spurious loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LongTerm {
     pub inflight: f64,
@@ -259,7 +260,7 @@ impl Default for LongTerm {
     }
 }
 
-/// InflightAtLoss: what was in flight when the losses passed the threshold.
+/// InflightAtLoss: the bytes in flight at which the losses exceeded the threshold.
 fn inflight_at_loss(lost: &LostPacket) -> f64 {
     let before = lost.tx_in_flight.saturating_sub(lost.size) as f64;
     let lost_before = lost.lost.saturating_sub(lost.size) as f64;

@@ -1,14 +1,15 @@
-//! BBR's state machine: Startup, Drain, the cycle of probing for bandwidth, and probing for the least round-trip time.
+//! BBR's state machine: Startup, Drain, the bandwidth probing cycle, and ProbeRTT.
 
 use anabranch_transport::{Nanos, time};
 
 use super::{Adjustable, Bbr, Sample};
 
-/// Runs of lost data in a round trip that end Startup (BBRStartupFullLossCnt).
+/// Number of contiguous ranges of lost data in a round trip that ends Startup
+/// (BBRStartupFullLossCnt).
 const STARTUP_RUNS: u32 = 6;
 /// Rounds after which Drain ends.
 const DRAIN_ROUNDS: u64 = 3;
-/// Round trips after which Reno would have grown by as much, at most.
+/// Maximum number of round trips between probes, from the growth of a Reno flow.
 const MOST_RENO_ROUNDS: f64 = 63.0;
 /// ProbeRTTDuration.
 const PROBE_RTT_SPAN: Nanos = 200 * time::MILLISECOND;
@@ -25,7 +26,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// Losses tolerated while probing, a share of what was in flight (LossThresh).
+/// Tolerated loss rate while probing, as a fraction of the bytes in flight (LossThresh).
 pub(super) const LOSS_THRESHOLD: f64 = 0.02;
 
 /// IsInflightTooHigh.
@@ -63,7 +64,7 @@ impl State {
     }
 }
 
-/// What acknowledgements tell of the probe (BBR.ack_phase).
+/// The acknowledgements of the probe (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Acks {
     #[default]
@@ -74,12 +75,12 @@ enum Acks {
     ProbeStopping,
 }
 
-/// Where the cycle of probing stands.
+/// State of the probing cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cycle {
     acks: Acks,
     drain_round: u64,
-    /// When it began, and how long to wait for the next probe.
+    /// The start of the current phase, and the time until the next probe.
     stamp: Nanos,
     wait: Nanos,
     pub rounds_since_probe_up: u64,
@@ -87,18 +88,19 @@ pub(super) struct Cycle {
     up_acked: f64,
     up_acked_per_increase: f64,
     prev_probe_precautionary: bool,
-    /// A loss ended the probe: it goes down with the next acknowledgement.
+    /// A loss ended the probe: the next acknowledgement enters DOWN.
     pub go_down: bool,
 }
 
-/// The probe for the least round-trip time.
+/// State of ProbeRTT.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProbeRtt {
     done_at: Option<Nanos>,
     round_done: bool,
 }
 
-/// A number below `range`, by what was delivered so far: a run can be repeated (splitmix64).
+/// A pseudo-random number below `range` (splitmix64). It depends on the bytes delivered so far, so
+/// that a run can be repeated.
 fn drawn(from: u64, range: u64) -> u64 {
     let mut mixed = from.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -347,7 +349,7 @@ impl<Base: Adjustable> Bbr<Base> {
         }
     }
 
-    /// A loss that had ended a probe was none: the probe goes on.
+    /// The loss that ended a probe was spurious: resumes the probe.
     pub(super) fn return_to_probing(&mut self) {
         match self.long.undo_state.take() {
             Some(State::Startup) if self.state != State::Startup => {

@@ -1,4 +1,4 @@
-//! BBR over a bottleneck in memory.
+//! BBR over a simulated bottleneck.
 
 use super::*;
 use crate::bottleneck::{Line, SEGMENT};
@@ -17,7 +17,8 @@ fn bottleneck(flows: usize, room: usize) -> Line<Bbr<SctpNewReno>, State> {
     Line::new(flows, room, bbr, |control| control.state)
 }
 
-/// The draft's cases of leaving Startup on a plateau, Drain by what is in flight, and DOWN for CRUISE.
+/// Test cases of the draft: the exit from Startup at a plateau, Drain by the bytes in flight, and
+/// DOWN before CRUISE.
 #[test]
 fn the_path_is_filled_drained_and_probed() {
     let mut line = bottleneck(1, 1000);
@@ -30,10 +31,10 @@ fn the_path_is_filled_drained_and_probed() {
     assert!((40 * MS..=42 * MS).contains(&least), "{least}");
     let states = &line.flows[0].states;
     assert_eq!(states[..2], [State::Startup, State::Drain]);
-    // DOWN may last for one acknowledgement only: Drain has emptied the queue.
+    // DOWN may last for only one acknowledgement, because Drain has emptied the queue.
     let cruise = states.iter().position(|&state| state == State::ProbeCruise);
     assert!(matches!(cruise, Some(2 | 3)), "{states:?}");
-    // The wait is 2 to 3 s, or as many rounds as Reno would take.
+    // The wait is 2 to 3 s, or as many rounds as Reno would need.
     line.run_until(6 * SECOND);
     let states = &line.flows[0].states;
     let refill = states
@@ -42,18 +43,19 @@ fn the_path_is_filled_drained_and_probed() {
         .unwrap();
     assert_eq!(states[refill + 1], State::ProbeUp);
     assert_eq!(states[refill + 2], State::ProbeDown);
-    // The line is used up, and hardly anything waits on the average.
+    // The link is fully used, and the mean queue is nearly empty.
     let delivered = line.delivered_in(4 * SECOND)[0];
     assert!(delivered > 4800, "{delivered} of 5000");
     let control = &line.flows[0].control;
     assert!(control.cwnd < 3.0 * 51_000.0, "{}", control.cwnd);
 }
 
-/// Five seconds after the least round trip was measured, the flow halves its window for 200 ms.
+/// Five seconds after the minimum round-trip time was measured, the flow halves its window for 200
+/// ms.
 #[test]
 fn the_least_round_trip_is_probed_for_every_five_seconds() {
     let mut line = bottleneck(1, 1000);
-    // A queue of another flow's making would hide it; the path's own is full at the start.
+    // A queue built by another flow would hide it; the flow's own queue is full at the start.
     line.run_until(4 * SECOND);
     let count = |line: &Line<Bbr<SctpNewReno>, State>| {
         let states = &line.flows[0].states;
@@ -63,7 +65,7 @@ fn the_least_round_trip_is_probed_for_every_five_seconds() {
             .count()
     };
     let before = count(&line);
-    line.delay = 60 * MS; // from now on no round trip is as short
+    line.delay = 60 * MS; // from now on the minimum round-trip time is longer
     line.run_until(16 * SECOND);
     let probes = count(&line) - before;
     assert!((1..=3).contains(&probes), "{probes}");
@@ -80,8 +82,8 @@ fn a_random_loss_of_one_percent_costs_little() {
     line.loss = 100;
     line.run_until(5 * SECOND);
     let delivered = line.delivered_in(20 * SECOND)[0];
-    // Reno has 12 of 50 segments in flight here (Mathis). A round trip in which something is lost bounds what is in flight by
-    // what it delivered, until the next probe.
+    // Reno has 12 of 50 segments in flight here (Mathis). A round trip with a loss bounds the bytes
+    // in flight to the bytes that it delivered, until the next probe.
     assert!(delivered > 21_000, "{delivered} of 25000");
 }
 
@@ -101,7 +103,7 @@ fn two_flows_share_a_line() {
     }
 }
 
-/// The draft's case: what was idle has emptied the queue, and probes for no round trip.
+/// Test case of the draft: an idle flow has drained the queue, so that ProbeRTT is not needed.
 #[test]
 fn a_pause_is_as_good_as_a_probe_for_the_round_trip() {
     let mut line = bottleneck(1, 1000);
@@ -121,7 +123,8 @@ fn a_pause_is_as_good_as_a_probe_for_the_round_trip() {
 
 #[test]
 fn too_many_losses_bound_what_is_in_flight() {
-    // 100 in flight, of which 3 are lost when 2 % are tolerated: the bound lies at the first loss too many.
+    // 100 in flight, of which 3 are lost while 2 % are tolerated: the bound is at the first loss
+    // above the threshold.
     let mut control = bbr();
     control.long.probe_sample = true;
     control.full_bw.reached = true;

@@ -1,4 +1,4 @@
-//! BBR version 1 over a bottleneck in memory, and its rules by hand.
+//! BBR version 1 over a simulated bottleneck, and its rules computed by hand.
 
 use super::*;
 use crate::bottleneck::{Line, SEGMENT};
@@ -38,7 +38,7 @@ fn the_pipe_is_filled_and_drained() {
     assert!((cwnd / 107_000.0 - 1.0).abs() < 0.05, "{cwnd}");
 }
 
-/// One phase up, one down, six level, each of a round trip or more.
+/// One phase above 1, one below 1, six at 1, each of at least a round trip.
 #[test]
 fn the_gain_cycle_has_eight_phases() {
     let mut control = bbr1();
@@ -59,7 +59,8 @@ fn the_gain_cycle_has_eight_phases() {
     assert_eq!(gains, [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
 }
 
-/// Ten seconds after the least round trip was measured the window is four segments for 200 ms.
+/// Ten seconds after the minimum round-trip time was measured, the window is four segments for 200
+/// ms.
 #[test]
 fn the_least_round_trip_is_probed_for_every_ten_seconds() {
     let mut line = bottleneck(1, 1000);
@@ -77,7 +78,8 @@ fn the_least_round_trip_is_probed_for_every_ten_seconds() {
     assert_eq!(least, 4 * SEGMENT);
 }
 
-/// Unlike version 3, no loss bounds the model: the window is the flight for a round trip, and grows back to its target.
+/// Unlike in version 3, a loss does not bound the model: the window equals the bytes in flight for
+/// one round trip, and then grows back to its target.
 #[test]
 fn a_loss_costs_one_round_of_packet_conservation() {
     let mut line = bottleneck(1, 1000);

@@ -99,8 +99,8 @@ fn the_fall_follows_l() {
     }
 }
 
-/// At 16 units a window of acknowledgements earns 1/4 unit (SQRT), 1/16 (IIAD), 1 (AIMD), 1/65536 (k = 4): the last
-/// needs 66 windows for a byte, which none of them is lost of.
+/// At 16 units a window of acknowledgements adds 1/4 unit (SQRT), 1/16 (IIAD), 1 (AIMD), 1/65536 (k
+/// = 4): the last needs 66 windows for a byte, and no fraction may be lost.
 #[test]
 fn the_rise_follows_k_and_keeps_fractions_of_a_byte() {
     for (k, windows, cwnd) in [
@@ -125,7 +125,7 @@ fn slow_start_is_the_base_s() {
     assert_eq!(binomial.cwnd(), 5000);
 }
 
-/// AIMD with 1 and 1/2 is the base itself, whatever comes.
+/// AIMD with 1 and 1/2 equals the base for every sequence of events.
 #[test]
 fn aimd_is_the_base() {
     for seed in 1..=20u64 {
@@ -156,7 +156,7 @@ fn aimd_is_the_base() {
     }
 }
 
-/// TCP grows a little with each acknowledgement: sixteen of them earn about 1/4 of a segment under SQRT.
+/// TCP grows with each acknowledgement: sixteen of them add about 1/4 of a segment under SQRT.
 #[test]
 fn tcp_rises_alike() {
     let base = TcpNewReno::new(TcpNewRenoConfig {

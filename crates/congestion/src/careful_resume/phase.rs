@@ -1,5 +1,5 @@
-//! Phases of Careful Resume (RFC 9959), and the triggers of their changes as
-//! draft-ietf-tsvwg-careful-resume-qlog names them.
+//! Phases of Careful Resume (RFC 9959), and the triggers of their transitions with the names of
+//! draft-ietf-tsvwg-careful-resume-qlog.
 
 use anabranch_transport::Nanos;
 
@@ -28,7 +28,8 @@ impl Phase {
         Self::SafeRetreat,
     ];
 
-    /// The number in series files: 0 normal, 1 reconnaissance, 2 unvalidated, 3 validating, 4 safe retreat.
+    /// The number in series files: 0 normal, 1 reconnaissance, 2 unvalidated, 3 validating, 4 safe
+    /// retreat.
     pub const fn code(self) -> u8 {
         match self {
             Self::Normal => 0,
@@ -55,9 +56,9 @@ impl Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// The path is confirmed, and more data waits than the window permits.
+    /// The path is confirmed, and more data is queued than the window permits.
     CongestionWindowLimited,
-    /// The window of the jump is used up.
+    /// The window after the jump is fully used.
     LastUnvalidatedPacketSent,
     /// An unvalidated packet was acknowledged.
     FirstUnvalidatedPacketAcknowledged,
@@ -67,21 +68,21 @@ pub enum Trigger {
     RateLimited,
     /// All unvalidated packets were acknowledged.
     LastUnvalidatedPacketAcknowledged,
-    /// The RTT is not that of the saved path.
+    /// The RTT differs from that of the saved path.
     RttNotValidated,
     /// The RTT fell below half of the saved one after the jump.
     PathChanged,
     /// A packet was lost.
     PacketLoss,
-    /// The peer reported a mark.
+    /// The peer reported an ECN mark.
     EcnCe,
-    /// The retreat is over.
+    /// The retreat has ended.
     ExitRecovery,
     /// The retransmission timer expired. Not in the qlog draft.
     PersistentCongestion,
-    /// The lifetime of the saved parameters is over. Not in the qlog draft.
+    /// The lifetime of the saved parameters has ended. Not in the qlog draft.
     Expired,
-    /// The jump would not enlarge the window. Not in the qlog draft.
+    /// The jump would not increase the window. Not in the qlog draft.
     NoLargerWindow,
 }
 
@@ -110,7 +111,7 @@ impl Trigger {
 /// A change of phase, with the state after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// When it happened.
+    /// The time of the transition.
     pub at: Nanos,
     /// The phase before it.
     pub from: Phase,

@@ -9,24 +9,24 @@ use anabranch_transport::Nanos;
 pub struct SavedParameters {
     /// `saved_cwnd`: bytes that the path delivered in `rtt`.
     pub cwnd: u64,
-    /// `saved_rtt`: the least round-trip time.
+    /// `saved_rtt`: the minimum round-trip time.
     pub rtt: Nanos,
-    /// When the lifetime of the set ends, in the driver's time.
+    /// End of the lifetime of the set, in the driver's time.
     pub expires: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     parameters: SavedParameters,
-    /// A flow uses the set.
+    /// Whether a flow uses the set.
     in_use: bool,
 }
 
-/// The saved parameters of a sender, one set for each remote endpoint. A driver owns it, and chooses the
-/// key: what it takes for a path, for example the pair of addresses.
+/// The saved parameters of a sender, one set for each remote endpoint. It is owned by a driver,
+/// which also chooses the key that identifies a path, for example the pair of addresses.
 ///
-/// 1. [`take`](Self::take) when a flow begins, 2. [`release`](Self::release) when it is over. Meanwhile no
-///    other flow gets the set.
+/// 1. [`take`](Self::take) when a flow begins, 2. [`release`](Self::release) when it has ended. In
+///    between no other flow gets the set.
 #[derive(Clone, Debug)]
 pub struct SavedPaths<Key> {
     entries: BTreeMap<Key, Entry>,
@@ -42,8 +42,8 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         }
     }
 
-    /// The parameters for a new flow at `now`; `None` if there are none, if they have expired (they are
-    /// deleted then), or if another flow uses them.
+    /// The parameters for a new flow at `now`; `None` if there are none, if they have expired (in
+    /// which case they are deleted), or if another flow uses them.
     pub fn take(&mut self, now: Nanos, key: &Key) -> Option<SavedParameters> {
         let entry = self.entries.get_mut(key)?;
         if now >= entry.parameters.expires {
@@ -54,8 +54,8 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         free.then_some(entry.parameters)
     }
 
-    /// A flow that [took](Self::take) the set is over: others can use it. Deletes the set if the flow found
-    /// it wrong.
+    /// A flow that [took](Self::take) the set has ended, so others can use it. Deletes the set if
+    /// the flow found that it was wrong.
     pub fn release(&mut self, key: &Key, refuted: bool) {
         if refuted {
             self.entries.remove(key);
@@ -64,8 +64,8 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         }
     }
 
-    /// Saves what a flow has measured, in place of the set before. Where the store is full, the set that
-    /// expires first makes way.
+    /// Saves the measurements of a flow and replaces the previous set. If the store is full, the
+    /// set that expires first is deleted.
     pub fn save(&mut self, key: Key, parameters: SavedParameters) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.parameters = parameters;

@@ -1,4 +1,5 @@
-//! The examples of RFC 9959 (Examples of the Careful Resume Phases), packet by packet, and properties.
+//! The examples of RFC 9959 (Examples of the Careful Resume Phases), packet by packet, and
+//! properties.
 
 use super::*;
 use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
@@ -50,7 +51,7 @@ impl Flow {
         }
     }
 
-    /// Sends as many packets as the window permits, at most `most`; their number.
+    /// Sends as many packets as the window permits, at most `most`; returns their number.
     fn send(&mut self, most: u64) -> u64 {
         let mut sent = 0;
         while sent < most && self.flight + SEGMENT <= self.control.cwnd() {
@@ -81,8 +82,8 @@ impl Flow {
         self.ack_with(false);
     }
 
-    /// The initial window is sent and acknowledged a round trip later, with two new packets for each
-    /// acknowledgement, as slow start has it. The last acknowledgement confirms the path.
+    /// The initial window is sent and acknowledged a round trip later, with two new packets for
+    /// each acknowledgement, as in slow start. The last acknowledgement confirms the path.
     fn reconnoitre(&mut self) {
         assert_eq!(self.send(u64::MAX), 10);
         self.now += self.rtt;
@@ -104,7 +105,8 @@ impl Flow {
     }
 }
 
-/// "Example with No Loss": 300 packets saved, a jump to 150, validated by the last unvalidated packet.
+/// "Example with No Loss": 300 packets saved, a jump to 150, validated by the last unvalidated
+/// packet.
 #[test]
 fn a_jump_is_validated() {
     let mut flow = Flow::new(saved(300));
@@ -112,7 +114,7 @@ fn a_jump_is_validated() {
     assert_eq!(flow.control.phase(), Phase::Unvalidated);
     assert_eq!(flow.trigger(), Trigger::CongestionWindowLimited);
     assert_eq!(flow.packets(), (150, 18));
-    // 132 packets are sent; the last one uses up the window.
+    // 132 packets are sent; the last one fills the window.
     assert_eq!(flow.send(131), 131);
     assert_eq!(flow.control.phase(), Phase::Unvalidated);
     assert_eq!(flow.send(u64::MAX), 1);
@@ -133,7 +135,8 @@ fn a_jump_is_validated() {
     assert!(!flow.control.is_refuted());
 }
 
-/// "Example with No Loss, Rate-Limited": 50 unvalidated packets are sent, and the window becomes the flight.
+/// "Example with No Loss, Rate-Limited": 50 unvalidated packets are sent, and the window is set to
+/// the bytes in flight.
 #[test]
 fn a_rate_limited_sender_keeps_what_it_used() {
     let mut flow = Flow::new(saved(300));
@@ -160,7 +163,7 @@ fn a_rate_limited_sender_keeps_what_it_used() {
     assert_eq!(flow.control.phase(), Phase::Normal);
 }
 
-/// A sender that has nothing to send after the jump returns to PipeSize, not to the jump.
+/// A sender without data after the jump returns to PipeSize and not to the window of the jump.
 #[test]
 fn an_unused_jump_is_taken_back() {
     let mut flow = Flow::new(saved(300));
@@ -173,7 +176,8 @@ fn an_unused_jump_is_taken_back() {
     assert_eq!(flow.packets().0, 19);
 }
 
-/// "Example with Loss detected in the Reconnaissance Phase": normal congestion control, no jump later.
+/// "Example with Loss detected in the Reconnaissance Phase": normal congestion control, no jump
+/// later.
 #[test]
 fn a_loss_before_the_jump_ends_the_use() {
     for cause in [LossCause::FastRetransmit, LossCause::Timeout] {
@@ -193,8 +197,8 @@ fn a_loss_before_the_jump_ends_the_use() {
     }
 }
 
-/// "Example with Loss detected in the Validating Phase": a window of PipeSize / 2 without growth until the
-/// last unvalidated packet is acknowledged, then ssthresh PipeSize * Beta.
+/// "Example with Loss detected in the Validating Phase": a window of PipeSize / 2 without growth
+/// until the last unvalidated packet is acknowledged, then ssthresh PipeSize * Beta.
 #[test]
 fn a_loss_after_the_jump_leads_to_a_safe_retreat() {
     let mut flow = Flow::new(saved(300));
@@ -211,7 +215,7 @@ fn a_loss_after_the_jump_leads_to_a_safe_retreat() {
     assert_eq!(flow.control.phase(), Phase::SafeRetreat);
     assert_eq!(flow.packets(), (35, 70));
     assert!(flow.control.is_refuted());
-    // What an undone reduction restores does not count either.
+    // A window that is restored by an undo does not count either.
     flow.control.on_undo(200_000.0, 200_000);
     assert_eq!(flow.packets().0, 35);
     for acked in 1..98 {
@@ -244,7 +248,7 @@ fn marks_and_changed_paths_lead_to_a_retreat_too() {
     assert_eq!(flow.control.phase(), Phase::SafeRetreat);
 }
 
-/// A timeout ends the use, and the saved set with it.
+/// A timeout ends the use and deletes the saved set.
 #[test]
 fn a_timeout_after_the_jump_ends_the_use() {
     let mut flow = Flow::new(saved(300));
@@ -257,7 +261,7 @@ fn a_timeout_after_the_jump_ends_the_use() {
     assert!(flow.control.is_refuted());
 }
 
-/// The bounds of the RTT are exclusive below, and ten times the saved one is still the path.
+/// The bounds of the RTT are exclusive below, and ten times the saved one is still accepted.
 #[test]
 fn the_round_trip_confirms_the_path() {
     for (rtt, jumps) in [
@@ -306,8 +310,8 @@ fn the_jump_is_paced() {
     assert_eq!(flow.control.pacing_rate(), None);
 }
 
-/// Observation: bytes delivered in the least RTT; a rate-limited round only raises it, and less than four
-/// initial windows are not worth saving.
+/// Observation: bytes delivered in the minimum RTT; a rate-limited round can only raise it, and
+/// less than four initial windows are not saved.
 #[test]
 fn the_capacity_is_observed() {
     let mut control = CarefulResume::new(reno(), SEGMENT, ResumeParameters::default());
@@ -340,7 +344,7 @@ fn a_set_has_one_user_at_a_time() {
     store.save(1, saved(300));
     assert_eq!(store.take(0, &1), Some(saved(300)));
     assert_eq!(store.take(0, &1), None, "another flow uses it");
-    // The user saves what it has measured while it runs: the set stays its own.
+    // The flow saves its measurements while it runs: the set remains reserved for it.
     store.save(1, saved(200));
     assert_eq!(store.take(0, &1), None);
     store.release(&1, false);
@@ -364,7 +368,7 @@ fn a_set_has_one_user_at_a_time() {
     assert_eq!(keys, [1, 3], "the first to expire makes way");
 }
 
-/// SplitMix64, of which the upper half is taken.
+/// SplitMix64; only the upper half is used.
 struct Random(u64);
 
 impl Random {
@@ -377,8 +381,8 @@ impl Random {
     }
 }
 
-/// Random losses, marks, round trips and pauses: the jump is never above half of the saved window, nothing
-/// unvalidated is unpaced, and a retreat never grows.
+/// Random losses, marks, round-trip times and pauses: the jump is never above half of the saved
+/// window, unvalidated packets are always paced, and a retreat never increases the window.
 #[test]
 fn invariants_hold_under_random_events() {
     for seed in 0..2000 {

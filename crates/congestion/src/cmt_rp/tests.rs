@@ -30,7 +30,7 @@ fn ack(bytes: u64, flight: u64) -> AckSample {
     }
 }
 
-/// Three quarters of all ssthresh: 1468 x 3/4 = 1101.
+/// Three quarters of the sum of ssthresh: 1468 x 3/4 = 1101.
 #[test]
 fn it_grows_by_its_share_of_the_thresholds() {
     let mut slow_start = controller(15_000.0, 30_000.0);
@@ -52,7 +52,7 @@ fn a_loss_takes_half_of_all_windows_from_the_path_that_lost() {
     large.on_pool(&all);
     large.on_loss(0, LossCause::FastRetransmit, 0);
     assert_eq!((large.cwnd(), large.ssthresh()), (8_000, 8_000));
-    // Less than nothing would be left: a quarter of four units, which is one.
+    // The result would be negative: it is a quarter of four units instead, which is one.
     let mut small = controller(4_000.0, 10_000.0);
     small.on_pool(&all);
     small.on_loss(0, LossCause::FastRetransmit, 0);

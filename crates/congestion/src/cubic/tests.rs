@@ -32,7 +32,7 @@ fn ack(now: Nanos, bytes: u64, cwnd: u64) -> AckSample {
     }
 }
 
-/// So many rounds, acknowledged segment by segment; the window, in segments.
+/// Runs `rounds` rounds, acknowledged segment by segment; returns the window in segments.
 fn run(control: &mut Control, rounds: u64, rtt: Nanos) -> f64 {
     for round in 1..=rounds {
         let window = control.cwnd();
@@ -67,7 +67,7 @@ fn a_loss_leaves_seven_tenths() {
     let mut it = control(100_000, 50_000);
     it.on_loss(0, LossCause::FastRetransmit, 100_000);
     assert_eq!((it.cwnd(), it.ssthresh()), (70_000, 70_000));
-    // Lost before it was back at 100: the plateau is 70 x 0.85 (fast convergence).
+    // A loss before the window was back at 100: the plateau is 70 x 0.85 (fast convergence).
     it.on_loss(0, LossCause::FastRetransmit, 70_000);
     assert_eq!((it.cwnd(), it.plateau), (49_000, Some(59.5)));
     it.on_loss(0, LossCause::Timeout, 49_000);
@@ -83,8 +83,8 @@ fn what_is_in_flight_counts_and_two_segments_stay() {
     assert_eq!(it.cwnd(), 2000);
 }
 
-/// From 700 with a plateau of 1000: K = cbrt(300 / 0.4) = 9.0856 s. Reno's window would be 70 segments larger than 700 after
-/// 13 s. The window aims at W(t + RTT), and is behind it by less than two round trips.
+/// From 700 with a plateau of 1000: K = cbrt(300 / 0.4) = 9.0856 s. Reno's window would grow by 70
+/// segments in 13 s. The window aims at W(t + RTT), and lags by less than two round trips.
 #[test]
 fn the_window_follows_the_cubic_function() {
     let mut it = control(1_000_000, 1);
@@ -99,7 +99,8 @@ fn the_window_follows_the_cubic_function() {
     }
 }
 
-/// With 20 segments at 10 ms Reno grows faster: 0.53 segments a round trip up to the old window, then 1.
+/// With 20 segments at 10 ms Reno grows faster: 0.53 segments per round trip up to the old window,
+/// then 1.
 #[test]
 fn a_small_window_grows_as_renos() {
     let mut it = control(20_000, 1);
@@ -113,7 +114,7 @@ fn a_small_window_grows_as_renos() {
     assert!((after - before - 5.0).abs() < 0.3, "{before} {after}");
 }
 
-/// A window that is not used up neither grows nor ages.
+/// While the window is not fully used it does not grow and its time does not advance.
 #[test]
 fn time_without_use_does_not_count() {
     let mut it = control(100_000, 1);
@@ -134,7 +135,7 @@ fn time_without_use_does_not_count() {
     assert_eq!(aged, 100 * MS, "a minute of silence is left out");
 }
 
-/// After a timeout the function has its plateau where slow start ended, so that growth begins at once (§4.8).
+/// After a timeout the plateau is the end of slow start, so that growth begins at once (§4.8).
 #[test]
 fn a_timeout_begins_a_stage_without_a_plateau_above() {
     let mut it = control(100_000, 1);
@@ -151,7 +152,8 @@ fn a_timeout_begins_a_stage_without_a_plateau_above() {
     assert_eq!((epoch.k, epoch.plateau), (0.0, 70.0));
 }
 
-/// The average window with one loss in `1 / p` segments, rounds of 100 ms, against RFC 9438 Table 1 (C = 0.4).
+/// The average window with one loss in `1 / p` segments and rounds of 100 ms, compared with RFC
+/// 9438 Table 1 (C = 0.4).
 #[test]
 fn the_average_window_is_that_of_the_table() {
     for (lost_in, printed) in [

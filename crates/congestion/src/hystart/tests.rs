@@ -1,4 +1,4 @@
-//! Rounds of nine packets of 1000 bytes, each acknowledged on its own.
+//! Rounds of nine packets of 1000 bytes, each acknowledged individually.
 
 use super::*;
 use crate::CongestionControl;
@@ -41,7 +41,7 @@ impl Rig {
         self.hystart.on_sent(1000);
     }
 
-    /// A round of that round-trip time; the window's growth in it.
+    /// A round with this round-trip time; returns the growth of the window.
     fn round(&mut self, milliseconds: u64) -> u64 {
         let before = self.base.cwnd();
         (0..9).for_each(|_| self.ack(milliseconds));
@@ -49,7 +49,8 @@ impl Rig {
     }
 }
 
-/// 100 ms / 8 = 12.5 ms: 112 ms are no sign, 113 ms are. From the eighth sample on growth is a quarter.
+/// 100 ms / 8 = 12.5 ms: 112 ms are below the threshold, 113 ms above. From the eighth sample on
+/// the growth is a quarter.
 #[test]
 fn a_longer_round_begins_conservative_slow_start_and_five_rounds_end_it() {
     let mut rig = Rig::new(100);
@@ -84,7 +85,8 @@ fn a_shorter_round_resumes_slow_start() {
     );
 }
 
-/// Of 20 ms an eighth is 2.5 ms, but less than 4 ms is no sign; of 400 ms it is 50 ms, but 16 ms are enough.
+/// One eighth of 20 ms is 2.5 ms, but the minimum threshold is 4 ms; one eighth of 400 ms is 50 ms,
+/// but the maximum is 16 ms.
 #[test]
 fn the_threshold_has_bounds() {
     for (before, quiet, sign) in [(20, 23, 24), (400, 415, 416)] {
@@ -98,7 +100,7 @@ fn the_threshold_has_bounds() {
     }
 }
 
-/// Once a round trip, as RFC 6298 measures, is too seldom: eight samples are needed.
+/// One sample per round trip, as in RFC 6298, is not sufficient: eight samples are needed.
 #[test]
 fn seven_samples_say_nothing() {
     let mut rig = Rig::new(100);

@@ -4,7 +4,7 @@ use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 const CWND: f64 = 14_680.0;
 
-/// What a path of ten units, in congestion avoidance, grows by in forty of its round trips.
+/// The growth of a path of ten units, in congestion avoidance, during forty of its round trips.
 fn growth(pool: Option<Pool>) -> u64 {
     let mut base = SctpNewReno::new(SctpParameters::default());
     base.set_cwnd(CWND);
@@ -41,7 +41,8 @@ fn pool(paths: &[(f64, f64)]) -> Pool {
 fn two_equal_paths_grow_a_quarter_as_fast_each() {
     let alone = growth(None);
     assert_eq!(alone, 40 * 1468);
-    // RFC 6356 §3 with alpha = 1/2: each path by alpha / 2 segments in a round trip, at its window of then.
+    // RFC 6356 §3 with alpha = 1/2: each path grows by alpha / 2 segments per round trip, at its
+    // current window.
     let mut window = CWND;
     for _ in 0..40 {
         window += 1468.0 * (window * (CWND / 0.01) / (4.0 * CWND * CWND / 0.01)).min(1.0);
@@ -59,7 +60,7 @@ fn two_equal_paths_grow_a_quarter_as_fast_each() {
 
 #[test]
 fn alone_it_grows_as_the_protocol_and_never_faster() {
-    // To the byte that rounding may cost.
+    // Exact up to one byte, because of rounding.
     let alone = growth(Some(pool(&[(CWND, 0.1)])));
     assert!(growth(None) - alone <= 1, "{alone}");
     assert_eq!(

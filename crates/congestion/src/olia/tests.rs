@@ -15,12 +15,12 @@ fn member(cwnd: f64, rtt: f64, between_losses: u64) -> Member {
     }
 }
 
-/// The first is the controller's own.
+/// The first member is the controller's own path.
 fn pool(members: &[Member]) -> Pool {
     Pool::of(members[0], members.iter().copied())
 }
 
-/// One in congestion avoidance.
+/// A controller in congestion avoidance.
 fn olia(cwnd: f64) -> Olia<SctpNewReno> {
     let mut base = SctpNewReno::new(SctpParameters::default());
     base.set_cwnd(cwnd);
@@ -28,7 +28,8 @@ fn olia(cwnd: f64) -> Olia<SctpNewReno> {
     Olia::new(base)
 }
 
-/// What a path in congestion avoidance grows by in forty of its round trips, where the paths stay as they are.
+/// Growth of a path in congestion avoidance during forty of its round trips, with a constant state
+/// of the paths.
 fn growth(pool: Option<Pool>) -> i64 {
     growth_in(40, pool)
 }
@@ -59,12 +60,13 @@ fn equal_paths_grow_a_quarter_as_fast_each() {
     assert_eq!(growth(Some(pool(&[member(CWND, 0.1, 0)]))), alone);
     let both = growth(Some(pool(&[member(CWND, 0.1, 7), member(CWND, 0.1, 7)])));
     assert!((both - alone / 4).abs() <= 1, "{both}");
-    // The share goes by rates: w / rtt of 1 and 4 are a fifth.
+    // The fraction is proportional to the rate: w / rtt of 1 and 4 give a fifth.
     let slow = growth(Some(pool(&[member(CWND, 0.4, 7), member(CWND, 0.1, 7)])));
     assert!((slow - alone / 25).abs() <= 1, "{slow}");
 }
 
-/// Two paths of equal round trips: the better has 2 units, the worse 6. Shares are 1/16 and 9/16, alpha is 1/2.
+/// Two paths with equal round-trip times: the better has 2 units, the worse 6. Fractions are 1/16
+/// and 9/16, alpha is 1/2.
 #[test]
 fn the_best_path_gets_what_the_largest_window_gives() {
     let better = member(2.0 * UNIT, 0.1, 200_000);
@@ -76,11 +78,12 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     });
     assert!((up - (1.0 / 16.0 + 0.5)).abs() < 1e-12, "{up}");
     assert!((down - (9.0 / 16.0 - 0.5)).abs() < 1e-12, "{down}");
-    // Where the best has the largest window nothing moves.
+    // If the best path has the largest window, nothing is moved.
     let best = member(6.0 * UNIT, 0.1, 200_000);
     let other = member(2.0 * UNIT, 0.1, 100_000);
     assert_eq!(pool(&[best, other]).collected, 0);
-    // What a path carries between losses counts by the square of its round trip: at twice the time it needs four times as much.
+    // Bytes between losses are weighted by the square of the round-trip time: at twice the time a
+    // path needs four times as many.
     let far = member(2.0 * UNIT, 0.2, 300_000);
     assert_eq!(pool(&[far, worse]).collected, 0);
     assert_eq!(
@@ -89,7 +92,8 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     );
 }
 
-/// A share of 1/4 less a half: the window shrinks by a quarter of a unit in a round trip, and not below one unit.
+/// A fraction of 1/4 minus 1/2: the window shrinks by a quarter of a unit per round trip, but not
+/// below one unit.
 #[test]
 fn the_largest_window_shrinks_to_no_less_than_a_unit() {
     let own = member(CWND, 0.1, 1_000);

@@ -1,5 +1,5 @@
-//! The example of draft-ietf-ccwg-ratelimited-increase (An Example Using cwnd Represented in Bytes), and the
-//! rules at a reduction and in congestion avoidance.
+//! The example of draft-ietf-ccwg-ratelimited-increase (An Example Using cwnd Represented in
+//! Bytes), and the rules at a reduction and in congestion avoidance.
 
 use super::*;
 use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
@@ -28,7 +28,8 @@ impl Sender {
         }
     }
 
-    /// Sends `packets` and takes their acknowledgements; the window after each of these.
+    /// Sends `packets` and processes their acknowledgements; returns the window after each of
+    /// these.
     fn round(&mut self, packets: u64) -> Vec<u64> {
         for _ in 0..packets {
             self.flight += 1000;
@@ -64,8 +65,8 @@ fn the_example_of_the_draft() {
     assert_eq!(sender.round(20), fourth);
 }
 
-/// After a loss maxFS counts from the next flight on: 3,000 bytes in flight do not let a window of 5,000
-/// bytes grow in congestion avoidance, 5,000 bytes do by one segment.
+/// After a loss maxFS is computed from the next flight on: with 3,000 bytes in flight a window of
+/// 5,000 bytes does not grow in congestion avoidance, with 5,000 bytes it grows by one segment.
 #[test]
 fn a_reduction_resets_the_largest_flight() {
     let mut sender = Sender::new();

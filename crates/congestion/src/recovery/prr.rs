@@ -1,21 +1,23 @@
-//! Proportional rate reduction (RFC 6937): in fast recovery as much goes as the reduced window's share of what arrives.
+//! Proportional rate reduction (RFC 6937): in fast recovery the sender sends in proportion to the
+//! delivered data, by the ratio of the reduced window to the bytes in flight.
 //!
-//! Without it a sender whose window was halved is silent until half of the flight has left the network, or sends what many
-//! losses make room for in one burst.
+//! Without it a sender whose window was halved is silent until half of the data in flight has left
+//! the network, or many losses release one large burst.
 
-/// The bound where less is in flight than the reduced window lets: slow start's (PRR-SSRB, RFC 6937 §3.1).
+/// State of a recovery. If less is in flight than the reduced window permits, the bound is that of
+/// slow start (PRR-SSRB, RFC 6937 §3.1).
 ///
 /// All numbers are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prr {
-    /// In flight when the recovery began (RecoverFS), at least 1.
+    /// Bytes in flight at the beginning of the recovery (RecoverFS), at least 1.
     at_start: u64,
     delivered: u64,
     out: u64,
 }
 
 impl Prr {
-    /// A recovery begins with so much in flight.
+    /// A recovery begins with `flight` bytes in flight.
     pub fn new(flight: u64) -> Self {
         Self {
             at_start: flight.max(1),
@@ -24,8 +26,9 @@ impl Prr {
         }
     }
 
-    /// An acknowledgement tells that `delivered` bytes more have arrived, while `pipe` is in flight and the window falls to
-    /// `target`. Returns how much may go by it (sndcnt), in segments of `segment` bytes.
+    /// An acknowledgement reports that `delivered` more bytes have arrived, while `pipe` is in
+    /// flight and the window is reduced to `target`. Returns the number of bytes that may be sent
+    /// (sndcnt), in segments of `segment` bytes.
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, target: u64, segment: u64) -> u64 {
         self.delivered += delivered;
         if pipe > target {
@@ -37,7 +40,7 @@ impl Prr {
         limit.min(target - pipe)
     }
 
-    /// `bytes` went, new or again.
+    /// `bytes` were sent, including retransmissions.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
@@ -47,8 +50,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// RFC 6937 §4's example: 20 segments in flight, the first lost, and a window that falls to 10 (Reno): one segment for
-    /// every second acknowledgement.
+    /// The example of RFC 6937 §4: 20 segments in flight, the first lost, and a window that is
+    /// reduced to 10 (Reno): one segment for every second acknowledgement.
     #[test]
     fn half_of_what_arrives_goes() {
         let mut prr = Prr::new(20);
@@ -61,15 +64,16 @@ mod tests {
             pipe += due;
             sent.push(due);
         }
-        // ceil(delivered / 2) - out: a segment with each odd one, until the flight is at the window.
+        // ceil(delivered / 2) - out: a segment at each odd acknowledgement, until the bytes in
+        // flight equal the window.
         assert_eq!(sent[..8], [1, 0, 1, 0, 1, 0, 1, 0]);
         assert_eq!(pipe, 10);
-        // At the end of the recovery the flight is what the window is.
+        // At the end of the recovery the bytes in flight equal the window.
         assert_eq!(sent.iter().sum::<u64>(), 10);
     }
 
-    /// RFC 6937 §4's second example: of 20 in flight 15 are lost at once, and the window falls to 10: the flight grows as in
-    /// slow start, two for each.
+    /// The second example of RFC 6937 §4: of 20 in flight 15 are lost at once, and the window is
+    /// reduced to 10: the bytes in flight grow as in slow start, two segments per acknowledgement.
     #[test]
     fn many_losses_are_recovered_from_as_in_slow_start() {
         let mut prr = Prr::new(20);

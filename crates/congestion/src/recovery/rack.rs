@@ -1,55 +1,58 @@
-//! RACK: what was sent well before something that has arrived is lost (RFC 8985 §6).
+//! RACK (RFC 8985 §6): data is lost if data that was sent sufficiently later has been delivered.
 //!
-//! Time decides, not the count of what overtook it. So the loss of a retransmission is found like any other, and data that
-//! the network reorders is given a while to arrive. The sender keeps what is in flight in the order of sending, and asks
-//! for a verdict on each.
+//! Losses are detected by time and not by a count of duplicate acknowledgements. The loss of a
+//! retransmission is therefore detected like any other, and reordered data is given some time to
+//! arrive. The sender keeps the data in flight in transmission order, and calls [`Rack::judge`] for
+//! each.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
 
 use super::windowed_min::WindowedMin;
 
-/// Segments reported beyond a hole after which nothing is waited for, until reordering was seen (DupThresh).
+/// Number of segments reported above a gap from which on the reordering window is 0, until
+/// reordering was seen (DupThresh).
 pub const DUPLICATE_THRESHOLD: u32 = 3;
-/// Recoveries after which a widened window is narrow again (RFC 8985 §6.2 step 4).
+/// Number of recoveries after which a widened window is reset (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
-/// How long a least round-trip time counts at least.
+/// Minimum time for which a minimum round-trip time is valid.
 const LEAST_RTT_SPAN: Nanos = 300 * SECOND;
 
-/// One sending of one chunk or segment. The order is that of sending (RACK_sent_after).
+/// One transmission of a chunk or segment. Ordered by transmission time (RACK_sent_after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transmission {
-    /// When it went.
+    /// Transmission time.
     pub sent_at: Nanos,
-    /// Its number, which decides between those that went at once.
+    /// Its number, which orders transmissions of the same time.
     pub number: u64,
 }
 
-/// What is thought of something in flight.
+/// The decision about data in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was sent after all that has arrived: nothing is known.
+    /// No data sent later has been delivered: unknown.
     Unknown,
-    /// It is lost, if it has not arrived by then.
+    /// Lost unless it is delivered by this time.
     LostAt(Nanos),
-    /// It is lost.
+    /// Lost.
     Lost,
 }
 
-/// What RACK keeps of one path.
+/// State of RACK for one path.
 #[derive(Clone, Debug)]
 pub struct Rack {
-    /// The last sent of what has arrived (RACK.xmit_ts, RACK.end_seq), and its round-trip time (RACK.rtt).
+    /// The latest transmission among the delivered data (RACK.xmit_ts, RACK.end_seq), and its
+    /// round-trip time (RACK.rtt).
     newest: Option<Transmission>,
     rtt: Nanos,
     least_rtt: WindowedMin,
-    /// The highest number that has arrived (RACK.fack).
+    /// The highest delivered number (RACK.fack).
     highest: u64,
     reordered: bool,
-    /// RACK.reo_wnd_mult, and the recoveries that it lasts.
+    /// RACK.reo_wnd_mult, and the remaining recoveries for which it is valid.
     multiplier: u32,
     persistence: u32,
-    /// A round in which a duplicate was reported ends with this number (RACK.dsack_round).
+    /// The number that ends the round in which a duplicate was reported (RACK.dsack_round).
     round: Option<u64>,
 }
 
@@ -69,12 +72,12 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// `sent` has arrived, as an acknowledgement at `now` tells for the first time; `again`: it had been sent before (steps
-    /// 1 to 3).
+    /// `sent` was delivered according to an acknowledgement at `now`, which is the first to report
+    /// it; `again`: it was a retransmission (steps 1 to 3).
     pub fn on_delivered(&mut self, now: Nanos, sent: Transmission, again: bool) {
         let rtt = now.saturating_sub(sent.sent_at);
         if again {
-            // Sooner than any round trip: it answers an earlier sending.
+            // Faster than any round trip: the acknowledgement is for an earlier transmission.
             if self.least_rtt.least().is_none_or(|least| rtt < least) {
                 return;
             }
@@ -89,8 +92,9 @@ impl Rack {
         }
     }
 
-    /// The receiver tells that something came twice, at a time when all below `acknowledged` was acknowledged and `next` is
-    /// the number of the next new data: what was sent again had not been lost. The window widens once a round (step 4).
+    /// The receiver reports a duplicate, at a time when everything below `acknowledged` is
+    /// acknowledged and `next` is the number of the next new data: the retransmission was spurious.
+    /// Widens the window once per round (step 4).
     pub fn on_duplicate(&mut self, acknowledged: u64, next: u64) {
         if self.round.is_none_or(|round| acknowledged >= round) {
             self.round = Some(next);
@@ -99,8 +103,8 @@ impl Rack {
         }
     }
 
-    /// A timeout was spurious: what was sent before it is on its way, whatever was sent after it has arrived. Nothing is known of what is in flight
-    /// until more of it arrives.
+    /// A timeout was spurious: data sent before it is still on its way, even if data sent later was
+    /// delivered. The state of the data in flight is unknown until more of it is delivered.
     pub fn on_spurious_timeout(&mut self) {
         self.newest = None;
     }
@@ -113,8 +117,8 @@ impl Rack {
         }
     }
 
-    /// The reordering window (step 4): how much later than what was sent after it something may arrive. `reported` segments
-    /// were reported beyond the cumulative point.
+    /// The reordering window (step 4): how much later than data sent after it a segment may arrive.
+    /// `reported` segments were reported above the cumulative point.
     pub fn window(&self, recovering: bool, reported: u32, srtt: Option<Nanos>) -> Nanos {
         if !self.reordered && (recovering || reported >= DUPLICATE_THRESHOLD) {
             return 0;
@@ -124,7 +128,7 @@ impl Rack {
         window.min(srtt.unwrap_or(window))
     }
 
-    /// Judges what is in flight since `sent` by a reordering window (step 5).
+    /// Decides about data in flight since `sent`, with a reordering window (step 5).
     pub fn judge(&self, now: Nanos, sent: Transmission, window: Nanos) -> Verdict {
         match self.newest {
             Some(newest) if sent < newest => {
@@ -139,12 +143,13 @@ impl Rack {
         }
     }
 
-    /// When something sent at `sent_at` is overdue, whatever has arrived: at a retransmission timeout that is lost (§6.3).
+    /// The time at which data sent at `sent_at` is overdue, independent of deliveries: such data is
+    /// lost at a retransmission timeout (§6.3).
     pub fn overdue_at(&self, sent_at: Nanos, window: Nanos) -> Nanos {
         sent_at.saturating_add(self.rtt).saturating_add(window)
     }
 
-    /// Data was seen to arrive in another order than it was sent in.
+    /// Whether data was delivered out of order.
     pub fn has_seen_reordering(&self) -> bool {
         self.reordered
     }
@@ -155,7 +160,8 @@ mod tests {
     use super::*;
     use anabranch_transport::time::MILLISECOND as MS;
 
-    /// A retransmission arrived before what was sent first: that is not lost for it. Once more of that arrives, it tells as ever.
+    /// A retransmission is delivered before the original data, which is therefore not lost. After a
+    /// further delivery of original data RACK works as usual.
     #[test]
     fn after_a_spurious_timeout_what_went_again_tells_nothing() {
         let sent = |at: u64, number| Transmission {
@@ -180,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Four segments 1 ms apart, round trip 100 ms; 1 does not come.
+    /// Four segments 1 ms apart, round trip 100 ms; segment 1 is not delivered.
     #[test]
     fn what_was_sent_before_what_arrived_is_lost_a_quarter_of_a_round_trip_later() {
         let mut rack = Rack::default();
@@ -197,7 +203,7 @@ mod tests {
         );
         assert_eq!(rack.judge(126 * MS, sent(1, 1), window), Verdict::Lost);
         assert_eq!(rack.judge(200 * MS, sent(3, 3), window), Verdict::Unknown);
-        // With three reported, or in a recovery, nothing is waited for.
+        // With three segments reported, or in a recovery, the window is 0.
         assert_eq!(rack.window(false, 3, Some(100 * MS)), 0);
         assert_eq!(rack.window(true, 0, Some(100 * MS)), 0);
         assert_eq!(rack.judge(102 * MS, sent(1, 1), 0), Verdict::Lost);
@@ -215,7 +221,8 @@ mod tests {
     fn a_retransmission_that_is_answered_too_soon_says_nothing() {
         let mut rack = Rack::default();
         rack.on_delivered(100 * MS, sent(0, 0), false);
-        // Sent again at 110 ms, acknowledged at 120: that was the first sending.
+        // Retransmitted at 110 ms, acknowledged at 120 ms: the acknowledgement is for the first
+        // transmission.
         rack.on_delivered(120 * MS, sent(110, 1), true);
         assert_eq!(rack.judge(120 * MS, sent(105, 2), 0), Verdict::Unknown);
         rack.on_delivered(215 * MS, sent(112, 1), true);

@@ -1,15 +1,15 @@
-//! The tail loss probe: what was sent last is answered by nothing if it is lost, so something is sent after it that is
-//! (RFC 8985 §7).
+//! Tail loss probe (RFC 8985 §7): the loss of the last segments triggers no acknowledgement, so the
+//! sender sends a probe that does.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
 
-/// A probe that went, and waits for its acknowledgement.
+/// A probe that was sent and is not yet acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
-    /// Behind the highest number sent by then (TLP.end_seq).
+    /// One above the highest number sent by then (TLP.end_seq).
     end: u64,
-    /// It repeats what was sent last (TLP.is_retrans); otherwise it was new data.
+    /// It is a retransmission of the last data (TLP.is_retrans); otherwise it was new data.
     again: bool,
 }
 
@@ -18,12 +18,12 @@ struct Probe {
 pub struct TailProbe {
     deadline: Option<Nanos>,
     probe: Option<Probe>,
-    /// No round trip was measured since the last probe.
+    /// No round-trip time was measured since the last probe.
     unmeasured: bool,
 }
 
-/// How long after the last sending or acknowledgement a probe is due (TLP_calc_PTO). `alone`: one segment is in flight, whose
-/// acknowledgement the peer may delay by `most_delay`.
+/// The time from the last transmission or acknowledgement to a probe (TLP_calc_PTO). `alone`: one
+/// segment is in flight, whose acknowledgement the peer may delay by `most_delay`.
 pub fn timeout(srtt: Option<Nanos>, alone: bool, most_delay: Nanos) -> Nanos {
     match srtt {
         Some(srtt) if alone => srtt.saturating_mul(2).saturating_add(most_delay),
@@ -33,22 +33,23 @@ pub fn timeout(srtt: Option<Nanos>, alone: bool, most_delay: Nanos) -> Nanos {
 }
 
 impl TailProbe {
-    /// The timer is to expire `after`, but no later than the retransmission timer, at `expiry`.
+    /// Sets the timer to `after` from now, but not later than the retransmission timer, which
+    /// expires at `expiry`.
     pub fn arm(&mut self, now: Nanos, after: Nanos, expiry: Nanos) {
         self.deadline = Some(now.saturating_add(after).min(expiry));
     }
 
-    /// Stops the timer: nothing is in flight, or a recovery runs.
+    /// Stops the timer, because nothing is in flight or a recovery is in progress.
     pub fn disarm(&mut self) {
         self.deadline = None;
     }
 
-    /// When the timer expires.
+    /// The time at which the timer expires.
     pub fn deadline(&self) -> Option<Nanos> {
         self.deadline
     }
 
-    /// Whether the timer has expired; then it is stopped.
+    /// Whether the timer has expired; in that case it is stopped.
     pub fn take_due(&mut self, now: Nanos) -> bool {
         let due = self.deadline.is_some_and(|at| at <= now);
         if due {
@@ -57,31 +58,33 @@ impl TailProbe {
         due
     }
 
-    /// Whether a probe may go: none is on its way, and the path was measured since the last one.
+    /// Whether a probe may be sent: no other is in flight, and a round-trip time was measured since
+    /// the last one.
     pub fn may_go(&self) -> bool {
         self.probe.is_none() && !self.unmeasured
     }
 
-    /// A probe went; `end` is behind the highest number sent by then.
+    /// A probe was sent; `end` is one above the highest number sent by then.
     pub fn on_sent(&mut self, end: u64, again: bool) {
         self.probe = Some(Probe { end, again });
         self.unmeasured = true;
     }
 
-    /// Whether the probe on its way repeats what has this number: the last that was sent.
+    /// Whether the probe in flight is a retransmission of this number, the last that was sent.
     pub fn is_probe(&self, number: u64) -> bool {
         self.probe
             .is_some_and(|probe| probe.again && probe.end == number + 1)
     }
 
-    /// A round trip was measured.
+    /// A round-trip time was measured.
     pub fn on_measured(&mut self) {
         self.unmeasured = false;
     }
 
-    /// All below `acknowledged` is acknowledged (TLP_process_ack). `repeated`: the receiver tells that what the probe
-    /// repeats came twice; `bare`: the acknowledgement tells nothing new. Returns whether the probe has repaired a loss,
-    /// for which the window is to be reduced.
+    /// Everything below `acknowledged` is acknowledged (TLP_process_ack). `repeated`: the receiver
+    /// reports the retransmitted data as a duplicate; `bare`: the acknowledgement contains no new
+    /// information. Returns whether the probe has repaired a loss, in which case the window should
+    /// be reduced.
     pub fn on_ack(&mut self, acknowledged: u64, repeated: bool, bare: bool) -> bool {
         let Some(probe) = self.probe.filter(|probe| acknowledged >= probe.end) else {
             return false;
@@ -93,7 +96,7 @@ impl TailProbe {
         repaired
     }
 
-    /// A retransmission timeout: the probe is over.
+    /// A retransmission timeout: the probe is cancelled.
     pub fn on_timeout(&mut self) {
         *self = Self::default();
     }
@@ -137,14 +140,14 @@ mod tests {
             tail.on_measured();
             tail
         };
-        // The receiver saw both.
+        // The receiver received both.
         let mut tail = probed();
         assert!(!tail.on_ack(8, true, true) && tail.may_go());
         // One acknowledgement for each: nothing was lost.
         let mut tail = probed();
         assert!(!tail.on_ack(8, false, false) && !tail.may_go());
         assert!(!tail.on_ack(8, false, true) && tail.may_go());
-        // Later data is acknowledged, and no second copy was told of.
+        // Later data is acknowledged, and no duplicate was reported.
         let mut tail = probed();
         assert!(!tail.on_ack(8, false, false));
         assert!(tail.on_ack(9, false, false) && tail.may_go());

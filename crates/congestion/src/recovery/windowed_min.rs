@@ -1,8 +1,8 @@
-//! The least of what was measured of late.
+//! Windowed minimum filter.
 
 use anabranch_transport::Nanos;
 
-/// The least value of the last one to two spans.
+/// The minimum over the last one to two spans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowedMin {
     span: Nanos,
@@ -12,7 +12,7 @@ pub(crate) struct WindowedMin {
 }
 
 impl WindowedMin {
-    /// Nothing is measured yet.
+    /// A filter without a measurement.
     pub const fn new(span: Nanos) -> Self {
         Self {
             span,
@@ -36,7 +36,7 @@ impl WindowedMin {
         self.current = self.current.min(value);
     }
 
-    /// The least, if anything was measured.
+    /// The minimum, if there is a measurement.
     pub fn least(&self) -> Option<Nanos> {
         let least = self.current.min(self.before);
         (least != Nanos::MAX).then_some(least)
@@ -54,8 +54,8 @@ mod tests {
         for (at, value, expected) in [
             (0, 7, 7),
             (50, 9, 7),
-            (120, 8, 7),  // the span before had 7
-            (230, 10, 8), // now the span before has 8
+            (120, 8, 7),  // the previous span had 7
+            (230, 10, 8), // now the previous span has 8
             (600, 12, 12),
             (800, 20, 20), // two whole spans later
         ] {

@@ -1,11 +1,12 @@
-//! What the receiver measures of a path and reports back: RSCTP's estimate, behind the same seam as those of the sender.
+//! The receiver's measurements as an estimator: RSCTP's estimate, with the interface of the
+//! sender's estimators.
 
 use anabranch_transport::Nanos;
 
 use crate::estimator::PathEstimator;
 use crate::{AckSample, Feedback};
 
-/// The receiver's reports on one path: the last bandwidth, and the loss rate, smoothed if asked.
+/// The receiver's reports on one path: the last bandwidth, and the loss rate, optionally smoothed.
 #[derive(Clone, Debug)]
 pub struct ReceiverEstimate {
     loss_gain: f64,
@@ -14,8 +15,8 @@ pub struct ReceiverEstimate {
 }
 
 impl ReceiverEstimate {
-    /// An estimate before the first report. `loss_gain`, above 0 and at most 1, is what a new loss rate weighs against
-    /// the estimate so far; 1 takes each report as it comes, as the paper does.
+    /// An estimate before the first report. `loss_gain`, above 0 and at most 1, is the weight of a
+    /// new loss rate in the estimate; 1 uses each report unsmoothed, as in the paper.
     pub fn new(loss_gain: f64) -> Self {
         Self {
             loss_gain,
@@ -24,12 +25,13 @@ impl ReceiverEstimate {
         }
     }
 
-    /// Share of chunks lost, 0 to 1; `None` before the first report that says so.
+    /// Fraction of lost chunks, 0 to 1; `None` before the first report that contains it.
     pub fn loss_rate(&self) -> Option<f64> {
         self.loss_rate
     }
 
-    /// Forgets the losses: what was lost before the path took over says nothing of now.
+    /// Forgets the losses, because losses before the path became active do not describe its current
+    /// state.
     pub fn forget_losses(&mut self) {
         self.loss_rate = None;
     }

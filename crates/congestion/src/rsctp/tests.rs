@@ -3,7 +3,7 @@ use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 const UNIT: u64 = 1_000;
-/// 100 kB/s at 200 ms: 20 segments fit.
+/// 100 kB/s at 200 ms: the capacity is 20 segments.
 const BANDWIDTH: f64 = 100_000.0;
 const RTT: Nanos = 200 * MILLISECOND;
 
@@ -70,7 +70,7 @@ fn a_wireless_loss_takes_beta_roots_of_the_window_in_segments_or_bytes() {
     );
     cc.on_loss(SECOND, LossCause::FastRetransmit, 16_000);
     assert_eq!(cc.cwnd(), 15_974);
-    // One segment stays one.
+    // A window of one segment is not reduced.
     let mut cc = measured(RsctpParameters::default(), 1);
     cc.on_loss(SECOND, LossCause::FastRetransmit, 1_000);
     assert_eq!(cc.cwnd(), 1_000);
@@ -88,7 +88,7 @@ fn congestion_halves_down_to_the_floor_chosen() {
             ..RsctpParameters::default()
         };
         let mut cc = with(parameters, 3);
-        cc.on_feedback(SECOND, &report(Some(10_000.0), true)); // 2 segments a round trip
+        cc.on_feedback(SECOND, &report(Some(10_000.0), true)); // 2 segments per round trip
         cc.on_loss(SECOND, LossCause::FastRetransmit, 3_000);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (least, least), "{floor:?}");
         let mut cc = with(parameters, 30);
@@ -155,7 +155,7 @@ fn a_path_without_data_gets_the_window_it_could_fill() {
     );
     cc.on_feedback(SECOND, &report(Some(10.0), false));
     assert_eq!(cc.cwnd(), 3_000, "not less than any new path may send");
-    // A peer that boasts gets no more than the window it offers.
+    // An exaggerated report has no more effect than the window that the peer advertises.
     for boast in [1e12, f64::MAX, f64::INFINITY] {
         cc.on_feedback(SECOND, &report(Some(boast), false));
         assert_eq!(cc.cwnd(), 1 << 20);
@@ -171,7 +171,7 @@ fn a_path_without_data_gets_the_window_it_could_fill() {
     assert_eq!(off.cwnd(), 3_000);
 }
 
-/// Fig. 3-7: "or Heartbeat Ack loss" has a branch under the radio's losses only.
+/// Fig. 3-7: "or Heartbeat Ack loss" occurs only in the branch of wireless losses.
 #[test]
 fn a_lost_heartbeat_shrinks_the_window_only_below_the_estimate() {
     let mut cc = measured(RsctpParameters::default(), 16);

@@ -38,13 +38,14 @@ fn slow_start_grows_by_the_bytes_acknowledged_up_to_one_unit() {
     let mut cc = paper();
     cc.on_ack(&ack(1448, 2896));
     assert_eq!(cc.cwnd(), 4344);
-    cc.on_ack(&ack(2896, 4344)); // two segments at once earn one unit
+    cc.on_ack(&ack(2896, 4344)); // two segments at once add one unit
     assert_eq!(cc.cwnd(), 5792);
-    cc.on_ack(&ack(100, 5792)); // a small chunk earns its size
+    cc.on_ack(&ack(100, 5792)); // a small chunk adds its size
     assert_eq!(cc.cwnd(), 5892);
 }
 
-/// RFC 9260 §7.2.1 with L = 2, and RFC 3465 §2.3: one unit after a timeout, until slow start is over.
+/// RFC 9260 §7.2.1 with L = 2, and RFC 3465 §2.3: one unit after a timeout, until slow start is
+/// over.
 #[test]
 fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     let mut cc = SctpNewReno::new(SctpParameters {
@@ -55,7 +56,7 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     });
     cc.on_ack(&ack(2 * 1448, 2 * 1448));
     assert_eq!(cc.cwnd(), 4 * 1448);
-    cc.on_ack(&ack(3 * 1448, 4 * 1448)); // three segments at once earn two units
+    cc.on_ack(&ack(3 * 1448, 4 * 1448)); // three segments at once add two units
     assert_eq!(cc.cwnd(), 6 * 1448);
     cc.on_ack(&ack(100, 6 * 1448));
     assert_eq!(cc.cwnd(), 6 * 1448 + 100);
@@ -66,7 +67,8 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
         cc.on_ack(&ack(2 * 1448, 6 * 1448));
         assert_eq!(cc.cwnd(), units * 1448);
     }
-    // Above ssthresh: congestion avoidance. The next loss leaves the window at ssthresh, which is slow start.
+    // Above ssthresh: congestion avoidance. The next loss sets the window to ssthresh, which is
+    // slow start.
     cc.on_ack(&ack(1448, 5 * 1448));
     assert_eq!(cc.cwnd(), 5 * 1448);
     cc.on_loss(0, LossCause::FastRetransmit, 5 * 1448);
@@ -75,8 +77,8 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     assert_eq!(cc.cwnd(), 6 * 1448);
 }
 
-/// The slow start behind a timeout ends, too, where another control moves the window beyond ssthresh, and begins also where the timeout changes
-/// nothing else.
+/// The slow start after a timeout also ends if another algorithm moves the window above ssthresh,
+/// and it also begins if the timeout changes nothing else.
 #[test]
 fn the_limit_after_a_timeout_ends_with_its_slow_start() {
     let mut cc = SctpNewReno::new(SctpParameters {
@@ -118,7 +120,7 @@ fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recover
     assert_eq!(cc.cwnd(), 4344);
 }
 
-/// RFC 9260 §7.2.1 asks for a full window outside of fast recovery, and no more.
+/// RFC 9260 §7.2.1 requires only a full window outside of fast recovery.
 #[test]
 fn the_cumulative_point_may_stand_still_while_the_window_grows() {
     let mut cc = SctpNewReno::new(SctpParameters::default());
@@ -130,7 +132,8 @@ fn the_cumulative_point_may_stand_still_while_the_window_grows() {
     assert_eq!(cc.cwnd(), 4404 + 1468);
 }
 
-/// 13032 -> fast retransmit -> 6516 -> slow start at cwnd == ssthresh -> 7964 -> six credits of 1448 -> 9412.
+/// 13032 -> fast retransmit -> 6516 -> slow start at cwnd == ssthresh -> 7964 -> six credits of
+/// 1448 -> 9412.
 #[test]
 fn the_paper_s_windows_around_the_loss_of_segment_8() {
     let mut cc = paper();
@@ -217,7 +220,7 @@ fn idle_time_halves_the_window_once_per_rto_down_to_the_floor() {
     });
     cc.on_idle(0, 2_500, 1_000);
     assert_eq!(cc.cwnd(), 10_000);
-    // RFC 9260 §7.2.1: slow start leads back to where the window was before.
+    // RFC 9260 §7.2.1: slow start returns to the previous window.
     assert_eq!(cc.ssthresh(), 40_000);
     cc.on_idle(0, u64::MAX, 1);
     assert_eq!((cc.cwnd(), cc.ssthresh()), (5872, 40_000));

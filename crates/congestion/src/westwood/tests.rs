@@ -29,7 +29,7 @@ fn tcp(segments: f64) -> TcpNewReno {
     })
 }
 
-/// An acknowledgement that does not grow a window: recovery is on.
+/// An acknowledgement that does not increase the window, because a recovery is in progress.
 fn ack(at_ms: u64, bytes: u64) -> AckSample {
     AckSample {
         now: at_ms * MILLISECOND,

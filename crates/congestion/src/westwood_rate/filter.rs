@@ -1,50 +1,53 @@
-//! How samples of the rate are smoothed.
+//! Filters that smooth rate samples.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 
-/// How an estimate `b_k` is made of samples `s_k` at times `t_k`; the first sample is the first estimate.
+/// A filter, which computes an estimate `b_k` from samples `s_k` at times `t_k`; the first sample
+/// is the first estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Filter {
     /// `b_k = s_k`.
     None,
     /// `b_k = keep b_(k-1) + (1 - keep) s_k` (CCR 2004, keep 7/8).
     Ewma {
-        /// What is kept of the old estimate, 0 to 1.
+        /// Weight of the old estimate, 0 to 1.
         keep: f64,
     },
-    /// The low-pass filter of Mobicom 2001, discretised by the trapezoidal rule for samples that come unevenly:
-    /// `b_k = ((2 tau / D - 1) b_(k-1) + s_k + s_(k-1)) / (2 tau / D + 1)` with `D = t_k - t_(k-1)`.
+    /// The low-pass filter of Mobicom 2001, discretised by the trapezoidal rule for unevenly spaced
+    /// samples: `b_k = ((2 tau / D - 1) b_(k-1) + s_k + s_(k-1)) / (2 tau / D + 1)` with `D = t_k -
+    /// t_(k-1)`.
     LowPass {
         /// `tau`, nanoseconds; 1 / tau is the cut-off frequency.
         tau: Nanos,
-        /// When `tau / virtual_samples` has passed without an acknowledgement, a virtual sample is taken, so that `D`
-        /// stays below `tau / 2` (there: at least 2). 0: none, and a silence leaves the estimate as it was.
+        /// When `tau / virtual_samples` has passed without an acknowledgement, a virtual sample is
+        /// taken, so that `D` stays below `tau / 2` (in the paper: at least 2). 0: none, and an
+        /// idle time does not change the estimate.
         virtual_samples: u32,
     },
-    /// `b_k = a b_(k-1) + (1 - a) s_k` with `a = (2 tau - D) / (2 tau + D)`,
-    /// `tau = RTT + gain RTT (U_max - U_k) / U_max`: steady samples are smoothed hard, unsteady ones little (ABSE).
-    /// The unsteadiness is `U_k = steadiness U_(k-1) + (1 - steadiness) |s_k - s_(k-1)|`, and `U_max` the largest of the
-    /// last `memory`.
+    /// `b_k = a b_(k-1) + (1 - a) s_k` with `a = (2 tau - D) / (2 tau + D)`, `tau = RTT + gain RTT
+    /// (U_max - U_k) / U_max`: stable samples are strongly smoothed, unstable ones little (ABSE).
+    /// The instability is `U_k = steadiness U_(k-1) + (1 - steadiness) |s_k - s_(k-1)|`, and
+    /// `U_max` the maximum of the last `memory` values.
     Adaptive {
-        /// `N`: 10 there.
+        /// `N`: 10 in the paper.
         gain: f64,
-        /// Kept of the old unsteadiness, 0 to 1: 0.6 there.
+        /// Weight of the old instability, 0 to 1: 0.6 in the paper.
         steadiness: f64,
-        /// Unsteadinesses remembered, at most 16: 10 there.
+        /// Number of instability values in the maximum, at most 16: 10 in the paper.
         memory: usize,
     },
 }
 
 impl Filter {
-    /// tau 500 ms and two virtual samples in it.
+    /// tau of 500 ms and two virtual samples per tau.
     pub const MOBICOM_2001: Self = Filter::LowPass {
         tau: 500 * MILLISECOND,
         virtual_samples: 2,
     };
-    /// Seven eighths of the old.
+    /// A weight of 7/8 for the old estimate.
     pub const CCR_2004: Self = Filter::Ewma { keep: 0.875 };
-    /// The numbers of Globecom 2002.
+    /// The parameters of Globecom 2002.
     pub const ABSE: Self = Filter::Adaptive {
         gain: 10.0,
         steadiness: 0.6,
@@ -52,12 +55,13 @@ impl Filter {
     };
 }
 
-/// After so many virtual samples in a row nothing is left of what went before: (3/5)^64 is 10^-14.
+/// After this many consecutive virtual samples the influence of earlier ones is negligible:
+/// (3/5)^64 is 10^-14.
 const MOST_VIRTUAL: u32 = 64;
-/// Room for unsteadinesses.
+/// Capacity of the ring of instability values.
 const MEMORY: usize = 16;
 
-/// A [`Filter`] at work.
+/// The state of a [`Filter`].
 #[derive(Clone, Debug)]
 pub(super) struct FilterState {
     filter: Filter,
@@ -66,7 +70,7 @@ pub(super) struct FilterState {
     /// Virtual samples since the last real one.
     in_silence: u32,
     unsteadiness: f64,
-    /// The last unsteadinesses, a ring, and where the next goes.
+    /// A ring of the last instability values, and the index of the next.
     recent: [f64; MEMORY],
     next: usize,
 }
@@ -87,7 +91,7 @@ impl FilterState {
         self.last.map(|(_, _, estimate)| estimate)
     }
 
-    /// When a virtual sample is due before `until`.
+    /// The time of the next virtual sample, if it is due before `until`.
     pub fn virtual_sample_before(&mut self, until: Nanos) -> Option<Nanos> {
         let Filter::LowPass {
             tau,
@@ -108,12 +112,12 @@ impl FilterState {
         Some(at)
     }
 
-    /// Silence is over.
+    /// Ends the idle time.
     pub fn heard(&mut self) {
         self.in_silence = 0;
     }
 
-    /// Takes the sample of time `at`.
+    /// Processes the sample of time `at`.
     pub fn take(&mut self, at: Nanos, sample: f64, srtt: Option<Nanos>) {
         let Some((before, last_sample, estimate)) = self.last else {
             self.last = Some((at, sample, sample));
@@ -126,7 +130,8 @@ impl FilterState {
             Filter::LowPass { tau, .. } => {
                 let ratio = 2.0 * tau as f64 / span;
                 if ratio < 1.0 {
-                    // Sampled more coarsely than the filter can follow: the samples themselves are the low frequencies.
+                    // The sampling is too coarse for the filter: the samples themselves are the low
+                    // frequencies.
                     (sample + last_sample) / 2.0
                 } else {
                     ((ratio - 1.0) * estimate + sample + last_sample) / (ratio + 1.0)
@@ -154,7 +159,7 @@ impl FilterState {
         self.last = Some((at, sample, estimate));
     }
 
-    /// Remembers the present unsteadiness and gives the largest of the last `memory`.
+    /// Stores the current instability and returns the maximum of the last `memory` values.
     fn worst_unsteadiness(&mut self, memory: usize) -> f64 {
         let memory = memory.clamp(1, MEMORY);
         self.next %= memory;

@@ -1,4 +1,4 @@
-//! How a sample of the rate is taken from acknowledgements.
+//! Sampling methods: rate samples from acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,21 @@ use crate::AckSample;
 /// The `T` of [`Sampling::Rate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interval {
-    /// Always so long, nanoseconds; at least 1.
+    /// A constant interval, nanoseconds; at least 1.
     Fixed(Nanos),
-    /// So many smoothed round-trip times. ISCC 2002 does not fix `T`; one round trip counts one window.
+    /// This number of smoothed round-trip times. ISCC 2002 does not specify `T`; one round trip
+    /// counts one window.
     RoundTrips(f64),
-    /// `T_k = RTT (VE - RE) / VE`, never below `least`, with `VE = flightsize / RTTmin`: the more congestion, the longer
-    /// (ABSE; 50 ms at the least). The flight takes the place of cwnd, which a small receive buffer leaves unused.
+    /// `T_k = RTT (VE - RE) / VE`, never below `least`, with `VE = flightsize / RTTmin`: the more
+    /// congestion, the longer (ABSE; at least 50 ms). The bytes in flight replace cwnd, because a
+    /// small receive buffer may prevent its full use.
     Adaptive {
-        /// The shortest interval, nanoseconds.
+        /// The minimum interval, nanoseconds.
         least: Nanos,
     },
 }
 
-/// How a sample `s_k` is taken at acknowledgement `k`.
+/// The method that takes a sample `s_k` at acknowledgement `k`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampling {
     /// `s_k = (sum of d_j with t_k - T < t_j <= t_k) / T`: the rate achieved (RE, ISCC 2002).
@@ -29,18 +31,18 @@ pub enum Sampling {
         /// `T`.
         interval: Interval,
     },
-    /// `s_k = d_k / (t_k - t_(k-1))`: the rate at which the bottleneck lets packets out (BE, Mobicom 2001).
-    /// What is acknowledged at an instant that has its sample counts with the next.
+    /// `s_k = d_k / (t_k - t_(k-1))`: the rate at which packets leave the bottleneck (BE, Mobicom
+    /// 2001). Bytes acknowledged at an instant that already has a sample count for the next sample.
     Bandwidth,
-    /// `s_k = (bytes acknowledged since the last sample) / (time since it)`, once at least a round trip has passed
-    /// (Westwood+, CCR 2004).
+    /// `s_k = (bytes acknowledged since the last sample) / (time since it)`, at least a round trip
+    /// after the last sample (Westwood+, CCR 2004).
     PerRoundTrip {
-        /// The shortest time between samples, nanoseconds.
+        /// The minimum time between samples, nanoseconds.
         least: Nanos,
     },
 }
 
-/// A [`Sampling`] at work. What it holds is what one interval's acknowledgements said.
+/// The state of a [`Sampling`]. It stores the acknowledgements of one interval.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     sampling: Sampling,
@@ -50,7 +52,7 @@ pub(super) struct Sampler {
     /// The interval of the last sample.
     interval: Nanos,
     rtt_min: Option<Nanos>,
-    /// Bytes since `since`, for the samplings that measure from one point to the next.
+    /// Bytes since `since`, for methods that measure between consecutive samples.
     since: Option<Nanos>,
     bytes: u64,
 }
@@ -68,7 +70,8 @@ impl Sampler {
         }
     }
 
-    /// The sample at `ack`, bytes per second, if there is one; `estimate` is what the filter made of the ones before.
+    /// The sample at `ack`, bytes per second, if there is one; `estimate` is the current output of
+    /// the filter.
     pub fn take(&mut self, ack: &AckSample, estimate: Option<f64>) -> Option<f64> {
         if let Some(rtt) = ack.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
@@ -112,7 +115,7 @@ impl Sampler {
         })
     }
 
-    /// What arrived in the interval that ends at `now`, over its length.
+    /// Bytes acknowledged in the interval that ends at `now`, divided by its length.
     fn over_interval(&mut self, now: Nanos) -> f64 {
         while let Some(&(at, bytes)) = self.recent.front() {
             if at.saturating_add(self.interval) > now {
@@ -124,8 +127,8 @@ impl Sampler {
         self.sum as f64 / time::seconds(self.interval)
     }
 
-    /// What arrived since the last sample over the time since, if that is at least `least`. The first acknowledgement
-    /// only starts the clock.
+    /// Bytes acknowledged since the last sample divided by the time since then, if that is at least
+    /// `least`. The first acknowledgement only starts the clock.
     fn over_time_since(&mut self, now: Nanos, least: Nanos) -> Option<f64> {
         let Some(since) = self.since else {
             self.since = Some(now);
@@ -140,7 +143,7 @@ impl Sampler {
         Some(std::mem::take(&mut self.bytes) as f64 / time::seconds(span))
     }
 
-    /// The sample at a time without acknowledgement.
+    /// The sample at a time without an acknowledgement.
     pub fn in_silence(&mut self, at: Nanos) -> f64 {
         match self.sampling {
             Sampling::Rate { .. } if self.interval > 0 => self.over_interval(at),
