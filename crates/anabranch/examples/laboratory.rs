@@ -1,5 +1,6 @@
-//! The laboratory with kinds of one's own: `cargo run --release -- SPEC.toml RESULTS` runs a spec that may name the congestion control
-//! `patient` and the loss model `every`, and writes what `anabranch run` writes.
+//! A laboratory with its own kinds: `cargo run --release -- SPEC.toml RESULTS` runs a spec that may
+//! name the congestion control `patient` and the loss model `every`, and writes the same output as
+//! `anabranch run`.
 
 use std::error::Error;
 use std::path::Path;
@@ -22,7 +23,8 @@ use anabranch::sim::loss::{Loss, Traffic};
 use anabranch::sim::{Packet, Rng};
 use anabranch::transport::Nanos;
 
-/// The protocol's own control, which does not take a loss for congestion until the third.
+/// The protocol's own congestion control, except that only every third loss is treated as
+/// congestion.
 static PATIENT: Algorithm = Algorithm {
     name: "patient",
     about: "the protocol's own, which answers every third loss",
@@ -72,12 +74,12 @@ impl CongestionControl for Patient {
 }
 
 kind! {
-    /// A loss model without randomness: every so many packets one is lost.
+    /// A loss model without randomness: one of every `packets` packets is lost.
     struct EveryConfig {
         /// Of so many one.
         packets: u64, Kind::count(1, 1_000_000);
     }
-    /// The last of each `packets` is lost.
+    /// The last packet of each `packets` is lost.
     static EVERY: Entry<Box<dyn Loss>, Traffic> =
         "every", |it, _| Ok(Box::new(Every { every: it.packets, seen: 0 }));
 }
@@ -94,7 +96,7 @@ impl Loss for Every {
     }
 }
 
-/// Runs a spec and writes its results; runs that are there are not made again.
+/// Runs a spec and writes its results; finished runs are not repeated.
 fn laboratory(spec: &Path, results: &Path) -> Result<(), Box<dyn Error>> {
     registry::add(&PATIENT);
     let kinds = Standard::default().with_loss(&EVERY);
@@ -111,7 +113,7 @@ fn laboratory(spec: &Path, results: &Path) -> Result<(), Box<dyn Error>> {
     let reference = Loaded::read(&plan.spec.reference, &folder)?;
     let store = Store::create(results)?;
     reference.keep(results)?;
-    // Without its text, a run with an older `Patient` would stand for one with this.
+    // Without its text, a run with an older `Patient` would be reused for this one.
     let simulator = Simulator::default().with(|it| it.code = include_str!("laboratory.rs"));
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let made = run::run(&plan, &store, &simulator, jobs, &Quiet)?;

@@ -1,8 +1,8 @@
-//! anabranch is an SCTP stack (RFC 9260) and a laboratory around it. The same code runs on real sockets and in a deterministic
-//! network simulator.
+//! anabranch is an SCTP stack (RFC 9260) and a laboratory around it. The same code runs on real
+//! sockets and in a deterministic network simulator.
 //!
-//! The project is a set of crates, and this one gives them under one name. It has no code of its own. A program may as well depend
-//! on the crate that it needs, such as `anabranch-net`.
+//! The project is a set of crates, which this one re-exports under one name, without additional
+//! code. A program may also depend directly on the crate that it needs, such as `anabranch-net`.
 //!
 //! # Where to start
 //!
@@ -14,18 +14,20 @@
 //! | read and write packets | [`wire`] | always | `anabranch-wire` |
 //! | write a congestion control | [`congestion`] | always | `anabranch-congestion` |
 //! | simulate a network of your own agents | [`sim`] | `sim` | `anabranch-sim` |
-//! | put a program on a simulated path in real time | [`emulate`] | `emulate` | `anabranch-emulate` |
-//! | compute paths over satellites | [`orbit`] | `orbit` | `anabranch-orbit` |
+//! | run a program on a simulated path in real time | [`emulate`] | `emulate` | `anabranch-emulate` |
+//! | compute satellite paths | [`orbit`] | `orbit` | `anabranch-orbit` |
 //! | run a spec, or add a kind that specs can name | [`engine`] | `engine` | `anabranch-engine` |
 //! | run experiments into files, or reproduce a paper | [`lab`] | `lab` | `anabranch-lab` |
-//! | ask which settings suit a path | [`advise`] | `lab` | `anabranch-advise` |
+//! | find suitable settings for a path | [`advise`] | `lab` | `anabranch-advise` |
 //! | use the `anabranch` command | | | `cargo install anabranch-cli` |
 //! | use the laboratory from Python | | | the package `anabranch` for Python |
 //!
-//! The feature `full` turns all of them on. With the feature `smol`, endpoints of [`net`] run on smol as well as on tokio; with `thread`, on the thread of a program
-//! that has neither. Each crate has a front page for its kind of user. Four other
-//! modules are shared parts: [`transport`] is the contract between a protocol and its driver, [`settings`] describes what can be set,
-//! [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the grammar of specs and the output of the laboratory.
+//! The feature `full` enables all of them. With the feature `smol`, endpoints of [`net`] can also
+//! run on smol instead of tokio; with `thread`, on a thread of a program without an async runtime.
+//! The front page of each crate is written for its users. The other modules are shared parts:
+//! [`transport`] is the interface between a protocol and its driver, [`settings`] describes
+//! configurable parameters, [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the
+//! grammar of specs and the output of the laboratory.
 //!
 //! # Messages over SCTP
 //!
@@ -60,8 +62,9 @@
 //!
 //! # The protocol without sockets
 //!
-//! An [`sctp::Endpoint`] does no I/O and reads no clock. Its driver hands it packets and times, and takes packets and deadlines from it. Here
-//! the driver is a loop that hands the packets of two endpoints to each other at once:
+//! An [`sctp::Endpoint`] does no I/O and reads no clock. Its driver passes packets and times to it,
+//! and takes packets and deadlines from it. Here the driver is a loop that transfers packets
+//! between two endpoints without delay:
 //!
 //! ```
 //! use anabranch::sctp::{Config, Endpoint, SendOptions};
@@ -73,7 +76,8 @@
 //! let address = |host: u8| IpAddr::from([192, 0, 2, host]);
 //! let endpoint = |host: u8, port: u16| {
 //!     // The seed of cookies and tags must be secret and random in a real program.
-//!     Endpoint::new(Config::default().with(|it| it.addresses = vec![address(host)]), port, [host; 32])
+//!     let config = Config::default().with(|it| it.addresses = vec![address(host)]);
+//!     Endpoint::new(config, port, [host; 32])
 //! };
 //! let mut hosts = [endpoint(1, 5000)?, endpoint(2, 5001)?];
 //! hosts[1].listen(true);
@@ -169,13 +173,16 @@
 //!
 //! # Versions
 //!
-//! All crates have one version. Before 1.0 a minor version may change an interface; CHANGELOG.md names each change.
+//! All crates have one version. Before 1.0 a minor version may change an interface; CHANGELOG.md
+//! names each change.
 //!
-//! Structures and enumerations that will grow are `#[non_exhaustive]`: configurations, profiles, options, events, errors, reasons and
-//! statistics. Begin a structure with its constructor or `Default`, and set what differs: by `with`, which takes a closure, or by
-//! assignment. What a standard or the contract between the crates fixes is exhaustive: packets on the wire, states, the trait
-//! [`transport::Transport`] and what goes through it, the switches inside congestion controls. A new one there must be decided
-//! wherever it is met, and the compiler shows where.
+//! Structures and enumerations that will grow are `#[non_exhaustive]`: configurations, profiles,
+//! options, events, errors, reasons and statistics. Create a structure with its constructor or
+//! `Default`, and change fields with `with`, which takes a closure, or by assignment. Types that
+//! are fixed by a standard or by the interface between the crates are exhaustive: packets on the
+//! wire, states, the trait [`transport::Transport`] and its arguments, the switches inside
+//! congestion controls. Because a new variant must be handled at every use, the compiler should
+//! report each one.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,7 +1,7 @@
-//! A data-channel server: it answers an offer, and sends back what comes on each channel that the
-//! browser opens.
+//! A data channel server: answers an offer, and echoes messages on each channel that the browser
+//! opens.
 //!
-//! `cargo run -p anabranch-datachannel --example echo_server < offer.sdp` prints the answer, for
+//! `cargo run -p anabranch-datachannel --example echo_server < offer.sdp` prints the answer for
 //! `setRemoteDescription`, and serves until the browser closes the connection.
 
 use std::error::Error;
@@ -11,7 +11,7 @@ use anabranch_datachannel::{
     ChannelOptions, Config, DataChannel, Payload, PeerConnection, Reliability,
 };
 
-/// Sends every message back, as text or bytes.
+/// Echoes every message as text or binary.
 async fn echo(channel: DataChannel) {
     let label = channel.options().label.clone();
     while let Some(message) = channel.recv().await {
@@ -25,7 +25,8 @@ async fn echo(channel: DataChannel) {
     println!("{label}: closed");
 }
 
-/// Greets on a channel of the server's, and serves those of the browser until the connection ends.
+/// Sends a greeting on a channel of the server, and serves those of the browser until the
+/// connection ends.
 pub async fn serve(peer: PeerConnection) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut options = ChannelOptions::new("greetings");
     options.reliability = Reliability::MaxRetransmits(3);

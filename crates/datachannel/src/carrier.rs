@@ -1,4 +1,4 @@
-//! What data channels ask of an association: the seam between the two.
+//! Interface between data channels and the association that transports them.
 
 use anabranch_sctp::{Association, ReconfigError, Reconfiguration, SendOptions};
 use anabranch_transport::Nanos;
@@ -8,52 +8,54 @@ use bytes::Bytes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outgoing {
-    /// Its stream.
+    /// Stream of the message.
     pub stream: u16,
-    /// Its Payload Protocol Identifier.
+    /// Payload Protocol Identifier of the message.
     pub ppid: u32,
-    /// It may overtake others.
+    /// The message may be delivered out of order.
     pub unordered: bool,
-    /// When it is given up (RFC 3758 §4.1); `None`: never.
+    /// Time at which it is abandoned (RFC 3758 §4.1); `None`: never.
     pub deadline: Option<Nanos>,
-    /// How often it is sent again before it is given up (RFC 7496 §3.1); `None`: for ever.
+    /// Number of retransmissions before it is abandoned (RFC 7496 §3.1); `None`: unlimited.
     pub max_retransmits: Option<u32>,
-    /// The user data; not empty.
+    /// User data; must not be empty.
     pub payload: Bytes,
 }
 
-/// Why a message was not taken.
+/// Reasons for which a message is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// There is no room now.
+    /// No buffer space at the moment.
     Full,
-    /// There never will be.
+    /// The association accepts no more messages.
     Closing,
 }
 
-/// The association does not speak RE-CONFIG, or the peer does not.
+/// RE-CONFIG is not supported by both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoReset;
 
-/// An association, as channels use it.
+/// An association, as used by channels.
 pub trait Carrier {
-    /// Bytes of user data taken for the stream and not yet sent. What is taken for one stream is sent in that order.
+    /// Bytes of user data that were accepted for the stream and are not sent yet. Messages of one
+    /// stream are sent in the order in which they were accepted.
     fn buffered(&self, stream: u16) -> usize;
 
-    /// What is sent of the stream beside others is in proportion to this (RFC 8831 §6.4, RFC 8260 §3.6).
+    /// Sets the stream's weight: its bandwidth share relative to other streams (RFC 8831 §6.4, RFC
+    /// 8260 §3.6).
     fn set_weight(&mut self, stream: u16, weight: u16);
 
-    /// Takes a message.
+    /// Accepts a message.
     ///
     /// # Errors
-    /// It was not taken.
+    /// The message was not accepted.
     fn send(&mut self, now: Nanos, message: Outgoing) -> Result<(), Refused>;
 
-    /// Resets the stream outwards once all that was given for it is acknowledged (RFC 8831 §6.7).
+    /// Resets the outgoing stream once all its data is acknowledged (RFC 8831 §6.7).
     ///
     /// # Errors
-    /// It cannot.
+    /// RE-CONFIG is not supported.
     fn reset(&mut self, stream: u16) -> Result<(), NoReset>;
 }
 
@@ -75,7 +77,8 @@ impl Carrier for Association {
             max_retransmits,
             payload,
         } = message;
-        // Without effect where the peer does not speak PR-SCTP: then what was given is tried until it arrives.
+        // No effect if the peer does not support PR-SCTP: messages are then retransmitted until
+        // they arrive.
         let options = SendOptions::on(stream)
             .with_ppid(ppid)
             .with_unordered(unordered)
@@ -88,9 +91,9 @@ impl Carrier for Association {
     }
 
     fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
-        // The time matters to a reset of the association alone.
+        // The time only matters for a reset of the association.
         match self.reconfigure(0, &Reconfiguration::reset_outgoing([stream])) {
-            // The peer has asked for it, too.
+            // The peer has requested it as well.
             Ok(()) | Err(ReconfigError::AlreadyInProgress) => Ok(()),
             Err(_) => Err(NoReset),
         }

@@ -1,35 +1,37 @@
-//! What a channel is, and what goes over it.
+//! Channels: options, identifiers and payloads.
 
 use bytes::Bytes;
 
-/// How long a message is tried (RFC 8831 §6.1).
+/// How long a message is retransmitted (RFC 8831 §6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reliability {
     /// Until it arrives.
     #[default]
     Reliable,
-    /// For so many retransmissions.
+    /// At most this many times.
     MaxRetransmits(u32),
-    /// For so many milliseconds.
+    /// For at most this many milliseconds.
     MaxLifetime(u32),
 }
 
-/// What is asked of a channel.
+/// Options of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelOptions {
-    /// Its name, 65,535 bytes at most.
+    /// Name of the channel, at most 65,535 bytes.
     pub label: String,
-    /// The protocol that is spoken on it, 65,535 bytes at most; may be empty.
+    /// Protocol used on the channel, at most 65,535 bytes; may be empty.
     pub protocol: String,
     /// Messages are delivered in order.
     pub ordered: bool,
-    /// How long a message is tried.
+    /// How long a message is retransmitted.
     pub reliability: Reliability,
-    /// Its share beside other channels: 128 is below normal, 256 normal, 512 high, 1,024 extra high (RFC 8831 §6.4).
+    /// Priority relative to other channels: 128 is below normal, 256 normal, 512 high, 1,024 extra
+    /// high (RFC 8831 §6.4).
     pub priority: u16,
-    /// The stream, where both ends agreed on the channel by other means; no DCEP is spoken then (RFC 8831 §6.6).
+    /// Stream of a channel that both ends have negotiated by other means, without DCEP (RFC 8831
+    /// §6.6).
     pub negotiated: Option<u16>,
 }
 
@@ -46,35 +48,35 @@ impl ChannelOptions {
         }
     }
 
-    /// Of this protocol.
+    /// Sets the protocol.
     #[must_use]
     pub fn with_protocol(mut self, protocol: impl Into<String>) -> Self {
         self.protocol = protocol.into();
         self
     }
 
-    /// Delivered in order, or not.
+    /// Sets whether messages are delivered in order.
     #[must_use]
     pub const fn with_ordered(mut self, ordered: bool) -> Self {
         self.ordered = ordered;
         self
     }
 
-    /// Tried so long.
+    /// Sets how long a message is retransmitted.
     #[must_use]
     pub const fn with_reliability(mut self, reliability: Reliability) -> Self {
         self.reliability = reliability;
         self
     }
 
-    /// Of this priority.
+    /// Sets the priority.
     #[must_use]
     pub const fn with_priority(mut self, priority: u16) -> Self {
         self.priority = priority;
         self
     }
 
-    /// On this stream, as both ends agreed by other means.
+    /// Sets the stream that both ends have negotiated by other means.
     #[must_use]
     pub const fn with_negotiated(mut self, stream: Option<u16>) -> Self {
         self.negotiated = stream;
@@ -82,16 +84,16 @@ impl ChannelOptions {
     }
 }
 
-/// Names a channel of a connection.
+/// Identifier of a channel within a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId {
     pub(crate) stream: u16,
-    /// How many channels the stream carried before.
+    /// Number of channels that used the stream before.
     pub(crate) turn: u32,
 }
 
 impl ChannelId {
-    /// The stream that carries it either way: the `id` of the W3C's `RTCDataChannel`.
+    /// The stream that carries it in both directions: the `id` of the W3C's `RTCDataChannel`.
     pub fn stream(self) -> u16 {
         self.stream
     }
@@ -103,7 +105,7 @@ impl ChannelId {
 pub enum Payload {
     /// Text.
     Text(String),
-    /// Bytes.
+    /// Binary data.
     Binary(Bytes),
 }
 
@@ -117,7 +119,7 @@ pub(crate) mod ppid {
 }
 
 impl Payload {
-    /// Bytes of it, as `bufferedAmount` counts them.
+    /// Length in bytes, as counted by `bufferedAmount`.
     pub fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -125,12 +127,13 @@ impl Payload {
         }
     }
 
-    /// Whether it has no byte. Such a message is delivered like any other.
+    /// Whether it is empty. An empty message is delivered like any other.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// PPID and user data. SCTP carries no empty message, so an empty one is a byte that does not count (RFC 8831 §6.6).
+    /// PPID and user data. Because SCTP carries no empty messages, an empty one is sent as a single
+    /// byte that is ignored (RFC 8831 §6.6).
     pub(crate) fn into_wire(self) -> (u32, Bytes) {
         match self {
             Self::Text(text) if text.is_empty() => (ppid::STRING_EMPTY, Bytes::from_static(&[0])),
@@ -142,7 +145,7 @@ impl Payload {
         }
     }
 
-    /// What PPID and user data say; `None` where they say nothing: a PPID of no data, or a text that is not UTF-8.
+    /// Decodes PPID and user data; `None` if the PPID is not for data or a text is not UTF-8.
     pub(crate) fn from_wire(ppid: u32, bytes: Bytes) -> Option<Self> {
         match ppid {
             ppid::STRING => {
@@ -191,7 +194,7 @@ mod tests {
             assert_eq!((as_ppid, &wire[..]), (ppid, bytes));
             assert_eq!(Payload::from_wire(ppid, wire), Some(payload));
         }
-        // Whatever the byte of an empty message is; a text must be one.
+        // The byte of an empty message is ignored; a text must be UTF-8.
         let some = Bytes::from_static(b"\xFF\xFF");
         assert_eq!(
             Payload::from_wire(56, some.clone()),

@@ -1,39 +1,41 @@
-//! What can be set about a connection.
+//! Configuration of a connection.
 
 use std::net::IpAddr;
 
-/// Settings of a connection.
+/// Configuration of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// The address that the socket is bound to, and that the answer offers as host candidate. 127.0.0.1 at first.
+    /// Address to which the socket is bound, and which the answer offers as host candidate. Default
+    /// 127.0.0.1.
     pub address: IpAddr,
-    /// The UDP port; 0: any. 0 at first.
+    /// UDP port; 0: any. Default 0.
     pub port: u16,
-    /// The largest message that is taken, bytes, told in the answer (RFC 8841 §6.1). A larger one ends the connection.
-    /// 262,144 at first, as browsers have it.
+    /// Maximum size of received messages, bytes, announced in the answer (RFC 8841 §6.1). A larger
+    /// message ends the connection. Default 262,144, like browsers.
     pub max_message: usize,
-    /// The most that a channel's queue holds, bytes; `send` waits, and `try_send` refuses beyond it. At least 64, what an empty message
-    /// counts. 16 MiB at first.
+    /// Maximum size of a channel's queue, bytes; beyond it `send` waits, and `try_send` fails. At
+    /// least 64, which an empty message counts. Default 16 MiB.
     pub max_buffered: usize,
-    /// The most that the queues of all channels hold together, bytes, with 64 for each message; `send` waits, and `try_send` refuses
-    /// beyond it. At least 1. 64 MiB at first.
+    /// Maximum total size of the queues of all channels, bytes, with 64 for each message; beyond it
+    /// `send` waits, and `try_send` fails. At least 1. Default 64 MiB.
     pub max_buffered_total: usize,
-    /// The most channels at a time. 1,024 at first.
+    /// Maximum number of open channels. Default 1,024.
     pub max_channels: usize,
-    /// Whether I-DATA (RFC 8260) is offered: with a peer that speaks it, a large message delays none of another channel. On at first.
+    /// Whether I-DATA (RFC 8260) is offered: if the peer supports it too, a large message does not
+    /// delay messages of other channels. Default on.
     pub interleaving: bool,
 }
 
 impl Config {
-    /// The same, with what `change` changes.
+    /// Applies `change` to the configuration.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The first setting that is out of its range: its name, what it is, and the least.
+    /// The first setting that is out of range: name, value, minimum.
     pub(crate) fn wrong(&self) -> Option<(&'static str, usize, usize)> {
         [
             ("max_buffered", self.max_buffered, 64),

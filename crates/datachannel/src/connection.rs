@@ -1,4 +1,4 @@
-//! A connection with one peer, without I/O: datagrams and times in, datagrams and events out.
+//! Sans-I/O connection with one peer: datagrams and times in, datagrams and events out.
 
 mod drive;
 mod secret;
@@ -25,44 +25,45 @@ use crate::sdp::{Local, Offer, SCTP_PORT, SdpError};
 
 pub use secret::Secret;
 
-/// SCTP inside DTLS sees no address (RFC 8261 §6.1); these stand for the two ends.
+/// SCTP inside DTLS sees no addresses (RFC 8261 §6.1); these represent the two ends.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
-/// An IPv4 header, which the association counts into its MTU, and DTLS has not.
+/// Size of an IPv4 header, which the association includes in its MTU, although DTLS carries none.
 const IP_HEADER: usize = 20;
-/// Events of channels that wait to be polled, with their messages, bytes: beyond it no more messages are taken from the association.
+/// Limit on the size of unpolled channel events with their messages, bytes: beyond it no more
+/// messages are read from the association.
 const MAX_UNREAD: usize = 1 << 20;
 
-/// What a connection tells.
+/// Events of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// Channels can be used.
     Connected,
-    /// Something of a channel.
+    /// Event of a channel.
     Channel(ChannelEvent),
     /// The connection ended; the last event.
     Closed(Closed),
 }
 
-/// Why an offer was not accepted.
+/// Reasons for which an offer is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The offer is no offer of data channels.
+    /// The offer contains no valid data channel section.
     #[error("the offer: {0}")]
     Offer(#[from] SdpError),
-    /// No certificate could be made.
+    /// The certificate could not be created.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("{name}: found {found}; allowed: at least {least}")]
     Setting {
-        /// Its name.
+        /// Name of the setting.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         found: usize,
-        /// The least that is allowed.
+        /// Minimum value.
         least: usize,
     },
     /// DTLS or SCTP could not be set up.
@@ -72,8 +73,8 @@ pub enum AcceptError {
 
 /// A connection with one peer.
 ///
-/// After each call drain [`Connection::poll_transmit`] and [`Connection::poll_event`], then ask
-/// [`Connection::poll_timeout`] when to call [`Connection::handle_timeout`].
+/// After each call drain [`Connection::poll_transmit`] and [`Connection::poll_event`], then call
+/// [`Connection::handle_timeout`] at the time that [`Connection::poll_timeout`] returns.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
@@ -84,7 +85,7 @@ pub struct Connection {
     sctp_port: u16,
     channels: Channels,
     events: VecDeque<Event>,
-    /// Bytes that events of channels hold.
+    /// Memory of unpolled channel events, bytes.
     unread: usize,
     transmits: VecDeque<(SocketAddr, Bytes)>,
     closed: bool,
@@ -93,11 +94,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Accepts an offer: gives the connection, and the answer for the peer. `address` is where its datagrams are received;
-    /// `origin` is the instant of time 0, which DTLS counts from.
+    /// Accepts an offer: returns the connection, and the answer for the peer. `address` is the
+    /// address at which its datagrams are received; `origin` is the instant of time 0 for DTLS.
     ///
     /// # Errors
-    /// Says what is wrong with the offer.
+    /// Describes the fault in the offer.
     pub fn accept(
         offer: &str,
         config: &Config,
@@ -143,7 +144,8 @@ impl Connection {
         Ok((connection, answer))
     }
 
-    /// Takes a datagram of `from` (RFC 7983 §7 tells what it is). One that is thrown away moves nothing: anybody can send it.
+    /// Processes a datagram from `from`, demultiplexed as in RFC 7983 §7. A discarded datagram must
+    /// not change any state, because any host can send it.
     pub fn handle_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         if self.closed {
             return self.discards.count(Discard::Late);
@@ -167,7 +169,7 @@ impl Connection {
         self.drive(now);
     }
 
-    /// Runs the timers that are due.
+    /// Runs the expired timers.
     pub fn handle_timeout(&mut self, now: Nanos) {
         if self.closed {
             return;
@@ -175,7 +177,7 @@ impl Connection {
         if now >= self.ice.deadline() {
             return self.end(Closed::Consent);
         }
-        // A client begins when there is somebody to begin with.
+        // A client starts as soon as it knows an address of the peer.
         if (self.role == Role::Server || self.ice.remote().is_some())
             && let Err(reason) = self.dtls.handle_timeout(now)
         {
@@ -185,7 +187,7 @@ impl Connection {
         self.drive(now);
     }
 
-    /// When [`Connection::handle_timeout`] is to be called at the latest.
+    /// Latest time at which [`Connection::handle_timeout`] should be called.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         if self.closed {
             return None;
@@ -198,13 +200,13 @@ impl Connection {
             .min()
     }
 
-    /// The next datagram, and where it goes.
+    /// The next datagram, and its destination.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Bytes)> {
         self.transmits.pop_front()
     }
 
-    /// The next event. While 1 MiB of messages and of what else channels tell waits to be polled, no more is taken from the
-    /// association, and the peer is held back by its window.
+    /// The next event. While 1 MiB of messages and other channel events is unpolled, no more is
+    /// read from the association, and its receive window slows down the peer.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         if let Event::Channel(event) = &event {
@@ -214,20 +216,21 @@ impl Connection {
         Some(event)
     }
 
-    /// Whether messages wait in the association until others are polled: call [`Connection::resume`] then.
+    /// Whether messages stay in the association until events are polled: [`Connection::resume`]
+    /// should be called then.
     pub fn is_held_back(&self) -> bool {
         self.unread >= MAX_UNREAD
     }
 
-    /// Goes on with what waited for events to be polled.
+    /// Continues to read from the association after events were polled.
     pub fn resume(&mut self, now: Nanos) {
         self.drive(now);
     }
 
-    /// Opens a channel, also before the connection is up.
+    /// Opens a channel, possibly before the connection is established.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The channel cannot be opened.
     pub fn open(&mut self, now: Nanos, options: ChannelOptions) -> Result<ChannelId, OpenError> {
         let opened = self.channels.open(options);
         self.drive(now);
@@ -237,20 +240,20 @@ impl Connection {
     /// Sends a message.
     ///
     /// # Errors
-    /// It was not taken.
+    /// The message was not accepted.
     pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
         let sent = self.channels.send(now, id, payload);
         self.drive(now);
         sent
     }
 
-    /// Closes a channel once what was given to it is sent.
+    /// Closes a channel after its queued messages are sent.
     pub fn close_channel(&mut self, now: Nanos, id: ChannelId) {
         self.channels.close(id);
         self.drive(now);
     }
 
-    /// The channels, with the options of each until its end is polled.
+    /// The channels; options of each are available until its end is polled.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }
@@ -259,12 +262,12 @@ impl Connection {
         &mut self.channels
     }
 
-    /// Sets the low mark of a channel.
+    /// Sets the low threshold of a channel's `bufferedAmount`.
     pub fn set_buffered_amount_low(&mut self, id: ChannelId, bytes: usize) {
         self.channels.set_buffered_amount_low(id, bytes);
     }
 
-    /// Ends the connection: the association is aborted, DTLS closed. What is queued is lost.
+    /// Ends the connection: aborts the association and closes DTLS. Queued messages are lost.
     pub fn close(&mut self, now: Nanos) {
         if self.closed {
             return;
@@ -280,36 +283,39 @@ impl Connection {
         self.end(Closed::Here);
     }
 
-    /// Whether it ended.
+    /// Whether the connection ended.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// What was thrown away of what arrived, less what [`Channels::discards`] counts.
+    /// Discarded input, without the messages counted by [`Channels::discards`].
     pub fn discards(&self) -> &Discards {
         &self.discards
     }
 
-    /// Whether SCTP packets go without a checksum, since the peer lets DTLS find damaged ones (RFC 9653 §6).
+    /// Whether SCTP packets are sent without a checksum, because the peer lets DTLS detect damaged
+    /// packets (RFC 9653 §6).
     pub fn sends_zero_checksums(&self) -> bool {
         let association = self.association.and_then(|id| self.sctp.association(id));
         association.is_some_and(|it| it.negotiated().zero_checksum)
     }
 
-    /// Whether a large message holds up none of another channel: both ends speak I-DATA (RFC 8260).
+    /// Whether both ends support I-DATA (RFC 8260), so that a large message does not delay messages
+    /// of other channels.
     pub fn is_interleaving(&self) -> bool {
         let association = self.association.and_then(|id| self.sctp.association(id));
         association.is_some_and(|it| it.negotiated().interleaving)
     }
 
-    /// What SCTP counts of this connection, once it is connected.
+    /// SCTP statistics of this connection, once it is established.
     pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
         let association = self.sctp.association(self.association?)?;
         Some(association.stats())
     }
 }
 
-/// The endpoint inside DTLS (RFC 8831 §6.2): all streams there can be, and packets that fit.
+/// The endpoint inside DTLS (RFC 8831 §6.2), with the maximum number of streams and a suitable
+/// packet size.
 fn sctp_endpoint(
     config: &Config,
     secret: &Secret,
@@ -317,19 +323,21 @@ fn sctp_endpoint(
     let sctp = anabranch_sctp::Config::default().with(|it| {
         it.mtu = MAX_DATAGRAM - OVERHEAD + IP_HEADER;
         it.partial_reliability = true;
-        // Channels are closed by it (RFC 8831 §6.7); all numbers at once is nothing that a browser asks.
+        // Needed to close channels (RFC 8831 §6.7); browsers do not request association resets.
         it.reconfiguration = true;
         it.accept_association_reset = false;
         it.zero_checksum = ZeroChecksum::Dtls;
         it.over_dtls = true;
         it.outbound_streams = u16::MAX;
         it.inbound_streams = u16::MAX;
-        // Priorities are weights (RFC 8831 §6.4): of the pieces of messages where the peer speaks I-DATA, else of messages.
+        // Priorities are weights (RFC 8831 §6.4): of fragments if the peer supports I-DATA,
+        // otherwise of messages.
         it.interleaving = config.interleaving;
         it.scheduler = SchedulerKind::WeightedFair;
         it.receive_buffer = 2 << 20;
         it.max_message = config.max_message;
-        // Channels keep what is not sent, and hand over little at a time. This bounds what the peer leaves unacknowledged, too.
+        // Channels keep unsent messages and pass on little at a time. This also limits the data
+        // that the peer leaves unacknowledged.
         it.send_buffer = 4 << 20;
     });
     let mut endpoint = Endpoint::new(sctp, SCTP_PORT, secret.sctp())?;
@@ -342,7 +350,7 @@ fn sctp_endpoint(
 mod tests {
     use super::*;
 
-    /// RFC 8261 §6.1: INIT has no parameter of addresses, and none that says which kinds there are.
+    /// RFC 8261 §6.1: INIT has neither address parameters nor Supported Address Types.
     #[test]
     fn an_init_inside_dtls_says_nothing_of_addresses() {
         let secret = Secret::new([1; 32]);

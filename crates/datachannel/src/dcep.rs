@@ -9,54 +9,55 @@ use crate::channel::Reliability;
 const ACK: u8 = 0x02;
 /// DATA_CHANNEL_OPEN.
 const OPEN: u8 = 0x03;
-/// Bytes of a DATA_CHANNEL_OPEN before the label.
+/// Size of a DATA_CHANNEL_OPEN before the label, bytes.
 const OPEN_HEADER: usize = 12;
-/// The bit of a channel type that says unordered.
+/// Bit of a channel type for unordered delivery.
 const UNORDERED: u8 = 0x80;
 
-/// A message of the protocol.
+/// A DCEP message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dcep {
-    /// DATA_CHANNEL_OPEN: there is a channel on this stream (RFC 8832 §5.1).
+    /// DATA_CHANNEL_OPEN: opens a channel on this stream (RFC 8832 §5.1).
     Open(Open),
-    /// DATA_CHANNEL_ACK: the channel was taken (RFC 8832 §5.2).
+    /// DATA_CHANNEL_ACK: acknowledges the channel (RFC 8832 §5.2).
     Ack,
 }
 
-/// What a DATA_CHANNEL_OPEN says.
+/// Fields of a DATA_CHANNEL_OPEN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     /// Messages are delivered in order.
     pub ordered: bool,
-    /// How long the sender tries.
+    /// How long the sender retransmits.
     pub reliability: Reliability,
-    /// Its weight beside other channels (RFC 8831 §6.4).
+    /// Weight relative to other channels (RFC 8831 §6.4).
     pub priority: u16,
-    /// Its name.
+    /// Name of the channel.
     pub label: String,
-    /// The protocol that is spoken on it, a name of IANA's registry of WebSocket subprotocols; may be empty.
+    /// Protocol used on the channel, a name from IANA's registry of WebSocket subprotocols; may be
+    /// empty.
     pub protocol: String,
 }
 
-/// Why bytes are no message of the protocol.
+/// Reasons for which a DCEP message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DcepError {
-    /// There is not one byte.
+    /// The message is empty.
     #[error("an empty DCEP message")]
     Empty,
     /// The message type is neither DATA_CHANNEL_OPEN nor DATA_CHANNEL_ACK.
     #[error("DCEP message type {0:#04x}; allowed: 0x02, 0x03")]
     MessageType(u8),
-    /// The length is not what the message says.
+    /// The length does not match the message's fields.
     #[error("a DCEP message of {length} bytes that should have {needed}")]
     Length {
-        /// Bytes there are.
+        /// Actual length, bytes.
         length: usize,
-        /// Bytes its type and its fields ask for.
+        /// Length required by its type and fields, bytes.
         needed: usize,
     },
-    /// No channel type of RFC 8832 §5.1.
+    /// Unknown channel type (RFC 8832 §5.1).
     #[error("channel type {0:#04x}; allowed: 0x00, 0x01, 0x02, 0x80, 0x81, 0x82")]
     ChannelType(u8),
     /// A label or protocol is not UTF-8.
@@ -64,16 +65,16 @@ pub enum DcepError {
     Utf8(&'static str),
 }
 
-/// Whether a message is a DATA_CHANNEL_OPEN, well-formed or not.
+/// Whether a message is a DATA_CHANNEL_OPEN, valid or not.
 pub(crate) fn is_open(bytes: &[u8]) -> bool {
     bytes.first() == Some(&OPEN)
 }
 
 impl Dcep {
-    /// Reads a message.
+    /// Decodes a message.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// Describes the fault.
     pub fn decode(bytes: &[u8]) -> Result<Self, DcepError> {
         let length = bytes.len();
         match bytes.first() {
@@ -85,7 +86,7 @@ impl Dcep {
         }
     }
 
-    /// The bytes. Of a label or protocol of more than 65,535 bytes the first are written.
+    /// Encodes the message. Labels and protocols are truncated to 65,535 bytes.
     pub fn encode(&self) -> Bytes {
         match self {
             Self::Ack => Bytes::from_static(&[ACK]),
@@ -150,7 +151,7 @@ impl Open {
     }
 }
 
-/// As much of `text` as a length field of 16 bits can tell.
+/// Truncates `text` to the range of a 16-bit length field.
 fn first(text: &str) -> &[u8] {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {
@@ -174,7 +175,7 @@ mod tests {
         }
     }
 
-    /// The figure of RFC 8832 §5.1, for each channel type.
+    /// The figure of RFC 8832 §5.1 for each channel type.
     #[test]
     fn open_byte_for_byte() {
         let some = 0x0304_0506;

@@ -1,7 +1,8 @@
-//! DTLS 1.2 (RFC 8261, RFC 6347), by the crate `dimpl`, which does no I/O either.
+//! DTLS 1.2 (RFC 8261, RFC 6347) with the crate `dimpl`, which does no I/O either.
 //!
-//! Until a handshake is done, anybody who can write the peer's address can write its messages, and `dimpl` keeps what it cannot use
-//! yet until it is full. So it is given nothing here but what it can use at once: [`handshake`] reads all records first.
+//! Until a handshake is complete, any host that spoofs the peer's address can send its messages,
+//! and `dimpl` buffers records that it cannot use yet until its buffer is full. It therefore only
+//! gets records that it can use immediately: [`handshake`] parses all records first.
 
 mod door;
 mod flight;
@@ -24,38 +25,38 @@ use crate::identity::Identity;
 use door::{Budget, Engines};
 use handshake::{Handshake, Stage};
 
-/// What a record adds to what it carries: its header, the explicit nonce, the tag (AES-GCM).
+/// Overhead of a record: its header, the explicit nonce, the tag (AES-GCM), bytes.
 pub(crate) const OVERHEAD: usize = 13 + 8 + 16;
-/// The largest datagram that is sent, bytes: it passes every path that has IPv6's least MTU, with headers of IP and UDP.
+/// Maximum size of sent datagrams, bytes: with IP and UDP headers they fit the minimum MTU of IPv6.
 pub(crate) const MAX_DATAGRAM: usize = 1_200;
 
-/// What DTLS has to give.
+/// Output of DTLS.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A datagram for the peer.
     Datagram(Bytes),
-    /// What the peer sent.
+    /// Data from the peer.
     Data(Bytes),
-    /// The peer has the certificate of its offer, and the handshake is done.
+    /// The handshake is complete, and the peer's certificate matches its offer.
     Connected,
-    /// The peer closed.
+    /// The peer closed the connection.
     Closed,
 }
 
-/// One end of DTLS.
+/// One end of a DTLS connection.
 pub(crate) struct Dtls {
     inner: dimpl::Dtls,
     engines: Engines,
     budget: Budget,
     handshake: Handshake,
     expected: Fingerprint,
-    /// The peer showed the certificate that is expected.
+    /// The peer presented the expected certificate.
     shown: bool,
     deadline: Option<Nanos>,
     buffer: Vec<u8>,
-    /// What was asked of the engine already, and is to be given before what it gives next.
+    /// Output that was already taken from the engine, and precedes its next output.
     ahead: VecDeque<Output>,
-    /// Plain records that were sent.
+    /// Number of unencrypted records sent.
     sent: u64,
 }
 
@@ -72,7 +73,8 @@ fn failed(error: dimpl::Error) -> Closed {
 }
 
 impl Dtls {
-    /// One end, at the instant `origin` and `now` after it. `seed`: secret and random, for the cookies of a server.
+    /// Creates one end, at time `now` after the instant `origin`. `seed`: secret random bytes for a
+    /// server's cookies.
     pub(crate) fn new(
         (origin, now): (Instant, Nanos),
         identity: &Identity,
@@ -95,7 +97,7 @@ impl Dtls {
         })
     }
 
-    /// Tells the time, which begins the handshake of a client.
+    /// Advances the time, which starts the handshake of a client.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> Result<(), Closed> {
         let at = self.engines.instant(now);
         self.inner
@@ -104,7 +106,7 @@ impl Dtls {
         self.answer_verify_request(now)
     }
 
-    /// Takes a datagram; whether anything of it is of use. What is not, is counted.
+    /// Processes a datagram; returns whether any of it was useful. The rest is counted.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Nanos,
@@ -122,7 +124,7 @@ impl Dtls {
         Ok(self.advance(now, discards)? || moved)
     }
 
-    /// Gives the engine something.
+    /// Passes input to the engine.
     fn give(&mut self, now: Nanos, bytes: &[u8]) -> Result<(), Closed> {
         self.handle_timeout(now)?;
         self.inner
@@ -130,7 +132,7 @@ impl Dtls {
             .map_err(|error| self.ended(error))
     }
 
-    /// Why the connection ends, if it is by this error of the engine.
+    /// Reason for the end of the connection after this error of the engine.
     fn ended(&self, error: dimpl::Error) -> Closed {
         match (self.handshake.stage, self.handshake.alert) {
             (Stage::Done, _) => failed(error),
@@ -142,7 +144,7 @@ impl Dtls {
         }
     }
 
-    /// Sends a packet of SCTP. What comes of it is to be polled before the next one.
+    /// Sends an SCTP packet. The resulting output must be polled before the next packet.
     pub(crate) fn send(&mut self, packet: &[u8]) -> Result<(), Closed> {
         self.inner
             .send_application_data(packet)
@@ -150,13 +152,13 @@ impl Dtls {
             .map_err(failed)
     }
 
-    /// Says goodbye.
+    /// Sends close_notify.
     pub(crate) fn close(&mut self) {
         // It may be closed already.
         let _ = self.inner.close();
     }
 
-    /// The next output; to be called until there is none.
+    /// The next output; must be called until there is none.
     pub(crate) fn poll(&mut self) -> Result<Option<Output>, Closed> {
         match self.ahead.pop_front() {
             None => self.poll_engine(),
@@ -193,7 +195,8 @@ impl Dtls {
                     self.deadline = self.engines.time(at);
                     return Ok(None);
                 }
-                // Keys of SRTP: there is no media. Data before the certificate: none is taken.
+                // SRTP keys, because there is no media; and data before the certificate, which is
+                // not accepted.
                 _ => {}
             }
         }
@@ -205,7 +208,7 @@ impl Dtls {
     }
 }
 
-/// Whether the datagram has protected records alone.
+/// Whether the datagram only contains encrypted records.
 fn is_protected(datagram: &[u8]) -> bool {
     record::records(datagram).all(|record| record.is_some_and(|it| it.epoch == 1))
 }

@@ -1,16 +1,16 @@
-//! Fingerprints of certificates (RFC 8122 §5).
+//! Certificate fingerprints (RFC 8122 §5).
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a certificate in DER.
+/// SHA-256 of a certificate in DER.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of that certificate.
+    /// The fingerprint of that certificate.
     pub fn of(certificate: &[u8]) -> Self {
         Self(Sha256::digest(certificate).into())
     }

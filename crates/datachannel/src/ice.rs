@@ -1,4 +1,5 @@
-//! ICE lite: it answers connectivity checks and asks none (RFC 8445 §2.5), with host candidates alone.
+//! ICE lite agent: answers connectivity checks and sends none (RFC 8445 §2.5), with host candidates
+//! only.
 
 use std::net::SocketAddr;
 
@@ -18,12 +19,12 @@ use crate::discard::Discard;
 const USE_CANDIDATE: AttributeType = AttributeType::new(0x0025);
 const ICE_CONTROLLED: AttributeType = AttributeType::new(0x8029);
 
-/// Consent to send lapses without a check for so long (RFC 7675 §5.1).
+/// Consent to send expires after this time without a check (RFC 7675 §5.1).
 const CONSENT: Nanos = 30 * SECOND;
-/// Addresses of the peer's that are kept: more than the pairs of any host.
+/// Limit on remembered addresses of the peer: more than the candidate pairs of any host.
 const MAX_ADDRESSES: usize = 32;
 
-/// A name and a password of ICE (RFC 8839 §5.4).
+/// ICE username fragment and password (RFC 8839 §5.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// `ice-ufrag`.
@@ -32,15 +33,15 @@ pub struct Credentials {
     pub pwd: String,
 }
 
-/// The agent.
+/// An ICE lite agent.
 #[derive(Debug)]
 pub(crate) struct Lite {
     key: MessageIntegrityCredentials,
-    /// What checks are named: ours, and then the peer's (RFC 8445 §7.2.2).
+    /// Username of checks: ours, then the peer's (RFC 8445 §7.2.2).
     username: String,
-    /// Addresses that a check came from, the latest last.
+    /// Source addresses of checks, latest last.
     checked: Vec<SocketAddr>,
-    /// The one that the peer chose.
+    /// The address that the peer nominated.
     nominated: Option<SocketAddr>,
     heard: Nanos,
 }
@@ -56,22 +57,22 @@ impl Lite {
         }
     }
 
-    /// Where packets go: to what the peer nominated, else to where its last check came from.
+    /// Destination of packets: the nominated address, otherwise the source of the latest check.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         self.nominated.or_else(|| self.checked.last().copied())
     }
 
-    /// Whether the peer showed that it is at this address.
+    /// Whether a valid check came from this address.
     pub(crate) fn knows(&self, address: SocketAddr) -> bool {
         self.checked.contains(&address)
     }
 
-    /// When consent lapses.
+    /// Time at which consent expires.
     pub(crate) fn deadline(&self) -> Nanos {
         self.heard.saturating_add(CONSENT)
     }
 
-    /// Takes a STUN message, and gives the answer to it.
+    /// Processes a STUN message, and returns the response.
     pub(crate) fn handle(
         &mut self,
         now: Nanos,
@@ -89,7 +90,7 @@ impl Lite {
             || !message.has_attribute(MessageIntegrity::TYPE)
             || message.validate_integrity(&self.key).is_err()
         {
-            // Nothing is told to strangers, who could have any address for the answer.
+            // No response, because an unauthenticated sender could have chosen any source address.
             return Err(Discard::StunCredentials);
         }
         // A lite agent is controlled (RFC 8445 §6.1.1).
@@ -115,7 +116,7 @@ impl Lite {
         self.finish(answer)
     }
 
-    /// 487 (RFC 8445 §7.3.1.1).
+    /// Error response 487 (RFC 8445 §7.3.1.1).
     fn role_conflict(&self, request: &Message<'_>) -> Result<Vec<u8>, Discard> {
         let mut answer = Message::builder_error(request, MessageWriteVec::new());
         let error = ErrorCode::new(487, "Role Conflict").map_err(|_| Discard::Stun)?;

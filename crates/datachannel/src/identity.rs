@@ -1,4 +1,4 @@
-//! The certificate of an endpoint: self-signed, known by its fingerprint alone.
+//! Self-signed certificate of an endpoint, identified only by its fingerprint.
 
 use std::str::FromStr;
 
@@ -16,28 +16,29 @@ use x509_cert::time::{Time, Validity};
 
 use crate::fingerprint::Fingerprint;
 
-/// A key of P-256 and a certificate of it.
+/// A P-256 key and its certificate.
 #[derive(Clone, Debug)]
 pub struct Identity {
     pub(crate) certificate: dimpl::DtlsCertificate,
     fingerprint: Fingerprint,
 }
 
-/// No certificate could be made.
+/// The certificate could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("cannot make a certificate: {0}")]
 pub struct IdentityError(String);
 
 impl Identity {
-    /// Of 32 secret random bytes. The same bytes give the same key.
+    /// Creates an identity from 32 secret random bytes. The same bytes result in the same key.
     ///
-    /// The certificate is valid from 2020 to 2049: peers hold it by its fingerprint, and no clock is asked here.
+    /// The certificate is valid from 2020 to 2049, because peers identify it by its fingerprint and
+    /// this code reads no clock.
     ///
     /// # Errors
     /// The certificate could not be encoded.
     pub fn new(seed: [u8; 32]) -> Result<Self, IdentityError> {
         let failed = |error: &dyn std::fmt::Display| IdentityError(error.to_string());
-        // A scalar beyond the group's order is as rare as a broken hash; then the next one.
+        // A scalar outside the group's order is extremely unlikely; then the next one is tried.
         let key = (0u8..=255)
             .find_map(|turn| {
                 let digest = Sha256::new()
@@ -62,7 +63,7 @@ impl Identity {
             .map_err(|error| failed(&error))?;
         let public = SubjectPublicKeyInfoOwned::try_from(public.as_bytes())
             .map_err(|error| failed(&error))?;
-        // Positive, not zero, and one certificate's own.
+        // Positive, nonzero, and unique to the certificate.
         let mut serial = [0; 16];
         serial.copy_from_slice(&Sha256::digest(public.subject_public_key.raw_bytes())[..16]);
         serial[0] = serial[0] & 0x7F | 0x40;
@@ -87,7 +88,7 @@ impl Identity {
         })
     }
 
-    /// The certificate's fingerprint, which an offer or answer names.
+    /// Fingerprint of the certificate, for offers and answers.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }

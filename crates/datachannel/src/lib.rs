@@ -1,8 +1,9 @@
-//! WebRTC data channels for servers: the Data Channel Establishment Protocol (RFC 8832) and the rules of RFC 8831 over an
-//! association of [`anabranch_sctp`], inside DTLS (RFC 8261), reached by ICE lite (RFC 8445). Media is out of scope.
+//! WebRTC data channels for servers: the Data Channel Establishment Protocol (RFC 8832) and the
+//! rules of RFC 8831 over an association of [`anabranch_sctp`], inside DTLS (RFC 8261), with ICE
+//! lite (RFC 8445). Media is out of scope.
 //!
-//! [`Connection`] is the core: datagrams and times in, datagrams and events out, no socket and no clock. [`PeerConnection`]
-//! runs it on tokio with a UDP socket of its own:
+//! [`Connection`] is the sans-I/O core: datagrams and times in, datagrams and events out, without
+//! sockets or clocks. [`PeerConnection`] runs it on tokio with its own UDP socket:
 //!
 //! ```no_run
 //! use anabranch_datachannel::{Config, PeerConnection};
@@ -23,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! `docs/DATACHANNEL.md` tells what is there and what is missing.
+//! `docs/DATACHANNEL.md` lists supported and missing features.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
 #![warn(clippy::use_self)]

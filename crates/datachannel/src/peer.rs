@@ -1,4 +1,4 @@
-//! The core on tokio: a connection with a UDP socket of its own and a task that owns it.
+//! Runs the core on tokio: a connection with its own UDP socket and task.
 
 mod channel;
 mod driver;
@@ -21,7 +21,7 @@ use shared::{Held, Shared, State};
 
 pub use channel::DataChannel;
 
-/// Why a connection was not made.
+/// Reasons for which a connection cannot be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -31,27 +31,27 @@ pub enum BindError {
     /// The socket could not be bound.
     #[error("cannot bind {address}: {error}")]
     Socket {
-        /// Where.
+        /// Address of the socket.
         address: SocketAddr,
-        /// What the system says.
+        /// Error of the system.
         error: std::io::Error,
     },
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("no random bytes: {0}")]
     Random(String),
 }
 
-/// A connection with a peer. Dropping it, and every channel of it, closes it.
+/// A connection with a peer. It is closed when it and all its channels are dropped.
 #[derive(Debug)]
 pub struct PeerConnection {
     shared: Arc<Held>,
 }
 
 impl PeerConnection {
-    /// Accepts the offer of a peer, and gives the answer for it. Must be called within a tokio runtime.
+    /// Accepts an offer of a peer, and returns the answer. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// The offer is no offer of data channels, or there is no socket.
+    /// The offer contains no valid data channel section, or the socket cannot be opened.
     pub async fn accept(offer: &str, config: Config) -> Result<(Self, String), BindError> {
         let address = SocketAddr::new(config.address, config.port);
         let failed = |error| BindError::Socket { address, error };
@@ -73,10 +73,10 @@ impl PeerConnection {
         Ok((Self { shared }, answer))
     }
 
-    /// Opens a channel. It can be used at once, also before the connection is up.
+    /// Opens a channel. It can be used immediately, even before the connection is established.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The channel cannot be opened.
     pub fn open(&self, options: ChannelOptions) -> Result<DataChannel, OpenError> {
         let id = self.shared.open(options.clone())?;
         Ok(DataChannel::new(Arc::clone(&self.shared), id, options))
@@ -94,24 +94,24 @@ impl PeerConnection {
     /// Waits until channels can be used.
     ///
     /// # Errors
-    /// The connection ended before.
+    /// The connection ended first.
     pub async fn connected(&self) -> Result<(), Closed> {
         let news = &self.shared.news.connected;
         self.shared.wait(news, State::connected).await
     }
 
-    /// Waits until the connection ends, and says why.
+    /// Waits until the connection ends, and returns the reason.
     pub async fn closed(&self) -> Closed {
         let news = &self.shared.news.closed;
         self.shared.wait(news, State::reason).await
     }
 
-    /// Ends the connection. What is queued is lost.
+    /// Ends the connection. Queued messages are lost.
     pub fn close(&self) {
         self.shared.close();
     }
 
-    /// What was thrown away of what arrived, by reason, and how often.
+    /// Number of discarded inputs by reason.
     pub fn discards(&self) -> Vec<(crate::Discard, u64)> {
         self.shared.with(|state| {
             let connection = &state.connection;
@@ -120,24 +120,26 @@ impl PeerConnection {
         })
     }
 
-    /// Whether a large message holds up none of another channel: both ends speak I-DATA (RFC 8260). `false` until connected.
+    /// Whether both ends support I-DATA (RFC 8260), so that a large message does not delay messages
+    /// of other channels. `false` until connected.
     pub fn is_interleaving(&self) -> bool {
         self.shared.with(|state| state.connection.is_interleaving())
     }
 
-    /// Whether this side's packets go without SCTP's checksum, since the peer lets DTLS find damaged ones (RFC 9653 §6).
+    /// Whether this side sends packets without SCTP's checksum, because the peer lets DTLS detect
+    /// damaged packets (RFC 9653 §6).
     pub fn sends_zero_checksums(&self) -> bool {
         self.shared
             .with(|state| state.connection.sends_zero_checksums())
     }
 
-    /// What SCTP counts of this connection, once it is connected.
+    /// SCTP statistics of this connection, once it is established.
     pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
         self.shared.with(|state| state.connection.statistics())
     }
 }
 
-/// The instant that a connection counts its time from.
+/// Instant of a connection's time 0.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the edge that has a clock"

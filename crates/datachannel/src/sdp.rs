@@ -1,7 +1,9 @@
-//! The part of SDP that data channels use (RFC 8866, RFC 8829, RFC 8839, RFC 8841, RFC 8842): an offer with a section
-//! `m=application ... UDP/DTLS/SCTP webrtc-datachannel`, and the answer to it. Sections of media are refused by port 0.
+//! Subset of SDP for data channels (RFC 8866, RFC 8829, RFC 8839, RFC 8841, RFC 8842): an offer
+//! with a section `m=application ... UDP/DTLS/SCTP webrtc-datachannel`, and its answer. Media
+//! sections are rejected with port 0.
 //!
-//! Written here, since crates for SDP either read all of it and leave its meaning to the user, or belong to a stack of media.
+//! Implemented here because SDP crates either parse all of SDP without its semantics, or are part
+//! of a media stack.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -14,86 +16,86 @@ use crate::ice::Credentials;
 
 pub use crate::ice::Credentials as IceCredentials;
 
-/// The most that is read of an offer, bytes.
+/// Maximum size of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
-/// The most sections that are read: a call of many has some dozens.
+/// Maximum number of sections: a large conference has some dozens.
 const MAX_SECTIONS: usize = 256;
-/// What is shown of a line that is wrong, characters.
+/// Maximum length of an invalid line in an error message, characters.
 const MAX_SHOWN: usize = 80;
-/// What a peer takes that does not tell (RFC 8841 §6.1).
+/// Default maximum message size of a peer (RFC 8841 §6.1).
 const DEFAULT_MAX_MESSAGE: usize = 64 << 10;
 
-/// Why an offer is no offer of data channels.
+/// Reasons for which an offer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SdpError {
-    /// It is longer than anybody's.
+    /// The offer is too long.
     #[error("an offer of {0} bytes; allowed: 262144")]
     TooLong(usize),
     /// A line is not of the form `x=value`.
     #[error("line {line}: found {found:?}; allowed: a letter, =, a value")]
     Line {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The line.
+        /// Content of the line.
         found: String,
     },
     /// The first line is not `v=0`.
     #[error("line 1: found {0:?}; allowed: v=0")]
     Version(String),
-    /// There are more sections than anybody's.
+    /// The offer has too many sections.
     #[error("line {line}: more than 256 sections")]
     TooManySections {
-        /// The number of the line that begins one too many, from 1.
+        /// Line number of the first excess section, from 1.
         line: usize,
     },
-    /// No section is of data channels.
+    /// No section is for data channels.
     #[error("no section m=application ... UDP/DTLS/SCTP webrtc-datachannel")]
     NoDataChannels,
-    /// Something that must be there is not.
+    /// A required attribute is missing.
     #[error("the data channels' section has no a={0}")]
     Missing(&'static str),
-    /// A value cannot be read.
+    /// A value is invalid.
     #[error("line {line}: found {found:?}; allowed: {allowed}")]
     Value {
-        /// The line's number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is there.
+        /// The value.
         found: String,
-        /// What may be.
+        /// Allowed values.
         allowed: &'static str,
     },
 }
 
-/// What an offer says of data channels.
+/// Data channel parameters of an offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// ICE name and password of the peer.
+    /// The peer's ICE credentials.
     pub ice: IceCredentials,
     /// SHA-256 of the peer's certificate.
     pub fingerprint: Fingerprint,
-    /// Which end of DTLS this side then is.
+    /// Resulting DTLS role of this side.
     pub role: Role,
     /// The peer's SCTP port.
     pub sctp_port: u16,
-    /// The largest message that the peer takes, bytes.
+    /// Maximum message size that the peer accepts, bytes.
     pub max_message: usize,
     sections: Vec<Section>,
     bundled: bool,
 }
 
-/// A section as the answer must repeat it.
+/// A section as it must be repeated in the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Section {
     media: String,
     protocol: String,
     format: String,
     mid: Option<String>,
-    /// It is the one of data channels.
+    /// It is the data channel section.
     data: bool,
 }
 
-/// Attributes of a section, or of the whole, which is what a section without its own has.
+/// Attributes of a section, or of the session, which are the defaults for all sections.
 #[derive(Clone, Debug, Default)]
 struct Attributes {
     ufrag: Option<String>,
@@ -129,14 +131,14 @@ impl Attributes {
             "ice-pwd" => return Err(wrong("22 to 256 of A-Z a-z 0-9 + /")),
             "fingerprint" => {
                 let (hash, digits) = value.split_once(' ').unwrap_or((value, ""));
-                // There may be others beside it (RFC 8122 §5).
+                // There may be other hash functions as well (RFC 8122 §5).
                 if hash.eq_ignore_ascii_case("sha-256") {
                     let digest = digits.trim().parse();
                     let allowed = "sha-256 and 32 bytes as AA:BB:...";
                     self.fingerprint = Some(digest.map_err(|()| wrong(allowed))?);
                 }
             }
-            // The side that is not the peer's; who may choose leaves it to the peer to begin (RFC 5763 §5).
+            // The role opposite to the peer's; with `actpass` the peer should start (RFC 5763 §5).
             "setup" => {
                 self.role = Some(match value {
                     "actpass" | "active" => Role::Server,
@@ -150,7 +152,7 @@ impl Attributes {
             }
             "max-message-size" => {
                 let size: u64 = value.parse().map_err(|_| wrong("a number of bytes"))?;
-                // 0: of any size.
+                // 0: unlimited.
                 let size = if size == 0 { u64::MAX } else { size };
                 self.max_message = Some(usize::try_from(size).unwrap_or(usize::MAX));
             }
@@ -160,17 +162,17 @@ impl Attributes {
     }
 }
 
-/// Whether `text` is of ICE's letters, `least` to 256 of them (RFC 8839 §5.4).
+/// Whether `text` consists of `least` to 256 ICE characters (RFC 8839 §5.4).
 fn ice_word(text: &str, least: usize) -> bool {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
     (least..=256).contains(&text.len()) && text.bytes().all(letter)
 }
 
 impl Offer {
-    /// Reads an offer.
+    /// Parses an offer.
     ///
     /// # Errors
-    /// Says what is wrong with it, and where.
+    /// Describes the fault and its line.
     pub fn parse(text: &str) -> Result<Self, SdpError> {
         if text.len() > MAX_OFFER {
             return Err(SdpError::TooLong(text.len()));
@@ -228,7 +230,8 @@ impl Offer {
         })
     }
 
-    /// The answer of a peer that can be reached at `at`. `session` names the session, and is to be random.
+    /// The answer of a peer at address `local`. `session` is the session identifier and should be
+    /// random.
     pub fn answer(&self, local: &Local, session: u64) -> String {
         let mut text = String::new();
         let _ = self.write_answer(&mut text, local, session);
@@ -302,7 +305,7 @@ impl Offer {
             "a=sctp-port:{SCTP_PORT}\r\na=max-message-size:{}\r\n",
             local.max_message
         )?;
-        // The priority of the only candidate (RFC 8445 §5.1.2.1).
+        // Priority of the only candidate (RFC 8445 §5.1.2.1).
         write!(
             out,
             "a=candidate:1 1 udp 2130706431 {ip} {port} typ host\r\na=end-of-candidates\r\n"
@@ -310,28 +313,29 @@ impl Offer {
     }
 }
 
-/// The SCTP port of this side.
+/// SCTP port of this side.
 pub(crate) const SCTP_PORT: u16 = 5_000;
 
-/// What an answer says of this side.
+/// Parameters of this side in an answer.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// Where it is reached.
+    /// Address of this side.
     pub address: SocketAddr,
-    /// ICE name and password.
+    /// ICE credentials.
     pub ice: IceCredentials,
     /// SHA-256 of the certificate.
     pub fingerprint: Fingerprint,
-    /// The largest message that is taken, bytes.
+    /// Maximum size of received messages, bytes.
     pub max_message: usize,
 }
 
-/// The beginning of what was found.
+/// Truncates the content for an error message.
 fn shown(text: &str) -> String {
     text.chars().take(MAX_SHOWN).collect()
 }
 
-/// The letter of a line, and its value, which is repeated in the answer and must not break its lines (RFC 8866 §9).
+/// Splits a line into letter and value. The value is repeated in the answer and must not break its
+/// lines (RFC 8866 §9).
 fn split(line: usize, content: &str) -> Result<(char, &str), SdpError> {
     let mut letters = content.chars();
     let whole = !content.contains(['\0', '\r']);
@@ -346,7 +350,7 @@ fn split(line: usize, content: &str) -> Result<(char, &str), SdpError> {
     }
 }
 
-/// An `m=` line. Only the first section of data channels is taken.
+/// Parses an `m=` line. Only the first data channel section is accepted.
 fn section(line: usize, value: &str, before: &[Section]) -> Result<Section, SdpError> {
     let mut words = value.splitn(4, ' ');
     let (Some(media), Some(port), Some(protocol), Some(format)) =
@@ -376,7 +380,7 @@ fn section(line: usize, value: &str, before: &[Section]) -> Result<Section, SdpE
 mod tests {
     use super::*;
 
-    /// As a browser writes it, shortened.
+    /// A browser's offer, shortened.
     const OFFER: &str = "v=0\r\no=- 4611731400430051336 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n\
         a=group:BUNDLE 0\r\na=extmap-allow-mixed\r\na=msid-semantic: WMS\r\n\
         m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\n\
@@ -405,7 +409,7 @@ mod tests {
         assert!(offer.fingerprint.to_string().ends_with("1D:1E:1F"));
         assert_eq!((offer.role, offer.sctp_port), (Role::Server, 5_001));
         assert_eq!(offer.max_message, 262_144);
-        // With newlines alone, and with the attributes for the whole session.
+        // With newlines only, and with the attributes at session level.
         assert_eq!(Offer::parse(&OFFER.replace('\r', "")), Ok(offer.clone()));
         let (head, section) = OFFER.split_at(OFFER.find("m=").unwrap());
         let (shared, own) = section.split_at(section.find("a=mid").unwrap());

@@ -1,4 +1,5 @@
-//! Plays of random bytes against channels, random offers, and what the fuzz targets `channels` and `offer` kept.
+//! Random scenarios for channels, random offers, and the corpus of the fuzz targets `channels` and
+//! `offer`.
 
 mod channel_play;
 #[path = "channel_play/offer.rs"]
@@ -17,7 +18,7 @@ fn random_plays_end_well() {
                 .wrapping_add(1);
             (state >> 40) as u8
         };
-        // Up in the first act, so that there is something to play.
+        // Established in the first step, so that the scenario has an effect.
         let mut bytes = vec![byte(), 9, 200, 0];
         bytes.extend((0..2_000).map(|_| byte()));
         channel_play::play(&bytes);

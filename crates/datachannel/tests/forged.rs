@@ -1,5 +1,5 @@
-//! Who can write the peer's address, and sees nothing of what is sent: whatever comes from there while DTLS shakes hands, the hands are
-//! shaken (RFC 6347 §4.1.2.7).
+//! Attacker that spoofs the peer's address, and sees none of the traffic: whatever it sends during
+//! the DTLS handshake, the handshake should complete (RFC 6347 §4.1.2.7).
 
 use crate::world;
 
@@ -7,7 +7,7 @@ use anabranch_datachannel::{ChannelOptions, Closed, Discard, Event, Payload};
 use bytes::Bytes;
 use world::{MS, SECOND, World, address};
 
-/// A plain or protected record.
+/// An unencrypted or encrypted record.
 fn record(kind: u8, epoch: u16, count: u64, fragment: &[u8]) -> Vec<u8> {
     let mut out = vec![kind, 0xFE, 0xFD];
     out.extend(epoch.to_be_bytes());
@@ -17,7 +17,7 @@ fn record(kind: u8, epoch: u16, count: u64, fragment: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A handshake message, or a piece of one, in a record.
+/// A handshake message, or a fragment of one, in a record.
 fn message(kind: u8, number: u16, [length, offset]: [usize; 2], body: &[u8]) -> Vec<u8> {
     let three = |it: usize| it.to_be_bytes()[5..].to_vec();
     let mut out = vec![kind];
@@ -33,7 +33,7 @@ fn whole(kind: u8, number: u16, body: &[u8]) -> Vec<u8> {
     message(kind, number, [body.len(), 0], body)
 }
 
-/// A ServerHello as a server of today sends it, of a random of its own.
+/// A ServerHello like that of a current server, with its own random.
 fn server_hello(turn: u64) -> Vec<u8> {
     let mut body = vec![0xFE, 0xFD];
     body.extend([turn as u8; 32]);
@@ -42,19 +42,20 @@ fn server_hello(turn: u64) -> Vec<u8> {
     body
 }
 
-/// A Certificate message with a certificate that is none.
+/// A Certificate message with an invalid certificate.
 fn certificate(turn: u64) -> Vec<u8> {
     let mut body = vec![0, 0, 203, 0, 0, 200];
     body.extend([turn as u8; 200]);
     body
 }
 
-/// How long two handshakes take, of DTLS and of SCTP, by a link of 10 ms either way: nothing is sent twice, nobody waits.
+/// Duration of the two handshakes of DTLS and SCTP over a link of 10 ms in each direction: without
+/// retransmissions and timeouts.
 const UNDISTURBED: u64 = 80 * MS;
 
 type Forge = fn(u64) -> Vec<u8>;
 
-/// Every kind of datagram that a forger may try; `turn` counts them.
+/// All kinds of datagrams that an attacker may try; `turn` is a sequence number.
 const KINDS: &[(&str, Forge)] = &[
     ("headers", |turn| record(22, 0, turn, &[])),
     ("protected headers", |turn| record(22, 1, turn, &[])),
@@ -154,7 +155,7 @@ const KINDS: &[(&str, Forge)] = &[
     }),
 ];
 
-/// Sends `count` datagrams to `end`, from where its peer is.
+/// Sends `count` datagrams to `end`, from the address of its peer.
 fn flood(world: &mut World, end: usize, forge: Forge, count: u64) {
     for turn in 0..count {
         let forged = forge(turn);
@@ -166,7 +167,7 @@ fn is_up(world: &World) -> bool {
     world.events.iter().all(|it| it.contains(&Event::Connected))
 }
 
-/// Goes on to the end of the handshake; `before` is called before each step, with its number.
+/// Runs the handshake to its end; calls `before` before each step, with its number.
 fn shake(mut world: World, mut before: impl FnMut(&mut World, usize)) -> World {
     for step in 0.. {
         if is_up(&world) {
@@ -178,7 +179,7 @@ fn shake(mut world: World, mut before: impl FnMut(&mut World, usize)) -> World {
     world
 }
 
-/// A message goes, and no other came.
+/// A message should arrive, and no other.
 fn use_it(world: &mut World) {
     let now = world.now;
     let id = world.ends[0].open(now, ChannelOptions::new("")).unwrap();
@@ -201,7 +202,7 @@ fn every_kind_at_all_times() {
     }
 }
 
-/// All kinds, in each state of the handshake alone; and as many as anybody sends.
+/// All kinds in each state of the handshake separately, in large numbers.
 #[test]
 fn each_state() {
     let mut steps = 0;
@@ -240,13 +241,14 @@ fn ten_thousand_of_each() {
     use_it(&mut world);
 }
 
-/// A link that loses, repeats and reorders does not need the forger's help; with it the handshake is done all the same.
+/// The handshake should also complete over a link that loses, duplicates and reorders packets in
+/// addition to the attacker.
 #[test]
 fn a_link_with_flaws() {
     for seed in 1..=10 {
         let mut world = shake(World::new(seed, 15), |world, step| {
             let (name, forge) = KINDS[(step * 7 + seed as usize) % KINDS.len()];
-            // Where a server's flight is lost, a client cannot tell who asks for a cookie.
+            // If the flight of a server is lost, a client cannot tell who requests a cookie.
             if name != "HelloVerifyRequest" {
                 flood(world, step % 2, forge, 40);
             }
@@ -255,7 +257,7 @@ fn a_link_with_flaws() {
     }
 }
 
-/// ClientHellos as a client sends them.
+/// ClientHellos of a client.
 fn hellos(count: u64) -> Vec<Bytes> {
     let hello = |seed| {
         let mut world = World::new(seed, 0);
@@ -268,12 +270,13 @@ fn hellos(count: u64) -> Vec<Bytes> {
     (0..count).map(hello).collect()
 }
 
-/// A ClientHello of several pieces, which come in any order and twice, with forged ones before each, is put together.
+/// A fragmented ClientHello, reordered and duplicated, with forged fragments before each one,
+/// should be reassembled.
 #[test]
 fn a_hello_in_pieces() {
     let hello = hellos(1).remove(0);
     let mut body = hello[25..].to_vec();
-    // The extension `padding` (RFC 7685) is the last.
+    // The extension `padding` (RFC 7685) is the last one.
     let session = 34 + 1 + usize::from(body[34]);
     let cookie = session + 1 + usize::from(body[session]);
     let suites = cookie + 2 + usize::from(u16::from_be_bytes([body[cookie], body[cookie + 1]]));
@@ -309,22 +312,23 @@ fn a_hello_in_pieces() {
     }
 }
 
-/// A client that the forger is faster than is asked for a cookie, which the forger cannot know, and is let in with it.
+/// A client whose ClientHello arrives after that of an attacker should be asked for a cookie, which
+/// the attacker cannot know, and be accepted with it.
 #[test]
 fn a_hello_before_the_peers() {
     let hellos = hellos(20);
     let mut world = World::new(1, 0);
-    // The server knows where its peer is.
+    // The server knows the address of its peer.
     world.step(0);
     let before = world.ends[1].discards().of(Discard::DtlsHello);
     for hello in &hellos {
         world.ends[1].handle_datagram(0, address(0), hello);
-        // What is sent meets nobody that waits for it.
+        // The responses should be small, and reach no waiting client.
         while let Some((_, answer)) = world.ends[1].poll_transmit() {
             assert!(answer.len() < 1_200);
         }
     }
-    // There are so many answers at a time.
+    // The number of responses is limited.
     let refused = world.ends[1].discards().of(Discard::DtlsHello) - before;
     assert!((3..=5).contains(&refused), "{refused}");
     let mut world = shake(world, |_, _| ());
@@ -332,7 +336,7 @@ fn a_hello_before_the_peers() {
     use_it(&mut world);
 }
 
-/// Hellos of others after the peer's are asked for cookies, and change nothing.
+/// ClientHellos of others after the peer's should be asked for cookies, and change nothing.
 #[test]
 fn hellos_after_the_peers() {
     let hellos = hellos(20);
@@ -350,7 +354,7 @@ fn hellos_after_the_peers() {
     use_it(&mut world);
 }
 
-/// An alert without protection ends nothing. When nobody comes, it is told.
+/// An unencrypted alert should not end the handshake, but should be reported after a timeout.
 #[test]
 fn an_alert_that_was_the_last_word() {
     let mut world = World::new(1, 0);
@@ -368,7 +372,7 @@ fn an_alert_that_was_the_last_word() {
     assert!(why.ends_with("came: 42"), "{why}");
 }
 
-/// Once connected, plain records are nobody's business.
+/// Once connected, unencrypted records should be ignored.
 #[test]
 fn after_the_handshake() {
     let mut world = World::new(1, 0).connect();

@@ -1,4 +1,5 @@
-//! [`PeerConnection`] on a socket of the loopback interface, opposite the core on another. Nothing here asks how long something takes.
+//! [`PeerConnection`] on a loopback socket, against the sans-I/O core on another one. No test
+//! depends on durations.
 
 use crate::common;
 
@@ -21,24 +22,25 @@ use tokio::net::UdpSocket;
 #[path = "../examples/echo_server.rs"]
 mod echo_server;
 
-/// The client's end: the core, and what a task does for it.
+/// The client's end: the core, and the work of a task.
 struct Client {
     socket: UdpSocket,
     connection: Connection,
     origin: Instant,
     events: Vec<Event>,
     buffer: Vec<u8>,
-    /// Checks of the server, and of the client by it: each end is to hear of the other for as long as a test takes.
+    /// Checks of the server, and of the client by the server: each end needs them from the other
+    /// for the duration of a test.
     server: SocketAddr,
     checks: [Vec<u8>; 2],
     next_check: u64,
 }
 
-/// Time between two checks; consent lapses after 30 s (RFC 7675 §5.1).
+/// Interval between two checks; consent expires after 30 s (RFC 7675 §5.1).
 const BETWEEN_CHECKS: u64 = 2_000_000_000;
 
 impl Client {
-    /// A client, and the server that it is connected with.
+    /// A client, connected to a server.
     async fn connect() -> (Self, PeerConnection) {
         Self::connect_with(Config::default()).await
     }
@@ -54,7 +56,7 @@ impl Client {
             let config = Config::default();
             Connection::accept(offer, &config, &identity, &secret, address, (origin, 0)).unwrap()
         };
-        // Names and passwords come of the secret, so a first answer tells them.
+        // Credentials are derived from the secret, so a first answer contains them.
         let draft = format!(
             "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=ice-ufrag:xxxx\r\n\
             a=ice-pwd:xxxxxxxxxxxxxxxxxxxxxx\r\na=setup:passive\r\na=fingerprint:sha-256 {}\r\n",
@@ -69,7 +71,7 @@ impl Client {
             .find_map(|line| line.strip_prefix("m=application "));
         let port = port.and_then(|rest| rest.split(' ').next()).unwrap();
         let server = SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
-        // Each end believes that the other nominated it.
+        // Each end considers itself nominated by the other.
         let [of_server, of_client] = [[&answer, &own], [&own, &answer]]
             .map(|[of, by]| check(of, by, true, &attribute(of, "ice-pwd")));
         let mut client = Self {
@@ -92,7 +94,7 @@ impl Client {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Checks both ends, where it is time to.
+    /// Sends checks to both ends when due.
     async fn check(&mut self) {
         let now = self.now();
         if now >= self.next_check {
@@ -103,12 +105,12 @@ impl Client {
         }
     }
 
-    /// Goes on until `done`.
+    /// Runs until `done`.
     async fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         loop {
             self.check().await;
             while let Some((to, datagram)) = self.connection.poll_transmit() {
-                // Answers to checks are for those who ask.
+                // Responses to checks have no receiver.
                 if datagram[0] > 3 {
                     self.socket.send_to(&datagram, to).await.unwrap();
                 }
@@ -127,7 +129,7 @@ impl Client {
                 Ok(received) => {
                     let (length, from) = received.unwrap();
                     let now = self.now();
-                    // Answers to checks are for those who ask.
+                    // Responses to checks have no receiver.
                     if self.buffer[0] > 3 {
                         let datagram = &self.buffer[..length];
                         self.connection.handle_datagram(now, from, datagram);
@@ -167,7 +169,7 @@ impl Client {
     }
 }
 
-/// Runs the client beside what the server does, until that is done.
+/// Runs the client concurrently with `work` of the server, until that is done.
 async fn beside<T>(client: &mut Client, work: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
@@ -224,7 +226,7 @@ async fn the_example_greets_and_sends_everything_back() {
         .expect("it greeted");
 }
 
-/// What nobody reads has a bound, and all of it comes when it is read.
+/// Unread data should be bounded, and arrive completely once it is read.
 #[tokio::test]
 async fn one_that_reads_late() {
     let (mut client, peer) = Client::connect().await;
@@ -233,7 +235,8 @@ async fn one_that_reads_late() {
         client.send(id, Bytes::from(vec![number; 262_144]));
     }
     let channel = beside(&mut client, peer.incoming()).await.unwrap();
-    // 10 MiB were given; at most 4 and 1 are kept here, 2 wait in the window, and a message of each.
+    // 10 MiB were sent; at most 4 and 1 are buffered here, 2 are in the window, and one message
+    // each.
     let stuck = |client: &Client| client.connection.channels().buffered_amount(id);
     client.until(|client| stuck(client) < 6 << 20).await;
     for number in 0..40 {
@@ -279,8 +282,8 @@ async fn whoever_waits_hears_of_the_end() {
     assert!(peer.open(ChannelOptions::new("")).is_err());
 }
 
-/// The options of a channel are known also if it ended before it was taken: by the end of the
-/// connection, or by its opener.
+/// The options of a channel should be available even if it was closed before it was accepted: by
+/// the end of the connection, or by its opener.
 #[tokio::test]
 async fn a_channel_that_ended_before_it_was_taken() {
     for whole in [true, false] {
@@ -312,7 +315,8 @@ async fn a_channel_that_ended_before_it_was_taken() {
     }
 }
 
-/// A channel that nobody reads keeps nobody from hearing of the end. What came before can still be read.
+/// A channel that is not read should not delay the notification of the end. Earlier messages can
+/// still be read.
 #[tokio::test]
 async fn the_end_is_heard_beside_what_nobody_reads() {
     let (mut client, peer) = Client::connect().await;
@@ -323,7 +327,8 @@ async fn the_end_is_heard_beside_what_nobody_reads() {
     for number in 0..40 {
         client.send(unread, Bytes::from(vec![number; 262_144]));
     }
-    // Of 10 MiB more has gone than the window holds beside the 4 that the other end sorts.
+    // More of the 10 MiB was sent than the window holds in addition to the 4 MiB that the other end
+    // sorts.
     let left = |client: &Client| client.connection.channels().buffered_amount(unread);
     client.until(|client| left(client) < 7 << 19).await;
     let now = client.now();
@@ -339,13 +344,14 @@ async fn the_end_is_heard_beside_what_nobody_reads() {
         }
         while first.recv().await.is_some() {}
     };
-    // The limit is for a test that fails; one that passes does not come near it, however busy the machine is.
+    // The timeout is for a failing test; a passing one does not come close to it, even on a busy
+    // machine.
     let limit = Duration::from_secs(600);
     let heard = tokio::time::timeout(limit, beside(&mut client, all)).await;
     assert!(heard.is_ok(), "somebody still waits");
 }
 
-/// Who drops the connection and its channels has closed it.
+/// A connection should be closed when it and its channels are dropped.
 #[tokio::test]
 async fn dropping_all_closes() {
     let (mut client, peer) = Client::connect().await;
@@ -358,7 +364,7 @@ async fn dropping_all_closes() {
     client.until(|client| client.connection.is_closed()).await;
 }
 
-/// How often a future was woken.
+/// Number of times that a future was woken.
 #[derive(Default)]
 struct Wakes(AtomicUsize);
 
@@ -368,7 +374,7 @@ impl Wake for Wakes {
     }
 }
 
-/// A future that was polled once, and is polled no more.
+/// A future that was polled once, and is not polled again.
 struct Waiting<'a> {
     wakes: Arc<Wakes>,
     _future: Pin<Box<dyn Future<Output = ()> + 'a>>,
@@ -388,7 +394,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// A message for one channel wakes who waits for it, and nobody else.
+/// A message for one channel should only wake the task that waits for it.
 #[tokio::test]
 async fn a_message_wakes_one() {
     const CHANNELS: usize = 200;
@@ -415,11 +421,11 @@ async fn a_message_wakes_one() {
         let last = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == 9);
         client.until(|_| last(&woken(&waiting))).await;
     }
-    // All that was sent has arrived once this has.
+    // All messages have arrived once this one has.
     client.open("the last");
     let incoming = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == CHANNELS);
     client.until(|_| incoming(&woken(&waiting))).await;
-    // Of one that looks again only when it is woken, once.
+    // A task that only checks again when it is woken wakes once.
     assert_eq!(woken(&waiting), [(7, 1), (9, 1), (CHANNELS, 1)]);
     let now = client.now();
     client.connection.close(now);
@@ -428,8 +434,8 @@ async fn a_message_wakes_one() {
         .await;
 }
 
-/// Who waits for room in all channels together has it in turn, so that the channels that are always full keep it from none, nor does one
-/// that is not polled; and whoever waits hears of the end.
+/// Channels that wait for space should get it in order, so that busy channels cannot starve them,
+/// nor a channel that is not polled; and waiting tasks should be notified of the end.
 #[tokio::test]
 async fn room_in_turn() {
     let config = Config::default().with(|it| it.max_buffered_total = 1 << 20);
@@ -452,8 +458,8 @@ async fn room_in_turn() {
         let mut greedy: Vec<_> = greedy.enumerate().collect();
         let (origin, mut looked) = (client.origin, Duration::MAX);
         let all = std::future::poll_fn(|context| {
-            // Who does not take its turn within 100 ms loses it to whoever asks. On a busy machine all may be late: then those ask first who
-            // have had least.
+            // A channel that does not use its reservation within 100 ms loses it. On a busy machine
+            // all of them may be late: then those with the fewest messages try first.
             let now = origin.elapsed();
             let away = now.saturating_sub(std::mem::replace(&mut looked, now));
             let late = away > Duration::from_millis(50);
@@ -464,12 +470,13 @@ async fn room_in_turn() {
             if done { Poll::Ready(()) } else { Poll::Pending }
         });
         beside(&mut client, all).await;
-        // The first filled the queues before anybody waited; without turns it has 30 times what others have.
+        // The first channel filled the queues before others waited; without reservations it has 30
+        // times as many messages.
         let all = counts.iter().map(|it| it.load(Relaxed));
         assert!(all.clone().max() < Some(100), "{counts:?}");
         assert!(all.min() > Some(20), "{counts:?}");
     }
-    // Nobody takes anything from now on.
+    // No more data is read from now on.
     let all = |channels: &[DataChannel]| -> usize {
         channels.iter().map(DataChannel::buffered_amount).sum()
     };
@@ -483,7 +490,7 @@ async fn room_in_turn() {
     assert!(first.as_mut().poll(&mut context).is_pending());
     assert!(second.as_mut().poll(&mut context).is_pending());
     assert!(third.as_mut().poll(&mut context).is_pending());
-    // One that is closed waits no longer, wherever it stands.
+    // A closed channel should stop waiting in any position.
     channels[2].close();
     assert_eq!(second.await, Err(SendError::Closed));
     channels[1].close();

@@ -1,5 +1,5 @@
-//! A peer that means harm: bytes made by hand, and more of everything than anybody needs. What is wrong is counted or refused, what is
-//! kept has a bound, and the rest goes on.
+//! Malicious peer: invalid bytes, and excessive amounts of everything. Faults should be counted or
+//! refused, buffered data bounded, and everything else should continue.
 
 use crate::world;
 
@@ -12,7 +12,7 @@ use anabranch_datachannel::{ChannelOptions, Config, Discard, Event, Payload};
 use bytes::Bytes;
 use world::{SECOND, World};
 
-/// An association that takes everything, or nothing.
+/// An association that accepts all messages, or none.
 #[derive(Default)]
 struct Sink {
     taken: Vec<Outgoing>,
@@ -36,7 +36,7 @@ impl Carrier for Sink {
     }
 
     fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
-        // As an association with 1,000 streams.
+        // Like an association with 1,000 streams.
         if stream >= 1_000 {
             return Err(NoReset);
         }
@@ -63,7 +63,7 @@ fn events(channels: &mut Channels) -> Vec<ChannelEvent> {
     std::iter::from_fn(|| channels.poll_event()).collect()
 }
 
-/// A DATA_CHANNEL_OPEN by hand: the lengths that it tells need not be those of the names.
+/// A DATA_CHANNEL_OPEN whose length fields may differ from the lengths of the names.
 fn open(kind: u8, lengths: [u16; 2], names: &[u8]) -> Bytes {
     let mut bytes = vec![3, kind, 1, 0, 0, 0, 0, 0];
     for length in lengths {
@@ -82,19 +82,19 @@ fn dcep_that_cannot_be_read() {
         Bytes::from_static(&[1]),
         Bytes::from_static(&[4]),
         Bytes::from_static(&[255; 64]),
-        // An answer with something behind it.
+        // A DATA_CHANNEL_ACK with extra data.
         Bytes::from_static(&[2, 0]),
-        // Lengths beyond what is there, short of it, and so large that their sum passes 16 bits.
+        // Lengths that are too large, too small, and so large that their sum exceeds 16 bits.
         open(0, [3, 0], b"ab"),
         open(0, [0, 3], b"ab"),
         open(0, [1, 0], b"ab"),
         open(0, [u16::MAX, u16::MAX], b"ab"),
         open(0, [u16::MAX, 3], b"ab"),
-        // Channel types that there are not.
+        // Unassigned channel types.
         open(0x03, [1, 1], b"ab"),
         open(0x7F, [1, 1], b"ab"),
         open(0xFF, [1, 1], b"ab"),
-        // Names that are no text: a cut character, an overlong one, half of a pair.
+        // Names that are not UTF-8: a truncated character, an overlong one, an unpaired surrogate.
         open(0, [1, 1], b"\xC3a"),
         open(0, [2, 0], b"\xC0\x80"),
         open(0, [0, 3], b"\xED\xA0\x80"),
@@ -120,7 +120,8 @@ fn dcep_that_cannot_be_read() {
     ));
 }
 
-/// Channels on streams that are not the peer's, are beyond what was agreed, or have one already; answers to what nobody asked.
+/// Channels on streams that belong to the other end, do not exist, or have one already; unexpected
+/// DATA_CHANNEL_ACKs.
 #[test]
 fn dcep_where_it_does_not_belong() {
     let mut channels = server(|_| ());
@@ -141,7 +142,8 @@ fn dcep_where_it_does_not_belong() {
     channels.pump(0, &mut sink);
     let answers = sink.taken.iter().filter(|it| it.payload[..] == [2]);
     assert_eq!(answers.map(|it| it.stream).collect::<Vec<_>>(), [0]);
-    // A channel that was opened twice is closed, and a stream of the other parity reset (RFC 8832 §6).
+    // A channel that was opened twice should be closed, and a stream of the other parity reset (RFC
+    // 8832 §6).
     sink.resets.sort_unstable();
     assert_eq!(sink.resets, [0, 3, 999]);
     let found = events(&mut channels);
@@ -152,7 +154,8 @@ fn dcep_where_it_does_not_belong() {
     assert!(channels.options(id).unwrap().ordered);
 }
 
-/// As many channels as streams, with the longest names: those within the limits are taken, and what they hold is bounded.
+/// As many channels as streams, with the longest names: those within the limits should be accepted,
+/// with bounded memory.
 #[test]
 fn too_many_channels() {
     let name = vec![b'x'; 65_535];
@@ -176,8 +179,8 @@ fn too_many_channels() {
     assert_eq!(counts(&channels)[&Discard::TooManyChannels], 400);
 }
 
-/// The answers to channels that are opened and closed, where the association takes nothing, wait in their channels' queues and nowhere
-/// else.
+/// The acknowledgements of channels that are opened and closed, while the association accepts no
+/// data, should only be buffered in the channels' queues.
 #[test]
 fn channels_opened_and_closed_over_and_over() {
     let mut channels = server(|_| ());
@@ -200,7 +203,8 @@ fn channels_opened_and_closed_over_and_over() {
     assert!(counts(&channels).is_empty());
 }
 
-/// A channel on a stream that was not agreed on ends; one on the same stream, when it is added, is another.
+/// A channel on a stream that does not exist should be closed; one on the same stream, after it was
+/// added, is a different one.
 #[test]
 fn a_name_is_used_once() {
     let limits = Limits::of(&Config::default());
@@ -221,7 +225,7 @@ fn data_that_is_none() {
     channels.handle_message(65_535, 51, Bytes::from_static(b"nobody's"));
     channels.handle_message(0, DCEP, open(0, [0, 0], b""));
     for (ppid, bytes) in [
-        // No identifiers of data; those that RFC 8831 took back.
+        // PPIDs that are not for data; those that RFC 8831 deprecates.
         (0, &b"x"[..]),
         (49, b"x"),
         (55, b"x"),
@@ -229,7 +233,7 @@ fn data_that_is_none() {
         (u32::MAX, b"x"),
         (52, b"x"),
         (54, b"x"),
-        // No text.
+        // Not UTF-8.
         (51, b"\xFF"),
         (51, b"a\xC3"),
     ] {
@@ -237,13 +241,14 @@ fn data_that_is_none() {
     }
     let expected = [(Discard::NoChannel, 2), (Discard::Payload, 9)];
     assert_eq!(counts(&channels), BTreeMap::from(expected));
-    // What stands for an empty message is not looked at (RFC 8831 §6.6).
+    // The byte of an empty message is ignored (RFC 8831 §6.6).
     channels.handle_message(0, 56, Bytes::from_static(b"anything"));
     let last = events(&mut channels).pop();
     assert!(matches!(last, Some(ChannelEvent::Message(_, Payload::Text(text))) if text.is_empty()));
 }
 
-/// Messages without a byte, to one that does not poll: what waits is bounded by their number, too.
+/// Empty messages to a user that does not poll: buffered messages should also be bounded by their
+/// number.
 #[test]
 fn a_flood_of_empty_messages() {
     let mut world = World::new(1, 0).connect();
@@ -263,7 +268,7 @@ fn a_flood_of_empty_messages() {
     assert!((10_000..20_000).contains(&waiting), "{waiting}");
 }
 
-/// Channels that come and go, to one that does not poll.
+/// Channels that are opened and closed, for a user that does not poll.
 #[test]
 fn a_flood_of_channels() {
     let mut world = World::new(1, 0).connect();
@@ -292,7 +297,8 @@ const SOUND: &str = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n
     a=ice-pwd:0123456789012345678901\r\na=setup:actpass\r\na=fingerprint:sha-256 \
     00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n";
 
-/// Offers of which each has one thing wrong: where it is, what was found, what is allowed; not more of it than a line of a page.
+/// Offers with one fault each: the error should name the line, the value and what is allowed, in at
+/// most one line of text.
 #[test]
 fn offers_that_are_none() {
     assert!(Offer::parse(SOUND).is_ok());
@@ -357,7 +363,8 @@ fn offers_that_are_none() {
     }
 }
 
-/// Offers as long as may be cost no more than to read them, and their answers are no longer.
+/// Offers of maximum size should cost no more than parsing them, and their answers should not be
+/// longer.
 #[test]
 fn offers_without_end() {
     let sections = |count| format!("{SOUND}{}", "m=audio 9 UDP x\r\n".repeat(count));

@@ -1,4 +1,5 @@
-//! Messages of several channels at a time: their pieces come between each other where both ends speak I-DATA (RFC 8260).
+//! Concurrent messages of several channels: their fragments should be interleaved if both ends
+//! support I-DATA (RFC 8260).
 
 use crate::world;
 
@@ -7,7 +8,7 @@ use anabranch_datachannel::{ChannelId, ChannelOptions, Config, Payload};
 use world::{MS, SECOND, World, pattern};
 
 impl World {
-    /// When each message came at the second end, by its channel, until `count` have.
+    /// Arrival times of messages at the second end with their channels, until there are `count`.
     fn times(&mut self, ids: &[ChannelId], count: usize) -> Vec<(usize, u64)> {
         let mut times = Vec::new();
         let mut known = vec![0; ids.len()];
@@ -29,7 +30,7 @@ fn both_ends_speak_it() {
     assert!(world.ends.iter().all(|it| it.is_interleaving()));
 }
 
-/// Where only one end offers it all goes as ever, a large message before what is given behind it.
+/// If only one end offers it, a large message is sent before messages that are queued after it.
 #[test]
 fn one_end_does_not_speak_it() {
     let config = Config::default().with(|it| it.interleaving = false);
@@ -55,7 +56,8 @@ fn one_end_does_not_speak_it() {
     }
 }
 
-/// A small message that is given while large ones are under way comes in a few round trips, long before they end.
+/// A small message that is sent while large ones are in transmission should arrive within a few
+/// round trips, long before their end.
 #[test]
 fn a_large_message_holds_up_no_other() {
     let mut world = World::new(1, 0).connect();
@@ -78,7 +80,8 @@ fn a_large_message_holds_up_no_other() {
     assert!(small <= 40 * MS && all > 100 * MS, "{small} {all}");
 }
 
-/// Of channels that always have something each has its share by its priority (RFC 8831 §6.4), whatever the messages' lengths.
+/// Channels that always have data should get shares by priority (RFC 8831 §6.4), whatever the
+/// lengths of their messages.
 #[test]
 fn priorities_are_shares_of_bytes() {
     let mut world = World::new(1, 0).connect();
@@ -104,7 +107,8 @@ fn priorities_are_shares_of_bytes() {
     world.run_until(|world| (0..4).all(|at| bytes(world, at) == 2_000_000));
 }
 
-/// More large messages at once than any receiver holds, both ways and over a link with flaws: all end, each whole and once.
+/// More large messages at once than a receiver can buffer, in both directions and over a lossy
+/// link: all should arrive completely and once.
 #[test]
 fn many_large_messages_at_once() {
     for (seed, flaws) in [(1, 0), (2, 3)] {
@@ -137,7 +141,7 @@ fn many_large_messages_at_once() {
     }
 }
 
-/// A channel closes behind its own messages, while those of others are under way.
+/// A channel should close after its own messages, while those of others are in transmission.
 #[test]
 fn a_channel_that_closes_between_pieces_of_others() {
     let mut world = World::new(1, 2).connect();

@@ -1,4 +1,4 @@
-//! Channels that give messages up, over a link that loses packets.
+//! Partially reliable channels over a lossy link.
 
 use crate::world;
 
@@ -6,8 +6,8 @@ use anabranch_datachannel::channels::ChannelEvent;
 use anabranch_datachannel::{ChannelOptions, Config, Event, Reliability};
 use world::{MS, SECOND, World, pattern};
 
-/// A channel without retransmissions loses what the link loses, and its association is done with it; one beside it loses
-/// nothing.
+/// A channel without retransmissions loses the messages that the link loses, and the association
+/// abandons them; another channel loses nothing.
 #[test]
 fn a_channel_that_gives_up() {
     let mut world = World::new(3, 0).connect();
@@ -38,8 +38,8 @@ fn a_channel_that_gives_up() {
     assert_eq!(told, [given_up as u64, 0]);
 }
 
-/// A round trip takes 20 ms: within a lifetime of 50 ms what is lost can be sent again, and within one of 15 ms it cannot. What does
-/// not arrive is told in either case.
+/// A round trip takes 20 ms: within a lifetime of 50 ms lost data can be retransmitted, and within
+/// 15 ms it cannot. Messages that do not arrive should be reported in either case.
 #[test]
 fn channels_whose_messages_live_long_and_short() {
     let mut world = World::new(5, 0).connect();
@@ -76,7 +76,7 @@ fn channels_whose_messages_live_long_and_short() {
     assert!(told[1] > 10 && told[0] * 2 < told[1], "{told:?}");
 }
 
-/// What is given up in SCTP's queue, begun or not, is buffered no more.
+/// A message abandoned in SCTP's queue, partially sent or not, should no longer be buffered.
 #[test]
 fn what_is_given_up_is_not_buffered() {
     for (seed, interleaving) in [(1, false), (2, true), (3, true)] {

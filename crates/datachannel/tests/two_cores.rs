@@ -1,5 +1,5 @@
-//! Two connections against each other through a link in memory that delays, loses, repeats and reorders, by a clock that stands
-//! still between events. Each believes that the other has ICE whole: the tests ask its questions.
+//! Two connections over a link in memory that delays, loses, duplicates and reorders packets, with
+//! a simulated clock. Each assumes that the other has full ICE: the tests send its checks.
 
 use crate::common;
 use crate::world;
@@ -18,7 +18,7 @@ use stun_types::message::{
 use stun_types::prelude::*;
 use world::{SECOND, World, address, check_of, identity, pattern};
 
-/// RFC 9653 §6: DTLS finds what is damaged.
+/// RFC 9653 §6: DTLS detects damaged packets.
 #[test]
 fn both_ends_leave_the_checksum_to_dtls() {
     let world = World::new(1, 0).connect();
@@ -69,8 +69,8 @@ fn channels_from_either_side() {
     }
 }
 
-/// RFC 8832 §6: a DATA_CHANNEL_OPEN that is refused draws a reset of its stream, by which the opener
-/// hears of it. The stream can be used again.
+/// RFC 8832 §6: a refused DATA_CHANNEL_OPEN should cause a reset of its stream, which notifies the
+/// opener. The stream can be used again.
 #[test]
 fn a_refused_channel_is_closed_at_its_opener() {
     let few = Config::default().with(|it| it.max_channels = 2);
@@ -95,7 +95,7 @@ fn a_refused_channel_is_closed_at_its_opener() {
     let again = world.ends[1].open(now, ChannelOptions::new("")).unwrap();
     world.run(SECOND);
     assert!(world.has(1, ChannelEvent::Opened(again)));
-    // The last of them to fail: its stream is free at both ends.
+    // The last one to fail: its stream is free at both ends.
     let now = world.now;
     world.ends[1].close_channel(now, again);
     world.run(SECOND);
@@ -108,7 +108,7 @@ fn a_refused_channel_is_closed_at_its_opener() {
     assert_eq!(refused.of(Discard::TooManyChannels), 4);
 }
 
-/// Nothing of what is said is to be seen on the wire, nor is there SCTP outside of DTLS.
+/// No plain text should appear on the wire, nor SCTP outside DTLS.
 #[test]
 fn nothing_travels_in_the_clear() {
     let mut world = World::new(1, 0).connect();
@@ -130,7 +130,8 @@ fn nothing_travels_in_the_clear() {
     }
 }
 
-/// Over a link with flaws: messages of all sizes, both ways, on ten channels, each in order and once.
+/// Over a lossy link: messages of all sizes, in both directions, on ten channels, each in order and
+/// once.
 #[test]
 fn a_link_with_flaws() {
     for seed in 1..=6 {
@@ -186,7 +187,7 @@ fn the_low_mark() {
         .send(world.now, id, pattern(1, 262_144))
         .unwrap();
     let buffered = world.ends[0].channels().buffered_amount(id);
-    // What the window lets go is gone at once.
+    // Data within the window is sent at once.
     assert!((200_000..262_144).contains(&buffered), "{buffered}");
     let low = ChannelEvent::BufferedAmountLow(id);
     assert!(!world.has(0, low.clone()));
@@ -195,7 +196,7 @@ fn the_low_mark() {
     assert!(buffered <= 100_000 && buffered > 0, "{buffered}");
 }
 
-/// Another certificate than the offer's, in either direction: nothing is exchanged.
+/// A certificate that does not match the offer, in either direction: no data should be exchanged.
 #[test]
 fn a_foreign_certificate() {
     let foreign = identity(5).fingerprint().to_string();
@@ -208,7 +209,8 @@ fn a_foreign_certificate() {
     assert!(!world.events[0].contains(&Event::Connected));
 }
 
-/// Binding requests with a wrong name or password, and DTLS from where none came, change nothing.
+/// Binding requests with a wrong username or password, and DTLS from an unchecked address, should
+/// change nothing.
 #[test]
 fn strangers() {
     let mut world = World::new(1, 0).connect();
@@ -235,7 +237,7 @@ fn strangers() {
     assert_eq!(discards.of(Discard::UncheckedAddress), 1);
     assert_eq!(discards.of(Discard::NotOurs), 2);
     assert_eq!(world.ends[1].poll_transmit(), None);
-    // Noise in the place of DTLS, from the peer's address.
+    // Noise instead of DTLS, from the peer's address.
     for noise in 0..200_u8 {
         let bytes = [23, 254, 253, 0, 1, 0, 0, 0, 0, 0, noise, 0, 2, noise, noise];
         world.ends[1].handle_datagram(world.now, address(0), &bytes);
@@ -250,7 +252,7 @@ fn strangers() {
     assert_eq!(world.messages(1, id), [&Payload::from("still here")]);
 }
 
-/// The peer goes on from another address: a check that nominates moves all of it.
+/// The peer continues from another address: a nominating check should move all traffic.
 #[test]
 fn a_peer_that_moves() {
     let mut world = World::new(1, 0).connect();
@@ -276,7 +278,7 @@ fn a_peer_that_moves() {
     }
 }
 
-/// A check by one that is controlled, too: 487 (RFC 8445 §7.3.1.1).
+/// A check from an agent that is controlled too: 487 (RFC 8445 §7.3.1.1).
 #[test]
 fn a_role_conflict() {
     let mut world = World::new(1, 0);
@@ -307,7 +309,7 @@ fn a_role_conflict() {
     assert_eq!(code.code(), 487);
 }
 
-/// Without checks consent lapses after 30 s (RFC 7675 §5.1).
+/// Without checks consent expires after 30 s (RFC 7675 §5.1).
 #[test]
 fn a_peer_that_is_gone() {
     let mut world = World::new(1, 0).connect();
@@ -362,7 +364,7 @@ fn an_end_that_closes_is_heard() {
     assert_eq!(world.ends[1].discards().of(Discard::Late), late + 1);
 }
 
-/// Who does not poll is sent no more than the window: what waits here has a bound.
+/// A user that does not poll should get no more than the window: buffered data is bounded.
 #[test]
 fn one_that_reads_nothing() {
     let mut world = World::new(1, 0).connect();
@@ -380,7 +382,7 @@ fn one_that_reads_nothing() {
     assert!(world.ends[1].is_held_back());
     let buffered = world.ends[0].channels().buffered_amount(id);
     assert!(buffered > 6 << 20, "{buffered}");
-    // And when it reads, the rest comes.
+    // When it reads, the rest should arrive.
     world.reads = true;
     world.run_until(|world| {
         world.collect();
@@ -390,8 +392,8 @@ fn one_that_reads_nothing() {
     });
 }
 
-/// A channel closed by either end, with all that was sent before, tells both, and its stream carries another after it (RFC 8831
-/// §6.7); over a link with flaws, too.
+/// A channel closed by either end after its messages should cause events at both ends, and its
+/// stream can carry another one (RFC 8831 §6.7); over a lossy link too.
 #[test]
 fn channels_are_closed_and_their_streams_used_again() {
     for (seed, flaws) in [(1, 0), (2, 5), (3, 10), (4, 15)] {
@@ -425,7 +427,7 @@ fn channels_are_closed_and_their_streams_used_again() {
     }
 }
 
-/// Both ends close at once, and many at a time.
+/// Many channels that both ends close at the same time.
 #[test]
 fn three_hundred_channels_are_closed_from_both_ends() {
     let mut world = World::new(1, 3).connect();
@@ -459,10 +461,10 @@ fn three_hundred_channels_are_closed_from_both_ends() {
     world.run_until(|world| world.has(1, ChannelEvent::Incoming(again)));
 }
 
-/// A short message holds no more than itself, and not the packet that it came in with others.
+/// A short message should not keep the packet in memory in which it arrived with others.
 #[test]
 fn a_short_message_keeps_no_packet() {
-    // As chromium does: I-DATA is copied before.
+    // Like chromium, because I-DATA is copied anyway.
     let config = Config::default().with(|it| it.interleaving = false);
     let mut world = World::of(1, 0, &config, |offer| offer).connect();
     let now = world.now;
@@ -482,7 +484,8 @@ fn a_short_message_keeps_no_packet() {
     }
 }
 
-/// What has arrived when a connection ends is read, however much waits to be polled.
+/// Data that has arrived before the end of a connection should be delivered, however much is
+/// unpolled.
 #[test]
 fn what_arrived_before_the_end_is_read() {
     for by_peer in [true, false] {
@@ -497,7 +500,7 @@ fn what_arrived_before_the_end_is_read() {
         }
         world.run(20 * SECOND);
         assert!(world.ends[1].is_held_back());
-        // As far as the sender knows, that many have arrived.
+        // According to the sender, this many have arrived.
         let left = world.ends[0].channels().buffered_amount(id);
         let arrived = (4_000_000 - left) / 100_000;
         let ends = usize::from(!by_peer);
@@ -516,7 +519,7 @@ fn what_arrived_before_the_end_is_read() {
     }
 }
 
-/// Settings that cannot be are named.
+/// Invalid settings should be named in the error.
 #[test]
 fn settings_out_of_range() {
     let world = World::new(1, 0);

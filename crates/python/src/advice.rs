@@ -1,4 +1,4 @@
-//! Advice on a path: which receive buffer, how many streams, which congestion control.
+//! Advice on a path: receive buffer, number of streams, congestion control.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,35 +22,38 @@ use crate::job::place;
 use crate::kinds::{self, Stoppable};
 use crate::results::Results;
 
-/// Advice for one sender on a path. Rates are bit/s, sizes bytes, shares 0 to 1; an interval is the half width of the 95 % one.
+/// Advice for one sender on a path. Rates are in bit/s, sizes in bytes, shares from 0 to 1; an
+/// interval is the half width of the 95 % confidence interval.
 #[pyclass(module = "anabranch", frozen, get_all)]
 #[derive(Debug)]
 pub struct Advice {
-    /// The sender: its profile.
+    /// Profile of the sender.
     profile: String,
-    /// The sender: its congestion control.
+    /// Congestion control of the sender.
     congestion: String,
-    /// The smallest receive buffer that surely carries the wanted share, bytes; None where no setting was confirmed.
+    /// The smallest receive buffer that reliably reaches the requested share, bytes; None if no
+    /// setting was confirmed.
     buffer: Option<u64>,
-    /// The fewest streams with it.
+    /// Minimum number of streams with it.
     streams: Option<u16>,
     /// Goodput with this setting, bit/s, and its interval.
     goodput: Option<(f64, f64)>,
-    /// The same as a share of the goodput with a buffer without limit.
+    /// The same as a share of the goodput with an unlimited buffer.
     share: Option<(f64, f64)>,
-    /// The share that half of the buffer carries, where that was run.
+    /// The share reached with half of the buffer, if that was run.
     half: Option<(f64, f64)>,
-    /// Goodput with a buffer without limit, bit/s, and its interval.
+    /// Goodput with an unlimited buffer, bit/s, and its interval.
     unlimited: (f64, f64),
-    /// Whether what was measured is what the sender carries for good.
+    /// Whether the measurement represents the sender's steady state.
     settled: bool,
-    /// The words, as the command shows them.
+    /// The advice as text, as shown by the command.
     text: String,
-    /// The runs behind it.
+    /// The results of its runs.
     results: Py<Results>,
-    /// The advice for a sender that surely carries more on this path, if there is one.
+    /// The advice for a sender that reliably reaches more on this path, if there is one.
     better: Option<Py<Advice>>,
-    /// Every candidate with its goodput without limit: profile, congestion, bit/s, interval.
+    /// Every candidate with its goodput with an unlimited buffer: profile, congestion control,
+    /// bit/s, interval.
     candidates: Vec<(String, String, f64, f64)>,
 }
 
@@ -112,13 +115,13 @@ impl Advice {
     }
 }
 
-/// What both answers say.
+/// Common parts of both answers.
 struct Told {
     words: String,
     candidates: Vec<(String, String, f64, f64)>,
 }
 
-/// What of a question is a quantity: text with its unit, or a `timedelta`.
+/// Parses a quantity of a question: text with its unit, or a `timedelta`.
 fn quantity<T: FromStr<Err = String>>(key: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
     read(key, value, str::parse)
 }
@@ -202,7 +205,7 @@ pub fn advise(
     answer(py, question, out, jobs, progress)
 }
 
-/// A path over satellites: `from` and `to`, perhaps `shell` and `handover`.
+/// A satellite path: `from` and `to`, optionally `shell` and `handover`.
 fn over(given: &BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<Satellites> {
     const KEYS: [&str; 4] = ["from", "to", "shell", "handover"];
     if let Some(key) = given.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -244,11 +247,11 @@ fn answer(
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let jobs = match jobs {
         Some(jobs) => jobs,
-        // Threads of such kinds would only wait for each other.
+        // Threads would only wait for each other if a kind is written in Python.
         None if !kinds::written_in_python(&tried).is_empty() => 1,
         None => cores(),
     };
-    // Asked before anything is made, so that what makes no sense leaves nothing behind.
+    // Checked before anything is created, so that an invalid question leaves no files behind.
     let named: Vec<String> = tried.into_iter().cloned().collect();
     let question = question.checked().map_err(failed)?;
     let (directory, mut guard) = place(out)?;
@@ -277,7 +280,7 @@ fn answer(
         words,
         candidates: candidates.collect(),
     };
-    // The directory of the first holds that of the better, and lives as long.
+    // The directory of the first advice contains that of the better one, and lives as long.
     let better = better
         .map(|found| Advice::new(py, found, &told, None, None))
         .transpose()?;

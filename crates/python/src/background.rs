@@ -1,4 +1,5 @@
-//! Long work on threads of its own, while the thread that asked looks for signals and hands on how far it is.
+//! Runs long work on other threads, while the calling thread checks for signals and reports
+//! progress.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -13,22 +14,22 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// How long the asking thread sleeps between two looks at signals.
+/// Interval between two checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How far the work is, and whether it is to stop.
+/// Progress of the work, and a request to stop it.
 #[derive(Debug, Default)]
 pub struct State {
     runs: AtomicUsize,
     finished: AtomicUsize,
-    /// Simulated time left and done, milliseconds.
+    /// Total and completed simulated time, milliseconds.
     total: AtomicU64,
     done: AtomicU64,
     stop: AtomicBool,
 }
 
 impl State {
-    /// Nothing more is to begin.
+    /// Whether no more runs should start.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -80,13 +81,13 @@ impl AdviceProgress for State {
     }
 }
 
-/// Does `work` on a thread of its own without the interpreter's lock. `progress` is called by this thread with runs finished, runs (0 where
-/// nobody knows their number),
-/// seconds of simulated time done, and seconds to do. A signal whose handler raises (Ctrl-C), and a `progress` that raises, end
-/// the wait at once; runs under way are ended in the background and given up.
+/// Runs `work` on another thread without the interpreter's lock. The calling thread calls
+/// `progress` with finished runs, total runs (0 if unknown), completed simulated seconds, and total
+/// simulated seconds. A signal whose handler raises (Ctrl-C), and a `progress` that raises, end the
+/// wait immediately; running runs are stopped in the background and discarded.
 ///
 /// # Errors
-/// What a signal's handler or `progress` raised; a panic of the work.
+/// The exception of a signal's handler or of `progress`; a panic of the work.
 pub fn wait<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -97,7 +98,7 @@ pub fn wait<T: Send + 'static>(
     let own = Arc::clone(&state);
     thread::spawn(move || {
         let made = panic::catch_unwind(AssertUnwindSafe(|| work(&own)));
-        // Nobody listens after a signal.
+        // After a signal there is no receiver.
         let _ = sender.send(made);
     });
     let tell = || match progress {

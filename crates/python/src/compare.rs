@@ -1,4 +1,4 @@
-//! Two results side by side.
+//! Comparison of two results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error;
 use crate::results::Results;
 use crate::table::{Table, table};
 
-/// The columns, those of the sweeps aside.
+/// The columns, except those of the sweeps.
 const OTHERS: [&str; 9] = [
     "experiment",
     "series",
@@ -29,7 +29,7 @@ const OTHERS: [&str; 9] = [
 ];
 const PAIRED: &str = "paired";
 
-/// One quantity of both.
+/// One quantity in both results.
 struct Line<'r> {
     experiment: &'r str,
     point: &'r Point,
@@ -40,8 +40,8 @@ struct Line<'r> {
     b: Vec<(u32, f64)>,
 }
 
-/// The difference b - a: its mean, half the width of its 95 % Student-t interval, the replications, and whether it was taken
-/// replication by replication.
+/// The difference b - a: mean, half width of its 95 % Student-t interval, number of replications,
+/// and whether it was calculated for each replication.
 fn difference(line: &Line<'_>, paired: bool) -> Option<(f64, Option<f64>, u32, bool)> {
     if paired {
         let summary = paired_difference(&line.b, &line.a)?;
@@ -53,13 +53,13 @@ fn difference(line: &Line<'_>, paired: bool) -> Option<(f64, Option<f64>, u32, b
         Summary::of(&values(&line.a))?,
         Summary::of(&values(&line.b))?,
     );
-    // Each side's interval, put together as independent errors are.
+    // The intervals of both sides, combined as independent errors.
     let ci = a.confidence().zip(b.confidence()).map(|(a, b)| a.hypot(b));
     let replications = u32::try_from(a.replications.min(b.replications)).ok()?;
     Some((b.mean - a.mean, ci, replications, false))
 }
 
-/// What both have, in the order of the first.
+/// Quantities that both have, in the order of the first.
 fn lines<'r>(a: &'r Records, b: &'r Records) -> Vec<Line<'r>> {
     type Key<'r> = (&'r str, String, &'r str, &'r str);
     let key = |record: &'r RunRecord, series: &'r str, metric: &'r str| -> Key<'r> {
@@ -100,9 +100,10 @@ fn lines<'r>(a: &'r Records, b: &'r Records) -> Vec<Line<'r>> {
     lines
 }
 
-/// compare(a, b): the difference b - a of every measure that both results have, at every point: means, difference, and half the
-/// width of its 95 % Student-t interval (`ci95`; null for one replication). Where both were made with one seed, equal replications met
-/// equal random streams, and differences are taken replication by replication (`paired`).
+/// compare(a, b): the difference b - a of every measure that both results contain, at every point:
+/// means, difference, and the half width of its 95 % Student-t interval (`ci95`; null for one
+/// replication). If both have the same seed, equal replications use equal random streams, so the
+/// differences are calculated for each replication (`paired`).
 #[pyfunction]
 pub fn compare(a: &Bound<'_, Results>, b: &Bound<'_, Results>) -> PyResult<Table> {
     let (a, b) = (a.get(), b.get());

@@ -1,5 +1,5 @@
-//! Congestion controls written in Python: for trying an idea. The same in Rust is some hundred times faster
-//! (docs/extending/congestion-control.md).
+//! Congestion controls written in Python, for prototypes. The same algorithm in Rust is about a
+//! hundred times faster (docs/extending/congestion-control.md).
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::kinds::{self, Language};
 
-/// Nanoseconds in a second.
+/// Nanoseconds per second.
 const SECOND: f64 = 1e9;
 
 fn seconds(nanos: Nanos) -> f64 {
@@ -25,11 +25,11 @@ fn nanos(seconds: f64) -> Nanos {
     (seconds * SECOND).round() as Nanos
 }
 
-/// What an acknowledgement told about one path. Times are seconds, sizes bytes.
+/// An acknowledgement on one path. Times are in seconds, sizes in bytes.
 #[pyclass(module = "anabranch", frozen, get_all)]
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When it arrived.
+    /// Arrival time.
     now: f64,
     /// Bytes newly acknowledged.
     bytes_acked: u64,
@@ -43,11 +43,12 @@ pub struct Ack {
     flightsize_after: u64,
     /// The sender is in fast recovery.
     in_recovery: bool,
-    /// A round-trip time that it measured, or None.
+    /// The round-trip time that it measured, or None.
     rtt: Option<f64>,
-    /// The round-trip time of the newest segment newly acknowledged, or None if it was sent more than once.
+    /// The round-trip time of the newest segment newly acknowledged, or None if it was sent more
+    /// than once.
     latest_rtt: Option<f64>,
-    /// The smoothed round-trip time, once there is one.
+    /// The smoothed round-trip time, if there is one yet.
     srtt: Option<f64>,
 }
 
@@ -84,8 +85,8 @@ impl Ack {
     }
 }
 
-/// The protocol's own controller of a path, which a control may build on: it answers as the protocol does, and its windows can be
-/// set.
+/// The protocol's own controller of a path, as a base for a control: it behaves as specified by the
+/// protocol, and its windows can be set.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct Base(Mutex<Own>);
@@ -96,7 +97,7 @@ impl Base {
     }
 }
 
-/// What Python calls a cause of loss.
+/// Python name of a cause of loss.
 fn word(cause: LossCause) -> &'static str {
     match cause {
         LossCause::FastRetransmit => "fast-retransmit",
@@ -153,19 +154,19 @@ impl Base {
         Ok(())
     }
 
-    /// What the window grows by in a round trip of congestion avoidance, bytes.
+    /// Window growth per round trip of congestion avoidance, bytes.
     #[getter]
     fn unit(&self) -> u64 {
         self.own().unit()
     }
 
-    /// Whether the next acknowledgement finds the window in slow start.
+    /// Whether the window is in slow start at the next acknowledgement.
     #[getter]
     fn in_slow_start(&self) -> bool {
         self.own().in_slow_start()
     }
 
-    /// The least ssthresh after a loss, bytes.
+    /// Minimum ssthresh after a loss, bytes.
     #[getter]
     fn least_ssthresh(&self) -> u64 {
         self.own().least_ssthresh()
@@ -182,13 +183,13 @@ fn size(name: &str, bytes: f64) -> PyResult<f64> {
     }
 }
 
-/// A control of one path whose decisions Python makes.
+/// Congestion control of one path that is implemented in Python.
 struct Written {
     name: &'static str,
     base: Py<Base>,
-    /// `None` once it raised: the run has failed, and ends with the protocol's own windows.
+    /// `None` after an exception: the run has failed, and ends with the protocol's own windows.
     object: Option<Py<PyAny>>,
-    /// Whether it hears of each packet sent, which costs a call each.
+    /// Whether it is called for each sent packet, which is expensive.
     hears_sent: bool,
     cwnd: f64,
     ssthresh: f64,
@@ -231,7 +232,7 @@ impl Written {
         })
     }
 
-    /// Has Python do something, and reads the windows that it left.
+    /// Calls a Python method, and reads the windows that it set.
     fn hear(&mut self, py: Python<'_>, what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
         let Some(object) = &self.object else { return };
         let object = object.bind(py);
@@ -242,7 +243,7 @@ impl Written {
         let windows = || -> PyResult<_> {
             what(object)?;
             let pacing: Option<f64> = object.getattr("pacing_rate")?.extract()?;
-            // Less than nothing is no rate, and a rate of nothing would wait for ever.
+            // A negative rate is invalid, and a rate of zero would wait forever.
             let pacing = match pacing {
                 Some(rate) if !(rate.is_finite() && rate > 0.0) => {
                     let message = format!(
@@ -337,13 +338,13 @@ impl CongestionControl for Written {
     }
 }
 
-/// add_congestion(name, about, cls, code): adds a congestion control for SCTP and TCP; `cls(base)` makes one for a path. Runs depend
-/// on `code`.
+/// add_congestion(name, about, cls, code): adds a congestion control for SCTP and TCP; `cls(base)`
+/// creates one for a path. Runs depend on `code`.
 #[pyfunction]
 pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: String) -> PyResult<()> {
     kinds::check_name(&name)?;
     kinds::depends(&name, &code, Language::Python);
-    // Declarations live as long as the program.
+    // Declarations live until the end of the program.
     let name: &'static str = Box::leak(name.into_boxed_str());
     let make = move |base: Own, _: &dyn anabranch_congestion::Numbers| {
         Box::new(Written::new(name, &class, base)) as Box<dyn CongestionControl>

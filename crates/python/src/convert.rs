@@ -1,4 +1,4 @@
-//! Values of a spec from Python's and back.
+//! Conversion of spec values from and to Python.
 
 use anabranch_scenario::place::Place;
 use anabranch_scenario::tree::{Entry, Node, NodeValue};
@@ -9,11 +9,11 @@ use pyo3::types::{
     PyBool, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString,
 };
 
-/// A value as a spec says it. Numbers and arrays of other libraries count by what `tolist`, `__index__` and `__float__` give, a `timedelta` as
-/// a span.
+/// Converts a value to the form used in a spec. Numbers and arrays of other libraries are converted
+/// by `tolist`, `__index__` and `__float__`, a `timedelta` to a span.
 ///
 /// # Errors
-/// `TypeError` for what no spec can say.
+/// `TypeError` for a value that a spec cannot contain.
 pub fn to_node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
     Ok(Node {
         place: Place::Program,
@@ -66,9 +66,10 @@ fn to_value(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
     Err(unknown(value))
 }
 
-/// An array, a series or a single value of numpy or of what is built on it, such as pandas; `None` for what is none.
+/// Converts an array, a series or a scalar of numpy or a library built on it, such as pandas;
+/// `None` for other values.
 fn array(value: &Bound<'_, PyAny>) -> PyResult<Option<NodeValue>> {
-    // Times stand in units of their own, which `tolist` may leave out.
+    // Times have their own units, which `tolist` may drop.
     let kind = value.getattr("dtype").and_then(|it| it.getattr("kind"));
     let kind = kind.and_then(|it| it.extract::<String>());
     match kind.as_deref() {
@@ -79,14 +80,14 @@ fn array(value: &Bound<'_, PyAny>) -> PyResult<Option<NodeValue>> {
     let Ok(plain) = value.call_method0("tolist") else {
         return Ok(None);
     };
-    // What gives itself would never end.
+    // An object that returns itself would cause infinite recursion.
     if plain.is(value) {
         return Ok(None);
     }
     to_value(&plain).map(Some)
 }
 
-/// Spans of numpy, in nanoseconds.
+/// Numpy time spans in nanoseconds.
 fn spans(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
     let whole = value.call_method1("astype", ("int64",))?;
     fn of(value: &NodeValue) -> NodeValue {
@@ -114,10 +115,10 @@ fn unknown(value: &Bound<'_, PyAny>) -> PyErr {
     }
 }
 
-/// `key=value` as the command line has it: a text stands as it is, all else as TOML.
+/// `key=value` as on the command line: a text is unchanged, other values are written as TOML.
 ///
 /// # Errors
-/// `TypeError` for what no spec can say.
+/// `TypeError` for a value that a spec cannot contain.
 #[pyfunction]
 pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     let node = to_node(value)?;
@@ -128,10 +129,10 @@ pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(format!("{key}={text}"))
 }
 
-/// A value of a spec for Python.
+/// Converts a spec value to Python.
 ///
 /// # Errors
-/// What the interpreter says.
+/// The interpreter's exception.
 pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny>> {
     match &node.value {
         NodeValue::Text(text) => text.into_bound_py_any(py),
@@ -155,12 +156,13 @@ pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// What stands at a path, as `--set` names it: `link.wire.rate`, where members of a list go by their `name`, `id` or place.
+/// The value at a path with the syntax of `--set`: `link.wire.rate`, where list members are
+/// selected by their `name`, `id` or index.
 pub fn find<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
     path.split('.').try_fold(root, step)
 }
 
-/// The names that could stand where a path goes astray; none where it does not.
+/// The valid names at the first unknown part of a path; empty if the path exists.
 pub fn known<'n>(root: &'n Node, path: &str) -> Vec<&'n str> {
     let mut node = root;
     for segment in path.split('.') {

@@ -1,4 +1,4 @@
-//! What goes wrong, as Python exceptions.
+//! Errors as Python exceptions.
 
 use std::fmt::Display;
 
@@ -28,10 +28,10 @@ create_exception!(
     "A run that failed, or results that cannot be kept, read or put together."
 );
 
-/// Puts the exceptions into the module.
+/// Adds the exceptions to the module.
 ///
 /// # Errors
-/// What the interpreter says.
+/// The interpreter's exception.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
@@ -39,7 +39,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RunError", py.get_type::<RunError>())
 }
 
-/// A wrong spec, with its faults as data.
+/// An invalid spec, with its faults as data.
 pub fn spec(error: &Faults) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(error.to_string());
@@ -79,7 +79,7 @@ fn refusal<'py>(py: Python<'py>, error: &InvalidQuestion) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// A question that makes no sense, with what is allowed as data.
+/// An invalid question, with the allowed values as data.
 pub fn refused(error: &InvalidQuestion) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(error.to_string());
@@ -91,7 +91,7 @@ pub fn refused(error: &InvalidQuestion) -> PyErr {
     })
 }
 
-/// Something asked for that is not there, or that makes no sense.
+/// A request for something that does not exist, or is invalid.
 pub fn asked(message: impl Display) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(message.to_string());
@@ -103,7 +103,7 @@ pub fn asked(message: impl Display) -> PyErr {
     })
 }
 
-/// Something that failed.
+/// A failure.
 pub fn failed(error: impl Display) -> PyErr {
     RunError::new_err(error.to_string())
 }

@@ -1,4 +1,5 @@
-//! A spec with what is wanted of it: planned, run whole or in parts, and put together.
+//! Job: a spec with the requested outputs, which can be planned, run completely or in parts, and
+//! combined.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::kinds::{self, Stoppable};
 use crate::results::Results;
 use crate::spec::Spec;
 
-/// A spec with what is wanted of it, checked: each of its runs has a place, counted from 0.
+/// A checked spec with the requested outputs: its runs are numbered from 0.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -34,14 +35,14 @@ fn create(directory: &Path) -> PyResult<Store> {
     Store::create(directory).map_err(error::failed)
 }
 
-/// Where a plan names its kinds.
+/// Texts of a plan that can name kinds.
 fn texts(plan: &Plan) -> Vec<&String> {
     let request = &plan.request;
     request.overrides.iter().chain([&request.text]).collect()
 }
 
-/// As many threads as asked for; or one for each core, and a single one for kinds written in Python, where threads would only wait for
-/// each other.
+/// The requested number of threads; default one per core, or a single one with kinds written in
+/// Python, because their threads would only wait for each other.
 fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
     match jobs {
         Some(jobs) => jobs,
@@ -85,7 +86,7 @@ impl Job {
         })
     }
 
-    /// How many runs it has.
+    /// Number of runs.
     fn __len__(&self) -> usize {
         self.plan.runs()
     }
@@ -96,7 +97,7 @@ impl Job {
         &self.plan.spec.name
     }
 
-    /// The seconds of simulated time of each run, by its place.
+    /// Simulated seconds of each run, by run number.
     #[getter]
     fn seconds(&self) -> Vec<f64> {
         let units = Unit::all(&self.plan);
@@ -104,14 +105,15 @@ impl Job {
         units.iter().map(seconds).collect()
     }
 
-    /// The names of the kinds written in Python that its runs may depend on.
+    /// Names of the kinds written in Python on which its runs may depend.
     #[getter]
     fn written_in_python(&self) -> Vec<String> {
         kinds::written_in_python(&texts(&self.plan))
     }
 
-    /// run(out=None, jobs=None, progress=None): makes what is not finished in `out`, and puts all together. Without `out` the
-    /// results stand in a directory that goes with them.
+    /// run(out=None, jobs=None, progress=None): runs everything that is not finished in `out`, and
+    /// combines the results. Without `out` the results are in a temporary directory that is removed
+    /// with them.
     #[pyo3(signature = (out=None, jobs=None, progress=None))]
     fn run(
         &self,
@@ -138,13 +140,15 @@ impl Job {
         ))
     }
 
-    /// kept(out): a results directory, open: which runs are finished there, and room for those of others.
+    /// kept(out): opens a results directory, to find the finished runs and to add those of other
+    /// directories.
     fn kept(slf: Py<Self>, out: PathBuf) -> PyResult<Kept> {
         let store = create(&out)?;
         Ok(Kept { job: slf, store })
     }
 
-    /// run_some(places, out, jobs=None): makes the runs of these places, and keeps them in a directory.
+    /// run_some(places, out, jobs=None): runs these run numbers, and stores the results in a
+    /// directory.
     #[pyo3(signature = (places, out, jobs=None))]
     fn run_some(
         &self,
@@ -165,7 +169,8 @@ impl Job {
         })?
     }
 
-    /// together(out): puts together what is finished in a results directory: measures, samples, manifest.
+    /// together(out): combines the finished runs in a results directory: measures, samples,
+    /// manifest.
     fn together(&self, py: Python<'_>, out: PathBuf) -> PyResult<Results> {
         let missing = self.missing(&create(&out)?);
         if !missing.is_empty() {
@@ -186,7 +191,8 @@ impl Job {
         Ok(PyBytes::new(py, &text))
     }
 
-    /// restored(bytes): the job that another process saved. What the spec is compared with stays there.
+    /// restored(bytes): the job that another process saved. Reference data of the spec is not
+    /// included.
     #[staticmethod]
     fn restored(saved: &[u8]) -> PyResult<Self> {
         let read: Result<(Manifest, String), _> = serde_json::from_slice(saved);
@@ -209,7 +215,7 @@ impl Job {
 }
 
 impl Job {
-    /// The places of the runs that are not finished there.
+    /// The numbers of the runs that are not finished there.
     fn missing(&self, store: &Store) -> Vec<usize> {
         let state = Arc::default();
         let runner = Stoppable::new(&state, &texts(&self.plan));
@@ -230,7 +236,7 @@ impl Job {
     }
 }
 
-/// A results directory of a job, open: what is finished there was read once.
+/// An open results directory of a job, whose finished runs were read.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct Kept {
@@ -240,12 +246,12 @@ pub struct Kept {
 
 #[pymethods]
 impl Kept {
-    /// missing(): the places of the runs that are not finished.
+    /// missing(): the numbers of the runs that are not finished.
     fn missing(&self) -> Vec<usize> {
         self.job.get().missing(&self.store)
     }
 
-    /// take(places, source): takes runs that `run_some` kept in another directory.
+    /// take(places, source): copies runs that `run_some` stored in another directory.
     fn take(&self, places: BTreeSet<usize>, source: PathBuf) -> PyResult<()> {
         let job = self.job.get();
         job.check(&places)?;
@@ -261,10 +267,10 @@ impl Kept {
     }
 }
 
-/// The directory asked for, or one that goes when its guard does.
+/// The requested directory, or a temporary one that is removed with its guard.
 ///
 /// # Errors
-/// None can be made.
+/// It cannot be created.
 pub fn place(out: Option<PathBuf>) -> PyResult<(PathBuf, Option<TempDir>)> {
     match out {
         Some(out) => Ok((out, None)),

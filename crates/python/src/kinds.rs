@@ -1,4 +1,4 @@
-//! The kinds that specs may name here: the project's, and those that are written in Python.
+//! Kinds available to specs: the project's own, and those written in Python.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,28 +18,29 @@ use pyo3::prelude::*;
 use crate::background::State;
 use crate::error;
 
-/// Runs of the project's own kinds, which any other program of it makes alike.
+/// Label of runs with only the project's own kinds, which any other program of the project
+/// reproduces.
 const SIMULATED: &str = "simulated";
 
-/// What a kind is written in.
+/// Implementation language of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Language {
-    /// By a class; only one thread at a time is in Python.
+    /// A Python class; only one thread at a time can run Python.
     Python,
-    /// By a module that carries this package.
+    /// A Rust module that includes this package.
     Rust,
 }
 
-/// Kinds that are not the project's.
+/// Kinds that are not part of the project.
 #[derive(Default)]
 struct Added {
     kinds: Standard,
     codes: Vec<Code>,
-    /// What runs were called that may depend on some of them.
+    /// Labels of runs that may depend on some of them.
     called: BTreeSet<&'static str>,
 }
 
-/// What runs with a kind depend on.
+/// Code on which runs with a kind depend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Code {
     name: String,
@@ -66,10 +67,10 @@ pub fn plan(request: Request) -> PyResult<Plan> {
     Plan::with(request, &kinds()).map_err(|error| error::spec(&error))
 }
 
-/// The plan that a manifest tells of, with the kinds that are added now.
+/// The plan described by a manifest, with the kinds that are currently added.
 ///
 /// # Errors
-/// `SpecError`, where a kind is not among these.
+/// `SpecError` if it names an unknown kind.
 pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
     let request = Request::new("the job's spec", manifest.spec).with(|it| {
         it.overrides = manifest.overrides;
@@ -83,7 +84,8 @@ pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
     Ok(plan)
 }
 
-/// Those of the kinds added that runs of these texts may depend on: what the texts may name, and what took the place of a standing kind.
+/// The added kinds on which runs of these texts may depend: kinds that the texts may name, and
+/// kinds that replaced one of the project's.
 fn named<'a>(added: &'a Added, texts: &[&String]) -> Vec<&'a Code> {
     let standing = |name: &str| registry::KINDS.iter().any(|known| known.name == name);
     let may =
@@ -91,7 +93,8 @@ fn named<'a>(added: &'a Added, texts: &[&String]) -> Vec<&'a Code> {
     added.codes.iter().filter(may).collect()
 }
 
-/// What keeps runs of these texts apart from others, where they may depend on code beyond the project's, and from those of other code.
+/// Label that separates runs of these texts from other runs, if they may depend on code outside the
+/// project, and from runs of other code.
 fn called(texts: &[&String]) -> &'static str {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let Some(added) = added.as_mut() else {
@@ -105,13 +108,13 @@ fn called(texts: &[&String]) -> &'static str {
     if let Some(known) = added.called.get(called.as_str()) {
         return known;
     }
-    // It lives as long as the program; there are as many as codes of kinds together.
+    // Lives until the end of the program; there is one for each combination of codes.
     let called: &'static str = Box::leak(called.into_boxed_str());
     added.called.insert(called);
     called
 }
 
-/// The kinds added that runs of these texts may depend on.
+/// The added kinds on which runs of these texts may depend.
 fn added(texts: &[&String]) -> Vec<String> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let named = added.iter().flat_map(|added| named(added, texts));
@@ -126,15 +129,15 @@ pub fn written_in_python(texts: &[&String]) -> Vec<String> {
     written.map(|code| code.name.clone()).collect()
 }
 
-/// Adds kinds by what they do to the others.
+/// Adds kinds with a function that changes the set of kinds.
 pub fn add(change: impl FnOnce(Standard) -> Standard) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let added = added.get_or_insert_default();
     added.kinds = change(std::mem::take(&mut added.kinds));
 }
 
-/// Has runs depend on the code of a kind that was added: those that were kept are made again after it changed. One of the same name is
-/// replaced.
+/// Makes runs depend on the code of an added kind: stored runs are repeated after it changed. A
+/// kind of the same name is replaced.
 pub fn depends(name: &str, code: &str, language: Language) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let added = added.get_or_insert_default();
@@ -148,30 +151,31 @@ pub fn depends(name: &str, code: &str, language: Language) {
 }
 
 thread_local! {
-    /// What Python code raised in the run of this thread.
+    /// Exception that Python code raised in this thread's run.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Notes what Python code raised; the run under way fails by the first.
+/// Records an exception of Python code; the current run fails with the first one.
 pub fn raised(error: PyErr) {
     RAISED.with_borrow_mut(|raised| {
         raised.get_or_insert(error);
     });
 }
 
-/// The simulator, which begins nothing after it was told to stop, and fails where Python code raised.
+/// Simulator that starts no more runs after a stop request, and fails if Python code raises.
 pub struct Stoppable {
     state: Arc<State>,
     simulator: Simulator,
     called: &'static str,
-    /// The kinds that are not the project's.
+    /// The kinds that are not part of the project.
     added: Vec<String>,
-    /// What Python code raised first.
+    /// The first exception of Python code.
     pub raised: Mutex<Option<PyErr>>,
 }
 
 impl Stoppable {
-    /// A runner for work whose state is this, of runs that may depend on kinds that these texts name: see `called`.
+    /// A runner for work with this state, for runs that may depend on kinds named in these texts:
+    /// see `called`.
     pub fn new(state: &Arc<State>, texts: &[&String]) -> Self {
         Self {
             state: Arc::clone(state),
@@ -182,7 +186,7 @@ impl Stoppable {
         }
     }
 
-    /// What Python code raised, in place of the failure that came of it.
+    /// Replaces the failure by the exception of Python code that caused it, if any.
     pub fn instead(self, failure: PyErr) -> PyErr {
         let raised = self.raised.into_inner();
         raised
@@ -221,7 +225,7 @@ impl Runner for Stoppable {
     }
 }
 
-/// Refuses a name that no spec could say.
+/// Checks that a spec can contain the name.
 ///
 /// # Errors
 /// `ValueError`.

@@ -1,11 +1,13 @@
-//! The laboratory for Python, as the module `anabranch._native`; `python/anabranch` is what users import.
+//! The laboratory for Python, as the module `anabranch._native`; users import `python/anabranch`.
 //!
-//! Long work runs on threads of its own without the interpreter's lock ([`background`]); the thread that asked looks for signals
-//! meanwhile and hands on progress. Tables are Arrow record batches behind the Arrow PyCapsule interface ([`table`]), so that
-//! pandas, polars, pyarrow and DuckDB take them without a copy. Kinds written in Python ([`control`], [`workload`]) are called with the
-//! lock held.
+//! Long work runs on other threads without the interpreter's lock ([`background`]), while the
+//! calling thread checks for signals and reports progress. Tables are Arrow record batches with the
+//! Arrow PyCapsule interface ([`table`]), so pandas, polars, pyarrow and DuckDB can read them
+//! without a copy. Kinds written in Python ([`control`], [`workload`]) are called with the lock
+//! held.
 //!
-//! A module of a user's own can carry kinds written in Rust: it depends on this crate, adds its kinds, and calls [`register`].
+//! Users can build a module with kinds written in Rust: it should depend on this crate, add its
+//! kinds, and call [`register`].
 
 pub mod advice;
 pub mod background;
@@ -22,10 +24,10 @@ pub mod workload;
 
 use pyo3::prelude::*;
 
-/// Puts everything into a module.
+/// Adds all items to a module.
 ///
 /// # Errors
-/// What the interpreter says.
+/// The interpreter's exception.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;

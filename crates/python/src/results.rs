@@ -1,4 +1,4 @@
-//! What runs gave: measures, samples, tables, figures, the report.
+//! Results of runs: measures, samples, tables, figures, the report.
 
 use std::path::{Path, PathBuf};
 
@@ -27,21 +27,21 @@ pub struct Results {
     pub records: Records,
     reference: Loaded,
     directory: PathBuf,
-    /// What a reader of the report should see first.
+    /// Introduction of the report.
     introduction: Vec<Introduction>,
-    /// Removes the directory with the last that needs it.
+    /// Removes the directory when it is dropped.
     _temporary: Option<TempDir>,
 }
 
-/// A figure: a picture in a notebook; `svg` is its text.
+/// A figure: shown as a picture in a notebook; `svg` is its source.
 #[pyclass(module = "anabranch", frozen, get_all)]
 #[derive(Debug)]
 pub struct Figure {
-    /// Its name.
+    /// Its identifier.
     id: String,
-    /// Its head line.
+    /// Its title.
     title: String,
-    /// The picture.
+    /// The picture as SVG.
     svg: String,
 }
 
@@ -57,7 +57,7 @@ impl Figure {
 }
 
 impl Results {
-    /// Results in a directory, which goes with them where there is a guard.
+    /// Results in a directory, which is removed with them if there is a guard.
     pub fn new(
         records: Records,
         reference: Loaded,
@@ -73,7 +73,7 @@ impl Results {
         }
     }
 
-    /// The same, whose report begins with these words.
+    /// Sets the introduction of the report.
     #[must_use]
     pub fn with_introduction(mut self, words: Vec<Introduction>) -> Self {
         self.introduction = words;
@@ -94,7 +94,7 @@ impl Results {
         ids.filter(run).collect()
     }
 
-    /// The experiment asked for, or the only one.
+    /// The requested experiment, or the only one.
     fn one(&self, experiment: Option<String>) -> PyResult<String> {
         let known = self.experiments();
         match (experiment, known.as_slice()) {
@@ -114,7 +114,7 @@ impl Results {
 
 #[pymethods]
 impl Results {
-    /// open(path): results that a run left in a directory.
+    /// open(path): results that a run has written to a directory.
     #[staticmethod]
     fn open(path: PathBuf) -> PyResult<Self> {
         let records = Store::open(&path).map_err(error::failed)?;
@@ -128,26 +128,27 @@ impl Results {
         &self.records.manifest.name
     }
 
-    /// The directory that holds them.
+    /// The directory of the results.
     #[getter]
     fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How many runs were made.
+    /// Number of runs.
     #[getter]
     fn runs(&self) -> u64 {
         self.records.manifest.runs
     }
 
-    /// The ids of the experiments.
+    /// Identifiers of the experiments.
     #[getter(experiments)]
     fn ids(&self) -> Vec<String> {
         self.experiments()
     }
 
-    /// measures(experiment=None): every measure of every run, one row each: experiment, a column for each sweep, replication,
-    /// series, metric, value, unit. The experiment may be left out where there is one.
+    /// measures(experiment=None): every measure of every run, one per row: experiment, a column for
+    /// each sweep, replication, series, metric, value, unit. The experiment can be omitted if there
+    /// is only one.
     #[pyo3(signature = (experiment=None))]
     fn measures(&self, experiment: Option<String>) -> PyResult<Table> {
         let id = self.one(experiment)?;
@@ -155,8 +156,8 @@ impl Results {
         table(measures.batch())
     }
 
-    /// samples(experiment=None): what was recorded, one row for each sample: experiment, a column for each sweep as in the measures,
-    /// replication, entity, member, probe, index, time_s, value.
+    /// samples(experiment=None): recorded samples, one per row: experiment, a column for each sweep
+    /// as in the measures, replication, entity, member, probe, index, time_s, value.
     #[pyo3(signature = (experiment=None))]
     fn samples(&self, py: Python<'_>, experiment: Option<String>) -> PyResult<Table> {
         let id = self.one(experiment)?;
@@ -170,7 +171,7 @@ impl Results {
         read.map_err(|failure| error::failed(format!("{}: {failure}", path.display())))
     }
 
-    /// The tables of the spec by their ids: measured, printed, verdict.
+    /// The tables of the spec by identifier: measured values, printed values, verdicts.
     #[getter]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
@@ -185,7 +186,7 @@ impl Results {
         Ok(tables)
     }
 
-    /// The figures of the spec by their ids; those without anything to draw are left out.
+    /// The figures of the spec by identifier, without empty ones.
     #[getter]
     fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let figures = PyDict::new(py);
@@ -198,26 +199,26 @@ impl Results {
         Ok(figures)
     }
 
-    /// The tallies of verdicts, in a line each; none where nothing is compared.
+    /// Counts of verdicts, one line each; empty if nothing is compared.
     #[getter]
     fn tallies(&self) -> PyResult<Vec<String>> {
         Ok(self.outputs()?.tallies())
     }
 
-    /// What failed, in a line each.
+    /// Failures, one line each.
     #[getter]
     fn failures(&self) -> Vec<String> {
         self.records.failures()
     }
 
-    /// What may be meant otherwise, in a line each: what the command prints as `note:`. What concerns a spec that
-    /// names a kind written in Python is left out where its class is not there.
+    /// Notes, one line each, as printed by the command with `note:`. Those about a spec with a kind
+    /// written in Python are omitted if its class is not available.
     #[getter]
     fn notes(&self) -> PyResult<Vec<String>> {
         let planned = kinds::plan_of(self.records.manifest.clone());
         let mut notes = match planned {
             Ok(plan) => plan.notes,
-            // Without the kind that the program had added, the spec cannot be planned.
+            // Without the added kind of that program the spec cannot be planned.
             Err(_) if !self.records.manifest.added.is_empty() => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -230,14 +231,15 @@ impl Results {
         page::html(&self.outputs()?).map_err(error::failed)
     }
 
-    /// What made the results: version, spec, seed, replications.
+    /// Origin of the results: version, spec, seed, replications.
     #[getter]
     fn manifest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = serde_json::to_string(&self.records.manifest).map_err(error::failed)?;
         py.import("json")?.call_method1("loads", (text,))
     }
 
-    /// write(): writes tables, figures and report beside the measures, as `anabranch run` does.
+    /// write(): writes tables, figures and the report to the results directory, like `anabranch
+    /// run`.
     fn write(&self) -> PyResult<()> {
         self.reference
             .keep(&self.directory)

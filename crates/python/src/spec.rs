@@ -1,4 +1,4 @@
-//! Specs: read, built, changed, written.
+//! Specs: creation, access, changes, output.
 
 use std::fs;
 use std::io;
@@ -19,28 +19,29 @@ use crate::convert::{find, known, to_node, to_python};
 use crate::error;
 use crate::kinds;
 
-/// A spec: nodes, links, flows, what to measure and what to sweep, as a TOML file says it.
+/// A spec: nodes, links, flows, measures and sweeps, as in a TOML file.
 ///
-/// `Spec(name, **sections)` builds one; `Spec.read`, `Spec.parse`, `Spec.paper` and `Spec.example` find one. Values are reached by
-/// their path, as `--set` names them: `spec["link.wire.rate"] = "2 Mbit/s"`. Nothing is checked before `check` or a run.
+/// `Spec(name, **sections)` creates one; `Spec.read`, `Spec.parse`, `Spec.paper` and `Spec.example`
+/// load one. Values are accessed by their path with the syntax of `--set`: `spec["link.wire.rate"]
+/// = "2 Mbit/s"`. Nothing is validated before `check` or a run.
 #[pyclass(module = "anabranch")]
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// Its name in messages.
     pub file: String,
-    /// Its text as it was read; `None` once it was changed, and where it was built.
+    /// Its text as it was read; `None` if it was changed or built.
     pub text: Option<String>,
-    /// Its values, parameters and expressions as they are written.
+    /// Its values, parameters and expressions as written.
     pub document: Document,
-    /// Where the files stand that it names.
+    /// Location of the files that it names.
     pub folder: Folder,
 }
 
 impl Spec {
-    /// A spec of a text.
+    /// Parses a spec.
     ///
     /// # Errors
-    /// Faults of syntax.
+    /// Syntax errors.
     pub fn of(file: String, text: String, folder: Folder) -> PyResult<Self> {
         let document = Document::parse(&text)
             .map_err(|problems| error::spec(&SpecError::new(&file, &text, &[], problems)))?;
@@ -52,7 +53,7 @@ impl Spec {
         })
     }
 
-    /// The text of it.
+    /// Its text.
     pub fn toml(&self) -> String {
         let text = self.text.clone();
         text.unwrap_or_else(|| self.document.to_toml())
@@ -80,8 +81,8 @@ impl Spec {
 
 #[pymethods]
 impl Spec {
-    /// Spec(name, **sections): a spec built of its sections; a section is a dict, or a list of dicts where it may stand several
-    /// times.
+    /// Spec(name, **sections): a spec built from sections; a section is a dict, or a list of dicts
+    /// if it can occur several times.
     #[new]
     #[pyo3(signature = (name, **sections))]
     fn new(name: &str, sections: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -99,20 +100,20 @@ impl Spec {
         Ok(spec)
     }
 
-    /// read(path): the spec in a file. Files that it names are looked for beside it.
+    /// read(path): reads a spec from a file. Files that it names are relative to its directory.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
         let text = fs::read_to_string(&path).map_err(|error| at(&path, error))?;
         Self::of(path.display().to_string(), text, Folder::of(&path))
     }
 
-    /// parse(text): the spec that a TOML text says.
+    /// parse(text): the spec in a TOML text.
     #[staticmethod]
     fn parse(text: String) -> PyResult<Self> {
         Self::of("spec".to_owned(), text, Folder::Disk(PathBuf::from(".")))
     }
 
-    /// paper(name): the spec of a paper, with what it is compared with. `papers()` lists them.
+    /// paper(name): the spec of a paper with its reference data. `papers()` lists them.
     #[staticmethod]
     fn paper(name: &str) -> PyResult<Self> {
         let refused = |error| match error {
@@ -125,7 +126,7 @@ impl Spec {
         Self::of(file, text, paper.folder)
     }
 
-    /// example(name): a spec that the package carries. `examples()` lists them.
+    /// example(name): a spec included in the package. `examples()` lists them.
     #[staticmethod]
     #[pyo3(name = "example")]
     fn of_example(name: &str) -> PyResult<Self> {
@@ -136,7 +137,7 @@ impl Spec {
         Self::of(format!("{name}.toml"), text.to_owned(), folder)
     }
 
-    /// Its name, which is that of the results directory.
+    /// Its name, which is also the name of the results directory.
     #[getter]
     fn name(&self) -> String {
         self.text_at("name")
@@ -158,7 +159,7 @@ impl Spec {
         to_python(py, found)
     }
 
-    /// Sets the value at a path; all but the last part of the path must be there.
+    /// Sets the value at a path; all parts of the path except the last must exist.
     fn __setitem__(&mut self, path: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let node = to_node(value)?;
         self.change(|document| document.with(path, node))
@@ -182,7 +183,8 @@ impl Spec {
         }
     }
 
-    /// append(section, table): adds a table to a section that may stand several times ("node", "link", "flow", "measure", ...).
+    /// append(section, table): adds a table to a section that can occur several times ("node",
+    /// "link", "flow", "measure", ...).
     fn append(&mut self, section: &str, table: &Bound<'_, PyAny>) -> PyResult<()> {
         let node = to_node(table)?;
         if node.entries().is_empty() {
@@ -193,7 +195,7 @@ impl Spec {
         self.change(|document| document.push(section, node))
     }
 
-    /// check(): raises SpecError with everything that is wrong with the spec. A run checks by itself.
+    /// check(): raises SpecError with all faults of the spec. A run checks it too.
     fn check(&self) -> PyResult<()> {
         let request = Request::new(self.file.clone(), self.toml())
             .with(|it| it.files = spec_files::files(&self.folder));
@@ -205,17 +207,17 @@ impl Spec {
         self.toml()
     }
 
-    /// The spec as a dict, with its parameters and expressions as they are written.
+    /// The spec as a dict, with its parameters and expressions as written.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.document.root())
     }
 
-    /// write(path): writes the spec into a file.
+    /// write(path): writes the spec to a file.
     fn write(&self, path: PathBuf) -> PyResult<()> {
         fs::write(&path, self.toml()).map_err(|error| at(&path, error))
     }
 
-    /// A copy, to be changed.
+    /// A copy that can be changed.
     fn copy(&self) -> Self {
         self.clone()
     }
@@ -238,7 +240,8 @@ impl Spec {
     }
 }
 
-/// The exception that Python has for what a file system said (FileNotFoundError and others), with the file.
+/// Converts an I/O error to the matching Python exception (FileNotFoundError and others), with the
+/// file.
 fn at(path: &Path, error: io::Error) -> PyErr {
     let code = error.raw_os_error();
     let words = error.to_string();
@@ -248,7 +251,7 @@ fn at(path: &Path, error: io::Error) -> PyErr {
     }
 }
 
-/// papers(): the names of the papers that can be reproduced, each with its title.
+/// papers(): names of the papers that can be reproduced, with their titles.
 #[pyfunction]
 pub fn papers() -> PyResult<Vec<(String, String)>> {
     let papers = PaperCatalog::standard().papers().map_err(error::asked)?;
@@ -259,7 +262,7 @@ pub fn papers() -> PyResult<Vec<(String, String)>> {
     papers.iter().map(line).collect()
 }
 
-/// examples(): the names of the specs that the package carries.
+/// examples(): names of the specs included in the package.
 #[pyfunction]
 pub fn examples() -> Vec<String> {
     carried()

@@ -1,4 +1,4 @@
-//! Tables as Arrow record batches, handed over by the Arrow PyCapsule interface.
+//! Tables as Arrow record batches, exported with the Arrow PyCapsule interface.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::error;
 
-/// A table in Arrow's memory layout. `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB take it as it is, without a copy;
-/// `t.to_pandas()` and `t.to_pyarrow()` need pyarrow.
+/// A table in Arrow's memory layout. `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB accept it
+/// directly without a copy; `t.to_pandas()` and `t.to_pyarrow()` need pyarrow.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct Table {
@@ -24,7 +24,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these batches, which have one schema.
+    /// A table of these batches with a common schema.
     pub fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, batches }
     }
@@ -32,7 +32,7 @@ impl Table {
     /// The rows of a Parquet file.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// The file cannot be read.
     pub fn of_parquet(path: &Path) -> io::Result<Self> {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)
             .and_then(|builder| builder.with_batch_size(1 << 16).build())
@@ -43,10 +43,11 @@ impl Table {
         Ok(Self { schema, batches })
     }
 
-    /// The rows of a CSV text: a column is numbers where all that it holds are, else text; what is empty is null.
+    /// The rows of a CSV text: a column is numeric if all its values are numbers, otherwise text;
+    /// empty values are null.
     ///
     /// # Errors
-    /// A text that is no CSV.
+    /// The text is not valid CSV.
     pub fn of_csv(text: &[u8]) -> Result<Self, ArrowError> {
         let external = |error: csv::Error| ArrowError::ExternalError(Box::new(error));
         let mut reader = csv::Reader::from_reader(text);
@@ -89,7 +90,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A producer may ignore a requested schema: the columns have one type each.
+        // A producer may ignore a requested schema, because each column has a single type.
         drop(requested_schema);
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, self.schema.clone());
@@ -156,7 +157,7 @@ impl Table {
 /// A table of one batch.
 ///
 /// # Errors
-/// The batch's.
+/// Those of the batch.
 pub fn table(batch: Result<RecordBatch, ArrowError>) -> PyResult<Table> {
     let batch = batch.map_err(error::failed)?;
     Ok(Table::of(batch.schema(), vec![batch]))

@@ -11,15 +11,15 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::kinds::{self, Language};
 
-/// The classes by the names of their kinds: one function makes them all.
+/// Classes by the names of their kinds, because one function creates all of them.
 static CLASSES: RwLock<BTreeMap<&'static str, Py<PyAny>>> = RwLock::new(BTreeMap::new());
 
-/// The largest message, bytes.
+/// Maximum message size, bytes.
 const LARGEST: u64 = 1 << 40;
 
-/// A workload whose offers Python makes.
+/// A workload that is implemented in Python.
 struct Written {
-    /// `None` once it raised: the run has failed.
+    /// `None` after an exception: the run has failed.
     object: Option<Py<PyAny>>,
     facts: Facts,
 }
@@ -28,7 +28,8 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// What Python offered: a size in bytes (now), a float (nothing before that second), "waiting", or None (nothing any more).
+/// Converts an offer from Python: a size in bytes (now), a float (nothing before that second),
+/// "waiting", or None (nothing more).
 fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
     if made.is_none() {
         return Ok(Offer::Done);
@@ -92,8 +93,9 @@ impl Workload for Written {
     }
 }
 
-/// What a workload says of itself before it runs: `sizes` (the least and the largest message, bytes), `paced` (it offers by a clock of
-/// its own; True), `endless` (it never runs dry; False).
+/// Properties that a workload declares before it runs: `sizes` (minimum and maximum message size,
+/// bytes), `paced` (offers follow the workload's own clock; default True), `endless` (it never
+/// ends; default False).
 fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
     let mut facts = Facts::default();
     let sizes = object.getattr_opt("sizes")?.filter(|it| !it.is_none());
@@ -116,7 +118,7 @@ fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
     Ok(facts)
 }
 
-/// Makes a workload of the class that has the kind's name.
+/// Creates a workload of the class with the kind's name.
 fn make(
     parameters: &anabranch_settings::Parameters<'_>,
     mut context: Context,
@@ -175,8 +177,8 @@ fn settings_of(
         .collect()
 }
 
-/// What a parameter is, by its default: a span ("1 s"), a size ("100 B"), a rate ("2 Mbit/s"), any other text, a bool, an int of 0 or
-/// more, a float.
+/// Kind of a parameter, derived from its default: a span ("1 s"), a size ("100 B"), a rate ("2
+/// Mbit/s"), any other text, a bool, an int of at least 0, a float.
 fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
     let text: String = default.str()?.extract()?;
     let kinds = [
@@ -216,8 +218,8 @@ fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
     Ok(Setting::new(name, "", kind).or(Box::leak(text.into_boxed_str())))
 }
 
-/// add_workload(name, about, cls, parameters, code): adds a workload; `cls(seed=, packet=, **parameters)` makes one. Parameters are
-/// given with their defaults. Runs depend on `code`.
+/// add_workload(name, about, cls, parameters, code): adds a workload; `cls(seed=, packet=,
+/// **parameters)` creates one. Parameters are given with their defaults. Runs depend on `code`.
 #[pyfunction]
 pub fn add_workload(
     name: String,
@@ -231,7 +233,7 @@ pub fn add_workload(
     for (name, default) in parameters {
         settings.push(declared(name.extract()?, &default)?);
     }
-    // Declarations live as long as the program.
+    // Declarations live until the end of the program.
     let kind: &'static str = Box::leak(name.clone().into_boxed_str());
     let entry: &'static Entry<Made, Context> = Box::leak(Box::new(Entry {
         variant: Variant {

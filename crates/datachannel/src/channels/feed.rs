@@ -1,8 +1,10 @@
-//! Handing messages to the association, and closing channels.
+//! Passing of messages to the association, and closing of channels.
 //!
-//! Which channel's bytes go next is decided there, where the pieces of large messages can come between each other (RFC 8260 §3.6). What
-//! is handed over early costs nothing but memory, and can no longer be dropped; so each channel has a little there. Of large messages
-//! all together are no more than a receiver holds: where the pieces of more than that come between each other, none ends.
+//! The association schedules the channels' data, because it can interleave fragments of large
+//! messages (RFC 8260 §3.6). Messages passed on early only cost memory, but can no longer be
+//! dropped; each channel therefore has only a little data there. The total size of large messages
+//! there is limited to the receive buffer, because otherwise the interleaved fragments could fill
+//! it without completing any message.
 
 use anabranch_transport::Nanos;
 
@@ -11,12 +13,14 @@ use super::{ChannelEvent, Channels};
 use crate::carrier::{Carrier, Outgoing, Refused};
 use crate::channel::{Reliability, ppid};
 
-/// Bytes of large messages that are under way at a time, unless it is a single one: half of what a receiver holds at least.
+/// Limit on the total size of large messages in transmission, bytes, except for a single one: half
+/// of the minimum receive buffer.
 const MAX_LARGE: usize = 1 << 20;
 
 impl Channels {
-    /// Hands the carrier what it can take, and closes what is to be closed. To be called after every other call, and whenever
-    /// the carrier has sent something, of which [`Channels::handle_sent`] tells.
+    /// Passes messages to the transport while it accepts them, and closes channels that are due.
+    /// Must be called after every other call, and whenever the transport has sent data, after
+    /// [`Channels::handle_sent`].
     pub fn pump(&mut self, now: Nanos, carrier: &mut impl Carrier) {
         self.settle(carrier);
         self.abandon(now);
@@ -33,8 +37,9 @@ impl Channels {
         self.take_turns(now);
     }
 
-    /// The channel whose first message finishes first, where each has its priority's share (RFC 8831 §6.4), of those that may hand
-    /// over one. A large one that does not fit holds up the other large ones, lest they go before it for ever.
+    /// Selects the channel whose first message has the earliest virtual finish time, weighted by
+    /// priority (RFC 8831 §6.4), among those with a message to pass on. A large message that does
+    /// not fit blocks other large messages, so that it is not starved.
     fn next_to_hand(&self) -> Option<u16> {
         let [small, large] = &self.ready.turns;
         let large = large.first().filter(|&&(_, stream)| {
@@ -45,7 +50,7 @@ impl Channels {
         next.map(|&(_, stream)| stream)
     }
 
-    /// Hands over the stream's first message; `false` if the carrier takes none now.
+    /// Passes on the stream's first message; `false` if the transport accepts none now.
     fn hand(&mut self, now: Nanos, stream: u16, carrier: &mut impl Carrier) -> bool {
         let Some(channel) = self.table.get_mut(&stream) else {
             return false;
@@ -54,7 +59,8 @@ impl Channels {
             return false;
         };
         let finish = channel.finish_of(next);
-        // Until the peer knows the channel, nothing may overtake the DATA_CHANNEL_OPEN (RFC 8832 §6); and that is reliable.
+        // Until the peer knows the channel, no message may overtake the DATA_CHANNEL_OPEN (RFC 8832
+        // §6), which is reliable.
         let control = next.ppid == ppid::DCEP;
         let unordered = !control && !channel.options.ordered && channel.state != State::Opening;
         let outgoing = Outgoing {
@@ -86,7 +92,7 @@ impl Channels {
         sent.is_ok()
     }
 
-    /// What the carrier has no more is sent, or given up.
+    /// Accounts for messages that the transport has sent or abandoned.
     fn settle(&mut self, carrier: &impl Carrier) {
         while let Some(stream) = self.ready.sent.pop_first() {
             let Some(channel) = self.table.get_mut(&stream) else {
@@ -98,7 +104,7 @@ impl Channels {
         }
     }
 
-    /// Gives up what waited too long. What the carrier has is its own business.
+    /// Abandons queued messages that have expired. Messages in the transport are handled there.
     fn abandon(&mut self, now: Nanos) {
         while let Some(&(deadline, stream)) = self.ready.aging.first()
             && deadline <= now
@@ -112,7 +118,8 @@ impl Channels {
         }
     }
 
-    /// `bufferedAmount` of the stream's channel was `before`, and may have fallen to the low mark.
+    /// Emits an event if `bufferedAmount` of the stream's channel, which was `before`, fell to the
+    /// low threshold.
     fn tell_low(&mut self, stream: u16, before: usize) {
         if let Some(channel) = self.table.get(&stream)
             && channel.fell_to_low(before)
@@ -123,19 +130,20 @@ impl Channels {
         self.list(stream);
     }
 
-    /// Resets the streams of channels that close and have nothing left to hand over.
+    /// Resets the streams of closing channels that have no more messages to pass on.
     fn reset_closing(&mut self, carrier: &mut impl Carrier) {
         while let Some(&stream) = self.ready.closing.first()
             && let Some(channel) = self.table.get_mut(&stream)
         {
-            // Before the association is up the peer knows of nothing.
+            // Before the association is established the peer knows of no channel.
             if self.streams.is_none() {
                 self.end(stream);
             } else if carrier.reset(stream).is_ok() {
                 channel.reset_asked = true;
                 self.list(stream);
             } else if channel.handed.is_empty() {
-                // The peer cannot be told. Its half stays open, so the stream cannot be used again.
+                // The peer cannot be notified. Its outgoing stream stays open, so the stream cannot
+                // be used again.
                 self.spent.insert(stream);
                 self.end(stream);
             } else {

@@ -1,26 +1,26 @@
-//! What the carrier was given of one channel and has not sent.
+//! Messages of a channel that were passed to the transport and are not sent yet.
 
 use std::collections::VecDeque;
 
-/// The longest message that goes in one packet and never comes in pieces, bytes.
+/// Maximum size of a message that always fits one packet and is never fragmented, bytes.
 const ONE_PACKET: usize = 1_024;
 
-/// What a message of `length` bytes counts as a large one.
+/// Size with which a message of `length` bytes counts as a large one.
 pub(super) fn large(length: usize) -> usize {
     if length > ONE_PACKET { length } else { 0 }
 }
 
 #[derive(Debug)]
 struct Piece {
-    /// Its bytes.
+    /// Length in bytes.
     length: usize,
-    /// Those that are not sent.
+    /// Unsent bytes.
     left: usize,
-    /// `bufferedAmount` counts them.
+    /// Counted by `bufferedAmount`.
     counts: bool,
 }
 
-/// Messages of a channel in the carrier, which sends them in the order in which they were given.
+/// Messages of a channel in the transport, which sends them in order.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
     pieces: VecDeque<Piece>,
@@ -43,7 +43,8 @@ impl Handed {
         });
     }
 
-    /// The carrier has `buffered` bytes left. Returns by how much there is less of large messages, of which all is sent.
+    /// Updates after the transport's unsent bytes fell to `buffered`. Returns the total size of
+    /// large messages that are now sent completely.
     pub(super) fn settle(&mut self, buffered: usize) -> usize {
         let mut ended = 0;
         while self.left > buffered
@@ -68,17 +69,17 @@ impl Handed {
         self.pieces.is_empty()
     }
 
-    /// Bytes that are not sent.
+    /// Unsent bytes.
     pub(super) fn left(&self) -> usize {
         self.left
     }
 
-    /// Those of them that `bufferedAmount` counts.
+    /// Unsent bytes that `bufferedAmount` counts.
     pub(super) fn counted(&self) -> usize {
         self.counted
     }
 
-    /// Bytes of large messages of which not all is sent.
+    /// Total size of large messages that are not sent completely, bytes.
     pub(super) fn large(&self) -> usize {
         self.large
     }

@@ -1,4 +1,5 @@
-//! Room for messages: in the queue of a channel, and in all queues together, where those who find none have it in turn.
+//! Backpressure: queue space of a channel, and of all channels together, which waiting channels get
+//! in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,41 +10,42 @@ use super::one::{Channel, QUEUED, State};
 use super::{Channels, Limits};
 use crate::channel::ChannelId;
 
-/// So long room is kept for a channel whose turn it is: for a task that was woken much, for one that no longer wants to send little.
+/// Time for which space is reserved for a channel: long for a task that was woken, short for one
+/// that no longer wants to send.
 const TURN: Nanos = 100 * MILLISECOND;
 
-/// Channels that wait for room in all queues together.
+/// Channels that wait for space in the queues of all channels together.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// The first first.
+    /// Waiting channels, first in first out.
     waiting: BTreeMap<u64, ChannelId>,
-    /// Those whose turn it is, and until when.
+    /// Channels with reserved space, and the end of the reservation.
     turns: BTreeSet<(Nanos, ChannelId)>,
-    /// Bytes that are kept for these.
+    /// Total size of the reservations, bytes.
     reserved: usize,
     next: u64,
 }
 
-/// Where a channel stands in the line.
+/// Position of a channel in the queue for space.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
-    /// The bytes that were refused.
+    /// Size of the refused message, bytes.
     refused: usize,
-    /// Its number, until it got room.
+    /// Its queue number, until it gets space.
     ticket: Option<u64>,
-    /// It is its turn until then.
+    /// End of its reservation.
     turn: Option<Nanos>,
 }
 
 impl Place {
-    /// Whether it stands in the line, and it is not its turn.
+    /// Whether it is waiting without a reservation.
     pub(super) fn waits(&self) -> bool {
         self.ticket.is_some() && self.turn.is_none()
     }
 }
 
 impl Line {
-    /// The channel stands in the line no longer, or not where it stood.
+    /// Removes the channel from its position.
     pub(super) fn leave(&mut self, id: ChannelId, place: Place) {
         if let Some(until) = place.turn {
             self.turns.remove(&(until, id));
@@ -53,8 +55,8 @@ impl Line {
         }
     }
 
-    /// Whether a message of the channel is taken, where the queues hold `held` bytes. Whose turn it is not has no more room than what
-    /// is kept for nobody.
+    /// Whether a message of the channel is accepted when the queues hold `held` bytes. A channel
+    /// without a reservation can only use space that is not reserved.
     pub(super) fn lets_in(&self, channel: &Channel, held: usize, limits: &Limits) -> bool {
         let most = limits.max_buffered_total;
         let alone = self.waiting.is_empty() && held + self.reserved < most;
@@ -63,7 +65,7 @@ impl Line {
 }
 
 impl Channels {
-    /// The channel waits for room for so many bytes from now on, or goes back to where it stood.
+    /// Queues the channel for space of `refused` bytes, or returns it to its previous position.
     pub(super) fn queue_up(&mut self, id: ChannelId, refused: usize) {
         let Some(channel) = self.table.get_mut(&id.stream) else {
             return;
@@ -82,7 +84,8 @@ impl Channels {
         self.line.waiting.insert(ticket, id);
     }
 
-    /// It is the turn of the first who wait, as many as there is room for. One that has not used it in time loses it.
+    /// Grants reservations to the first waiting channels, as far as space is available. Unused
+    /// reservations expire.
     pub(super) fn take_turns(&mut self, now: Nanos) {
         while let Some(&(until, id)) = self.line.turns.first()
             && until <= now
@@ -103,14 +106,15 @@ impl Channels {
         }
     }
 
-    /// When somebody's turn is over: [`Channels::pump`] is to be called then, if anybody waits.
+    /// End of the earliest reservation: [`Channels::pump`] should be called then if channels are
+    /// waiting.
     pub fn deadline(&self) -> Option<Nanos> {
         let waits = !self.line.waiting.is_empty();
         let first = self.line.turns.first().filter(|_| waits);
         first.map(|&(until, _)| until)
     }
 
-    /// Whether a message of the channel would be taken now, or never.
+    /// Whether the channel would accept a message now, or never will.
     pub(crate) fn answers(&self, id: ChannelId) -> bool {
         self.get(id).is_none_or(|channel| {
             let room = self.line.lets_in(channel, self.ready.held(), &self.limits);
@@ -119,12 +123,12 @@ impl Channels {
         })
     }
 
-    /// From now on [`Channels::poll_relieved`] is called after each call.
+    /// Enables [`Channels::poll_relieved`], which must then be called after each call.
     pub(crate) fn watch(&mut self) {
         self.watched = true;
     }
 
-    /// The next channel of which a message was refused, and which may take it now or takes no more.
+    /// The next channel that became writable, or was closed, after a message was refused.
     pub(crate) fn poll_relieved(&mut self) -> Option<ChannelId> {
         self.relieved.pop_first()
     }

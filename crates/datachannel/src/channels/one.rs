@@ -1,4 +1,4 @@
-//! One channel.
+//! A single channel.
 
 use std::collections::VecDeque;
 
@@ -12,23 +12,23 @@ use super::ready::{FEED, Listed};
 use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
 use crate::dcep::Dcep;
 
-/// What a message that waits holds beside its payload, about, bytes.
+/// Approximate memory of a queued message besides its payload, bytes.
 pub(super) const QUEUED: usize = 64;
 
-/// A message that waits.
+/// A queued message.
 #[derive(Debug)]
 pub(super) struct Queued {
     pub(super) ppid: u32,
     pub(super) payload: Bytes,
-    /// Bytes of it that `bufferedAmount` counts.
+    /// Its bytes counted by `bufferedAmount`.
     counted: usize,
-    /// When it is given up.
+    /// Time at which it is abandoned.
     deadline: Option<Nanos>,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// How many waiting messages were looked at.
+    /// Number of queued messages examined.
     pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -53,27 +53,27 @@ impl Queued {
         }
     }
 
-    /// When it is given up.
+    /// Time at which it is abandoned.
     pub(super) fn deadline(&self) -> Option<Nanos> {
         #[cfg(test)]
         LOOKS.set(LOOKS.get() + 1);
         self.deadline
     }
 
-    /// What it counts as a large message.
+    /// Size with which it counts as a large message.
     pub(super) fn large(&self) -> usize {
         large(self.payload.len())
     }
 }
 
-/// What is known of the channel.
+/// State of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The peer has not said that it knows it.
+    /// The peer has not acknowledged it.
     Opening,
     /// Both ends know it.
     Open,
-    /// It is to be closed.
+    /// It is being closed.
     Closing,
 }
 
@@ -83,29 +83,30 @@ pub(super) struct Channel {
     pub(super) id: ChannelId,
     pub(super) options: ChannelOptions,
     pub(super) state: State,
-    /// What the carrier has not got.
+    /// Messages not yet passed to the transport.
     pub(super) queue: VecDeque<Queued>,
-    /// Bytes of it that count.
+    /// Bytes of these that `bufferedAmount` counts.
     pub(super) queued: usize,
-    /// What the carrier has.
+    /// Messages in the transport.
     pub(super) handed: Handed,
-    /// The carrier knows its weight.
+    /// The transport knows its weight.
     pub(super) weighed: bool,
-    /// The low mark.
+    /// The low threshold.
     pub(super) low: usize,
-    /// Weighted fair queueing: when the last message was finished, in bytes of a channel of weight 1.
+    /// Weighted fair queueing: virtual finish time of the last message, in bytes of a channel of
+    /// weight 1.
     pub(super) finish: u64,
-    /// Messages that were given up.
+    /// Number of abandoned messages.
     pub(super) abandoned: u64,
-    /// Bytes of label and protocol, where the peer named them.
+    /// Bytes of label and protocol, if the peer chose them.
     pub(super) names: usize,
-    /// A message was refused for want of room.
+    /// A message was refused because the queue was full.
     pub(super) asked: bool,
-    /// Where it stands in the line for room in all queues together.
+    /// Position in the queue for space of all channels.
     pub(super) place: Place,
-    /// What it has to do, as it is listed.
+    /// Pending work as registered in the index.
     pub(super) listed: Listed,
-    /// The carrier would not reset the stream.
+    /// The transport did not reset the stream.
     pub(super) reset_refused: bool,
     pub(super) reset_asked: bool,
     pub(super) reset_out: bool,
@@ -141,12 +142,12 @@ impl Channel {
         self.queue.push_back(queued);
     }
 
-    /// Whether no more messages are taken. Empty ones count by what they hold.
+    /// Whether the queue is full. Empty messages count with their memory.
     pub(super) fn is_full(&self, most: usize) -> bool {
         self.queued >= most || self.queue.len() >= most / QUEUED
     }
 
-    /// What there is to do.
+    /// Its pending work.
     pub(super) fn listing(&self) -> Listed {
         let first = self.queue.front();
         let due = first.filter(|_| self.handed.left() < FEED);
@@ -160,13 +161,13 @@ impl Channel {
         }
     }
 
-    /// Where the first message is that may be given up. A DATA_CHANNEL_OPEN or its answer stays, in front of them. A channel has one of
-    /// these, which is its first message.
+    /// Index of the first message that may be abandoned. A DATA_CHANNEL_OPEN or DATA_CHANNEL_ACK
+    /// stays; a channel has at most one of these, as its first message.
     fn first_data(&self) -> usize {
         usize::from(self.queue.front().is_some_and(|it| it.ppid == ppid::DCEP))
     }
 
-    /// The first message was handed over; gives what it counts as a large one.
+    /// Removes the first message, which was passed on; returns its size as a large one.
     pub(super) fn hand_first(&mut self) -> usize {
         let Some(first) = self.queue.pop_front() else {
             return 0;
@@ -176,7 +177,7 @@ impl Channel {
         first.large()
     }
 
-    /// When a message that is given at `now` is given up.
+    /// Time at which a message that is queued at `now` is abandoned.
     pub(super) fn deadline(&self, now: Nanos) -> Option<Nanos> {
         match self.options.reliability {
             Reliability::MaxLifetime(span) => Some(now + u64::from(span) * MILLISECOND),
@@ -184,8 +185,8 @@ impl Channel {
         }
     }
 
-    /// Gives up the messages whose time is over and that were not handed over. Those are the first: all live equally long.
-    /// Returns how many.
+    /// Abandons expired queued messages; returns their number. These are the first ones, because
+    /// all messages have the same lifetime.
     pub(super) fn abandon(&mut self, now: Nanos) -> u64 {
         let over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
         let at = self.first_data();
@@ -208,20 +209,20 @@ impl Channel {
         self.queued + self.handed.counted()
     }
 
-    /// Whether `bufferedAmount`, which was `before`, fell to the low mark.
+    /// Whether `bufferedAmount`, which was `before`, fell to the low threshold.
     pub(super) fn fell_to_low(&self, before: usize) -> bool {
         before > self.low && self.buffered() <= self.low
     }
 
-    /// Its share beside others (RFC 8831 §6.4). A priority of 0 is served as 1.
+    /// Weight relative to other channels (RFC 8831 §6.4). A priority of 0 counts as 1.
     pub(super) fn weight(&self) -> u16 {
         self.options.priority.max(1)
     }
 
-    /// When `next` would be finished.
+    /// Virtual finish time of `next`.
     pub(super) fn finish_of(&self, next: &Queued) -> u64 {
         let weight = u64::from(self.weight());
-        // 65,536: whole numbers for any weight, and a message costs something however short it is.
+        // 65,536: integers for any weight, and each message costs something even if it is empty.
         self.finish + (next.payload.len() as u64 + 1) * 65_536 / weight
     }
 }

@@ -1,4 +1,4 @@
-//! Which channels have something to do, so that a call looks at no other.
+//! Index of channels with pending work, so that a call only examines those.
 
 use std::collections::BTreeSet;
 
@@ -7,49 +7,50 @@ use anabranch_transport::Nanos;
 use super::Channels;
 use super::one::State;
 
-/// Bytes of a channel that wait in the association: enough that it never starves.
+/// Bytes of a channel that should be queued in the association: enough that it never runs dry.
 pub(super) const FEED: usize = 64 << 10;
 
-/// What a channel has to do.
+/// Pending work of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// It may hand over a message: whether that is a large one, and when it would be finished.
+    /// A message can be passed on: whether it is large, and its virtual finish time.
     pub turn: Option<(bool, u64)>,
-    /// When a message that waits is given up.
+    /// Time at which a queued message is abandoned.
     pub deadline: Option<Nanos>,
-    /// Its stream is to be reset.
+    /// Its stream should be reset.
     pub closing: bool,
-    /// What its queue holds, bytes.
+    /// Size of its queue, bytes.
     pub held: usize,
 }
 
-/// The channels, by what they have to do.
+/// Index of channels by pending work.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    /// Those that may hand over a message that fits a packet, and a large one: by when it would be finished.
+    /// Channels that can pass on a message that fits a packet, and those with a large one, by
+    /// virtual finish time.
     pub turns: [BTreeSet<(u64, u16)>; 2],
     pub aging: BTreeSet<(Nanos, u16)>,
     pub closing: BTreeSet<u16>,
-    /// Of these the carrier has sent something.
+    /// Channels of which the transport has sent data.
     pub sent: BTreeSet<u16>,
-    /// These the peer has not reset together with all others.
+    /// Channels that the peer has not reset together with all others.
     pub unreset: BTreeSet<u16>,
     held: usize,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// How many channels were looked at.
+    /// Number of channels examined.
     pub(super) static CHANNELS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl Ready {
-    /// What the queues of all channels hold, bytes.
+    /// Total size of all queues, bytes.
     pub(super) fn held(&self) -> usize {
         self.held
     }
 
-    /// What the channel has to do is something else now.
+    /// Replaces the registered work of a channel.
     fn change(&mut self, stream: u16, before: Listed, now: Listed) {
         if before.turn != now.turn {
             if let Some((large, finish)) = before.turn {
@@ -75,7 +76,7 @@ impl Ready {
         self.held = self.held - before.held + now.held;
     }
 
-    /// The channel is gone.
+    /// Removes a channel.
     pub(super) fn forget(&mut self, stream: u16, listed: Listed) {
         self.change(stream, listed, Listed::default());
         self.sent.remove(&stream);
@@ -84,7 +85,8 @@ impl Ready {
 }
 
 impl Channels {
-    /// Lists what the channel of the stream has to do. To be called after each change of it.
+    /// Registers the pending work of the stream's channel. Must be called after each change of the
+    /// channel.
     pub(super) fn list(&mut self, stream: u16) {
         #[cfg(test)]
         CHANNELS.set(CHANNELS.get() + 1);

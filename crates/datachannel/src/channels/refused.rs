@@ -1,9 +1,9 @@
-//! A DATA_CHANNEL_OPEN that is refused or malformed: the stream is reset, by which the peer learns
-//! that its channel failed (RFC 8832 §6).
+//! Refused or invalid DATA_CHANNEL_OPENs: the stream is reset to notify the peer of the failure
+//! (RFC 8832 §6).
 //!
-//! A stream without a channel is kept here until both ends have reset it. Until then nothing is
-//! opened on it. There is at most one entry of a few bytes for each stream, and at most one reset of
-//! it under way, however many messages the peer sends.
+//! A stream without a channel is kept here until both ends have reset it, and no channel is opened
+//! on it until then. There is at most one entry of a few bytes for each stream, and at most one
+//! pending reset of it, however many messages the peer sends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::{Channels, State};
 use crate::carrier::Carrier;
 use crate::discard::Discard;
 
-/// How far the resets of a stream are.
+/// Reset state of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resets {
     asked: bool,
@@ -23,7 +23,7 @@ struct Resets {
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     streams: BTreeMap<u16, Resets>,
-    /// Those whose reset the carrier was not asked for.
+    /// Streams whose reset was not requested from the transport yet.
     due: BTreeSet<u16>,
 }
 
@@ -60,12 +60,12 @@ impl Refusals {
         self.change(stream, |resets| resets.r#in = true);
     }
 
-    /// The peer carried out our reset.
+    /// The peer performed our reset.
     pub(super) fn handle_reset_done(&mut self, stream: u16) {
         self.change(stream, |resets| resets.out = resets.asked);
     }
 
-    /// The peer uses the stream again, though its answer to our reset was lost.
+    /// The peer uses the stream again, although its response to our reset was lost.
     pub(super) fn begin_again(&mut self, stream: u16) {
         if self.streams.get(&stream).is_some_and(|it| it.r#in) {
             self.handle_reset_done(stream);
@@ -83,8 +83,8 @@ impl Refusals {
 }
 
 impl Channels {
-    /// Refuses a DATA_CHANNEL_OPEN: the channel that the stream has is closed, and a stream without
-    /// one is reset. No DATA_CHANNEL_ACK is sent.
+    /// Refuses a DATA_CHANNEL_OPEN: closes the channel of the stream, or resets a stream without
+    /// one. No DATA_CHANNEL_ACK is sent.
     pub(super) fn refuse(&mut self, stream: u16, reason: Discard) {
         self.discards.count(reason);
         match self.table.get_mut(&stream) {
@@ -98,8 +98,8 @@ impl Channels {
         }
     }
 
-    /// Asks the carrier for the resets of refused streams. One that it cannot reset is not kept,
-    /// because the peer cannot learn of it.
+    /// Requests the resets of refused streams from the transport. A stream that it cannot reset is
+    /// dropped, because the peer cannot be notified.
     pub(super) fn reset_refused(&mut self, carrier: &mut impl Carrier) {
         if self.streams.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Two ends, and carriers between them that do as an association does, with and without RE-CONFIG.
+//! Two ends, connected by transports that behave like an association, with and without RE-CONFIG.
 
 mod bounds;
 mod closing;
@@ -16,13 +16,13 @@ const LIMITS: Limits = Limits {
     max_channels: 100,
 };
 
-/// Takes messages in order, sends when it is told to.
+/// Accepts messages in order, and sends them on request.
 #[derive(Default)]
 struct Pipe {
     waiting: VecDeque<Outgoing>,
-    /// Bytes left of each stream.
+    /// Unsent bytes of each stream.
     bytes: BTreeMap<u16, usize>,
-    /// Streams whose reset was asked; none, where that is not spoken.
+    /// Streams whose reset was requested; `None`: RE-CONFIG is not supported.
     resets: Option<VecDeque<u16>>,
     full: bool,
     weights: BTreeMap<u16, u16>,
@@ -36,7 +36,7 @@ impl Pipe {
         }
     }
 
-    /// Sends the next message of all.
+    /// Sends the next message.
     fn pop(&mut self) -> Option<Outgoing> {
         let message = self.waiting.pop_front()?;
         *self.bytes.get_mut(&message.stream).unwrap() -= message.payload.len();
@@ -90,7 +90,7 @@ impl End {
         self.channels.pump(self.now, &mut self.pipe);
     }
 
-    /// What was told, less the low marks.
+    /// All events except low thresholds.
     fn events(&mut self) -> Vec<ChannelEvent> {
         let mut events = self.all_events();
         events.retain(|it| !matches!(it, ChannelEvent::BufferedAmountLow(_)));
@@ -121,7 +121,7 @@ fn pair_without_resets() -> (End, End) {
     (end(Role::Client), end(Role::Server))
 }
 
-/// Carries all that either has, until there is nothing.
+/// Transfers messages and resets in both directions until there are none.
 fn exchange(a: &mut End, b: &mut End) {
     loop {
         a.pump();
@@ -132,7 +132,7 @@ fn exchange(a: &mut End, b: &mut End) {
     }
 }
 
-/// Carries one message or reset; a reset comes after what was sent before it.
+/// Transfers one message or reset; a reset follows the messages sent before it.
 fn carry(from: &mut End, to: &mut End) -> bool {
     if let Some(message) = from.pipe.pop() {
         let Outgoing {
@@ -228,13 +228,13 @@ fn nothing_overtakes_the_opening() {
     a.channels.send(0, id, text("late")).unwrap();
     a.pump();
     assert!(a.pipe.waiting[0].unordered);
-    // The other end needs no acknowledgement; its own ACK goes in order.
+    // The other end needs no acknowledgement; its DATA_CHANNEL_ACK is ordered.
     b.channels.send(0, id, text("back")).unwrap();
     b.pump();
     assert!(b.pipe.waiting[0].unordered);
 }
 
-/// A message of the peer's says as much as its ACK.
+/// A message from the peer should have the effect of its DATA_CHANNEL_ACK.
 #[test]
 fn data_opens_as_an_ack_does() {
     let (mut a, _) = pair();
@@ -263,14 +263,14 @@ fn openings_that_are_refused() {
         assert_eq!(a.channels.discards().of(reason), before + 1, "{stream}");
         assert_eq!(a.events(), []);
     };
-    // Of the wrong parity; beyond the association's streams; the one that is never used.
+    // Wrong parity; beyond the association's streams; reserved.
     for stream in [0, 1_001, 65_535] {
         refused(&mut a, stream, Discard::OpenRefused);
     }
     a.channels
         .handle_message(9, 50, Bytes::from_static(&[3, 3]));
     assert_eq!(a.channels.discards().of(Discard::Dcep), 1);
-    // Names as long as can be: 16 MiB of them are not kept.
+    // Names of maximum length: 16 MiB of them should not be kept.
     for stream in (101..301).step_by(2) {
         a.channels
             .handle_message(stream, 50, open("x".repeat(65_535)));
@@ -343,7 +343,7 @@ fn what_waits_is_counted_until_it_is_sent() {
         ),
         (300, 2)
     );
-    // The short one leaves, and 199 bytes of the long one.
+    // The short message is sent, and 199 bytes of the long one.
     let all = BTreeMap::from([(id.stream, 301), (other.stream, 2)]);
     assert_eq!(a.pipe.bytes, all);
     a.pipe.bytes = BTreeMap::from([(id.stream, 102)]);
@@ -362,7 +362,7 @@ fn what_waits_is_counted_until_it_is_sent() {
     assert_eq!(a.all_events(), [low(other), low(id)]);
     a.pipe.bytes.clear();
     a.pump();
-    // Once for each time that it falls.
+    // Once per fall.
     assert_eq!(a.all_events(), []);
 }
 
@@ -382,7 +382,7 @@ fn a_queue_has_its_limit() {
         a.channels.send(0, id, most.clone()).unwrap();
     }
     assert_eq!(a.channels.send(0, id, text("")), Err(SendError::Full));
-    // Messages without a byte fill it, too.
+    // Empty messages fill the queue too.
     let other = a.open(ChannelOptions::new(""));
     let taken = (0..)
         .take_while(|_| a.channels.send(0, other, text("")).is_ok())
@@ -392,7 +392,8 @@ fn a_queue_has_its_limit() {
     assert!(a.pipe.waiting.is_empty());
 }
 
-/// Each channel's priority is told to the association as its weight (RFC 8831 §6.4), once; 0 is as 1.
+/// Each channel's priority should be passed to the association as its weight (RFC 8831 §6.4), once;
+/// 0 counts as 1.
 #[test]
 fn priorities_are_weights() {
     let (mut a, mut b) = pair();
@@ -402,13 +403,13 @@ fn priorities_are_weights() {
     let expected = [256, 1_024, 1];
     for (id, weight) in ids.into_iter().zip(expected) {
         assert_eq!(a.pipe.weights[&id.stream], weight);
-        // The other end answers with the same.
+        // The other end uses the same weight.
         assert_eq!(b.pipe.weights[&id.stream], weight);
     }
 }
 
-/// Where large messages have to wait, since a receiver could not hold them all, they are let through by their channels' shares; one
-/// that fits a packet waits for none.
+/// Large messages that must wait, because a receiver could not buffer all of them, should be
+/// scheduled by the weights of their channels; a message that fits a packet should not wait.
 #[test]
 fn large_messages_under_way_have_a_limit() {
     let (mut a, mut b) = pair();
@@ -438,7 +439,7 @@ fn large_messages_under_way_have_a_limit() {
         a.pipe.waiting.back().map(|it| it.stream),
         Some(quick.stream)
     );
-    // All but the last byte of each is sent: they are still under way.
+    // All but the last byte of each is sent, so all are still in transmission.
     for left in a.pipe.bytes.values_mut() {
         *left = (*left).min(1);
     }
@@ -472,7 +473,7 @@ fn channels_before_the_association() {
     assert!(a.pipe.waiting.is_empty());
     a.channels.handle_up(10, 20);
     a.pump();
-    // Both openings and the message; then the one is reset.
+    // Both DATA_CHANNEL_OPENs and the message; then one channel's stream is reset.
     assert_eq!(a.pipe.waiting.len(), 3);
     assert_eq!(a.pipe.resets, Some(VecDeque::from([closed.stream])));
     let events = a.events();
@@ -486,8 +487,8 @@ fn channels_before_the_association() {
     );
 }
 
-/// What waits longer than the channel's messages may live is given up, but for the channel's own opening; what was handed over is the
-/// association's business.
+/// Messages that wait longer than their lifetime should be abandoned, except the DATA_CHANNEL_OPEN;
+/// messages in the transport are handled by the association.
 #[test]
 fn messages_grow_old() {
     let (mut a, mut b) = pair();

@@ -1,10 +1,10 @@
-//! The random numbers of a connection, of one seed.
+//! Random numbers of a connection, derived from one seed.
 
 use sha2::{Digest, Sha256};
 
 use crate::sdp::IceCredentials;
 
-/// What a connection draws its random numbers from: 32 secret random bytes, of its own.
+/// Seed of a connection's random numbers: 32 secret random bytes, unique to the connection.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
@@ -15,7 +15,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Of these bytes.
+    /// Creates it from these bytes.
     pub fn new(seed: [u8; 32]) -> Self {
         Self(seed)
     }
@@ -28,7 +28,7 @@ impl Secret {
             .into()
     }
 
-    /// Letters of 4 bits each.
+    /// Random characters of 4 bits each.
     fn letters(&self, what: &str, count: usize) -> String {
         let bytes = self.draw(what);
         let letters = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -38,7 +38,7 @@ impl Secret {
             .collect()
     }
 
-    /// 32 bits and 128 bits of randomness (RFC 8445 §5.3 asks for 24 and 128).
+    /// 32 bits and 128 bits of randomness (RFC 8445 §5.3 requires 24 and 128).
     pub(super) fn credentials(&self) -> IceCredentials {
         IceCredentials {
             ufrag: self.letters("ufrag", 8),

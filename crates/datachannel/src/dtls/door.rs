@@ -1,8 +1,9 @@
-//! Engines of DTLS, and the door at which a second ClientHello is asked for a cookie (RFC 6347 §4.2.1).
+//! DTLS engines, and the cookie exchange for a second ClientHello (RFC 6347 §4.2.1).
 //!
-//! Who forges the peer's address can be the first to say hello. The peer's own hello then is the second. It is asked for a cookie, which
-//! only who sees the traffic can send back, and takes the place of the first with it. Nothing is kept of who was asked: engines of
-//! one seed have one secret, so that the cookie of one is good for another.
+//! An attacker who spoofs the peer's address may send the first ClientHello. The peer's ClientHello
+//! is then the second one. Its sender must return a cookie, which only a host that sees the traffic
+//! can do, and then replaces the first one. No state is kept about requested cookies: engines with
+//! the same seed have the same secret, so a cookie from one is valid for another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,14 +19,14 @@ use crate::channels::Role;
 use crate::close::Closed;
 use crate::identity::Identity;
 
-/// What makes engines.
+/// Factory of engines.
 pub(super) struct Engines {
-    /// The instant of time 0.
+    /// Instant of time 0.
     origin: Instant,
     role: Role,
     certificate: dimpl::DtlsCertificate,
     plain: Arc<dimpl::Config>,
-    /// Asks for cookies.
+    /// Configuration that requests cookies.
     asking: Arc<dimpl::Config>,
 }
 
@@ -37,10 +38,10 @@ impl Engines {
         seed: u64,
     ) -> Result<Self, Closed> {
         let config = || dimpl::Config::builder().mtu(MAX_DATAGRAM);
-        // ICE has shown already that the peer is where it says.
+        // ICE has already verified the peer's address.
         let plain = config().use_server_cookie(false).build().map_err(failed)?;
-        // The seed is for what is no key: randoms, nonces, the secret of cookies. Keys come of the system, so that no nonce serves a
-        // key twice.
+        // The seed is only used for values that are no keys: randoms, nonces, the cookie secret.
+        // Keys come from the system, so that no nonce is used twice with a key.
         let asking = config()
             .use_server_cookie(true)
             .dangerously_set_rng_seed(seed)
@@ -62,7 +63,7 @@ impl Engines {
         engine
     }
 
-    /// One that asks for no cookie.
+    /// An engine that requests no cookie.
     pub(super) fn plain(&self, now: Nanos) -> dimpl::Dtls {
         self.of(&self.plain, now)
     }
@@ -77,7 +78,8 @@ impl Engines {
     }
 }
 
-/// How many engines may be made: each costs a little, and a forger is not to choose how many.
+/// Number of engines that may be created: each costs a little, and an attacker must not control
+/// their number.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u64,
@@ -106,7 +108,8 @@ impl Budget {
 }
 
 impl Dtls {
-    /// The first ClientHello, which the engine answers. Whether it did: one that it does not take leaves nothing behind.
+    /// Passes the first ClientHello to the engine. Returns whether the engine answered; a rejected
+    /// one leaves no state.
     pub(super) fn accept(&mut self, now: Nanos, hello: Message) -> Result<bool, Closed> {
         if !self.budget.take(now) {
             return Ok(false);
@@ -120,7 +123,8 @@ impl Dtls {
         Ok(false)
     }
 
-    /// Gives the engine a ClientHello; whether it answers by a ServerHello, which then is to be sent.
+    /// Passes a ClientHello to the engine; returns whether it answers with a ServerHello, which
+    /// must then be sent.
     fn answers(&mut self, now: Nanos, hello: &Message) -> Result<bool, Closed> {
         let bytes = self.handshake.encode(&hello.piece());
         if self
@@ -141,7 +145,8 @@ impl Dtls {
         Ok(is_hello)
     }
 
-    /// A second ClientHello, while the peer's certificate has not come. Whether it was asked for a cookie.
+    /// Handles a second ClientHello before the peer's certificate has arrived. Returns whether a
+    /// cookie was requested.
     pub(super) fn ask_for_cookie(&mut self, now: Nanos, hello: &Message) -> bool {
         let plain = without_cookie(&hello.body).is_some_and(|(_, cookie)| !cookie);
         if !plain || !self.budget.take(now) {
@@ -156,7 +161,7 @@ impl Dtls {
         true
     }
 
-    /// An engine that has asked `hello` for a cookie, and its HelloVerifyRequest.
+    /// An engine that has requested a cookie for `hello`, and its HelloVerifyRequest.
     fn request_of(&self, now: Nanos, hello: &Message) -> Option<(dimpl::Dtls, Bytes)> {
         let mut engine = self.engines.of(&self.engines.asking, now);
         engine.handle_timeout(self.engines.instant(now)).ok()?;
@@ -171,7 +176,8 @@ impl Dtls {
         (kind_of(&request) == Some(message::HELLO_VERIFY_REQUEST)).then_some((engine, request))
     }
 
-    /// A ClientHello with a cookie. If that is right, its sender sees the traffic, and all that was before is forgotten.
+    /// Handles a ClientHello with a cookie. If the cookie is valid, its sender sees the traffic,
+    /// and all previous state is discarded.
     pub(super) fn admit(&mut self, now: Nanos, hello: Message) -> Result<bool, Closed> {
         let Some((body, true)) = without_cookie(&hello.body) else {
             return Ok(false);
@@ -196,7 +202,7 @@ impl Dtls {
 }
 
 impl Handshake {
-    /// The engine has answered this hello.
+    /// The engine has answered this ClientHello.
     fn begin(&mut self, hello: Message) {
         self.stage = Stage::Flight;
         self.flight = Flight::new(false, hello.number + 1);
@@ -204,7 +210,7 @@ impl Handshake {
     }
 }
 
-/// What handshake message a datagram begins with.
+/// Type of the handshake message at the start of a datagram.
 fn kind_of(datagram: &[u8]) -> Option<u8> {
     let record = record::records(datagram).next()??;
     let handshake = record.kind == record::kind::HANDSHAKE && record.epoch == 0;

@@ -1,16 +1,18 @@
-//! The handshake messages of the peer, put together outside of the engine: plain text that anybody may have sent.
+//! Reassembly of the peer's handshake messages outside the engine, because they are plain text that
+//! any host may have sent.
 //!
-//! Each message has a place, by its number. A piece that fits its place is taken, and takes the place of what contradicts it: what the
-//! peer sends again wins against what was forged before. The engine gets a flight when all of it is there.
+//! Each message has a slot, by its sequence number. A fragment that fits its slot is accepted, and
+//! replaces data that contradicts it: a retransmission by the peer overrides earlier forged data.
+//! The engine gets a flight when it is complete.
 
 use std::ops::Range;
 
 use super::record::{Piece, number_of_3};
 
-/// Gaps in a message at a time: a message in order has one.
+/// Maximum number of gaps in a message: a message received in order has one.
 const MAX_GAPS: usize = 16;
 
-/// Kinds of handshake messages (RFC 5246 §7.4).
+/// Types of handshake messages (RFC 5246 §7.4).
 pub(super) mod message {
     pub(crate) const CLIENT_HELLO: u8 = 1;
     pub(crate) const SERVER_HELLO: u8 = 2;
@@ -23,7 +25,7 @@ pub(super) mod message {
     pub(crate) const CLIENT_KEY_EXCHANGE: u8 = 16;
 }
 
-/// A message of which pieces came.
+/// A partially received message.
 #[derive(Debug)]
 pub(super) struct Message {
     pub kind: u8,
@@ -58,7 +60,7 @@ impl Message {
         self.gaps.is_empty()
     }
 
-    /// All of it in one piece.
+    /// The message as a single fragment.
     pub(super) fn piece(&self) -> Piece<'_> {
         Piece {
             kind: self.kind,
@@ -69,7 +71,7 @@ impl Message {
         }
     }
 
-    /// Whether the piece is the beginning of this message, or all of it.
+    /// Whether the fragment is the start of this message, or all of it.
     pub(super) fn begins_with(&self, piece: &Piece<'_>) -> bool {
         (piece.kind, piece.number, piece.length, piece.offset)
             == (self.kind, self.number, self.body.len(), 0)
@@ -91,7 +93,7 @@ impl Message {
     }
 }
 
-/// Takes a piece into its place; returns whether the message is whole.
+/// Adds a fragment to its slot; returns whether the message is complete.
 pub(super) fn put(place: &mut Option<Message>, piece: &Piece<'_>) -> bool {
     let same = |it: &Message| {
         let fits = (it.kind, it.number, it.body.len()) == (piece.kind, piece.number, piece.length);
@@ -105,17 +107,17 @@ pub(super) fn put(place: &mut Option<Message>, piece: &Piece<'_>) -> bool {
     message.is_whole()
 }
 
-/// The messages of a flight of the peer's, in order.
+/// Messages of a flight of the peer, in order.
 #[derive(Debug)]
 pub(super) struct Flight {
-    /// The number of the first.
+    /// Sequence number of the first message.
     pub first: u16,
     server: bool,
     places: [Option<Message>; 5],
 }
 
 impl Flight {
-    /// Of a server, or of a client.
+    /// Creates a flight of a server or a client.
     pub(super) fn new(server: bool, first: u16) -> Self {
         Self {
             first,
@@ -129,7 +131,7 @@ impl Flight {
         self.server
     }
 
-    /// What the message in that place may be.
+    /// Message types allowed in a slot.
     fn kinds(&self, place: usize) -> &'static [u8] {
         use message::*;
         let client: &[&[u8]] = &[
@@ -148,10 +150,10 @@ impl Flight {
         kinds.get(place).copied().unwrap_or_default()
     }
 
-    /// Takes a piece. A certificate that is whole must be one that `trusted` knows: it goes again otherwise.
+    /// Adds a fragment. A complete certificate must match `trusted`; otherwise it is dropped.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Describes the fault.
     pub(super) fn take(
         &mut self,
         piece: &Piece<'_>,
@@ -178,7 +180,7 @@ impl Flight {
         Ok(())
     }
 
-    /// How many messages the flight has, if all are there.
+    /// Number of messages in the flight, if it is complete.
     fn whole(&self) -> Option<usize> {
         let whole = self
             .places
@@ -193,12 +195,12 @@ impl Flight {
             };
             place.as_ref().is_some_and(|it| it.kind == last)
         };
-        // A flight with a CertificateRequest is longer by that.
+        // A flight with a CertificateRequest has one more message.
         let end = self.places[..count].iter().position(is_last)?;
         Some(end + 1)
     }
 
-    /// The flight, once all of it is there.
+    /// The flight, once complete.
     pub(super) fn finish(&mut self) -> Option<Vec<Message>> {
         let count = self.whole()?;
         let places = std::mem::take(&mut self.places);
@@ -206,12 +208,12 @@ impl Flight {
     }
 }
 
-/// Why a piece was not taken.
+/// Reasons for which a fragment is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It is of no message that is waited for.
+    /// It does not belong to an expected message.
     Useless,
-    /// The certificate is another than the offer's.
+    /// The certificate does not match the offer.
     Certificate,
 }
 

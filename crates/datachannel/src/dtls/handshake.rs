@@ -1,5 +1,6 @@
-//! What of the peer's records the engine is given before the handshake is done: whole flights in order, and protected records once
-//! there are keys for them. All else is thrown away, and counted (RFC 6347 §4.1.2.7).
+//! Filter of the peer's records until the handshake is complete: the engine gets complete flights
+//! in order, and encrypted records once it has their keys. All other records are discarded and
+//! counted (RFC 6347 §4.1.2.7).
 
 use std::collections::VecDeque;
 
@@ -15,51 +16,54 @@ use crate::close::Closed;
 use crate::discard::{Discard, Discards};
 use crate::fingerprint::Fingerprint;
 
-/// Protected records that are kept before there are keys: a Finished, and what is sent right after it.
+/// Number of encrypted records buffered before keys are available: a Finished and the data sent
+/// right after it.
 const MAX_HELD: usize = 8;
-/// The longest of them, bytes.
+/// Maximum size of such a record, bytes.
 const MAX_HELD_LENGTH: usize = 2 << 10;
-/// What a protected record has at least, bytes: a tag and something else.
+/// Minimum size of an encrypted record, bytes: a tag and one more byte.
 const MIN_PROTECTED: usize = 17;
-/// How long a client waits for a ServerHello before it believes a HelloVerifyRequest, which anybody can send and which ends a handshake
-/// with a server that sent none. Longer than most round trips.
+/// Time that a client waits for a ServerHello before it accepts a HelloVerifyRequest, which any
+/// host can send and which ends a handshake with a server that sent none. Longer than most
+/// round-trip times.
 const VERIFY_WAIT: Nanos = 500 * MILLISECOND;
 
-/// How far the handshake is.
+/// Progress of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// A server waits for a ClientHello.
     Hello,
-    /// The flight with the peer's certificate is to come.
+    /// Waiting for the flight with the peer's certificate.
     Flight,
-    /// Its ChangeCipherSpec is.
+    /// Waiting for its ChangeCipherSpec.
     Change,
-    /// Its Finished is.
+    /// Waiting for its Finished.
     Finished,
-    /// All came.
+    /// Complete.
     Done,
 }
 
-/// What came of the peer and the engine has not got.
+/// Input from the peer that the engine has not received.
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) stage: Stage,
-    /// ClientHellos without a cookie and with one.
+    /// ClientHellos without and with a cookie.
     hellos: [Option<Message>; 2],
     pub(super) flight: Flight,
-    /// A HelloVerifyRequest, and when it is believed.
+    /// A HelloVerifyRequest, and the time at which it is accepted.
     verify: Option<Message>,
     verify_due: Option<Nanos>,
-    /// Messages that the engine has got. When the peer sends them again, it lacks the answer.
+    /// Messages that the engine has received. If the peer retransmits them, it has not received the
+    /// response.
     pub(super) repeats: Vec<Message>,
-    /// The ChangeCipherSpec came.
+    /// The ChangeCipherSpec was received.
     change: bool,
     held: VecDeque<Bytes>,
-    /// A certificate of another came.
+    /// A certificate that does not match the offer was received.
     pub(super) foreign: bool,
-    /// The last alert without protection.
+    /// The last unencrypted alert.
     pub(super) alert: Option<u8>,
-    /// Records that the engine has got.
+    /// Number of records that the engine has received.
     given: u64,
 }
 
@@ -81,7 +85,7 @@ impl Handshake {
         }
     }
 
-    /// All is done: what others sent meanwhile goes.
+    /// Completes the handshake and discards input of other hosts.
     pub(super) fn finish(&mut self) {
         let repeats = std::mem::take(&mut self.repeats);
         *self = Self {
@@ -92,13 +96,13 @@ impl Handshake {
         };
     }
 
-    /// The piece as a record for the engine.
+    /// Encodes the fragment as a record for the engine.
     pub(super) fn encode(&mut self, piece: &Piece<'_>) -> Vec<u8> {
         self.given += 1;
         record::encode(piece, self.given)
     }
 
-    /// When the HelloVerifyRequest is believed that came.
+    /// Time at which a received HelloVerifyRequest is accepted.
     pub(super) fn verify_request_due(&self) -> Option<Nanos> {
         self.verify_due
     }
@@ -139,7 +143,7 @@ impl Handshake {
         }
     }
 
-    /// Keeps a protected record until there are keys; the oldest goes.
+    /// Buffers an encrypted record until keys are available; drops the oldest.
     fn hold(&mut self, record: Record<'_>) -> Result<(), Discard> {
         if record.whole.len() > MAX_HELD_LENGTH {
             return Err(Discard::DtlsEarly);
@@ -157,7 +161,8 @@ impl Handshake {
 }
 
 impl Dtls {
-    /// Takes a record; whether the engine has got something. `None`: one that cannot be read.
+    /// Processes a record; returns whether the engine received input. `None`: a record that cannot
+    /// be decoded.
     pub(super) fn take(
         &mut self,
         now: Nanos,
@@ -174,7 +179,7 @@ impl Dtls {
             (kind::CHANGE_CIPHER_SPEC, 0) if record.fragment == [1] && !done => {
                 self.handshake.change = true;
             }
-            // Who sends a plain alert may be anybody. It is told when the time is over.
+            // Any host may have sent an unencrypted alert. It is reported after a timeout.
             (kind::ALERT, 0) => {
                 if let &[_, description] = record.fragment {
                     self.handshake.alert = Some(description);
@@ -204,7 +209,7 @@ impl Dtls {
                 discards.count(Discard::DtlsRecord);
                 continue;
             };
-            // The engine sends its answer again, not too often.
+            // The engine retransmits its response, at a limited rate.
             if self
                 .handshake
                 .repeats
@@ -229,7 +234,7 @@ impl Dtls {
     ) -> Result<bool, Closed> {
         match self.handshake.stage {
             Stage::Done => self.give(now, record.whole).map(|()| true),
-            // The engine would keep data until it has the Finished, and be full.
+            // The engine would buffer data until it has the Finished, and fill its buffer.
             Stage::Finished if record.kind != kind::DATA => {
                 self.give_protected(now, record.whole, discards)
             }
@@ -242,7 +247,8 @@ impl Dtls {
         }
     }
 
-    /// Gives the engine a record that should be the Finished: one that is not the peer's is no reason to end.
+    /// Passes a record to the engine that should be the Finished: an invalid one must not end the
+    /// connection.
     fn give_protected(
         &mut self,
         now: Nanos,
@@ -252,7 +258,7 @@ impl Dtls {
         self.handle_timeout(now)?;
         match self.inner.handle_packet(record) {
             Ok(()) => Ok(true),
-            // What cannot be deciphered has changed nothing.
+            // A record that cannot be deciphered has changed no state.
             Err(dimpl::Error::CryptoError(_)) => {
                 discards.count(Discard::DtlsRecord);
                 Ok(false)
@@ -261,8 +267,9 @@ impl Dtls {
         }
     }
 
-    /// Gives the engine what is whole now; whether there was something. To be called after all records of a datagram: a flight
-    /// in one datagram is taken whole, whatever was forged before it.
+    /// Passes complete input to the engine; returns whether there was any. Must be called after all
+    /// records of a datagram, so that a flight in a single datagram is accepted completely,
+    /// whatever was forged before.
     pub(super) fn advance(&mut self, now: Nanos, discards: &mut Discards) -> Result<bool, Closed> {
         let mut moved = self.advance_hellos(now, discards)?;
         if self.handshake.stage == Stage::Flight
@@ -325,7 +332,7 @@ impl Dtls {
         Ok(())
     }
 
-    /// A client that waited in vain for a ServerHello believes the HelloVerifyRequest that came.
+    /// A client that got no ServerHello accepts the HelloVerifyRequest that it received.
     pub(super) fn answer_verify_request(&mut self, now: Nanos) -> Result<(), Closed> {
         if self.handshake.verify_due.is_none_or(|due| now < due) {
             return Ok(());
@@ -341,7 +348,7 @@ impl Dtls {
             .map_err(|error| self.ended(error))
     }
 
-    /// The handshake is done: data that came before its end.
+    /// Passes on data that arrived before the handshake was complete.
     pub(super) fn give_held_data(&mut self) -> Result<(), Closed> {
         for record in std::mem::take(&mut self.handshake.held) {
             self.inner

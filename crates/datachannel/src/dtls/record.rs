@@ -1,8 +1,8 @@
-//! Records and pieces of handshake messages, read before anything else looks at them (RFC 6347 §4.1, §4.2.2).
+//! Parser of records and handshake fragments, before any other processing (RFC 6347 §4.1, §4.2.2).
 
 use bytes::Bytes;
 
-/// What a record carries (RFC 6347 §4.1).
+/// Content types of records (RFC 6347 §4.1).
 pub(super) mod kind {
     pub(crate) const CHANGE_CIPHER_SPEC: u8 = 20;
     pub(crate) const ALERT: u8 = 21;
@@ -11,9 +11,9 @@ pub(super) mod kind {
 }
 
 const HEADER: usize = 13;
-/// The header of a handshake message, and of each piece of one.
+/// Size of the header of a handshake message, and of each of its fragments.
 const MESSAGE_HEADER: usize = 12;
-/// The longest handshake message that is taken, bytes: a chain of certificates of a browser has a tenth.
+/// Maximum size of a handshake message, bytes: ten times the certificate chain of a browser.
 pub(super) const MAX_MESSAGE: usize = 8 << 10;
 
 /// A record.
@@ -22,12 +22,12 @@ pub(super) struct Record<'a> {
     pub kind: u8,
     pub epoch: u16,
     pub fragment: &'a [u8],
-    /// With its header.
+    /// Including its header.
     pub whole: &'a [u8],
 }
 
-/// The records of a datagram; `None` for one that is none: an unknown kind or version, or a length beyond the datagram, with which its
-/// records end.
+/// Parses the records of a datagram; `None` for an invalid one, which ends the sequence: an unknown
+/// type or version, or a length beyond the datagram.
 pub(super) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
     std::iter::from_fn(move || {
         if datagram.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Option<Record
             return Some(None);
         };
         datagram = rest;
-        // DTLS 1.0 or 1.2: the version of a record may be lower than what is spoken.
+        // DTLS 1.0 or 1.2: a record's version may be lower than the negotiated one.
         let version = matches!(record.whole[1..3], [0xFE, 0xFF | 0xFD]);
         let known = (kind::CHANGE_CIPHER_SPEC..=kind::DATA).contains(&record.kind);
         Some(Some(record).filter(|_| version && known))
@@ -76,25 +76,25 @@ fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((record, rest))
 }
 
-/// A piece of a handshake message.
+/// A fragment of a handshake message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub kind: u8,
     pub number: u16,
-    /// Of the whole message.
+    /// Length of the complete message.
     pub length: usize,
     pub offset: usize,
     pub bytes: &'a [u8],
 }
 
-/// A number of three bytes.
+/// Decodes a three-byte integer.
 pub(super) fn number_of_3(bytes: &[u8]) -> usize {
     bytes
         .iter()
         .fold(0, |all, &byte| all << 8 | usize::from(byte))
 }
 
-/// The pieces in a record; `None` for one that makes no sense, with which they end.
+/// Parses the fragments in a record; `None` for an invalid one, which ends the sequence.
 pub(super) fn pieces(mut fragment: &[u8]) -> impl Iterator<Item = Option<Piece<'_>>> {
     std::iter::from_fn(move || {
         if fragment.is_empty() {
@@ -114,7 +114,7 @@ fn piece(fragment: &[u8]) -> Option<(Piece<'_>, &[u8])> {
     let length = number_of_3(&header[1..4]);
     let offset = number_of_3(&header[6..9]);
     let (bytes, rest) = rest.split_at_checked(number_of_3(&header[9..12]))?;
-    // An empty piece tells nothing, unless the message is empty.
+    // An empty fragment is useless, unless the message is empty.
     let sound = length <= MAX_MESSAGE
         && offset + bytes.len() <= length
         && bytes.is_empty() == (length == 0);
@@ -128,7 +128,7 @@ fn piece(fragment: &[u8]) -> Option<(Piece<'_>, &[u8])> {
     sound.then_some((piece, rest))
 }
 
-/// A plain record of one piece. What counts records begins anew with each that is handed on, so it has no number.
+/// Encodes an unencrypted record with one fragment, as record number `count`.
 pub(super) fn encode(piece: &Piece<'_>, count: u64) -> Vec<u8> {
     let three = |number: usize| {
         let [.., a, b, c] = number.to_be_bytes();
@@ -143,7 +143,7 @@ pub(super) fn encode(piece: &Piece<'_>, count: u64) -> Vec<u8> {
     encode_record(kind::HANDSHAKE, &fragment, count)
 }
 
-/// A plain record, the `count`-th.
+/// Encodes an unencrypted record with number `count`.
 pub(super) fn encode_record(kind: u8, fragment: &[u8], count: u64) -> Vec<u8> {
     let mut record = vec![kind, 0xFE, 0xFD, 0, 0];
     record.extend(&count.to_be_bytes()[2..]);
@@ -157,7 +157,8 @@ pub(super) fn encode_record(kind: u8, fragment: &[u8], count: u64) -> Vec<u8> {
     record
 }
 
-/// The datagram with its plain records numbered from `next` on: those of two engines go out as those of one.
+/// Renumbers the unencrypted records of the datagram from `next`, so that the records of two
+/// engines appear to come from one.
 pub(super) fn renumbered(datagram: &[u8], next: &mut u64) -> Bytes {
     let mut out = datagram.to_vec();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What the engine does with what it is not given here: the reason for all that stands before it.
+//! Behavior of the engine with input that this crate filters out: the reason for the filter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +15,7 @@ fn server() -> Dtls {
     Dtls::new(at, &identity(1), Role::Server, expected, 7).unwrap()
 }
 
-/// The engine, past all that reads records first.
+/// The engine without the filter.
 fn engine() -> dimpl::Dtls {
     let dtls = server();
     let mut engine = dtls.engines.plain(0);
@@ -29,7 +29,8 @@ fn protected(count: u64) -> Vec<u8> {
     record
 }
 
-/// Thirty records that the engine cannot use yet fill it, and it gives an error for what comes then.
+/// Thirty records that the engine cannot use yet fill its buffer, and it returns an error for later
+/// ones.
 #[test]
 fn the_engine_alone_is_ended_by_forty_records() {
     let mut engine = engine();
@@ -50,7 +51,7 @@ fn the_engine_alone_is_ended_by_forty_records() {
     assert_eq!(kept, 20_000 - 8);
 }
 
-/// Two protected records of one number, before there are keys, stop a program.
+/// Two encrypted records with the same number, before keys are available, cause a panic.
 #[test]
 fn the_engine_alone_panics_at_two_records() {
     let mut engine = engine();
@@ -59,7 +60,8 @@ fn the_engine_alone_panics_at_two_records() {
     assert!(catch_unwind(second).is_err());
 }
 
-/// Pieces in any order and any cut, with others between them, give the message.
+/// Fragments in any order and of any size, with other data between them, should result in the
+/// message.
 #[test]
 fn pieces_are_put_together() {
     use flight::{Flight, message, put};
@@ -80,7 +82,7 @@ fn pieces_are_put_together() {
     };
     for _ in 0..200 {
         let mut place = None;
-        // What was there before goes.
+        // Previous data is replaced.
         put(
             &mut place,
             &record::Piece {
@@ -103,7 +105,7 @@ fn pieces_are_put_together() {
         assert!(whole && covered.iter().all(|&it| it));
         assert_eq!(place.unwrap().body, body);
     }
-    // Messages in the wrong place, or of another kind, are not taken.
+    // Messages in the wrong slot or of another type should not be accepted.
     let mut flight = Flight::new(true, 1);
     for number in [0, 1, 6, 7, u16::MAX] {
         let piece = record::Piece {

@@ -1,4 +1,4 @@
-//! The handle of a channel.
+//! Handle of a channel.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,7 +9,7 @@ use super::shared::{Held, State};
 use crate::channel::{ChannelId, ChannelOptions, Payload};
 use crate::channels::SendError;
 
-/// A data channel. Dropping it closes it.
+/// A data channel. Closed when dropped.
 #[derive(Debug)]
 pub struct DataChannel {
     shared: Arc<Held>,
@@ -34,17 +34,18 @@ impl DataChannel {
         self.id.stream()
     }
 
-    /// What was asked of it: label, protocol, order, reliability, priority.
+    /// Its options: label, protocol, order, reliability, priority.
     pub fn options(&self) -> &ChannelOptions {
         &self.options
     }
 
-    /// Its name.
+    /// Its label.
     pub fn label(&self) -> &str {
         &self.options.label
     }
 
-    /// Waits until the peer has taken it; `false` if it was closed before. One that the peer opened is taken.
+    /// Waits until the peer has acknowledged it; `false` if it was closed before. A channel that
+    /// the peer opened is acknowledged.
     pub async fn opened(&self) -> bool {
         let id = self.id;
         self.shared
@@ -56,21 +57,21 @@ impl DataChannel {
             .await
     }
 
-    /// Queues a message, if there is room.
+    /// Queues a message if there is space.
     ///
     /// # Errors
-    /// It was not taken.
+    /// The message was not accepted.
     pub fn try_send(&self, message: impl Into<Payload>) -> Result<(), SendError> {
         let message = message.into();
         self.shared
             .ask(|state, now| state.connection.send(now, self.id, message))
     }
 
-    /// Queues a message, waiting for room: in the channel's queue, and in those of all channels together, where the channels that wait
-    /// have it in turn.
+    /// Queues a message; waits for space in the channel's queue, and in those of all channels
+    /// together, which the waiting channels get in order.
     ///
     /// # Errors
-    /// The channel is closed, or the message larger than the peer takes.
+    /// The channel is closed, or the message is larger than the peer accepts.
     pub async fn send(&self, message: impl Into<Payload>) -> Result<(), SendError> {
         let message = message.into();
         loop {
@@ -81,8 +82,8 @@ impl DataChannel {
         }
     }
 
-    /// Waits until there may be room for a message, or the channel takes none any more. Whoever is woken has to ask again: another may have
-    /// been faster.
+    /// Waits until there may be space for a message, or the channel is closed. The caller must try
+    /// again, because another task may have been faster.
     async fn answered(&self) {
         let mut woken = false;
         let answers = |state: &mut State| {
@@ -102,14 +103,15 @@ impl DataChannel {
         self.shared.wait(&self.news, next).await
     }
 
-    /// Bytes given to `send` that are not sent yet.
+    /// Bytes passed to `send` that are not sent yet.
     pub fn buffered_amount(&self) -> usize {
         self.shared
             .with(|state| state.connection.channels().buffered_amount(self.id))
     }
 
-    /// Messages given to `send` that were given up by the channel's [`Reliability`](crate::Reliability), also once it is closed. One of
-    /// which all was sent may have arrived all the same.
+    /// Number of messages passed to `send` that were abandoned because of the channel's
+    /// [`Reliability`](crate::Reliability), also after it is closed. If all of a message was sent,
+    /// it may still have arrived.
     pub fn abandoned(&self) -> u64 {
         self.shared.with(|state| {
             let inbox = state.inboxes.get(&self.id);
@@ -117,13 +119,14 @@ impl DataChannel {
         })
     }
 
-    /// Sets the mark that [`DataChannel::buffered_amount_low`] waits for; 0 at first.
+    /// Sets the threshold for [`DataChannel::buffered_amount_low`]; default 0.
     pub fn set_buffered_amount_low_threshold(&self, bytes: usize) {
         self.shared
             .ask(|state, _| state.connection.set_buffered_amount_low(self.id, bytes));
     }
 
-    /// Waits until [`DataChannel::buffered_amount`] next falls to the low mark, or the channel is closed.
+    /// Waits until [`DataChannel::buffered_amount`] next falls to the threshold, or the channel is
+    /// closed.
     pub async fn buffered_amount_low(&self) {
         let id = self.id;
         let mut before = None;
@@ -142,7 +145,7 @@ impl DataChannel {
             .await;
     }
 
-    /// Closes it once what was queued is sent. Messages that are there can still be read.
+    /// Closes it after the queued messages are sent. Messages that have arrived can still be read.
     pub fn close(&self) {
         self.shared
             .ask(|state, now| state.connection.close_channel(now, self.id));

@@ -1,4 +1,4 @@
-//! The task of a connection: its socket and its timer.
+//! Task of a connection, with its socket and timer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use tokio::time::Instant;
 
 use super::shared::Shared;
 
-/// The largest datagram there can be.
+/// Maximum size of a datagram, bytes.
 const MAX_DATAGRAM: usize = 65_535;
-/// Datagrams that are taken at a time, before anything else has its turn.
+/// Number of datagrams received before other work.
 const BURST: usize = 64;
-/// Errors in a row after which a socket is left alone for a while, and how long.
+/// Consecutive errors after which the socket is not polled for a while, and that pause.
 const MAX_ERRORS: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Longer than anybody waits.
+/// Longer than any timeout.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// Runs until the connection ended and its last datagram went.
+/// Runs until the connection ended and its last datagram was sent.
 pub(super) async fn drive(socket: UdpSocket, shared: Arc<Shared>) {
     let wake = shared.wake();
     let mut buffer = vec![0; MAX_DATAGRAM];
@@ -31,8 +31,9 @@ pub(super) async fn drive(socket: UdpSocket, shared: Arc<Shared>) {
         };
         tokio::select! {
             received = socket.recv_from(&mut buffer) => {
-                // An error tells of a datagram that was sent to nobody; timers see to that. A socket that gives nothing else, since its interface is gone
-                // or the system has no memory, is asked seldom.
+                // An error refers to a datagram that was sent to an unreachable address, which the
+                // timers handle. A socket that only returns errors, because its interface is gone
+                // or the system has no memory, should be polled rarely.
                 errors = match received {
                     Ok(_) => 0,
                     Err(_) => errors + 1,
@@ -60,7 +61,7 @@ fn take(shared: &Shared, datagram: &[u8], from: SocketAddr) {
     shared.change(|state, now| state.connection.handle_datagram(now, from, datagram));
 }
 
-/// Sends what there is; gives when to look again, or `None` when it is over.
+/// Sends pending datagrams; returns the time of the next call, or `None` at the end.
 async fn turn(socket: &UdpSocket, shared: &Shared) -> Option<Instant> {
     loop {
         let (datagrams, next, over) = shared.change(|state, _| {
@@ -72,7 +73,7 @@ async fn turn(socket: &UdpSocket, shared: &Shared) -> Option<Instant> {
         let at = next.map(|at| Instant::from_std(shared.instant(at)));
         let none = datagrams.is_empty();
         for (to, datagram) in datagrams {
-            // One that the system does not take is one that the path lost.
+            // A datagram that the system rejects counts as lost in the network.
             let _ = socket.send_to(&datagram, to).await;
         }
         if over {

@@ -1,4 +1,4 @@
-//! What the task and the handles of a connection share.
+//! State shared by the task and the handles of a connection.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,34 +13,35 @@ use crate::channels::{ChannelEvent, OpenError};
 use crate::close::Closed;
 use crate::connection::{Connection, Event};
 
-/// Messages that nobody has read, bytes: beyond it no more are taken, and the peer is held back.
+/// Limit on unread messages, bytes: beyond it no more are read, and the receive window slows down
+/// the peer.
 const MAX_UNREAD: usize = 4 << 20;
-/// What a message holds beside its payload, about, bytes.
+/// Approximate memory of a message besides its payload, bytes.
 const MESSAGE: usize = 64;
-/// What a channel holds that nobody has taken, about, bytes: its inbox, and what wakes who reads it.
+/// Approximate memory of a channel that was not accepted yet, bytes: its inbox and waker.
 const INCOMING: usize = 320;
 
-/// Memory of a channel that was not taken, about, bytes.
+/// Approximate memory of a channel that was not accepted yet, with its names, bytes.
 fn held_by(options: &ChannelOptions) -> usize {
     INCOMING + options.label.len() + options.protocol.len()
 }
 
-/// What a handle reads of its channel.
+/// State of a channel for its handle.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) messages: VecDeque<Payload>,
-    /// The peer took it, or opened it.
+    /// The peer acknowledged or opened it.
     pub(super) opened: bool,
     pub(super) closed: bool,
-    /// How often `bufferedAmount` fell to the low mark.
+    /// Number of times that `bufferedAmount` fell to the low threshold.
     pub(super) lows: u64,
-    /// Messages of ours that were given up.
+    /// Number of abandoned messages of this end.
     pub(super) abandoned: u64,
-    /// Wakes who waits for something of this channel.
+    /// Notified of changes of this channel.
     pub(super) news: Arc<Notify>,
 }
 
-/// Wakes who waits for something of the connection.
+/// Notifications of changes of the connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct News {
     /// The peer opened a channel.
@@ -51,20 +52,21 @@ pub(super) struct News {
     pub(super) closed: Arc<Notify>,
 }
 
-/// The connection, and what came of it.
+/// The connection, and its sorted output.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) connection: Connection,
     pub(super) inboxes: BTreeMap<ChannelId, Inbox>,
-    /// Channels of the peer that were not taken, with their options: they may have ended.
+    /// Channels of the peer that were not accepted yet, with their options, because they may have
+    /// ended.
     incoming: VecDeque<(ChannelId, ChannelOptions)>,
     unread: usize,
     connected: bool,
     reason: Option<Closed>,
     news: News,
-    /// Channels of which there is something new.
+    /// Channels with changes.
     touched: BTreeSet<ChannelId>,
-    /// Of the connection there is something new.
+    /// Pending notifications of the connection.
     wakes: Vec<Arc<Notify>>,
 }
 
@@ -107,7 +109,7 @@ impl State {
         }
     }
 
-    /// Nobody reads this channel any more.
+    /// The channel has no more reader.
     pub(super) fn forget(&mut self, id: ChannelId) {
         if let Some(inbox) = self.inboxes.remove(&id) {
             let held = inbox.messages.iter().map(|it| it.len() + MESSAGE);
@@ -115,9 +117,10 @@ impl State {
         }
     }
 
-    /// Sorts what the connection tells, as long as there is room for messages; after its end all, which is what the core holds at
-    /// most: whoever waits hears of the end, though nobody reads. What waits in the association until events are polled
-    /// is taken, too: nothing else may come that would have it looked at.
+    /// Sorts the output of the connection while there is space for messages. After its end, sorts
+    /// all of it, which is bounded by the core's limit, so that waiting tasks learn of the end even
+    /// if messages are unread. Also reads messages that stay in the association until events are
+    /// polled, because no later input may trigger that.
     pub(super) fn sort(&mut self, now: Nanos) {
         loop {
             let held_back = self.connection.is_held_back();
@@ -149,7 +152,7 @@ impl State {
         }
     }
 
-    /// Whom to wake, without the lock: for each thing that is new.
+    /// The notifications for all changes, to be sent without the lock.
     fn take_wakes(&mut self) -> Vec<Arc<Notify>> {
         let mut wakes = std::mem::take(&mut self.wakes);
         let touched = std::mem::take(&mut self.touched).into_iter();
@@ -168,7 +171,7 @@ impl State {
                 let inbox = self.inboxes.entry(id).or_default();
                 inbox.opened = true;
                 let options = self.connection.channels().options(id).cloned();
-                // It is answered: its end is polled later.
+                // The channel exists: its end is polled later.
                 let options = options.unwrap_or_else(|| ChannelOptions::new(""));
                 self.unread += held_by(&options);
                 self.incoming.push_back((id, options));
@@ -177,7 +180,7 @@ impl State {
             ChannelEvent::Opened(id) => self.inbox(id, |inbox| inbox.opened = true),
             ChannelEvent::Message(id, payload) => {
                 let held = payload.len() + MESSAGE;
-                // Of a channel whose handle is gone nothing is kept.
+                // No state is kept for a channel whose handle is gone.
                 if let Some(inbox) = self.inboxes.get_mut(&id) {
                     inbox.messages.push_back(payload);
                     self.unread += held;
@@ -185,7 +188,7 @@ impl State {
                 }
             }
             ChannelEvent::BufferedAmountLow(id) => self.inbox(id, |inbox| inbox.lows += 1),
-            // Nobody waits for it.
+            // No task waits for it.
             ChannelEvent::Abandoned(id) => {
                 if let Some(inbox) = self.inboxes.get_mut(&id) {
                     inbox.abandoned += 1;
@@ -208,7 +211,7 @@ impl State {
 pub(super) struct Shared {
     state: Mutex<State>,
     origin: Instant,
-    /// Wakes the task: there may be something to send, or another time to wait for.
+    /// Wakes the task: there may be data to send, or an earlier deadline.
     wake: Arc<Notify>,
     pub(super) news: News,
 }
@@ -243,7 +246,7 @@ impl Shared {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The instant of a time.
+    /// Converts a time to an instant.
     pub(super) fn instant(&self, at: Nanos) -> Instant {
         self.origin + std::time::Duration::from_nanos(at)
     }
@@ -252,12 +255,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Uses the state, without a change that anybody waits for.
+    /// Reads the state, without changes that tasks wait for.
     pub(super) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Changes the state, and wakes who waits for what came of it.
+    /// Changes the state, and wakes the tasks that wait for the result.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State, Nanos) -> T) -> T {
         let now = self.now();
         let mut state = self.lock();
@@ -269,14 +272,14 @@ impl Shared {
         result
     }
 
-    /// As [`Shared::change`] for a handle: the task has to look, too.
+    /// Like [`Shared::change`], for a handle: wakes the connection's task too.
     pub(super) fn ask<T>(&self, change: impl FnOnce(&mut State, Nanos) -> T) -> T {
         let result = self.change(change);
         self.wake.notify_one();
         result
     }
 
-    /// Waits until `ready` gives something, looking again whenever `news` wakes.
+    /// Waits until `ready` returns a value; checks again after each notification of `news`.
     pub(super) async fn wait<T>(
         &self,
         news: &Notify,
@@ -285,7 +288,8 @@ impl Shared {
         loop {
             let notified = news.notified();
             tokio::pin!(notified);
-            // Before looking, lest news between the look and the wait be missed.
+            // Registered before the check, because a notification between the check and the wait
+            // would be lost.
             notified.as_mut().enable();
             if let Poll::Ready(result) = self.look(&mut ready) {
                 return result;
@@ -299,7 +303,7 @@ impl Shared {
         let mut state = self.lock();
         let full = state.unread >= MAX_UNREAD;
         let result = ready(&mut state);
-        // There is room again: the association may have more.
+        // There is space again, and the association may have more messages.
         if full && state.unread < MAX_UNREAD {
             state.sort(now);
             state.connection.resume(now);
@@ -325,7 +329,7 @@ impl Shared {
     }
 }
 
-/// What handles hold: when the last is gone, the connection is closed.
+/// Owned by handles: when the last one is dropped, the connection is closed.
 #[derive(Debug)]
 pub(super) struct Held(pub(super) Arc<Shared>);
 

@@ -1,6 +1,8 @@
-//! A play of the channels of an association, of which bytes say what the peer sends, the user does, and the association takes.
+//! Scenario for the channels of an association: its bytes determine the messages of the peer, the
+//! calls of the user, and the data that the association accepts.
 //!
-//! Whatever is played, nothing panics, limits hold, and each channel begins once, ends once, and tells nothing before and after.
+//! For any scenario there should be no panic, limits should hold, and each channel should open once
+//! and close once, with no events before and after.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +11,9 @@ use anabranch_datachannel::channels::{ChannelEvent, Channels, Limits, Role};
 use anabranch_datachannel::{ChannelId, ChannelOptions, Config, Payload, Reliability};
 use bytes::Bytes;
 
-/// Acts of one play.
+/// Maximum number of steps.
 const MAX_ACTS: usize = 500;
-/// Channels at a time.
+/// Maximum number of channels.
 const MAX_CHANNELS: usize = 6;
 
 struct Script<'a>(&'a [u8]);
@@ -32,7 +34,7 @@ impl Script<'_> {
     }
 }
 
-/// An association that takes what it is told to take.
+/// An association that accepts as much as the scenario says.
 #[derive(Default)]
 struct Sink {
     left: BTreeMap<u16, usize>,
@@ -64,7 +66,7 @@ impl Carrier for Sink {
     }
 }
 
-/// How far a channel is that was told of.
+/// State of a channel according to its events.
 #[derive(Debug, PartialEq)]
 enum Told {
     Asked,
@@ -81,7 +83,7 @@ struct Play<'a> {
     ids: Vec<ChannelId>,
 }
 
-/// Plays what `bytes` say.
+/// Runs the scenario in `bytes`.
 pub fn play(bytes: &[u8]) {
     let mut script = Script(bytes);
     let how = script.byte();
@@ -158,7 +160,7 @@ impl Play<'_> {
             }
             6 => {
                 let stream = self.stream();
-                // The association says so once all that was given for the stream is acknowledged.
+                // The association reports this once all data of the stream is acknowledged.
                 if self.sink.buffered(stream) == 0 {
                     self.channels.handle_reset_done(stream);
                 }
@@ -193,7 +195,7 @@ impl Play<'_> {
                 }
             }
             14 => {
-                // The association sends of a stream.
+                // The association sends data of a stream.
                 let (stream, bytes) = (self.stream(), usize::from(self.script.byte()) * 20);
                 let left = self.sink.left.entry(stream).or_default();
                 *left = left.saturating_sub(bytes);
@@ -223,7 +225,7 @@ impl Play<'_> {
                 _ => Reliability::Reliable,
             })
             .with_negotiated((how & 0x18 == 0x18).then_some(u16::from(how >> 5)));
-        // No stream may be left.
+        // There may be no free stream.
         if let Ok(id) = self.channels.open(options) {
             let before = self.told.insert(id, Told::Asked);
             assert_eq!(before, None, "a name is used once");
@@ -231,7 +233,7 @@ impl Play<'_> {
         }
     }
 
-    /// The association takes what it can, and all that is told is looked at.
+    /// The association accepts as much as it can, and all events are checked.
     fn settle(&mut self) {
         self.channels.pump(self.now, &mut self.sink);
         while let Some(event) = self.channels.poll_event() {

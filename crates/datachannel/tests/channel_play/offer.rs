@@ -1,10 +1,11 @@
-//! What holds of any offer.
+//! Properties of any offer.
 
 use std::net::SocketAddr;
 
 use anabranch_datachannel::sdp::{IceCredentials, Local, Offer};
 
-/// Reads `bytes` as an offer. What is refused is told briefly, and what is answered is answered in lines of SDP.
+/// Parses `bytes` as an offer. An error should be short, and an answer should consist of lines of
+/// SDP.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let offer = match Offer::parse(&text) {

@@ -1,4 +1,4 @@
-//! What a peer that offers and has ICE whole would say.
+//! Messages of an offering peer with full ICE.
 
 use stun_types::attribute::{AttributeType, RawAttribute, Username};
 use stun_types::message::{
@@ -7,7 +7,7 @@ use stun_types::message::{
 };
 use stun_types::prelude::*;
 
-/// The value of an attribute of a description.
+/// Value of an attribute of a description.
 pub fn attribute(text: &str, name: &str) -> String {
     let start = format!("a={name}:");
     let line = text.lines().find_map(|line| line.strip_prefix(&start));
@@ -15,7 +15,7 @@ pub fn attribute(text: &str, name: &str) -> String {
         .to_owned()
 }
 
-/// An offer that has the answer's name, password and certificate.
+/// An offer with the credentials and certificate of the answer.
 pub fn offer_of(answer: &str, setup: &str) -> String {
     let own = |name| format!("a={name}:{}\r\n", attribute(answer, name));
     let lines: String = ["ice-ufrag", "ice-pwd", "fingerprint", "max-message-size"]
@@ -28,7 +28,7 @@ pub fn offer_of(answer: &str, setup: &str) -> String {
     )
 }
 
-/// A Binding request as the peer of `answer` sends it.
+/// A Binding request from the peer of `answer`.
 pub fn check(answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
     let mut request = Message::builder_request(BINDING, MessageWriteVec::new());
     let name = format!(

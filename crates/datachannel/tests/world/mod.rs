@@ -37,11 +37,11 @@ pub struct World {
     pub ends: [Connection; 2],
     pub answers: [String; 2],
     pub offers: [String; 2],
-    /// What travels: by when it arrives, and in order of sending.
+    /// Packets in transit, by arrival time and sequence number.
     pub travels: BTreeMap<(u64, u64), (usize, Bytes)>,
     pub sent: u64,
     pub random: Random,
-    /// Of 100: lost, repeated, held up.
+    /// Percentage of lost, duplicated, and delayed packets each.
     pub flaws: u64,
     pub next_check: u64,
     pub checks: bool,
@@ -72,7 +72,7 @@ impl World {
         Self::of(seed, flaws, &Config::default(), |offer| offer)
     }
 
-    /// `client`: the settings of the DTLS client; `change`: what becomes of the offer that the server gets.
+    /// `client`: configuration of the DTLS client; `change`: modifies the offer for the server.
     pub fn of(seed: u64, flaws: u64, client: &Config, change: impl Fn(String) -> String) -> Self {
         let server = &Config::default();
         #[expect(clippy::disallowed_methods, reason = "an origin and nothing more")]
@@ -83,7 +83,7 @@ impl World {
             "{draft}a=fingerprint:sha-256 {}\r\n",
             identity(1).fingerprint()
         );
-        // Names and passwords come of the secret, so the draft tells them.
+        // Credentials are derived from the secret, so the draft contains them.
         let (_, first) = accept(0, &draft, client, origin).unwrap();
         let offer = change(offer_of(&first, "active"));
         let (server, second) = accept(1, &offer, server, origin).unwrap();
@@ -112,7 +112,7 @@ impl World {
                 assert_eq!(to, address(1 - end));
                 assert!(datagram.len() <= 1_200, "{} bytes", datagram.len());
                 self.wire.push(datagram.clone());
-                // Answers to checks are for those who ask.
+                // Responses to checks have no receiver.
                 if datagram[0] > 3 {
                     self.travel(1 - end, datagram);
                 }
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// Goes on to the next thing that happens; `false` if that is after `until`.
+    /// Runs to the next event; `false` if that is after `until`.
     pub fn step(&mut self, until: u64) -> bool {
         self.collect();
         let arrival = self.travels.keys().next().map(|&(at, _)| at);
@@ -183,7 +183,7 @@ impl World {
         self.collect();
     }
 
-    /// Runs until `done`, for ten minutes of the clock at most.
+    /// Runs until `done`, at most for ten minutes of simulated time.
     pub fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let until = self.now + 600 * SECOND;
         while !done(self) {
@@ -220,7 +220,7 @@ pub fn check_of(world: &World, end: usize, nominate: bool, pwd: &str) -> Vec<u8>
     check(&world.answers[end], &world.offers[end], nominate, pwd)
 }
 
-/// Bytes that tell where they are from.
+/// Payload that identifies its origin.
 pub fn pattern(number: usize, length: usize) -> Payload {
     let bytes = (0..length).map(|at| (at * 31 + number * 7) as u8);
     Payload::Binary(bytes.collect::<Bytes>())

@@ -1,10 +1,10 @@
-//! What many messages that wait cost.
+//! Cost and limits of many queued messages.
 
 use super::super::one::LOOKS;
 use super::super::ready::CHANNELS;
 use super::*;
 
-/// A call looks at as many of the messages that wait, however many there are.
+/// The number of queued messages that a call examines should not depend on the length of the queue.
 #[test]
 fn work_does_not_grow_with_what_waits() {
     for reliability in [
@@ -26,7 +26,7 @@ fn work_does_not_grow_with_what_waits() {
     }
 }
 
-/// A call looks at the channels of which something changed, however many there are.
+/// A call should only examine the channels that changed, however many there are.
 #[test]
 fn work_does_not_grow_with_the_channels() {
     let cost = |channels: usize| {
@@ -41,7 +41,7 @@ fn work_does_not_grow_with_the_channels() {
         let options = ChannelOptions::new("").with_reliability(Reliability::MaxLifetime(50));
         let ids: Vec<_> = (0..channels).map(|_| a.open(options.clone())).collect();
         a.pump();
-        // Each has something in the association, and as much behind it as waits for room there.
+        // Each has data in the association, and more queued behind it.
         for &id in &ids {
             for _ in 0..3 {
                 let payload = Payload::Binary(Bytes::from(vec![1; 40_000]));
@@ -81,7 +81,8 @@ fn work_does_not_grow_with_the_channels() {
     assert!(few.iter().all(|&it| it <= 12), "{few:?}");
 }
 
-/// All queues together have a limit, which a channel that is empty meets, too; what goes makes room for as much.
+/// All queues together have a limit, which also applies to an empty channel; sent data releases
+/// that much space.
 #[test]
 fn the_queues_have_a_limit_together() {
     const MOST: usize = 6 << 20;
@@ -107,7 +108,7 @@ fn the_queues_have_a_limit_together() {
     };
     let most = MOST.div_ceil(100_000 + 64);
     assert_eq!(fill(&mut a), most);
-    // In turn: the first of those who were refused, then another.
+    // In order: the first of the refused channels, then the others.
     let first = ids[most % ids.len()];
     let late = a.open(ChannelOptions::new(""));
     let refused = Err(SendError::ConnectionFull);
@@ -118,20 +119,20 @@ fn the_queues_have_a_limit_together() {
         a.channels.limits.max_buffered_total = a.channels.ready.held() + room;
         a.pump();
     };
-    // Room for one; the others come after, however often somebody looks.
+    // Space for one; the others follow, however often they check.
     for _ in 0..5 {
         room(&mut a, 1);
         assert!(a.channels.answers(first) && !a.channels.answers(late));
         assert_eq!(a.channels.send(0, other, text("")), refused);
     }
-    // Who finds no room goes back to where it stood.
+    // A channel that finds no space should return to its previous position.
     a.channels.limits.max_buffered_total = 0;
     assert_eq!(a.channels.send(0, first, text("")), refused);
     room(&mut a, 1);
     assert!(a.channels.answers(first) && !a.channels.answers(late));
     a.channels.send(0, first, payload.clone()).unwrap();
     assert_eq!(a.channels.send(0, first, text("")), refused);
-    // Who does not use its turn loses it after a while.
+    // A channel that does not use its reservation should lose it.
     room(&mut a, 1);
     assert!(a.channels.answers(late) && !a.channels.answers(other));
     a.now = a.channels.deadline().unwrap();
@@ -149,7 +150,7 @@ fn the_queues_have_a_limit_together() {
     a.pipe.full = false;
     a.pump();
     assert!(fill(&mut a) > before);
-    // What is closed or reset gives back all that it held.
+    // A closed or reset channel should release all its space.
     for (at, &id) in ids.iter().enumerate() {
         if at % 2 == 0 {
             a.channels.close(id);
@@ -163,7 +164,7 @@ fn the_queues_have_a_limit_together() {
     assert_eq!(a.channels.deadline(), None);
 }
 
-/// A peer that resets all its streams over and over has each channel looked at once.
+/// When a peer resets all its streams repeatedly, each channel should be examined once.
 #[test]
 fn all_streams_are_reset_once() {
     let (mut a, mut b) = pair();
@@ -172,7 +173,7 @@ fn all_streams_are_reset_once() {
     let all: Vec<_> = ids.iter().map(|it| it.stream).collect();
     assert_eq!(b.channels.take_all_reset(), all);
     assert_eq!(b.channels.take_all_reset(), [0_u16; 0]);
-    // Another on the same stream is another.
+    // A new channel on the same stream is a different one.
     a.channels.close(ids[3]);
     exchange(&mut a, &mut b);
     let again = a.open(ChannelOptions::new(""));

@@ -1,8 +1,9 @@
-//! How channels end.
+//! Closing of channels.
 
 use super::*;
 
-/// What was sent before the end arrives; both ends hear of it; the stream carries another channel (RFC 8831 §6.7).
+/// Messages sent before the close should arrive; both ends get an event; the stream carries another
+/// channel (RFC 8831 §6.7).
 #[test]
 fn a_channel_is_closed_by_resets() {
     for by_opener in [true, false] {
@@ -37,7 +38,7 @@ fn a_channel_is_closed_by_resets() {
         assert_ne!(again, id);
         exchange(&mut a, &mut b);
         assert_eq!(b.events(), [ChannelEvent::Incoming(again)]);
-        // The old name means nothing any more.
+        // The old identifier is no longer valid.
         assert_eq!(a.channels.send(0, id, text("?")), Err(SendError::Closed));
     }
 }
@@ -55,7 +56,7 @@ fn both_ends_close_at_once() {
     assert_eq!(b.events(), [ChannelEvent::Closed(id)]);
 }
 
-/// Without RE-CONFIG the peer is not told, and the stream is not used again.
+/// Without RE-CONFIG the peer is not notified, and the stream is not used again.
 #[test]
 fn a_channel_is_closed_without_resets() {
     let (mut a, mut b) = pair_without_resets();
@@ -70,14 +71,14 @@ fn a_channel_is_closed_without_resets() {
     assert_eq!(a.events().last(), Some(&ChannelEvent::Closed(id)));
     assert_eq!(b.events(), [ChannelEvent::Message(id, text("last"))]);
     assert_ne!(a.open(ChannelOptions::new("")).stream, id.stream);
-    // What the other end still sends is for nobody.
+    // Later messages of the other end should be discarded.
     b.channels.send(0, id, text("?")).unwrap();
     exchange(&mut a, &mut b);
     assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
 }
 
-/// The options of a channel that ended are known until its end is polled, and its names count until
-/// then.
+/// Options of a closed channel should be available until its end is polled, and its names count
+/// until then.
 #[test]
 fn options_are_known_until_the_end_is_polled() {
     let (mut a, mut b) = pair();

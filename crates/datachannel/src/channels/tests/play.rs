@@ -1,8 +1,9 @@
-//! Two ends that do anything at any time.
+//! Random operations of two ends.
 
 use super::*;
 
-/// Whatever the two ends do and in whatever order: no message is lost or comes twice, and each channel ends once.
+/// For random sequences of operations of the two ends, no message should be lost or duplicated, and
+/// each channel should end once.
 #[test]
 fn random_plays() {
     for seed in 0..300_u64 {
@@ -26,7 +27,7 @@ fn random_plays() {
                 2 | 3 if !open.is_empty() => {
                     let id = open[draw(open.len())];
                     number += 1;
-                    // Refused where this end does not know the channel, yet or any more.
+                    // Fails if this end does not know the channel, yet or any more.
                     if end.channels.send(0, id, text(&number.to_string())).is_ok() {
                         sent.entry((id, !left))
                             .or_insert_with(Vec::new)
@@ -57,7 +58,8 @@ fn random_plays() {
         note(&mut b, false, &mut got, &mut closed);
         for (key, got) in &got {
             let sent = &sent[key];
-            // What came is the beginning of what was sent: a reset by the receiver may cut the rest.
+            // The received messages are a prefix of the sent ones: a reset by the receiver may cut
+            // off the rest.
             assert!(
                 sent.starts_with(got),
                 "seed {seed}: {key:?} {sent:?} {got:?}"

@@ -1,4 +1,4 @@
-//! A DATA_CHANNEL_OPEN that is refused or malformed draws a reset of its stream (RFC 8832 §6).
+//! A refused or invalid DATA_CHANNEL_OPEN should cause a reset of its stream (RFC 8832 §6).
 
 use super::*;
 
@@ -6,14 +6,14 @@ fn sound() -> Bytes {
     open_message(&ChannelOptions::new("label")).encode()
 }
 
-/// The resets that the end asks its carrier for.
+/// The resets that the end requests from its transport.
 fn resets(end: &mut End) -> Vec<u16> {
     end.pump();
     let asked = end.pipe.resets.as_mut().map(std::mem::take);
     asked.unwrap_or_default().into()
 }
 
-/// No DATA_CHANNEL_ACK is on its way.
+/// No DATA_CHANNEL_ACK is in flight.
 fn no_answer(end: &mut End) -> bool {
     end.pump();
     end.pipe.pop().is_none()
@@ -36,7 +36,7 @@ fn each_way_to_be_refused_draws_one_reset() {
     ];
     for (case, stream, bytes) in bad {
         let (mut a, _) = pair();
-        // As often as the peer likes, before and after this side could ask for the reset.
+        // Any number of times, before and after this side could request the reset.
         for _ in 0..100 {
             a.channels.handle_message(stream, 50, bytes.clone());
         }
@@ -49,7 +49,7 @@ fn each_way_to_be_refused_draws_one_reset() {
         assert_eq!(a.events(), [], "{case}");
         let counted: u64 = a.channels.discards().iter().map(|(_, it)| it).sum();
         assert_eq!(counted, 200, "{case}");
-        // Until both ends have reset it, nothing is opened there.
+        // Until both ends have reset it, no channel should be opened there.
         a.channels.handle_reset_done(stream);
         a.channels.handle_message(5, 50, sound());
         let taken = a.events().len();
@@ -61,7 +61,8 @@ fn each_way_to_be_refused_draws_one_reset() {
     }
 }
 
-/// Beyond the limit of channels the opener hears of the failure. Its stream carries a later channel.
+/// Beyond the limit of channels the opener should be notified of the failure. Its stream can carry
+/// a later channel.
 #[test]
 fn the_opener_hears_that_its_channel_failed() {
     let (mut a, mut b) = pair();
@@ -92,7 +93,7 @@ fn the_opener_hears_that_its_channel_failed() {
     assert_eq!(opened.count(), 1);
 }
 
-/// The channel of a stream that is opened once more is closed, by either end.
+/// The channel of a stream that is opened twice should be closed, at either end.
 #[test]
 fn a_channel_that_is_opened_twice_is_closed() {
     let malformed = Bytes::from_static(&[3, 9]);
@@ -110,7 +111,8 @@ fn a_channel_that_is_opened_twice_is_closed() {
     }
 }
 
-/// A peer without RE-CONFIG cannot learn of it; one that denies the reset is not asked again.
+/// A peer without RE-CONFIG cannot be notified; a peer that denies the reset should not get another
+/// request.
 #[test]
 fn where_the_stream_cannot_be_reset() {
     let (mut a, _) = pair_without_resets();
@@ -130,7 +132,7 @@ fn where_the_stream_cannot_be_reset() {
     assert_eq!(a.events(), []);
 }
 
-/// The peer resets all its streams by one request, once and again.
+/// The peer resets all its streams in one request, repeatedly.
 #[test]
 fn a_reset_of_all_streams_covers_those_that_were_refused() {
     let (mut a, _) = pair();
@@ -140,12 +142,13 @@ fn a_reset_of_all_streams_covers_those_that_were_refused() {
         assert_eq!(a.channels.take_all_reset(), expected);
         a.channels.handle_reset(5);
     }
-    // Its answer to the reset of this side was lost.
+    // Its response to the reset of this side was lost.
     a.channels.handle_message(5, 50, sound());
     assert_eq!(a.events().len(), 1);
 }
 
-/// A bad DATA_CHANNEL_OPEN on every stream, over and over: each stream has one reset under way.
+/// An invalid DATA_CHANNEL_OPEN on every stream, repeatedly: each stream should have one pending
+/// reset.
 #[test]
 fn a_peer_that_is_refused_everywhere() {
     let (mut a, _) = pair();
