@@ -1,4 +1,5 @@
-//! Room for what arrives: what is taken, what is dropped for it, and what is copied out of its datagrams.
+//! Receive buffer admission: which chunks are accepted, dropped to make space, or copied out of
+//! their datagrams.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
@@ -11,9 +12,9 @@ use super::partial_delivery::Deliverable;
 use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
 
-/// What user data comes in.
+/// Source of the user data.
 pub(super) trait Source {
-    /// The user data, as a slice of what it came in.
+    /// The user data as a slice of its source.
     fn user_data(&self) -> Bytes;
 }
 
@@ -37,8 +38,9 @@ impl Source for IData {
 }
 
 impl Receiver {
-    /// Room in the buffer, or a hole to be filled: a chunk below the highest TSN is taken beyond the buffer, up to what
-    /// memory there is for that, since only it can set free what waits behind it (RFC 9260 §6.2).
+    /// Whether the buffer has space, or the chunk fills a hole: one below the highest TSN is
+    /// accepted beyond the buffer, up to the memory limit, because only it can release the data
+    /// that waits behind it (RFC 9260 §6.2).
     #[inline]
     pub(super) fn has_room_for(&self, data: &Data<&[u8]>, bytes: u64) -> bool {
         let fills_hole = data.tsn.lt(self.tracker.highest());
@@ -46,7 +48,7 @@ impl Receiver {
         self.window.admits(bytes, length, fills_hole)
     }
 
-    /// A new chunk finds no room: whether it is taken all the same, and else what becomes of it.
+    /// Decides about a new chunk for which the buffer has no space.
     pub(super) fn admit(
         &mut self,
         now: Nanos,
@@ -72,9 +74,10 @@ impl Receiver {
         Err(DataOutcome::DroppedFull)
     }
 
-    /// The same where what does not fit is dropped without a word, whatever it is (ns-2.35). Only the next chunk, sent again
-    /// after it was dropped, makes room: ns-2's own sender never sends more than fits, but one that counts user data alone
-    /// does, and both would wait for ever.
+    /// Like [`Self::admit`], for profiles that silently drop every chunk that does not fit
+    /// (ns-2.35). Only the next chunk in order, when retransmitted after a drop, makes space.
+    /// ns-2's sender never sends more than fits, but one that counts user data alone does, and both
+    /// would wait forever.
     pub(super) fn admit_silently(
         &mut self,
         now: Nanos,
@@ -100,9 +103,10 @@ impl Receiver {
         Err(DataOutcome::DroppedFull)
     }
 
-    /// Drops the highest TSNs held, as long as they are higher than the chunk's, until it has room (RFC 9260 §6.2). The next
-    /// SACK no longer names them, and the peer sends them again. A chunk that is alone needs no room: it may be larger
-    /// than the buffer, and else it would never arrive.
+    /// Drops the highest buffered TSNs, as long as they are higher than the chunk's, until it fits
+    /// (RFC 9260 §6.2). The next SACK reneges on them, and the peer retransmits them. A chunk for
+    /// an empty buffer always fits, because it may be larger than the buffer and would never arrive
+    /// otherwise.
     fn make_room(&mut self, data: &Data<&[u8]>, bytes: u64) -> bool {
         let next = data.tsn == self.tracker.cumulative().next();
         if !next && !data.tsn.lt(self.tracker.highest()) {
@@ -119,7 +123,7 @@ impl Receiver {
         true
     }
 
-    /// Drops what has the highest TSN of all that waits, if that is above `tsn`.
+    /// Drops the waiting data with the highest TSN, if that is above `tsn`.
     fn drop_highest_above(&mut self, tsn: Tsn) -> bool {
         let above = |it: Option<Tsn>| it.filter(|it| it.gt(tsn));
         let message = above(self.order.highest());
@@ -134,12 +138,12 @@ impl Receiver {
         true
     }
 
-    /// Drops the message that waits and ends with `last`, the highest of all.
+    /// Drops the waiting message that ends with `last`, the highest TSN.
     fn drop_message(&mut self, last: Tsn) {
         let Some(message) = self.order.drop_highest() else {
             return;
         };
-        // Its fragments have TSNs in a row.
+        // Its fragments have consecutive TSNs.
         let mut tsn = last;
         for part in message.payload.parts().iter().rev() {
             self.tracker.withdraw(tsn);
@@ -160,22 +164,22 @@ impl Receiver {
         }
     }
 
-    /// A chunk that was taken and reported is dropped: the peer sends it again.
+    /// A reported chunk was reneged: the peer retransmits it.
     fn withdrew(&mut self, stream: u16, length: usize) {
         self.statistics.seldom().withdrawn += 1;
         self.let_go(stream, length);
         self.window.refuse(self.profile.rwnd_counts.bytes(length));
     }
 
-    /// A chunk that was taken is held no longer.
+    /// Releases an accepted chunk.
     pub(super) fn let_go(&mut self, stream: u16, length: usize) {
         let bytes = self.profile.rwnd_counts.bytes(length);
         self.window.free(bytes, length);
         self.held.free(stream, bytes);
     }
 
-    /// Whether the next chunk in order, for which there is no room, goes on with a message that is being delivered, and so
-    /// can be read at once. What holds the buffer may wait for the end of that message.
+    /// Whether the next chunk in order, which does not fit, continues a message in partial delivery
+    /// and is thus readable at once. The buffered data may wait for the end of that message.
     fn can_pass_through(&self, data: &Data<&[u8]>, bytes: u64) -> bool {
         let at = self.tracker.cumulative();
         let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
@@ -184,8 +188,9 @@ impl Receiver {
             && self.window.admits(bytes, length, true)
     }
 
-    /// What can be read now stays a slice of its packet, and may be read soon; what must wait does only if it nearly fills its packet,
-    /// and is copied otherwise. Also tells whether it holds little more than itself.
+    /// Readable data stays a slice of its packet, because it should be read soon. Waiting data does
+    /// so only if it nearly fills its packet and is copied otherwise. Also returns whether it keeps
+    /// little more than itself alive.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
@@ -201,7 +206,7 @@ impl Receiver {
         (source.user_data(), fills)
     }
 
-    /// Seven eighths of the packet, or more. Without a packet nobody knows, and small slices are taken for wasteful.
+    /// Seven eighths of the packet or more. Without a known packet, small slices count as wasteful.
     #[inline]
     pub(super) fn nearly_fills(&self, length: usize) -> bool {
         8 * length >= self.nearly_full()
@@ -213,7 +218,8 @@ impl Receiver {
         7 * self.packet.max(1024)
     }
 
-    /// Notes what the packet at hand keeps alive, and copies what is held out of its packets if that is too much.
+    /// Counts the memory that the current packet keeps alive, and copies buffered data out of its
+    /// packets if that is too much.
     #[inline]
     pub(super) fn weigh(&mut self) {
         if self.sliced > 0 {
@@ -228,7 +234,7 @@ impl Receiver {
         }
     }
 
-    /// Copies what can be read out of its packets, and gives back room that nothing is in.
+    /// Copies readable data out of its packets, and releases unused capacity.
     #[cold]
     pub(super) fn compact(&mut self) {
         for readable in self.ready.iter_mut().filter(|it| !it.compact) {

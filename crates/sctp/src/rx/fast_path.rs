@@ -1,7 +1,9 @@
-//! The common chunk: the next TSN, of a message that can be read at once or a further piece of the one that is coming.
+//! Receive fast path for DATA: the next TSN, of a message that is readable at once or a further
+//! fragment of the only incomplete one.
 //!
-//! While nothing is missing, nothing waits, nobody records what is common, and there is plenty of room, most questions that DATA raises
-//! have their answer before they are asked; so it is with whole messages behind a gap, which wait for others. What is done here is what [`Receiver::sort_data`] would do, no less; where any answer is another, that does it.
+//! While nothing is missing or waiting, tracing is disabled, and the window is ample, most checks
+//! of DATA are settled in advance. The same holds for complete messages behind a gap. The result
+//! must equal that of [`Receiver::sort_data`], which handles every other case.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::{Data, kind};
@@ -16,25 +18,25 @@ use crate::config::Config;
 use crate::path::PathId;
 use crate::uncommon::UNCOMMON;
 
-/// Whether the settings leave room for common chunks: what they ask for else is asked of every chunk.
+/// Whether the settings allow the fast path: the others have to be checked for every chunk.
 #[inline(always)]
 pub(super) fn may_come(config: &Config) -> bool {
     config.partial_delivery_point.is_none()
 }
 
-/// What comes in a packet behind common chunks.
+/// The rest of a packet after the chunks of the fast path.
 pub(crate) enum Next<'a> {
-    /// Nothing.
+    /// End of the packet.
     End,
-    /// Something that is no chunk.
+    /// A malformed chunk.
     Broken,
     /// Another chunk.
     Other(Frame<'a>),
 }
 
 impl Receiver {
-    /// Takes the chunks of a packet, the DATA `frame` and then `rest`, as long as they are common ones. Gives how many were taken, and what
-    /// comes next.
+    /// Takes the chunks of a packet, the DATA `frame` and then `rest`, as long as the fast path
+    /// applies. Returns the number of chunks taken and the rest.
     #[inline(always)]
     pub(crate) fn take_run<'a>(
         &mut self,
@@ -53,10 +55,10 @@ impl Receiver {
         let mut last = self.tracker.cumulative();
         let (mut taken, mut wholes) = (0, 0);
         let (mut user_data, mut bytes_taken) = (0, 0);
-        // What can be read counts as read, unless the profile counts it.
+        // Readable data counts as read, unless the profile counts it.
         let counts_wholes = self.profile.window_counts_deliverable;
         let mut plenty = self.window.plenty();
-        // Neither a whole message nor a piece that goes on changes any of these.
+        // Neither a complete message nor a middle fragment changes any of these.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
         let takes_wholes = takes_wholes && self.order.waits_for_nothing();
         let least = self.nearly_full();
@@ -85,7 +87,8 @@ impl Receiver {
             let is_taken = if data.beginning {
                 takes_wholes && self.take_whole(&data, kept, fills, &frame)
             } else {
-                // What waits stays a slice only of a packet that it nearly fills; the others are copied where they always are.
+                // Waiting data stays a slice only of a packet that it nearly fills. The slow path
+                // copies the others.
                 fills && self.take_piece(&data, &frame)
             };
             if !is_taken {
@@ -118,8 +121,9 @@ impl Receiver {
         (taken, next)
     }
 
-    /// As [`Self::take_run`], of whole messages that wait for others of their stream, since TSNs before theirs are missing.
-    #[cold] // else the compiler thinks less of the loop that calls it, and no longer inlines what that calls
+    /// Like [`Self::take_run`], for complete messages that wait because TSNs before theirs are
+    /// missing.
+    #[cold] // or the caller's loop is no longer inlined
     #[inline(never)]
     fn take_behind_gap<'a>(
         &mut self,
@@ -146,8 +150,8 @@ impl Receiver {
         }
     }
 
-    /// A whole message that has to wait, if there is plenty of room for it, and it nearly fills its packet, which it keeps. What is next in
-    /// the order of TSNs may fill a gap, and is another's to take.
+    /// Takes a complete message that has to wait, if the window is ample and it nearly fills its
+    /// packet, which it keeps alive. The next TSN may fill a gap, so the slow path takes it.
     #[inline(always)]
     fn take_waiting(&mut self, now: Nanos, frame: &Frame<'_>) -> bool {
         let Ok(data) = Data::view(frame) else {
@@ -192,7 +196,7 @@ impl Receiver {
         true
     }
 
-    /// Whether nothing is asked of a chunk but where it belongs.
+    /// Whether a chunk needs no check except its position.
     #[inline(always)]
     fn is_undisturbed(&self, trace: &Trace) -> bool {
         self.common
@@ -201,7 +205,7 @@ impl Receiver {
             && self.unrecorded.is_empty()
     }
 
-    /// A whole message, if it can be read at once.
+    /// Takes a complete message if it is readable at once.
     #[inline(always)]
     fn take_whole(
         &mut self,
@@ -231,7 +235,7 @@ impl Receiver {
         true
     }
 
-    /// A piece that is neither the first nor the last of the only message that is not whole.
+    /// Takes a fragment that is neither the first nor the last of the only incomplete message.
     #[inline(always)]
     fn take_piece(&mut self, data: &Data<&[u8]>, source: &impl Source) -> bool {
         let Some(run) = self.reassembly.only(data) else {
@@ -253,7 +257,7 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    /// A generator that means the same everywhere.
+    /// A generator with the same results on all platforms.
     struct Draw(u64);
 
     impl Draw {
@@ -265,7 +269,8 @@ mod tests {
         }
     }
 
-    /// A packet's chunks go by the short ways as far as these take them, if `short`; whether that was all of them.
+    /// Processes the chunks of a packet, by the fast path if `short`. Returns whether that took all
+    /// of them.
     fn receive(
         rx: &mut Receiver,
         now: Nanos,
@@ -292,7 +297,8 @@ mod tests {
         all
     }
 
-    /// What the packet left: the SACK, if one is due, what can be read, if it is read now, and how all stands.
+    /// State after a packet: the SACK, if one is due, the readable data, if it is read now, and the
+    /// receiver.
     fn left(rx: &mut Receiver, now: Nanos, reads: bool, trace: &mut Trace) -> String {
         let mut parts = Vec::new();
         while reads && let Some(part) = rx.poll_part() {
@@ -313,7 +319,8 @@ mod tests {
         format!("{stands:?} {:?} {out:?} {parts:?}", rx.statistics())
     }
 
-    /// The peer gives up what is missing up to some TSN, and the messages before some number of some streams.
+    /// The peer abandons the missing data up to a TSN, and the messages before a number of some
+    /// streams.
     fn give_up(
         now: Nanos,
         ends: &mut [Receiver; 2],
@@ -337,8 +344,8 @@ mod tests {
         assert_eq!(one, other);
     }
 
-    /// Messages of one or several chunks, on some streams, that fill their packets or share them, of which some come late, twice or never, and some are
-    /// given up.
+    /// Messages of one or several chunks on several streams, in full or shared packets, of which
+    /// some arrive late, twice or never, and some are abandoned.
     #[test]
     fn short_ways_leave_what_the_long_way_leaves() {
         let (mut behind_gaps, mut given_up) = (0, 0);
@@ -389,7 +396,7 @@ mod tests {
                     }
                     tsn = tsn.next();
                     if split {
-                        // Each piece fills a packet of its own.
+                        // Each fragment fills a packet.
                         let mut own = BytesMut::new();
                         data.encode(&mut own);
                         late.push(own.freeze());

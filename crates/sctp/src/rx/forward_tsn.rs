@@ -1,4 +1,4 @@
-//! FORWARD TSN: the peer has given messages up (RFC 3758 §3.6).
+//! FORWARD TSN processing: the peer has abandoned messages (RFC 3758 §3.6).
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::extension::ForwardTsn;
@@ -9,31 +9,32 @@ use super::tsn_tracker::Arrival;
 use super::{Abandoned, DataOutcome, Receiver};
 use crate::path::PathId;
 
-/// What became of a FORWARD TSN.
+/// Outcome of a FORWARD TSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Forwarded {
-    /// The cumulative point moved. These messages, of which a part was delivered, will not be delivered to their end; so many streams
-    /// that it lists do not exist, or are past the number given.
+    /// The cumulative TSN advanced. These partially delivered messages will not be completed. Also
+    /// counts listed streams that do not exist or are past the number given.
     Moved {
         aborted: Vec<Abandoned>,
         streams_ignored: usize,
     },
-    /// It is out of date: a SACK answers it.
+    /// It is out of date. A SACK answers it.
     Behind,
-    /// It names a TSN that could not be reported: not taken.
+    /// It names a TSN beyond the reportable range and is ignored.
     BeyondWindow,
 }
 
-/// A message that was dropped: its stream, its number if that is to be passed over, and what the user is told if a part was delivered.
+/// A dropped message: its stream, its number if it must be skipped, and the notification if a part
+/// was delivered.
 type Dropped = (u16, Option<Ssn>, Option<Abandoned>);
 
 impl Receiver {
-    /// Whether the peer may give messages up: both ends speak partial reliability.
+    /// Records whether the peer may abandon messages: both ends support partial reliability.
     pub(crate) fn expect_abandoned(&mut self, expected: bool) {
         self.reassembly.expect_abandoned(expected);
     }
 
-    /// Takes a FORWARD TSN that came on path `from`.
+    /// Takes a FORWARD TSN received on path `from`.
     pub(crate) fn handle_forward_tsn(
         &mut self,
         now: Nanos,
@@ -49,7 +50,7 @@ impl Receiver {
         let mut streams_ignored = 0;
         for skipped in forward.skipped() {
             let stream = skipped.stream_id;
-            // One that does not exist has no order (CVE-2009-0065).
+            // A nonexistent stream has no order state (CVE-2009-0065).
             let exists = stream < self.streams;
             let (mut delivery, order, _) = self.delivery(now, trace);
             if exists && order.skip(stream, skipped.ssn, |whole| delivery.whole(whole)) {
@@ -58,7 +59,7 @@ impl Receiver {
                 streams_ignored += 1;
             }
         }
-        // The point went on over what had arrived.
+        // The cumulative TSN advanced over received data.
         aborted.extend(self.drop_endless(now, trace));
         self.held.record(now, self.window.used(), trace);
         Forwarded::Moved {
@@ -67,7 +68,7 @@ impl Receiver {
         }
     }
 
-    /// Moves the cumulative point to what came on path `from`; says so if it cannot be.
+    /// Advances the cumulative TSN because of a chunk on path `from`. Reports if it cannot.
     pub(super) fn move_point(
         &mut self,
         to: Tsn,
@@ -98,7 +99,8 @@ impl Receiver {
         None
     }
 
-    /// Drops what is held of messages that will not become whole. Gives those of which a part was delivered.
+    /// Drops buffered data of messages that will not be completed. Returns the partially delivered
+    /// ones.
     pub(super) fn drop_given_up(
         &mut self,
         now: Nanos,
@@ -112,10 +114,11 @@ impl Receiver {
         self.pass_over(now, dropped, trace)
     }
 
-    /// Drops messages that have no end though the TSNs behind them have come. Their sender gave them up when it had sent a part of
-    /// them, and neither sent nor skipped a further TSN: Linux 6.1 does that, and names the number in a FORWARD TSN that is out of
-    /// date. No other message can become theirs, and all messages of their streams before them have come or were skipped. Gives those
-    /// of which a part was delivered.
+    /// Drops messages without an end although the following TSNs have arrived. Their sender
+    /// abandoned them after it had sent a part, and neither sent nor skipped a further TSN: Linux
+    /// 6.1 does that and names the number in an outdated FORWARD TSN. No later data can belong to
+    /// them, and all preceding messages of their streams have arrived or were skipped. Returns the
+    /// partially delivered ones.
     #[cold]
     pub(super) fn drop_endless(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
         let mut dropped = Vec::new();
@@ -127,7 +130,7 @@ impl Receiver {
         self.pass_over(now, dropped, trace)
     }
 
-    /// A chunk was taken that shows messages to have no beginning or no end: what becomes of it.
+    /// Outcome of a received chunk that shows messages without a beginning or an end.
     #[cold]
     pub(super) fn judge_broken(&mut self, now: Nanos, trace: &mut Trace) -> DataOutcome {
         if !self.reassembly.gives_up() {
@@ -141,12 +144,12 @@ impl Receiver {
         DataOutcome::Aborting
     }
 
-    /// Messages of which a part was delivered, and which [`DataOutcome::Aborting`] told to have no end.
+    /// Partially delivered messages that [`DataOutcome::Aborting`] reported as endless.
     pub(crate) fn take_aborted(&mut self) -> Vec<Abandoned> {
         self.aborted.take()
     }
 
-    /// Lets go of what is held of a message. Gives it, if a part was delivered.
+    /// Releases the buffered data of a message. Returns the message if a part was delivered.
     pub(super) fn forget_pieces(&mut self, given_up: GivenUp) -> Option<Abandoned> {
         for part in given_up.payload.parts() {
             self.let_go(given_up.stream, part.len());
@@ -156,8 +159,9 @@ impl Receiver {
         head.open.then(|| Abandoned::of(&head))
     }
 
-    /// Goes on behind messages that were dropped: those of which a part was delivered, and those with a number to be passed over. Only
-    /// once all are dropped: none of those begins to be delivered that have no end.
+    /// Continues after dropped messages: reports the partially delivered ones and skips the
+    /// numbers. It must run after all are dropped, so that no partial delivery of an endless
+    /// message starts.
     fn pass_over(
         &mut self,
         now: Nanos,
@@ -168,7 +172,8 @@ impl Receiver {
         for message in &aborted {
             self.forget_endless(message.stream);
         }
-        // The user is told of them before what they kept waiting.
+        // The user should be notified of them before the messages that waited for them are
+        // delivered.
         self.preceding = self.preceding.wrapping_add(aborted.len() as u32);
         for (stream, number, aborted) in dropped {
             let (mut delivery, order, _) = self.delivery(now, trace);
@@ -184,8 +189,8 @@ impl Receiver {
         aborted
     }
 
-    /// The message that is being delivered on this stream has no end: forgets what of it was not read. What the user has
-    /// not read may hold the end of an earlier message of the stream, and its beginning stays.
+    /// The message in partial delivery on this stream has no end: drops its unread data. The unread
+    /// data may also contain the end of an earlier message of the stream, whose beginning stays.
     pub(super) fn forget_endless(&mut self, stream: u16) {
         let delivered = self.statistics.messages;
         let (window, held) = (&mut self.window, &mut self.held);

@@ -1,7 +1,8 @@
-//! The lowest runs past the cumulative point, as a SACK names them.
+//! The lowest runs of TSNs after the cumulative TSN, as reported in a SACK.
 //!
-//! While there are gaps each packet is answered by a SACK (RFC 9260 §6.7), and a peer may see to it that all of them name as
-//! many blocks as fit. So these are kept from one SACK to the next: a chunk that arrives changes one of them.
+//! While there are gaps every packet triggers a SACK (RFC 9260 §6.7), and a peer can force each to
+//! report the maximum number of blocks. The blocks are therefore kept between SACKs, because an
+//! arriving chunk changes only one of them.
 
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
@@ -9,10 +10,10 @@ use anabranch_wire::chunk::GapAckBlock;
 use super::tsn_tracker::Neighbours;
 use super::work_counter;
 
-/// Runs kept: as many as a SACK of 1,500 bytes names, and some more.
+/// Maximum number of kept runs: slightly more than a SACK of 1,500 bytes can report.
 const MOST: usize = 384;
 
-/// TSNs in a row that have arrived; both ends belong to it.
+/// A run of received TSNs, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub first: Tsn,
@@ -20,7 +21,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// As a SACK with this cumulative TSN names it: the tracker takes nothing that is more than 65,535 past that.
+    /// The gap ack block relative to this cumulative TSN. The tracker takes nothing that is more
+    /// than 65,535 past it.
     #[inline]
     pub fn block(&self, cumulative: Tsn) -> GapAckBlock {
         GapAckBlock {
@@ -30,31 +32,31 @@ impl Run {
     }
 }
 
-/// As many of the lowest runs as there are, [`MOST`] at most.
+/// The lowest runs, at most [`MOST`].
 #[derive(Debug, Default)]
 pub(super) struct LowestGapBlocks {
     runs: Vec<Run>,
 }
 
 impl LowestGapBlocks {
-    /// The lowest `count`, or all that are kept.
+    /// The lowest `count` runs, or all kept ones.
     #[inline]
     pub fn first(&self, count: usize) -> &[Run] {
         &self.runs[..count.min(self.runs.len())]
     }
 
-    /// The last TSN of the last run that is kept.
+    /// The last TSN of the last kept run.
     pub fn end(&self) -> Option<Tsn> {
         self.runs.last().map(|run| run.last)
     }
 
-    /// Whether more could be kept, where there are `runs` in all.
+    /// Whether more runs could be kept, given `runs` in total.
     #[inline]
     pub fn lacks(&self, runs: usize) -> bool {
         self.runs.len() < runs.min(MOST)
     }
 
-    /// Whether as many as can be are kept, and all of them end before `tsn` without touching it.
+    /// Whether the maximum number is kept, and all end before `tsn` without touching it.
     #[inline]
     pub fn ends_before(&self, tsn: Tsn, cumulative: Tsn) -> bool {
         let offset = |tsn: Tsn| tsn.distance_from(cumulative);
@@ -62,7 +64,7 @@ impl LowestGapBlocks {
         end.is_some_and(|end| offset(end) + 1 < offset(tsn))
     }
 
-    /// How many begin at `tsn` or before it.
+    /// Number of runs that begin at or before `tsn`.
     fn begun(&self, tsn: Tsn, cumulative: Tsn) -> usize {
         let offset = tsn.distance_from(cumulative);
         self.runs.partition_point(|run| {
@@ -71,12 +73,12 @@ impl LowestGapBlocks {
         })
     }
 
-    /// Counts what moves when a run comes or goes at `at`; a step moves 16 of them.
+    /// Counts the moves for an insertion or removal at `at`; one step moves 16 runs.
     fn moves(&self, at: usize) {
         work_counter::count((self.runs.len() - at) / 16);
     }
 
-    /// `tsn` is new, and the run that it belongs to now ends with `last`.
+    /// Takes a new `tsn`, whose run now ends with `last`.
     pub fn insert(&mut self, tsn: Tsn, last: Tsn, beside: Neighbours, cumulative: Tsn) {
         let at = self.begun(tsn, cumulative);
         match (beside.before, beside.after) {
@@ -102,7 +104,7 @@ impl LowestGapBlocks {
         }
     }
 
-    /// `tsn` is gone.
+    /// Removes `tsn`.
     pub fn withdraw(&mut self, tsn: Tsn, beside: Neighbours, cumulative: Tsn) {
         let Some(at) = self.begun(tsn, cumulative).checked_sub(1) else {
             return;
@@ -135,13 +137,13 @@ impl LowestGapBlocks {
         }
     }
 
-    /// The run before which `below` lower ones are, if it is kept.
+    /// The run with `below` lower ones, if kept.
     #[inline]
     pub fn get(&self, below: usize) -> Option<Run> {
         self.runs.get(below).copied()
     }
 
-    /// The cumulative point has passed the first `count`, or all that are kept.
+    /// The cumulative TSN has passed the first `count` runs, or all kept ones.
     pub fn drop_lowest(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -151,12 +153,12 @@ impl LowestGapBlocks {
         self.shrink();
     }
 
-    /// The next run after those that are kept.
+    /// Adds the next run after the kept ones.
     pub fn push(&mut self, run: Run) {
         self.runs.push(run);
     }
 
-    /// What many gaps took is given back when there are none.
+    /// Releases the memory of many gaps once there are none.
     fn shrink(&mut self) {
         if self.runs.is_empty() && self.runs.capacity() > 16 {
             self.runs = Vec::new();
@@ -174,7 +176,8 @@ mod tests {
     use crate::draws::draws;
     use crate::work;
 
-    /// 600 runs far ahead, and then the point moves by one at a time, below them: that costs as if there were none.
+    /// Moves the cumulative TSN by one at a time below 600 distant runs: this should cost as little
+    /// as without them.
     #[test]
     fn a_point_that_passes_no_run_costs_nothing_for_those_that_wait() {
         let mut tracker = TsnTracker::new(Tsn(1));
@@ -190,7 +193,8 @@ mod tests {
         assert_eq!(tracker.blocks(usize::MAX).len(), 600);
     }
 
-    /// The point is moved at random over runs in hundreds: what is reported then is what a set says.
+    /// Moves the cumulative TSN at random over hundreds of runs and compares the reported runs with
+    /// a set.
     #[test]
     fn what_is_left_behind_a_point_is_what_a_set_says() {
         for seed in 1..20_u64 {

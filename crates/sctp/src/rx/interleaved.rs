@@ -1,8 +1,9 @@
-//! Interleaved messages: pieces by stream, message and place, and each stream in its order (RFC 8260 §2.2.3).
+//! Interleaved messages: reassembly by stream, message and fragment number, and order within each
+//! stream (RFC 8260 §2.2.3).
 //!
-//! Nothing is assumed of TSNs. What is held is in trees, so that a piece costs what it takes to find its place; a peer that never
-//! ends what it begins is stopped by the receive buffer, as every other is. Messages that are whole and those that are not are kept
-//! apart: what gives messages up walks those that go, and no other.
+//! No TSN order is assumed. Fragments are stored in trees, so that one costs a lookup; the receive
+//! buffer limits peers that never complete their messages, as always. Complete and incomplete
+//! messages are stored separately, so that abandoning messages should walk only those that go.
 
 mod abandoned;
 mod index;
@@ -23,23 +24,23 @@ use abandoned::AbandonedMessages;
 use index::Index;
 use message::Fragments;
 
-/// Which of the messages of a stream: whether it is unordered, and its number.
+/// A message within its stream: whether it is unordered, and its number.
 pub(super) type Name = (bool, u32);
 
-/// A message of any stream: its stream, whether it is unordered, and its number.
+/// A message: its stream, whether it is unordered, and its number.
 type Key = (u16, bool, u32);
 
-/// What became of a piece.
+/// Outcome for a received fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
     Held,
-    /// Its message was given up, or its number is past: nothing of it is kept.
+    /// Its message was abandoned or its number is past: it is discarded.
     Late,
-    /// It contradicts others.
+    /// It contradicts other fragments.
     Contradiction,
 }
 
-/// What is held of a message that was given up.
+/// Buffered data of an abandoned message.
 #[derive(Debug)]
 struct GivenUp {
     key: Key,
@@ -47,30 +48,31 @@ struct GivenUp {
     was_open: bool,
 }
 
-/// The streams of a peer that interleaves.
+/// Receive streams of a peer that interleaves.
 #[derive(Debug, Default)]
 pub(super) struct Interleaved {
-    /// The numbers of the next ordered messages.
+    /// Numbers of the next ordered messages.
     next: StreamTable<u32>,
-    /// Messages of which something is missing, or that are being delivered in parts.
+    /// Messages that are incomplete or in partial delivery.
     unfinished: BTreeMap<Key, Fragments>,
-    /// Whole ones that wait: ordered ones for those before them, unordered ones for the end of the one that is being delivered.
+    /// Complete messages that wait: ordered ones for their predecessors, unordered ones for the end
+    /// of the partial delivery.
     whole: BTreeMap<Key, Fragments>,
-    /// Every stream of which whole ones wait, and maybe others of which some did.
+    /// Every stream with waiting complete messages, and possibly others that had some.
     whole_on: StreamSet,
-    /// The messages that are being delivered in parts, by stream.
+    /// Messages in partial delivery, by stream.
     open: BTreeMap<u16, Name>,
-    /// What of the unfinished ones is asked for seldom; made when it is.
+    /// Index of the incomplete messages for rare queries, built on first use.
     index: Option<Box<Index>>,
-    /// The peer may give messages up.
+    /// The peer may abandon messages.
     gives_up: bool,
-    /// Unordered messages that it has given up.
+    /// Unordered messages that the peer has abandoned.
     gone: AbandonedMessages,
-    /// Nothing came or went since it was found that no more can be delivered.
+    /// Nothing changed since the last attempt found no further delivery.
     stuck: bool,
 }
 
-/// The messages of a kind from number `from` to number `to`, in the order of their numbers; these may pass 0.
+/// Messages of a kind with numbers from `from` to `to`, in order; the range may wrap at 0.
 fn span((stream, unordered): (u16, bool), from: u32, to: u32) -> [Option<RangeInclusive<Key>>; 2] {
     let range = |from: u32, to: u32| (stream, unordered, from)..=(stream, unordered, to);
     if from <= to {
@@ -80,7 +82,7 @@ fn span((stream, unordered): (u16, bool), from: u32, to: u32) -> [Option<RangeIn
     }
 }
 
-/// The keys of a span.
+/// The keys of a range.
 fn keys(of: &BTreeMap<Key, Fragments>, kind: (u16, bool), from: u32, to: u32) -> Vec<Key> {
     if of.is_empty() {
         return Vec::new();
@@ -98,7 +100,7 @@ impl Interleaved {
         self.next.get(stream).copied().unwrap_or_default()
     }
 
-    /// The message `to` is the next ordered one of its stream.
+    /// Makes `to` the next ordered message of its stream.
     fn go_to(&mut self, stream: u16, to: u32) {
         let next = self.next.entry(stream);
         if self.index.is_none() {
@@ -115,7 +117,7 @@ impl Interleaved {
         let key = (data.stream_id, data.unordered, data.mid.0);
         let ahead = data.mid.0.wrapping_sub(self.next(data.stream_id));
         if !data.unordered && ahead > u32::MAX / 2 {
-            // A piece that was still on its way when its message was given up.
+            // A fragment that was in flight when its message was abandoned.
             let late = self.gives_up;
             return if late {
                 Taken::Late
@@ -130,7 +132,7 @@ impl Interleaved {
             Ok(taken) => return taken,
             Err(data) => data,
         };
-        // To a whole one nothing is added.
+        // A complete message takes no further fragment.
         if self.whole.contains_key(&key) {
             return Taken::Contradiction;
         }
@@ -145,7 +147,7 @@ impl Interleaved {
         Taken::Held
     }
 
-    /// Adds a piece to its message; gives it back if that is not unfinished.
+    /// Adds a fragment to its incomplete message. Gives it back if there is none.
     fn add(&mut self, key: Key, data: IData) -> Result<Taken, IData> {
         let Entry::Occupied(mut place) = self.unfinished.entry(key) else {
             return Err(data);
@@ -168,19 +170,20 @@ impl Interleaved {
         Ok(Taken::Held)
     }
 
-    /// A whole message waits.
+    /// Queues a complete message.
     fn wait(&mut self, key: Key, pieces: Fragments) {
         self.whole_on.insert(key.0);
         self.whole.insert(key, pieces);
     }
 
-    /// Whether a reset of the stream changes nothing: it waits for its first message, and no whole one waits.
+    /// Whether a reset of the stream changes nothing: its first message is next and no complete one
+    /// waits.
     fn is_as_at_first(&self, stream: u16) -> bool {
         work::count(1);
         self.next(stream) == 0 && !self.whole_on.contains(stream)
     }
 
-    /// The stream has begun anew.
+    /// The stream was reset.
     fn note_reset(&mut self, stream: u16) {
         let all = (stream, false, 0)..=(stream, true, u32::MAX);
         if self.whole.range(all).next().is_none() {
@@ -188,7 +191,7 @@ impl Interleaved {
         }
     }
 
-    /// A message is unfinished.
+    /// Adds an incomplete message.
     fn begin(&mut self, key: Key, pieces: Fragments) {
         let first = pieces.first_tsn();
         self.unfinished.insert(key, pieces);
@@ -198,7 +201,7 @@ impl Interleaved {
         }
     }
 
-    /// A message that began with TSN `first` was taken out of the unfinished ones.
+    /// Updates the index for a removed message that began with TSN `first`.
     fn ended(&mut self, key: Key, first: Tsn) {
         if self.unfinished.is_empty() {
             self.index = None;
@@ -209,7 +212,7 @@ impl Interleaved {
         }
     }
 
-    /// Takes a message out of the unfinished ones; it is no longer being delivered.
+    /// Removes an incomplete message and ends its partial delivery.
     fn take(&mut self, key: Key) -> Option<GivenUp> {
         let pieces = self.unfinished.remove(&key)?;
         let was_open = self.open.get(&key.0) == Some(&(key.1, key.2));
@@ -224,8 +227,8 @@ impl Interleaved {
         })
     }
 
-    /// Takes out what is not whole of the messages of a stream up to number `mid`. The whole ones stay; the ordered ones among them
-    /// are next. `None` if the number is behind.
+    /// Removes the incomplete messages of a stream up to number `mid`. Complete ordered ones among
+    /// them become deliverable. `None` if the number is past.
     fn give_up(&mut self, stream: u16, unordered: bool, mid: u32) -> Option<Vec<GivenUp>> {
         self.stuck = false;
         let from = if unordered {
@@ -242,14 +245,14 @@ impl Interleaved {
         Some(keys.into_iter().filter_map(|key| self.take(key)).collect())
     }
 
-    /// Takes out all that is whole and waits: stream and pieces.
+    /// Takes all complete messages that wait: stream and fragments.
     fn take_all_whole(&mut self) -> impl Iterator<Item = (u16, Fragments)> + use<> {
         self.whole_on = StreamSet::new();
         let all = std::mem::take(&mut self.whole).into_iter();
         all.map(|(key, pieces)| (key.0, pieces))
     }
 
-    /// Takes out all that is not whole.
+    /// Takes all incomplete messages.
     fn give_up_all(&mut self) -> Vec<GivenUp> {
         self.stuck = false;
         self.index = None;
@@ -264,7 +267,7 @@ impl Interleaved {
         given_up
     }
 
-    /// The whole ordered messages of `stream` up to number `mid`, in order; what comes then is next.
+    /// The complete ordered messages of `stream` up to `mid`, in order; the following one is next.
     fn take_stranded(&mut self, stream: u16, mid: u32) -> Vec<(Key, Fragments)> {
         let from = self.next(stream);
         self.go_to(stream, mid.wrapping_add(1));
@@ -275,7 +278,7 @@ impl Interleaved {
             .collect()
     }
 
-    /// Messages that are being delivered in parts: stream, name, first TSN and Payload Protocol Identifier.
+    /// Messages in partial delivery: stream, name, first TSN and Payload Protocol Identifier.
     pub fn opened(&self) -> impl Iterator<Item = (u16, Name, Tsn, u32)> + '_ {
         self.open.iter().filter_map(|(&stream, &name)| {
             let pieces = self.unfinished.get(&(stream, name.0, name.1))?;
@@ -283,7 +286,8 @@ impl Interleaved {
         })
     }
 
-    /// Whether a message is not whole of which something came no later than `to`, of one of these streams; `None`: of any.
+    /// Whether an incomplete message of these streams (`None`: of any) has a fragment not later
+    /// than `to`.
     pub fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
         if self.unfinished.is_empty() {
             return false;
@@ -297,7 +301,8 @@ impl Interleaved {
         }
     }
 
-    /// The streams that a reset of all changes: those that wait for another message than the first, and those of which whole ones wait.
+    /// Streams that a reset of all streams changes: those past their first message, and those with
+    /// waiting complete messages.
     fn reset_by_all(&self) -> Vec<u16> {
         let mut streams: Vec<u16> = self.next.used().map(|it| it.0).collect();
         let mut from = Some(0);

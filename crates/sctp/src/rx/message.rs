@@ -1,19 +1,19 @@
-//! A message as the application gets it.
+//! Received messages as delivered to the application.
 
 use anabranch_wire::{Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 
-/// User data of a message: one slice of a datagram, or several if it came in fragments.
+/// User data of a message: one slice of a datagram, or several if it was fragmented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageBytes {
-    /// It came in one chunk.
+    /// Received in one chunk.
     One(Bytes),
-    /// Its fragments in order.
+    /// Fragments in order.
     Many(Vec<Bytes>),
 }
 
 impl MessageBytes {
-    /// Bytes of user data.
+    /// Length of the user data in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         match self {
@@ -22,7 +22,7 @@ impl MessageBytes {
         }
     }
 
-    /// Chunks that it came in.
+    /// Number of chunks that carried it.
     #[inline]
     pub(super) fn chunks(&self) -> usize {
         match self {
@@ -31,12 +31,12 @@ impl MessageBytes {
         }
     }
 
-    /// Whether there is none; a received message always has some.
+    /// Whether it is empty. A received message never is.
     pub fn is_empty(&self) -> bool {
         self.parts().iter().all(Bytes::is_empty)
     }
 
-    /// The slices, in order.
+    /// The slices in order.
     #[inline]
     pub fn parts(&self) -> &[Bytes] {
         match self {
@@ -45,7 +45,7 @@ impl MessageBytes {
         }
     }
 
-    /// The message in one piece; copies only if it came in fragments.
+    /// The message as one buffer; copies only if it was fragmented.
     pub fn into_bytes(self) -> Bytes {
         match self {
             MessageBytes::One(bytes) => bytes,
@@ -57,7 +57,7 @@ impl MessageBytes {
         }
     }
 
-    /// The same bytes in memory of their own.
+    /// Copies the bytes to memory that is not shared with a datagram.
     pub(super) fn compact(&mut self) {
         match self {
             MessageBytes::One(bytes) => *bytes = Bytes::copy_from_slice(bytes),
@@ -70,7 +70,7 @@ impl MessageBytes {
         }
     }
 
-    /// Puts `more` behind.
+    /// Appends `more`.
     pub(super) fn append(&mut self, more: MessageBytes) {
         let mut parts = match std::mem::replace(self, MessageBytes::Many(Vec::new())) {
             MessageBytes::One(bytes) => vec![bytes],
@@ -84,45 +84,46 @@ impl MessageBytes {
     }
 }
 
-/// A whole message, ready for the application.
+/// A complete message for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedMessage {
-    /// Its stream.
+    /// Stream identifier.
     pub stream: u16,
-    /// Payload Protocol Identifier, as the peer's user gave it.
+    /// Payload Protocol Identifier as set by the peer's user.
     pub ppid: u32,
-    /// It was sent to be delivered without regard to the order of the stream.
+    /// Sent for unordered delivery.
     pub unordered: bool,
-    /// Its number in the stream; meaningless if unordered.
+    /// Stream sequence number; meaningless if unordered.
     pub ssn: Ssn,
-    /// The TSN of its first chunk.
+    /// TSN of its first chunk.
     pub tsn: Tsn,
-    /// The user data.
+    /// User data.
     pub payload: MessageBytes,
 }
 
-/// A message, or the next part of one that is delivered before its end has come (RFC 9260 §6.9, §11.1.7: the partial
-/// flag). Parts of one message come in order and without holes; until its end nothing else of its stream comes, but other
-/// streams go on.
+/// A message, or the next part of one in partial delivery (RFC 9260 §6.9, §11.1.7: the partial
+/// flag). The parts of a message arrive in order and without holes. Until its end no other message
+/// of its stream is delivered, but other streams continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedPart {
-    /// The stream of the message.
+    /// Stream identifier.
     pub stream: u16,
-    /// Payload Protocol Identifier, as the peer's user gave it.
+    /// Payload Protocol Identifier as set by the peer's user.
     pub ppid: u32,
-    /// The message was sent to be delivered without regard to the order of the stream.
+    /// Sent for unordered delivery.
     pub unordered: bool,
-    /// Its number in the stream; meaningless if unordered.
+    /// Stream sequence number; meaningless if unordered.
     pub ssn: Ssn,
-    /// The TSN of one of its chunks: the first of the part or, where messages are interleaved, of the message.
+    /// TSN of one of its chunks: the first of the part, or of the message if messages are
+    /// interleaved.
     pub tsn: Tsn,
-    /// The message begins with this part.
+    /// First part of the message.
     pub begins: bool,
-    /// The message ends with this part. With `begins` it is a whole message.
+    /// Last part of the message. With `begins` it is a complete message.
     pub ends: bool,
-    /// The user data.
+    /// User data.
     pub payload: MessageBytes,
 }
 

@@ -1,5 +1,5 @@
-//! Parts to whole messages, for a user who does not want parts. What is gathered here counts as read and no longer takes
-//! of the receive buffer, so it has a bound of its own.
+//! Assembly of parts to complete messages for users that do not want parts. The gathered data
+//! counts as read and does not use the receive buffer, so it should have a separate limit.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,32 @@ use bytes::{Bytes, BytesMut};
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use crate::seldom::Seldom;
 
-/// Messages of the greatest length that are put together at a time where they are interleaved, if there are so many streams.
+/// Number of maximum-length messages assembled at the same time with interleaving, if there are as
+/// many streams.
 const MOST_OVERLAPPING: usize = 16;
 
-/// Bytes that such messages may have together, where one alone may not have more.
+/// Total bytes of such messages, unless a single one may be longer.
 const MOST_TOGETHER: usize = 16 << 20;
 
-/// Room for a message that begins with a tiny part.
+/// Capacity for a message that begins with a tiny part.
 const LEAST_ROOM: usize = 64;
 
-/// A message is longer than is put together.
+/// A message exceeds the maximum length for assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// A message so far. Copied together, so that a peer that sends it in tiny chunks does not make it cost more than its bytes.
+/// An incomplete message. It is copied together, so that tiny chunks do not make it cost more than
+/// its bytes.
 #[derive(Debug)]
 struct Pending {
-    /// Its first part, without the user data.
+    /// Its first part without the user data.
     first: ReceivedPart,
     bytes: BytesMut,
 }
 
 impl Pending {
-    /// Puts a part of so many bytes behind. Room grows by a quarter and never beyond a message of the `most` bytes: what is kept free
-    /// counts nowhere, so it must be little.
+    /// Appends a part of `bytes` bytes. The capacity grows by a quarter and never beyond the
+    /// maximum of `most` bytes. It must stay small because unused capacity is not counted.
     fn extend(&mut self, parts: &[Bytes], bytes: usize, most: usize) {
         let needed = self.bytes.len() + bytes;
         if needed > self.bytes.capacity() {
@@ -45,17 +47,17 @@ impl Pending {
     }
 }
 
-/// The parts read so far of messages that have not ended, by stream: one each at most.
+/// Parts read so far of incomplete messages, by stream: at most one message each.
 #[derive(Debug)]
 pub(super) struct MessageAssembler {
     pending: Seldom<BTreeMap<u16, Pending>>,
     bytes: usize,
-    /// The most of one message.
+    /// Maximum length of one message.
     most: usize,
-    /// The receive buffer.
+    /// Size of the receive buffer.
     buffer: usize,
-    /// The most of all: messages overlap by no more than what the receive buffer holds at a time, if the peer sends one
-    /// after the other as it must.
+    /// Maximum of all: messages overlap by at most the contents of the receive buffer if the peer
+    /// sends them one after the other as it must.
     most_in_all: usize,
 }
 
@@ -71,7 +73,7 @@ impl MessageAssembler {
         }
     }
 
-    /// Where messages are interleaved, one of each stream may be under way.
+    /// With interleaving, one message of each stream may be under way.
     pub fn interleaves(&mut self, streams: u16) {
         let overlapping = usize::from(streams).clamp(1, MOST_OVERLAPPING);
         let together = self.most.saturating_mul(overlapping);
@@ -79,8 +81,8 @@ impl MessageAssembler {
         self.most_in_all = most.saturating_add(self.buffer);
     }
 
-    /// Takes a part of a message that came in several; gives the message that it ends. What goes on with a message whose beginning the user has read in
-    /// parts is skipped.
+    /// Adds a part of a message in several parts. Returns the message that it completes. The rest
+    /// of a message whose beginning the user has read in parts is skipped.
     pub fn add(&mut self, mut part: ReceivedPart) -> Result<Option<ReceivedMessage>, TooLong> {
         let (stream, ends) = (part.stream, part.ends);
         let more = std::mem::replace(&mut part.payload, MessageBytes::One(Bytes::new()));
@@ -111,7 +113,7 @@ impl MessageAssembler {
         Ok(self.take(stream).map(ReceivedPart::into_message))
     }
 
-    /// What was gathered of that stream's message.
+    /// Takes the gathered data of the stream's message.
     pub fn take(&mut self, stream: u16) -> Option<ReceivedPart> {
         let Pending { first, bytes } = self.pending.change(|it| it.remove(&stream)).flatten()?;
         self.bytes -= bytes.len();
@@ -127,13 +129,13 @@ impl MessageAssembler {
         self.pending.is_empty()
     }
 
-    /// Gives back what was gathered of some message, for a user who now wants parts.
+    /// Gives back the gathered data of a message, for a user who now wants parts.
     pub fn give_back(&mut self) -> Option<ReceivedPart> {
         let stream = *self.pending.keys().next()?;
         self.take(stream)
     }
 
-    /// The message of that stream will not end.
+    /// The message of that stream will not be completed.
     pub fn forget(&mut self, stream: u16) {
         let _ = self.take(stream);
     }
@@ -143,7 +145,7 @@ impl MessageAssembler {
 mod tests {
     use super::*;
 
-    /// Sixteen of 256 KiB, but not sixteen of 16 MiB: a peer chooses how many it begins.
+    /// Sixteen of 256 KiB, but not sixteen of 16 MiB, because the peer chooses how many it begins.
     #[test]
     fn interleaved_messages_share_a_bound() {
         let most_in_all = |most: usize, streams: u16| {
@@ -157,7 +159,8 @@ mod tests {
         assert_eq!(most_in_all(64 << 20, 100), (64 << 20) + 1000);
     }
 
-    /// Parts of any size: a quarter of what has come is kept free at most, and nothing beyond the longest message.
+    /// Parts of any size: at most a quarter of the data is unused capacity, and none beyond the
+    /// longest message.
     #[test]
     fn little_room_is_kept_free() {
         let most = 100_000;

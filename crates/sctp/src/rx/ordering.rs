@@ -1,5 +1,5 @@
-//! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6), and for the end
-//! of one of their stream that is delivered in parts.
+//! Ordered delivery: complete messages wait for the preceding ones of their stream (RFC 9260 §6.6),
+//! and for the end of a message of their stream that is in partial delivery.
 
 mod by_ssn;
 mod contiguous;
@@ -16,14 +16,14 @@ use crate::stream_table::StreamTable;
 use by_ssn::BySsn;
 use contiguous::Contiguous;
 
-/// A message that is whole, and when it became so.
+/// A complete message and the time at which it became complete.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub message: ReceivedMessage,
     pub since: Nanos,
-    /// The TSN of its last fragment.
+    /// TSN of its last fragment.
     pub last: Tsn,
-    /// It keeps hardly more alive than its bytes.
+    /// Its slices keep little memory alive beyond their own bytes.
     pub compact: bool,
 }
 
@@ -44,44 +44,45 @@ impl Waiting {
     }
 }
 
-/// A message of which a part was delivered, and not yet the end.
+/// A message in partial delivery: some parts were delivered, the end was not.
 #[derive(Debug, Default)]
 struct Open {
     unordered: bool,
-    /// Unordered messages that came whole since, by their last TSNs.
+    /// Unordered messages completed since, by their last TSNs.
     behind: BTreeSet<TsnKey>,
 }
 
-/// The streams of the peer. What a stream takes is the number of its next message, once one was delivered; what waits is in
-/// one place for all streams, so that a stream that was used and read leaves nothing else.
+/// The peer's streams. A stream occupies the number of its next message once one was delivered.
+/// Waiting messages of all streams share one store, so that an idle stream leaves nothing else
+/// behind.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     next: StreamTable<Ssn>,
-    /// Most of what waits: see there.
+    /// Most of the waiting messages: see [`Contiguous`].
     row: Contiguous,
-    /// What waits and is not in the row, by the TSNs of the last fragments.
+    /// The waiting messages outside `row`, by the TSNs of their last fragments.
     waiting: Seldom<BTreeMap<TsnKey, Waiting>>,
-    /// The ordered ones among them.
+    /// Index of the ordered ones among them.
     numbers: Seldom<BySsn>,
     open: Seldom<BTreeMap<u16, Open>>,
 }
 
 impl Order {
-    /// Messages of a stream that wait.
+    /// Number of waiting messages of a stream.
     #[cfg(test)]
     fn waiting_on(&self, stream: u16) -> usize {
         let of_it = |waiting: &&Waiting| waiting.message.stream == stream;
         self.row.count(stream) + self.waiting.values().filter(of_it).count()
     }
 
-    /// Whether the message, or its parts, can be delivered now: it is unordered or the next of its stream, of which no
-    /// other message is being delivered.
+    /// Whether the message or its parts can be delivered now: it is unordered or the next of its
+    /// stream, and no other message of the stream is in partial delivery.
     #[inline(always)]
     pub fn is_next(&self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
         self.opened(stream).is_none() && (unordered || ssn == self.next(stream))
     }
 
-    /// The next number of a stream.
+    /// The next sequence number of a stream.
     #[inline(always)]
     pub fn next(&self, stream: u16) -> Ssn {
         self.next.get(stream).copied().unwrap_or_default()
@@ -95,7 +96,7 @@ impl Order {
         self.open.get(&stream)
     }
 
-    /// A message of the stream, one that [`Order::is_next`], begins to be delivered in parts.
+    /// Starts partial delivery of a message of the stream for which [`Order::is_next`] is true.
     pub fn open(&mut self, stream: u16, unordered: bool) {
         let open = Open {
             unordered,
@@ -104,7 +105,8 @@ impl Order {
         self.open.make().insert(stream, open);
     }
 
-    /// The end of the message that was [opened](Order::open) is delivered; gives what waited for it to `deliver`.
+    /// The end of the message that was [opened](Order::open) is delivered. Passes the messages that
+    /// waited for it to `deliver`.
     pub fn close(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let Some(open) = self.open.change(|it| it.remove(&stream)).flatten() else {
             return;
@@ -121,7 +123,7 @@ impl Order {
         self.deliver_waiting(stream, deliver);
     }
 
-    /// Gives whole messages that are next to `deliver`.
+    /// Passes complete messages that are next to `deliver`.
     fn deliver_waiting(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         while self.has_ordered() {
             let next = self.next.entry(stream);
@@ -143,7 +145,8 @@ impl Order {
         }
     }
 
-    /// Takes a whole unordered message: to `deliver` at once, or after the end of one that is being delivered.
+    /// Takes a complete unordered message. It is delivered at once, or after the end of the one in
+    /// partial delivery.
     pub fn insert_unordered(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
         let stream = whole.message.stream;
         if self.opened(stream).is_none() {
@@ -152,13 +155,13 @@ impl Order {
         self.wait_behind(whole);
     }
 
-    /// Bytes of room for messages that wait in which none does.
+    /// Unused capacity for waiting messages, in bytes.
     #[inline(always)]
     pub fn spare(&self) -> usize {
         self.row.spare()
     }
 
-    /// Gives back most of that.
+    /// Releases most of the unused capacity.
     pub fn compact(&mut self) {
         self.row.compact();
     }
@@ -169,8 +172,8 @@ impl Order {
         !self.row.is_empty() || !self.numbers.is_empty()
     }
 
-    /// Whether an ordered message with this number has to wait for others, and may: nothing is being delivered in parts, and the number is
-    /// neither behind nor used already.
+    /// Whether an ordered message with this number has to wait and may do so: no partial delivery
+    /// is under way, and the number is neither past nor in use.
     #[inline]
     pub fn may_wait(&self, stream: u16, ssn: Ssn) -> bool {
         let next = self.next(stream);
@@ -184,7 +187,7 @@ impl Order {
             || (!self.numbers.is_empty() && self.numbers.contains(SsnKey::new(stream, ssn)))
     }
 
-    /// An ordered message waits for others, as it [may](Self::may_wait).
+    /// Queues an ordered message that [may wait](Self::may_wait).
     #[inline]
     pub fn wait_in_order(&mut self, whole: Whole) {
         if let Some(whole) = self.row.append(whole) {
@@ -192,14 +195,14 @@ impl Order {
         }
     }
 
-    /// As [`Self::wait_in_order`], not in the row.
+    /// Like [`Self::wait_in_order`], but outside the row.
     fn wait_apart(&mut self, whole: Whole) {
         let number = SsnKey::new(whole.message.stream, whole.message.ssn);
         self.numbers.make().insert(number, whole.last);
         self.wait(whole);
     }
 
-    /// What is in the row waits with the others.
+    /// Moves the messages of the row to the other waiting messages.
     fn break_row(&mut self) {
         while let Some(whole) = self.row.take_first() {
             self.wait_apart(whole);
@@ -214,13 +217,15 @@ impl Order {
         self.waiting.make().insert(TsnKey(whole.last), waiting);
     }
 
-    /// Whether no ordered message waits for others and none is delivered in parts, so that nothing follows from one that is delivered.
+    /// Whether no ordered message waits and no partial delivery is under way, so that a delivery
+    /// releases nothing else.
     #[inline(always)]
     pub fn waits_for_nothing(&self) -> bool {
         !self.has_ordered() && self.open.is_empty()
     }
 
-    /// Lets an ordered message pass that is the next of its stream, where [`Self::waits_for_nothing`]; whether it passed.
+    /// Lets the next ordered message of a stream pass if [`Self::waits_for_nothing`]. Returns
+    /// whether it passed.
     #[inline(always)]
     pub fn passes(&mut self, stream: u16, ssn: Ssn) -> bool {
         debug_assert!(self.waits_for_nothing(), "that was asked");
@@ -233,13 +238,14 @@ impl Order {
         }
     }
 
-    /// An ordered message that [`Order::is_next`], with this number, is delivered; then the stream [goes on](Self::go_on).
+    /// An ordered message with this number, for which [`Order::is_next`] is true, is delivered. The
+    /// stream then [continues](Self::go_on).
     #[inline(always)]
     pub fn pass(&mut self, stream: u16, ssn: Ssn) {
         *self.next.entry(stream) = ssn.next();
     }
 
-    /// Gives those messages to `deliver` that waited for the one before them.
+    /// Passes the messages that waited for the preceding one to `deliver`.
     #[inline(always)]
     pub fn go_on(&mut self, stream: u16, deliver: impl FnMut(Whole)) {
         if self.has_ordered() {
@@ -247,8 +253,9 @@ impl Order {
         }
     }
 
-    /// Takes a whole ordered message, and gives what can be delivered now to `deliver`, in order. False if its number was
-    /// used already: the peer contradicts itself, and the message is dropped.
+    /// Takes a complete ordered message and passes everything that is now deliverable to `deliver`,
+    /// in order. Returns false if its number is already in use: the peer contradicts itself, and
+    /// the message is dropped.
     pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
         let (stream, ssn) = (whole.message.stream, whole.message.ssn);
         if self.is_next(stream, false, ssn) {
@@ -269,8 +276,9 @@ impl Order {
         true
     }
 
-    /// The stream's messages up to number `ssn` that are missing will not come: gives those that wait to `deliver`, in order, and
-    /// what then is next (RFC 3758 §3.6). False if the number is behind, or one of them is being delivered in parts.
+    /// The missing messages of the stream up to `ssn` will not arrive: passes the waiting ones to
+    /// `deliver` in order, and then the following ones (RFC 3758 §3.6). Returns false if the number
+    /// is past, or one of these messages is in partial delivery.
     pub fn skip(&mut self, stream: u16, ssn: Ssn, mut deliver: impl FnMut(Whole)) -> bool {
         let next = self.next(stream);
         if !ssn.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
@@ -283,13 +291,13 @@ impl Order {
                 waiting.into_iter().for_each(&mut deliver);
                 self.deliver_waiting(stream, deliver);
             }
-            // They follow the end of the unordered one that is being delivered.
+            // They follow the end of the unordered message in partial delivery.
             Some(_) => waiting.into_iter().for_each(|it| self.wait_behind(it)),
         }
         true
     }
 
-    /// A message waits for the end of the one of its stream that is being delivered.
+    /// Queues a message behind the message of its stream that is in partial delivery.
     fn wait_behind(&mut self, whole: Whole) {
         if let Some(open) = self.open.make().get_mut(&whole.message.stream) {
             open.behind.insert(TsnKey(whole.last));
@@ -297,7 +305,8 @@ impl Order {
         }
     }
 
-    /// Takes out the messages of a stream that wait and have numbers from `from` to `to`, in the order of these.
+    /// Removes the waiting messages of a stream with numbers from `from` to `to`, in the order of
+    /// their numbers.
     fn take_span(&mut self, stream: u16, from: Ssn, to: Ssn) -> Vec<Whole> {
         let place = |number: Ssn| number.0.wrapping_sub(from.0);
         let span = place(to);
@@ -327,12 +336,12 @@ impl Order {
         }
     }
 
-    /// The messages of a stream with such numbers that are not in the row, in their order.
+    /// The messages outside the row with such numbers, in order.
     fn apart(&self, stream: u16, from: Ssn, to: Ssn) -> Vec<(SsnKey, Tsn)> {
         if self.numbers.is_empty() {
             return Vec::new();
         }
-        // What a range ends at is found sooner by walking: nearly always it is empty.
+        // The end of a range is found faster by a walk, because it is nearly always empty.
         let span = |from: u16, to: u16| {
             let [from, to] = [from, to].map(|it| SsnKey::new(stream, Ssn(it)));
             let behind = self.numbers.from(from);
@@ -344,10 +353,11 @@ impl Order {
         span(from.0, u16::MAX).chain(span(0, to.0)).collect()
     }
 
-    /// The stream begins anew with number 0. What waits for messages that the peer has left out goes to `deliver`, in order.
+    /// The stream restarts with number 0. Messages that wait for ones the peer left out are passed
+    /// to `deliver` in order.
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let next = self.next(stream);
-        // A peer lists hundreds of streams in a packet, of which none need have anything that waits.
+        // A peer may list hundreds of streams in one packet, most of them without waiting messages.
         if self.row.front_on(stream).is_some() || self.numbers.may_have(stream) {
             let all = self.take_span(stream, next, Ssn(next.0.wrapping_sub(1)));
             all.into_iter().for_each(&mut deliver);
@@ -358,7 +368,7 @@ impl Order {
         }
     }
 
-    /// As [`Order::reset`], all streams.
+    /// Like [`Order::reset`], for all streams.
     pub fn reset_all(&mut self, mut deliver: impl FnMut(Whole)) {
         self.break_row();
         while let Some(stream) = self.numbers.first_stream() {
@@ -367,14 +377,14 @@ impl Order {
         self.next = StreamTable::default();
     }
 
-    /// The highest TSN of a message that waits.
+    /// The highest TSN of a waiting message.
     pub fn highest(&self) -> Option<Tsn> {
         let apart = self.waiting.last_key_value().map(|(last, _)| *last);
         let in_row = self.row.highest().map(TsnKey);
         apart.max(in_row).map(|last| last.0)
     }
 
-    /// Drops the message with the highest TSN, which will have to come again.
+    /// Drops the message with the highest TSN. The peer has to retransmit it.
     pub fn drop_highest(&mut self) -> Option<ReceivedMessage> {
         let highest = self.highest()?;
         if self.row.highest() == Some(highest) {
@@ -416,7 +426,7 @@ mod tests {
         Whole {
             message,
             since: 0,
-            // Each number in each stream a TSN of its own.
+            // A unique TSN for each number in each stream.
             last: Tsn(u32::from(stream) << 16 | u32::from(ssn)),
             compact: true,
         }
@@ -435,8 +445,9 @@ mod tests {
         assert_eq!(order.waiting_on(1) + order.waiting_on(2), 0);
     }
 
-    /// Against one whose row is broken after each step, so that all waits as if there was none: over random messages of three streams that
-    /// come early, late, twice, are skipped, dropped, or behind one that is delivered in parts.
+    /// Compares with an instance whose row is broken up after each step, over random messages of
+    /// three streams that arrive early, late or twice, are skipped or dropped, or follow one in
+    /// partial delivery.
     #[test]
     fn a_row_changes_nothing_but_what_it_costs() {
         let mut in_rows = 0;
@@ -449,7 +460,7 @@ mod tests {
                 (state >> 33) as u32 % below
             };
             let mut orders = [Order::default(), Order::default()];
-            // Near the wrap of both numbers.
+            // Close to the wrap of both numbers.
             let mut sent = [0; 3].map(|_| u16::MAX.wrapping_sub(draw(40) as u16));
             for order in &mut orders {
                 for (stream, ssn) in (0..).zip(sent) {
@@ -524,7 +535,8 @@ mod tests {
         assert!(in_rows > 10_000, "{in_rows}");
     }
 
-    /// What a peer passes over is not there: nothing that waits is moved for it, in a row or not.
+    /// Skipping missing messages should not move waiting messages, whether they are in the row or
+    /// not.
     #[test]
     fn passing_over_what_never_came_costs_nothing() {
         let mut order = Order::default();

@@ -1,4 +1,4 @@
-//! What can be read: messages, and parts of messages whose end has not come (RFC 9260 §6.9).
+//! Partial delivery: readable messages, and readable parts of incomplete messages (RFC 9260 §6.9).
 
 use std::collections::BTreeMap;
 
@@ -17,22 +17,23 @@ use crate::profile::Counts;
 use crate::seldom::Seldom;
 use crate::stats::ReceiverCounters;
 
-/// Messages that are delivered in parts at a time: only a peer that loses packets on purpose comes to so many.
+/// Maximum number of simultaneous partial deliveries. Only a peer that leaves gaps on purpose
+/// reaches it.
 const MOST_OPEN: usize = 64;
 
-/// A message or part that can be read.
+/// A readable message or part.
 #[derive(Debug)]
 pub(super) struct Deliverable {
     pub part: ReceivedPart,
-    /// Bytes that it occupies of the receive window, as the profile counts them.
+    /// Bytes that it occupies in the receive window, as the profile counts them.
     pub bytes: u64,
-    /// Events of the association before it.
+    /// Number of association events before it.
     pub preceding: u32,
-    /// It keeps hardly more alive than its bytes.
+    /// Its slices keep little memory alive beyond their own bytes.
     pub compact: bool,
 }
 
-/// How the receive window counts.
+/// The byte count of the receive window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted(pub Counts);
 
@@ -46,13 +47,13 @@ impl Counted {
     }
 }
 
-/// The halves of a receiver that delivery touches.
+/// Borrowed parts of a receiver that delivery changes.
 pub(super) struct Delivery<'a> {
     pub now: Nanos,
-    /// What can be read counts as read.
+    /// Readable data counts as read.
     pub as_read: bool,
     pub counts: Counted,
-    /// Events of the association so far.
+    /// Number of association events so far.
     pub preceding: u32,
     pub ready: &'a mut ReadyQueue,
     pub window: &'a mut ReceiveWindow,
@@ -62,14 +63,14 @@ pub(super) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// A whole message can be read.
+    /// Makes a complete message readable.
     #[inline]
     pub fn whole(&mut self, whole: Whole) {
         let part = ReceivedPart::whole(whole.message);
         self.deliver(part, whole.since, whole.compact);
     }
 
-    /// Part of a message can be read.
+    /// Makes a part of a message readable.
     pub fn part(&mut self, part: ReceivedPart) {
         self.deliver(part, self.now, true);
     }
@@ -115,7 +116,7 @@ impl Delivery<'_> {
     #[inline(never)]
     fn add_part(&mut self, readable: Deliverable) {
         let Deliverable { part, .. } = &readable;
-        // What is not read yet of the same message takes it in.
+        // Merges the part with an unread one of the same message.
         if !part.begins
             && let Some(last) = self.ready.back_mut()
             && last.part.stream == part.stream
@@ -132,11 +133,11 @@ impl Delivery<'_> {
     }
 }
 
-/// Messages as long as the partial delivery point that wait for others of their stream.
+/// Messages that have reached the partial delivery point and wait for others of their stream.
 #[derive(Debug, Default)]
 pub(super) struct PartialDelivery(Seldom<BTreeMap<(u16, Rank), Tsn>>);
 
-/// Which of a stream's messages.
+/// A message within its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// With this stream sequence number.
@@ -164,12 +165,13 @@ impl PartialDelivery {
         self.0.make().insert(Self::key(head), head.first);
     }
 
-    /// Forgets it: it is delivered, or being delivered.
+    /// Removes a message that is delivered or in partial delivery.
     pub fn forget(&mut self, head: &Head) {
         self.0.change(|it| it.remove(&Self::key(head)));
     }
 
-    /// The first fragment of one that can be delivered when `next` is the stream's next number.
+    /// The first fragment of a message that is deliverable if `next` is the next number of the
+    /// stream.
     fn next_of(&self, stream: u16, next: Ssn) -> Option<Tsn> {
         let unordered = (stream, Rank::Unordered(0))..=(stream, Rank::Unordered(u32::MAX));
         let ordered = self.0.get(&(stream, Rank::Ordered(next.0)));
@@ -199,7 +201,7 @@ impl Receiver {
         (delivery, &mut self.order, &mut self.reassembly)
     }
 
-    /// The fragment `tsn` is held: its message may have come to the partial delivery point.
+    /// The fragment `tsn` was buffered: its message may have reached the partial delivery point.
     pub(super) fn grew(&mut self, now: Nanos, tsn: Tsn, trace: &mut Trace) {
         let Some(point) = self.partial_delivery_point.get() else {
             return;
@@ -212,7 +214,7 @@ impl Receiver {
         }
     }
 
-    /// Begins to deliver a message in parts, if it is its turn.
+    /// Starts partial delivery of a message if it is next.
     fn open(&mut self, now: Nanos, head: Head, trace: &mut Trace) -> bool {
         if !self.order.is_next(head.stream, head.unordered, head.ssn)
             || self.reassembly.opened_count() >= MOST_OPEN
@@ -229,7 +231,7 @@ impl Receiver {
         true
     }
 
-    /// The next part of a message that is being delivered.
+    /// The next part of a message in partial delivery.
     pub(super) fn part(&mut self, now: Nanos, part: ReceivedPart, trace: &mut Trace) {
         let (stream, ends) = (part.stream, part.ends);
         let (mut delivery, order, _) = self.delivery(now, trace);
@@ -240,7 +242,7 @@ impl Receiver {
         }
     }
 
-    /// A stream has another next message, of which enough may be there.
+    /// The next message of a stream changed, and enough of it may be buffered.
     #[inline]
     pub(super) fn went_on(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
         if !self.long.0.is_empty() {
@@ -254,7 +256,7 @@ impl Receiver {
             match head.filter(|head| head.first == first) {
                 Some(head) if self.open(now, head, trace) => {}
                 Some(_) => return,
-                // It is not there any more, though nobody said so.
+                // It was removed without a notification.
                 None => {
                     self.long.0.change(|all| all.retain(|_, it| *it != first));
                 }
@@ -262,7 +264,7 @@ impl Receiver {
         }
     }
 
-    /// No more long messages of this one's name: it became whole.
+    /// Removes the message with this name: it became complete.
     pub(super) fn no_longer_long(&mut self, stream: u16, unordered: bool, ssn: Ssn, first: Tsn) {
         self.long.forget(&Head {
             first,
@@ -275,8 +277,9 @@ impl Receiver {
         });
     }
 
-    /// Nothing can be read and there is no room, though nothing is missing: only the message that is coming can be
-    /// delivered, as far as it has come (RFC 9260 §6.9). Whether that helped.
+    /// Nothing is readable and the buffer is full although nothing is missing: only the incomplete
+    /// message can be delivered, as far as it has arrived (RFC 9260 §6.9). Returns whether that
+    /// helped.
     pub(super) fn relieve(&mut self, now: Nanos, trace: &mut Trace) -> bool {
         if self.interleaved.is_some() {
             return self.relieve_interleaved(now, trace);
@@ -290,7 +293,7 @@ impl Receiver {
         }
     }
 
-    /// As [`Receiver::relieve`], when the user has read all else.
+    /// Like [`Receiver::relieve`], after the user has read everything else.
     pub(super) fn relieve_reader(&mut self) {
         if self.relieve(0, &mut Trace::default())
             && let Some(readable) = self.ready.back()
@@ -300,7 +303,7 @@ impl Receiver {
         }
     }
 
-    /// Records what became readable since the time was last told.
+    /// Records messages that became readable while no time was known.
     #[inline]
     pub(super) fn record_late(&mut self, now: Nanos, trace: &mut Trace) {
         if !self.unrecorded.is_empty() {
@@ -316,7 +319,7 @@ impl Receiver {
         }
     }
 
-    /// Messages of which a part was delivered, or can be read, and whose end has not come.
+    /// Messages that were delivered or are readable in part, and whose end has not arrived.
     pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
         let interleaved = self.interleaved.iter().flat_map(|it| it.opened());
         let interleaved =

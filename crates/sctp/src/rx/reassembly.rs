@@ -1,4 +1,4 @@
-//! Fragments to messages, by runs of TSNs, and to parts of messages (RFC 9260 §6.9).
+//! Reassembly of fragments to messages and parts of messages, by runs of TSNs (RFC 9260 §6.9).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,35 +11,36 @@ use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::sort_keys::TsnKey;
 use super::tsn_tracker::Neighbours;
 
-/// What became of a fragment.
+/// Outcome for a received fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragmented {
-    /// It waits for others; what it holds stays in the receive buffer.
+    /// It waits for others, and its data stays in the receive buffer.
     Held,
-    /// It was the last one missing of this message, which begins with the one TSN and ends with the other.
+    /// It completes this message, which has these first and last TSNs.
     Complete(Tsn, Tsn, ReceivedMessage),
-    /// Its message is being delivered in parts, and this is the next: it, and what waited behind it.
+    /// It continues a message in partial delivery: the fragment and the ones that waited for it.
     Part(ReceivedPart),
-    /// It contradicts its neighbours: a beginning inside a message, or another stream's number. Nothing was kept of it.
+    /// It contradicts its neighbours: a first fragment inside a message, or another stream's
+    /// number. It was discarded.
     Contradiction,
 }
 
-/// The beginning of a message that is not whole.
+/// First fragment of an incomplete message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// The TSN of its first fragment.
+    /// TSN of its first fragment.
     pub first: Tsn,
     pub stream: u16,
     pub unordered: bool,
     pub ssn: Ssn,
     pub ppid: u32,
-    /// User data without a hole from the beginning on, bytes.
+    /// Bytes of contiguous user data from the first fragment on.
     pub bytes: usize,
-    /// It is being delivered in parts.
+    /// It is in partial delivery.
     pub open: bool,
 }
 
-/// A run of fragments of one message, without holes.
+/// A contiguous run of fragments of one message.
 #[derive(Debug)]
 pub(super) struct Run {
     last: Tsn,
@@ -49,11 +50,11 @@ pub(super) struct Run {
     unordered: bool,
     beginning: bool,
     ending: bool,
-    /// Its beginning was delivered, and what follows it without a hole is delivered as it comes.
+    /// In partial delivery: the beginning was delivered, and contiguous data follows as it arrives.
     open: bool,
-    /// Bytes of all fragments, delivered or not, as far as they can be counted.
+    /// Bytes of all fragments, delivered or not; saturates.
     bytes: u32,
-    /// Fragments not delivered.
+    /// Undelivered fragments.
     parts: FragmentList,
 }
 
@@ -93,7 +94,7 @@ impl Run {
         })
     }
 
-    /// A piece goes on with it.
+    /// Appends the next fragment.
     #[inline]
     pub fn append(&mut self, data: Data) {
         self.last = data.tsn;
@@ -116,13 +117,13 @@ impl Run {
         self.parts.join(after.parts);
     }
 
-    /// The TSN of the first fragment that is not delivered: those of a message have TSNs in a row.
+    /// TSN of the first undelivered fragment. The fragments of a message have consecutive TSNs.
     fn first_held(&self) -> Tsn {
         let others = self.parts.len().saturating_sub(1) as u32;
         Tsn(self.last.0.wrapping_sub(others))
     }
 
-    /// What is not delivered.
+    /// Takes the undelivered data.
     fn take_part(&mut self, begins: bool) -> ReceivedPart {
         ReceivedPart {
             tsn: self.first_held(),
@@ -148,45 +149,45 @@ impl Run {
     }
 }
 
-/// A fragment that was held and is dropped.
+/// A buffered fragment that is dropped.
 #[derive(Debug)]
 pub(super) struct Dropped {
     pub stream: u16,
     pub bytes: usize,
-    /// Nothing is left of the run; if that was the beginning of a message, it is this one.
+    /// The message, if the run is empty now and held its beginning.
     pub head: Option<Head>,
 }
 
-/// A message that will not become whole.
+/// A message that will not be completed.
 #[derive(Debug)]
 pub(super) struct GivenUp {
     pub stream: u16,
-    /// Its stream sequence number, if it is ordered.
+    /// Its stream sequence number if it is ordered.
     pub number: Option<Ssn>,
-    /// Its beginning, if that has come.
+    /// Its beginning, if received.
     pub head: Option<Head>,
-    /// What of it was held.
+    /// Its buffered data.
     pub payload: MessageBytes,
 }
 
-/// Fragments that wait for the rest of their messages, as runs by their first TSNs.
+/// Fragments of incomplete messages, as runs by their first TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     runs: BTreeMap<TsnKey, Run>,
-    /// How many of them are open.
+    /// Number of runs in partial delivery.
     open: usize,
-    /// The peer may give messages up, and leave out their ends.
+    /// The peer may abandon messages and leave out their ends.
     gives_up: bool,
 }
 
 impl Reassembly {
-    /// Fragments held.
+    /// Number of buffered fragments.
     #[cfg(test)]
     fn chunks(&self) -> usize {
         self.runs.values().map(|run| run.parts.len()).sum()
     }
 
-    /// Takes a fragment whose TSN is new. Runs are looked for only where TSNs beside it have arrived.
+    /// Takes a fragment with a new TSN. Runs are looked up only if adjacent TSNs have arrived.
     pub fn insert(&mut self, data: Data, beside: Neighbours) -> Fragmented {
         let at = TsnKey(data.tsn);
         let after = match beside
@@ -195,7 +196,7 @@ impl Reassembly {
         {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
-                // The neighbours' flags say whether they are of the same message.
+                // The flags of the neighbours show whether they belong to the same message.
                 let unended = self.gives_up && run.beginning;
                 let fits = data.ending == run.beginning || unended;
                 if !fits || !(run.beginning || run.belongs(&data)) {
@@ -216,7 +217,7 @@ impl Reassembly {
         let unended = gives_up && data.beginning;
         let fits = data.beginning == run.ending || unended;
         if !fits || !(run.ending || unended || run.belongs(&data)) {
-            // What goes on with it stays as it was.
+            // The following run is unchanged.
             if let Some(after) = after {
                 self.runs.insert(TsnKey(data.tsn.next()), after);
             }
@@ -235,13 +236,13 @@ impl Reassembly {
         Fragmented::Held
     }
 
-    /// Whether nothing waits for the rest of its message.
+    /// Whether no message is incomplete.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The message that is coming, if there is no other, and `data`, which is no end of a message, goes on with it.
+    /// The only incomplete message, if `data`, which is not the end of a message, continues it.
     #[inline(always)]
     pub fn only(&mut self, data: &Data<&[u8]>) -> Option<&mut Run> {
         if self.runs.len() != 1 {
@@ -262,7 +263,7 @@ impl Reassembly {
         if !beside.before {
             return None;
         }
-        // Most often that is the last run.
+        // It is usually the last run.
         let last = self.runs.last_key_value().map(|(_, run)| run.last);
         let (first, run) = if last.is_some_and(|last| last.lt(tsn)) {
             self.runs.iter_mut().next_back()?
@@ -272,7 +273,8 @@ impl Reassembly {
         (run.last.next() == tsn).then_some((first.0, run))
     }
 
-    /// Puts a fragment that goes on with nothing before the run `after`, if that goes on with it.
+    /// Inserts a fragment that continues no run before the run `after`, and joins them if that
+    /// continues it.
     fn place(&mut self, at: TsnKey, after: Option<Run>, data: Data) -> Fragmented {
         let Some(mut run) = after else {
             self.runs.insert(at, Run::start(data));
@@ -286,7 +288,7 @@ impl Reassembly {
         Fragmented::Held
     }
 
-    /// What has become of the run that begins with `first`.
+    /// Outcome for the run that begins with `first`.
     fn grown(&mut self, first: Tsn) -> Fragmented {
         let Some(run) = self.runs.get_mut(&TsnKey(first)) else {
             return Fragmented::Held;
@@ -308,21 +310,22 @@ impl Reassembly {
         }
     }
 
-    /// The message that the fragment `tsn`, which is held, belongs to, if its beginning has come.
+    /// The message of the buffered fragment `tsn`, if its beginning was received.
     pub fn head_of(&self, tsn: Tsn) -> Option<Head> {
         let (first, run) = self.runs.range(..=TsnKey(tsn)).next_back()?;
         run.head(first.0)
     }
 
-    /// The message that the next fragment in order would go on with, where `cumulative` is the last TSN before a hole.
+    /// The message that the next fragment in order would continue, if `cumulative` is the last TSN
+    /// before a hole.
     pub fn at_cumulative(&self, cumulative: Tsn) -> Option<Head> {
         let (first, run) = self.runs.first_key_value()?;
         run.head(first.0).filter(|_| run.last == cumulative)
     }
 
-    /// Whether what is held contradicts that every TSN up to `cumulative` has come: a message that has no beginning, or
-    /// after which another began. Fragments of a message have TSNs in a row (RFC 9260 §6.9), so a peer that begins
-    /// messages and does not end them is found out here.
+    /// Whether the buffered data contradicts that every TSN up to `cumulative` has arrived: a
+    /// message has no first or no last fragment. The fragments of a message have consecutive TSNs
+    /// (RFC 9260 §6.9), so this detects a peer that never completes its messages.
     #[inline]
     pub fn is_broken(&self, cumulative: Tsn) -> bool {
         if self.runs.is_empty() {
@@ -333,19 +336,19 @@ impl Reassembly {
         })
     }
 
-    /// Whether the peer may give messages up: then what is broken is no fault.
+    /// Whether the peer may abandon messages. Broken messages are no protocol violation then.
     pub fn gives_up(&self) -> bool {
         self.gives_up
     }
 
-    /// Drops the first message, if it [is broken](Self::is_broken).
+    /// Drops the first message if it [is broken](Self::is_broken).
     pub fn drop_broken(&mut self, cumulative: Tsn) -> Option<GivenUp> {
         let broken = self.is_broken(cumulative);
         let first = *self.runs.first_key_value().filter(|_| broken)?.0;
         self.take_run(first)
     }
 
-    /// Begins to deliver in parts the message whose first fragment is `first`; gives what there is of it.
+    /// Starts partial delivery of the message with first fragment `first`. Returns the data so far.
     pub fn open(&mut self, first: Tsn) -> Option<ReceivedPart> {
         let run = self.runs.get_mut(&TsnKey(first))?;
         if !run.beginning || run.open {
@@ -356,12 +359,13 @@ impl Reassembly {
         Some(run.take_part(true))
     }
 
-    /// Whether the peer may give messages up: then one whose end is missing is no contradiction.
+    /// Records whether the peer may abandon messages. A missing end is no contradiction then.
     pub fn expect_abandoned(&mut self, expected: bool) {
         self.gives_up = expected;
     }
 
-    /// Drops the first message that cannot become whole since all its TSNs up to `to` are given up (RFC 3758 §3.6).
+    /// Drops the first message that cannot be completed because all its TSNs up to `to` are
+    /// abandoned (RFC 3758 §3.6).
     pub fn drop_given_up(&mut self, to: Tsn) -> Option<GivenUp> {
         let lost =
             |(first, run): &(&TsnKey, &Run)| first.0.le(to) && (run.last.le(to) || !run.beginning);
@@ -374,7 +378,7 @@ impl Reassembly {
         self.take_run(first)
     }
 
-    /// Drops the first message of all.
+    /// Drops the first message.
     pub fn drop_first(&mut self) -> Option<GivenUp> {
         let first = *self.runs.first_key_value()?.0;
         self.take_run(first)
@@ -391,7 +395,7 @@ impl Reassembly {
         })
     }
 
-    /// The streams of messages that are not whole and begin no later than `to`.
+    /// Streams of incomplete messages that begin no later than `to`.
     pub fn unfinished(&self, to: Tsn) -> impl Iterator<Item = u16> + '_ {
         let begun = self
             .runs
@@ -400,12 +404,12 @@ impl Reassembly {
         begun.map(|(_, run)| run.stream)
     }
 
-    /// How many messages are being delivered in parts.
+    /// Number of messages in partial delivery.
     pub fn opened_count(&self) -> usize {
         self.open
     }
 
-    /// Messages that are being delivered in parts.
+    /// Messages in partial delivery.
     pub fn opened(&self) -> impl Iterator<Item = Head> + '_ {
         let heads = self
             .runs
@@ -414,13 +418,13 @@ impl Reassembly {
         heads.filter(|it| it.open)
     }
 
-    /// The highest TSN held. What is open holds nothing.
+    /// The highest buffered TSN. Runs in partial delivery buffer nothing.
     pub fn highest(&self) -> Option<Tsn> {
         let (_, run) = self.runs.iter().rev().find(|(_, run)| !run.open)?;
         Some(run.last)
     }
 
-    /// Drops the fragment with the highest TSN held.
+    /// Drops the fragment with the highest buffered TSN.
     pub fn drop_highest(&mut self) -> Option<Dropped> {
         let (&first, run) = self.runs.iter_mut().rev().find(|(_, run)| !run.open)?;
         let part = run.parts.pop_back()?;
@@ -446,7 +450,7 @@ mod tests {
 
     use super::*;
 
-    /// As if every TSN beside it had come: what is not there is not found.
+    /// As if all adjacent TSNs had arrived: a missing run is not found.
     const BESIDE: Neighbours = Neighbours {
         before: true,
         after: true,
@@ -466,7 +470,7 @@ mod tests {
         }
     }
 
-    /// Every order of five fragments, around the wrap.
+    /// Every order of five fragments, across the wrap.
     #[test]
     fn any_order_gives_the_message_at_the_last_fragment() {
         let tsns = [u32::MAX - 1, u32::MAX, 0, 1, 2];

@@ -1,7 +1,9 @@
-//! A peer that restarts: what the user has not read of its former life stays (RFC 9260 §5.2.4.1).
+//! Peer restart: keeps the data that the user has not read from the previous association (RFC 9260
+//! §5.2.4.1).
 //!
-//! A peer may restart as often as it likes, each time by some hundred bytes. So what stays is not walked: all that cannot stay is let go of first, which is
-//! done once for each piece of it, and the rest goes over as one.
+//! A peer may restart as often as it likes, at a cost of about 100 bytes each time. The kept data
+//! should therefore not be walked: everything that cannot stay is released first, at a cost of one
+//! step per item, and the rest is moved as a whole.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +12,9 @@ use super::window::ReceiveWindow;
 use super::{ReceivedPart, Receiver};
 
 impl Receiver {
-    /// Takes over what the user has not read of the peer's former life. It counts as before: a peer that restarts again and
-    /// again has the one receive buffer. Of messages that will never end nothing is kept.
+    /// Takes over the unread data of the association before the restart. It counts as before,
+    /// because a peer that restarts repeatedly must share one receive buffer. Data of messages that
+    /// can never be completed is dropped.
     pub(crate) fn inherit(&mut self, former: &mut Self) {
         former.let_go_of_waiting();
         if !self.window.has_memory_for_all(&former.window) {
@@ -23,7 +26,8 @@ impl Receiver {
         std::mem::swap(&mut self.assembly, &mut former.assembly);
     }
 
-    /// Lets go of all that cannot be read, and of what can be of messages that will not end.
+    /// Releases everything that is not readable, and the readable parts of messages that will not
+    /// be completed.
     fn let_go_of_waiting(&mut self) {
         while let Some(message) = self.order.drop_highest() {
             for part in message.payload.parts() {
@@ -34,7 +38,8 @@ impl Receiver {
         while let Some(given_up) = self.reassembly.drop_first() {
             endless.extend(self.forget_pieces(given_up).map(|it| it.stream));
         }
-        // Of those nothing is left, and what was gathered of a stream now is of an earlier message.
+        // Nothing is left of those, and data that is gathered for the stream now belongs to an
+        // earlier message.
         for forgotten in self.drop_unfinished() {
             endless.remove(&forgotten.stream);
         }
@@ -42,8 +47,9 @@ impl Receiver {
         endless.into_iter().for_each(|it| self.forget_endless(it));
     }
 
-    /// Lets go of the last that can be read until the rest has room in the buffer of the `next` life, and of what is left of messages whose ends went with
-    /// it. So much is held only where a message was alone, or where the buffer is smaller now.
+    /// Releases readable messages from the end until the rest fits the receive window `next`, along
+    /// with the remaining parts of messages whose ends were released. The buffer exceeds it only if
+    /// it held a single oversized message or is smaller now.
     #[cold]
     fn drop_last_unread(&mut self, next: &ReceiveWindow) {
         let (mut kept, mut endless) = (ReadyQueue::default(), BTreeSet::new());

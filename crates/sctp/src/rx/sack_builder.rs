@@ -1,4 +1,4 @@
-//! The SACKs that a receiver writes (RFC 9260 §3.3.4, §6.2).
+//! Construction of SACK chunks (RFC 9260 §3.3.4, §6.2).
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::{OutgoingSack, Sack};
@@ -9,15 +9,16 @@ use crate::path::PathId;
 use crate::uncommon::UNCOMMON;
 
 impl Receiver {
-    /// The path on which DATA came last: where its SACK goes (RFC 9260 §6.4).
+    /// The path of the last DATA, which its SACK takes (RFC 9260 §6.4).
     pub fn sack_path(&self) -> PathId {
         self.from
     }
 
-    /// Adds a SACK to a packet, with as many gap blocks and then duplicates as fit. The SACK counts as sent.
+    /// Adds a SACK to a packet, with as many gap ack blocks and then duplicates as fit. The SACK
+    /// counts as sent.
     ///
     /// # Errors
-    /// [`Full`] if not even a SACK without blocks fits; nothing has changed then.
+    /// [`Full`] if not even a SACK without blocks fits. Nothing has changed then.
     pub fn push_sack(
         &mut self,
         now: Nanos,
@@ -49,7 +50,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether a SACK is a plain one, and nobody looks.
+    /// Whether the SACK has the plain format and no tracing is enabled for it.
     #[inline]
     pub(crate) fn tells_unseen(&self, trace: &Trace) -> bool {
         self.sack.packets_to_tell().is_none()
@@ -58,16 +59,17 @@ impl Receiver {
             && self.unrecorded.is_empty()
     }
 
-    /// Whether a SACK says nothing but how far all has come.
+    /// Whether the SACK has neither gap ack blocks nor duplicates.
     #[inline]
     pub(crate) fn tells_point_alone(&self) -> bool {
         !self.tracker.has_gaps() && !self.tracker.has_duplicates()
     }
 
-    /// As [`Self::push_sack`], where it [tells it unseen](Self::tells_unseen) and [the point alone](Self::tells_point_alone).
+    /// Like [`Self::push_sack`], for a SACK that is [untraced](Self::tells_unseen) and has the
+    /// [cumulative TSN only](Self::tells_point_alone).
     ///
     /// # Errors
-    /// [`Full`] if it does not fit; nothing has changed then.
+    /// [`Full`] if it does not fit. Nothing has changed then.
     #[inline(always)]
     pub(crate) fn push_plain_sack(&mut self, packet: &mut PacketBuilder<'_>) -> Result<(), Full> {
         let advertised = self.window_to_tell();
@@ -78,7 +80,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The window that the SACK tells which is being written.
+    /// The window to advertise in the current SACK.
     #[inline(always)]
     fn window_to_tell(&mut self) -> u32 {
         self.window.note_packet(self.packet);
@@ -95,12 +97,13 @@ impl Receiver {
         }
     }
 
-    /// Whether the cumulative TSN says all that a SACK would: no gap, no duplicate, and the window that the peer knows.
+    /// Whether the cumulative TSN carries all information of a SACK: no gap, no duplicate, and an
+    /// unchanged window.
     pub(crate) fn point_says_all(&self) -> bool {
         !self.tracker.has_gaps() && !self.tracker.has_duplicates() && self.window.is_as_told()
     }
 
-    /// The peer has been told the cumulative TSN otherwise; a SACK need not.
+    /// The cumulative TSN was sent in another chunk, so no SACK is needed.
     pub(crate) fn point_told(&mut self) {
         self.sack.sent();
     }

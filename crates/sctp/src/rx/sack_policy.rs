@@ -1,4 +1,4 @@
-//! When to acknowledge: every second packet, after a delay, or at once (RFC 9260 §6.2, §6.7).
+//! SACK timing: every second packet, after a delay, or at once (RFC 9260 §6.2, §6.7).
 
 use anabranch_transport::Nanos;
 
@@ -8,28 +8,29 @@ use crate::maybe::Maybe;
 /// Decides when a SACK is due.
 #[derive(Debug)]
 pub(super) struct SackPolicy {
-    /// Packets with DATA that a SACK waits for; 1 where none is delayed.
+    /// Packets with DATA per SACK; 1 without delay.
     frequency: u32,
     delay: Nanos,
     due: bool,
     deadline: Maybe,
     /// Packets with DATA since the last SACK.
     packets: u32,
-    /// The packet at hand held DATA, or DATA that must be answered at once.
+    /// The current packet contains DATA, or DATA that must be acknowledged at once.
     saw_data: bool,
     at_once: bool,
-    /// The packet at hand repeats DATA, or holds more than the first, and the profile does not let that start the count anew.
+    /// The current packet repeats DATA, or contains more than the first DATA, and the profile does
+    /// not let that reset the count.
     repeated: bool,
-    /// The packet at hand began with the first DATA, and the profile counts what else it holds.
+    /// The current packet began with the first DATA, and the profile counts its other chunks.
     began: bool,
-    /// And it holds nothing else so far.
+    /// The first DATA is its only chunk so far.
     first_alone: bool,
     duplicates_reset: bool,
-    /// A gap that a later chunk of its packet fills is one, too.
+    /// A gap counts even if a later chunk of its packet fills it.
     gaps_by_chunk: bool,
-    /// A gap is answered at once.
+    /// A gap is acknowledged at once.
     gaps_at_once: bool,
-    /// And so is what fills the last one.
+    /// A chunk that fills the last gap is acknowledged at once.
     filled_at_once: bool,
 }
 
@@ -59,21 +60,21 @@ impl SackPolicy {
         }
     }
 
-    /// SACKs are to be sent by other settings. What waits is not put off.
+    /// Applies new SACK settings. A pending SACK is not delayed further.
     pub fn set(&mut self, config: &Config) {
         let new = Self::new(config);
         (self.frequency, self.delay) = (new.frequency, new.delay);
         self.due |= self.packets >= self.frequency;
     }
 
-    /// The packet at hand holds DATA that a SACK will answer.
+    /// The current packet contains DATA to be acknowledged.
     pub fn saw_data(&mut self) {
         self.saw_data = true;
         self.first_alone = false;
         self.repeated |= self.began;
     }
 
-    /// The packet at hand holds the first DATA, which is answered at once (RFC 9260 §5.1).
+    /// The current packet contains the first DATA, which is acknowledged at once (RFC 9260 §5.1).
     pub fn saw_first(&mut self) {
         let alone = !self.saw_data;
         self.at_once();
@@ -81,15 +82,15 @@ impl SackPolicy {
         self.first_alone = self.began && alone;
     }
 
-    /// A SACK must go with the end of the packet at hand.
+    /// A SACK must be sent at the end of the current packet.
     pub fn at_once(&mut self) {
         self.saw_data = true;
         self.first_alone = false;
         self.at_once = true;
     }
 
-    /// The packet at hand holds DATA that had arrived before (RFC 9260 §6.2). ns-2.35 answers the `first` DATA whenever it comes, and
-    /// never counts it.
+    /// The current packet contains duplicate DATA (RFC 9260 §6.2). ns-2.35 acknowledges the `first`
+    /// DATA whenever it arrives, and never counts it.
     pub fn saw_duplicate(&mut self, first: bool) {
         if first && !self.duplicates_reset {
             return self.saw_first();
@@ -98,12 +99,12 @@ impl SackPolicy {
         self.repeated = !self.duplicates_reset;
     }
 
-    /// There is a gap behind a chunk of the packet at hand; another chunk may fill it.
+    /// There is a gap behind a chunk of the current packet; another chunk may fill it.
     pub fn saw_gap(&mut self) {
         self.at_once |= self.gaps_by_chunk;
     }
 
-    /// The packet at hand has been read.
+    /// End of the current packet.
     pub fn packet_end(&mut self, now: Nanos, has_gaps: bool) {
         if !std::mem::take(&mut self.saw_data) {
             return;
@@ -121,24 +122,24 @@ impl SackPolicy {
         }
     }
 
-    /// A SACK is due for another reason: the window opened.
+    /// Requests a SACK for another reason: the window opened.
     pub fn demand(&mut self) {
         self.due = true;
     }
 
-    /// The delay is over at `now`, if it is.
+    /// Handles the end of the delay at `now`.
     pub fn handle_timer(&mut self, now: Nanos) {
         if self.deadline.has_come(now) {
             self.due = true;
         }
     }
 
-    /// Whether a packet that fills the last gap is answered at once.
+    /// Whether a packet that fills the last gap is acknowledged at once.
     pub fn answers_filled_gaps(&self) -> bool {
         self.filled_at_once
     }
 
-    /// Packets that a SACK answers now; `None` where SACKs do not say.
+    /// Number of packets that a SACK acknowledges now; `None` if SACKs do not report it.
     pub fn packets_to_tell(&self) -> Option<u32> {
         (!self.gaps_at_once).then_some(self.packets)
     }
@@ -147,7 +148,8 @@ impl SackPolicy {
         self.due
     }
 
-    /// Whether data waits for an acknowledgement, due or not: it may ride on a packet that goes anyway.
+    /// Whether data waits for an acknowledgement, due or not, which may be bundled with another
+    /// packet.
     pub fn waiting(&self) -> bool {
         self.due || self.packets > 0
     }
@@ -156,7 +158,7 @@ impl SackPolicy {
         self.deadline.get().filter(|_| !self.due)
     }
 
-    /// A SACK went.
+    /// A SACK was sent.
     pub fn sent(&mut self) {
         self.due = false;
         self.began = false;

@@ -1,4 +1,4 @@
-//! What is held is found by these.
+//! Sort keys of buffered chunks.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,8 @@ use anabranch_wire::{Ssn, Tsn};
 
 use super::work_counter;
 
-/// A TSN that other TSNs of the same moment are compared with: all that are held lie within half of the circle.
+/// A TSN, ordered by serial arithmetic among TSNs of the same time, which all lie within half of
+/// the circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TsnKey(pub Tsn);
 
@@ -25,7 +26,7 @@ impl PartialOrd for TsnKey {
     }
 }
 
-/// A stream and a number in it.
+/// A stream and a sequence number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SsnKey(u32);
 
@@ -34,12 +35,12 @@ impl SsnKey {
         Self(u32::from(stream) << 16 | u32::from(ssn.0))
     }
 
-    /// The stream.
+    /// Stream identifier.
     pub fn stream(self) -> u16 {
         (self.0 >> 16) as u16
     }
 
-    /// The number.
+    /// Sequence number.
     pub fn number(self) -> Ssn {
         Ssn(self.0 as u16)
     }

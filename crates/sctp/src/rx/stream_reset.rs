@@ -1,4 +1,4 @@
-//! What reconfiguration does to the receiver: streams that begin anew, streams that are added, TSNs that begin anew (RFC 6525).
+//! Receiver side of stream reconfiguration: stream resets, added streams and TSN resets (RFC 6525).
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
@@ -7,17 +7,18 @@ use super::tsn_tracker::TsnTracker;
 use super::{Abandoned, Receiver};
 
 impl Receiver {
-    /// Streams that the peer may send on.
+    /// Number of streams on which the peer may send.
     pub(crate) fn streams(&self) -> u16 {
         self.streams
     }
 
-    /// Streams were added, so that there are so many.
+    /// Sets the number of streams after some were added.
     pub(crate) fn set_streams(&mut self, streams: u16) {
         self.streams = streams;
     }
 
-    /// Whether a message that began no later than `to` is not whole, of one of these streams; `None`: of any.
+    /// Whether a message of these streams (`None`: of any) that began no later than `to` is
+    /// incomplete.
     pub(crate) fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
         let is_meant = |it: u16| streams.is_none_or(|list| list.binary_search(&it).is_ok());
         let interleaved = self.interleaved.as_deref_mut();
@@ -25,7 +26,7 @@ impl Receiver {
             || interleaved.is_some_and(|it| it.has_unfinished(to, streams))
     }
 
-    /// These streams begin anew with number 0; `None`: all. None of their messages is unfinished.
+    /// These streams restart with number 0; `None` means all. None of their messages is incomplete.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
         self.reset_interleaved(now, streams, trace);
@@ -40,8 +41,8 @@ impl Receiver {
         }
     }
 
-    /// The next chunk has the TSN `next`, and all streams begin anew. Gives the messages that were delivered in part and have no
-    /// end now.
+    /// The next chunk has the TSN `next`, and all streams restart. Returns the partially delivered
+    /// messages, which have no end now.
     pub(crate) fn restart_tsns(
         &mut self,
         now: Nanos,

@@ -1,19 +1,19 @@
-//! TSNs past the cumulative point, as bits.
+//! Bitmap of TSNs after the cumulative TSN.
 
-/// Words of a page.
+/// Words per page.
 pub(super) const WORDS: usize = 64;
 
-/// 4,096 TSNs, a bit each.
+/// 4,096 TSNs, one bit each.
 #[derive(Debug)]
 pub(super) struct TsnBitmap {
     pub words: [u64; WORDS],
-    /// Words with a bit set, and words with no bit clear.
+    /// Words with a bit set, and words with all bits set.
     pub some: u64,
     pub full: u64,
 }
 
 impl Default for TsnBitmap {
-    /// None has arrived.
+    /// All bits clear.
     fn default() -> Self {
         Self {
             words: [0; WORDS],
@@ -32,7 +32,7 @@ impl TsnBitmap {
         }
     }
 
-    /// Clears the bits of `mask`; whether the page is empty now.
+    /// Clears the bits of `mask`. Returns whether the page is empty now.
     pub fn clear(&mut self, word: usize, mask: u64) -> bool {
         self.words[word] &= !mask;
         self.full &= !(1 << word);

@@ -1,39 +1,41 @@
-//! The receive buffer and the window it leaves (RFC 9260 §6.2).
+//! The receive buffer and the window it advertises (RFC 9260 §6.2).
 //!
-//! Two accounts of the same chunks. The window counts bytes as the profile does, and the peer is told what it leaves.
-//! Memory counts what is really held: the data, and what keeping a chunk costs whatever its size. While
-//! chunks are not tiny the window is the narrower of the two, and memory never shows.
+//! The same chunks are counted twice. The window counts bytes as the profile does, and the peer is
+//! notified of the rest. Memory counts the data and a fixed overhead per chunk. Unless chunks are
+//! tiny the window is the stricter limit, and memory has no effect.
 //!
-//! A peer that sends tiny chunks would overrun memory long before the window, since it counts user data alone. What was dropped
-//! would come again by T3-rtx only, for nothing behind it arrives that a SACK could report. So while rows of tiny chunks
-//! come, the window is told as the user data that memory holds in such chunks, whether any are held or not.
+//! A peer that sends tiny chunks would exceed memory long before the window, because it counts user
+//! data alone. Dropped chunks would return by T3-rtx only, because nothing behind them arrives that
+//! a SACK could report. While runs of tiny chunks arrive, the window is therefore the user data
+//! that fits memory in such chunks, whether any are buffered or not.
 
 use crate::config::Config;
 use crate::maybe::Maybe;
 use crate::profile::WhenFull;
 use crate::stats::ReceiverCounters;
 
-/// What a chunk costs beside its data while it is held, bytes: its place in a queue or a tree, at worst half filled, and
-/// an allocation of its own for the data. Tests hold real allocations against it.
+/// Memory of a buffered chunk in addition to its data, bytes: its slot in a queue or tree, half
+/// filled at worst, and an allocation for the data. Tests compare this with real allocations.
 const CHUNK_COST: u64 = 192;
-/// A buffer however small holds so many chunks: more than a peer sends at first that has only tiny ones, 300 of 20 bytes in
-/// four packets.
+/// Chunks that fit even the smallest buffer: more than a peer with tiny chunks sends at first, 300
+/// of 20 bytes in four packets.
 const LEAST_CHUNKS: u64 = 320;
-/// What they take.
+/// Memory of these chunks.
 const FLOOR: u64 = LEAST_CHUNKS * CHUNK_COST;
 const HARD_FLOOR: u64 = FLOOR + FLOOR / 8;
 
-/// Chunks of fewer bytes fill memory before the window: 192 beside each are more than 5/8 of its data.
+/// Chunks of fewer bytes fill memory before the window, because their overhead of 192 exceeds 5/8
+/// of the data.
 const TINY: u32 = 308;
-/// So many chunks for each SACK are a row: those that follow are taken to be as large. Fewer, from a peer who says little at
-/// a time, do not overrun memory.
+/// Chunks per SACK that form a run: the following ones are assumed to be as large. Fewer, from a
+/// peer that sends little at a time, do not exceed memory.
 const ROW: u32 = 4;
-/// Chunks after which sizes are looked at again. While they are tiny it is done for each SACK.
+/// Chunks after which sizes are examined again. While they are tiny this is done for each SACK.
 const OFTEN: u64 = 16;
-/// What a chunk takes of a packet beside its data: header and padding (RFC 9260 §3.3.1).
+/// Packet bytes per chunk in addition to its data: header and padding (RFC 9260 §3.3.1).
 const CHUNK_HEADER: u64 = 19;
 
-/// What has come since the beginning: chunks, bytes in them, and SACKs that went. They may wrap.
+/// Totals since the start: chunks, their bytes, and SACKs sent. They may wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     chunks: u32,
@@ -58,55 +60,57 @@ impl Seen {
         }
     }
 
-    /// Bytes of a chunk on average, up to [`TINY`]; `None`: there was none.
+    /// Average bytes of a chunk, at most [`TINY`]; `None` without chunks.
     fn mean(self) -> Option<u32> {
         let mean = self.bytes.checked_div(self.chunks)?;
         Some(mean.clamp(1, TINY))
     }
 }
 
-/// What is held, what is free, and what the peer was told.
+/// Buffered data, free space and the advertised window.
 #[derive(Debug)]
 pub(super) struct ReceiveWindow {
     size: u32,
     /// Bytes as the profile counts them.
     used: u64,
-    /// User data held, read or not by the profile's count, and the chunks it came in.
+    /// Buffered user data, read or not by the profile's count, and its chunks.
     data: u64,
     chunks: u32,
-    /// Memory that new data may fill.
+    /// Memory limit for new data.
     soft: u64,
-    /// What window and memory together hide memory below, in what the peer is told: `soft`; nothing while rows of tiny chunks come; and
-    /// all there is where the profile drops silently.
+    /// Limit below which memory does not affect the advertised window: `soft`; 0 while runs of tiny
+    /// chunks arrive; unlimited if the profile drops silently.
     shows: u64,
-    /// Bytes of datagrams that slices of them keep alive beside the data itself; an upper bound.
+    /// Upper bound of the datagram bytes that slices keep alive in addition to the data.
     waste: u64,
-    /// Windows smaller than this are not advertised; 0 without silly-window avoidance.
+    /// Smaller windows are not advertised; 0 without silly-window avoidance.
     least: u32,
-    /// A packet that is longer shows that the peer's packets are longer than this side's; with silly-window avoidance.
+    /// A longer packet shows that the peer's packets are longer than this side's; with silly-window
+    /// avoidance.
     longest: usize,
-    /// What the last SACK said.
+    /// Window of the last SACK.
     told: u32,
-    /// The bytes of the largest chunk that was dropped for want of room, until a window is advertised that it fits.
+    /// Bytes of the largest chunk dropped for lack of space, until an advertised window fits it.
     refused: u32,
-    /// A window wider than told by so much is told at once.
+    /// A window that is wider than advertised by this much is advertised at once.
     step: Maybe,
-    /// Bytes of a chunk as they come in rows, on average; [`TINY`] for all that are not tiny.
+    /// Average bytes of a chunk in runs; [`TINY`] for all that are not tiny.
     typical: u32,
-    /// When so many chunks have come, sizes are looked at.
+    /// Chunk count at which sizes are examined next.
     next_look: u64,
-    /// What had come, and gone, at the last look.
+    /// Totals at the last examination.
     then: Seen,
 }
 
-/// Room for so much that nothing is asked of a chunk that fits.
+/// Space within which a chunk needs no check.
 pub(super) struct Plenty {
     bytes: u64,
     memory: u64,
 }
 
 impl Plenty {
-    /// A chunk with `data` bytes of user data takes its part, `bytes` as the profile counts them; false if it does not fit.
+    /// Takes the space for a chunk with `data` bytes of user data, `bytes` as the profile counts
+    /// them. Returns false if it does not fit.
     #[inline(always)]
     pub fn take(&mut self, bytes: u64, data: usize) -> bool {
         let memory = data as u64 + CHUNK_COST;
@@ -155,7 +159,7 @@ impl ReceiveWindow {
         self.used
     }
 
-    /// Whether no data is held.
+    /// Whether no data is buffered.
     pub fn is_empty(&self) -> bool {
         self.chunks == 0
     }
@@ -164,7 +168,7 @@ impl ReceiveWindow {
         u64::from(self.size).saturating_sub(self.used)
     }
 
-    /// Memory that what fills a hole may fill.
+    /// Memory limit for chunks that fill a hole.
     fn hard(&self) -> u64 {
         (u64::from(self.size) * 7 / 4).max(HARD_FLOOR)
     }
@@ -173,8 +177,8 @@ impl ReceiveWindow {
         self.least.into()
     }
 
-    /// Whether a SACK would tell about the window that the last one told: within an eighth of the buffer, and closed or not
-    /// as it was.
+    /// Whether a SACK would report about the same window as the last one: within an eighth of the
+    /// buffer, and closed or not as before.
     pub fn is_as_told(&self) -> bool {
         let now = self.to_advertise();
         let close = now.abs_diff(self.told) <= self.size / 8;
@@ -186,8 +190,9 @@ impl ReceiveWindow {
         self.data + u64::from(self.chunks) * CHUNK_COST
     }
 
-    /// Whether a chunk with `data` bytes of user data, `bytes` as the profile counts them, is taken. Except where the
-    /// profile drops silently, one that fills a hole may overrun the buffer by half as much again and more.
+    /// Whether a chunk with `data` bytes of user data, `bytes` as the profile counts them, is
+    /// accepted. Except under profiles that drop silently, one that fills a hole may exceed the
+    /// buffer by half as much again and more.
     pub fn admits(&self, bytes: u64, data: u64, fills_hole: bool) -> bool {
         let memory = self.memory() + data + CHUNK_COST;
         if fills_hole && !self.is_silent() {
@@ -196,7 +201,8 @@ impl ReceiveWindow {
         bytes <= self.left() && memory <= self.soft
     }
 
-    /// The room for chunks that are taken, as [`Self::admits`] says, and leave a window to advertise: less is given here than that.
+    /// A conservative amount of space for chunks that [`Self::admits`] accepts and that leave a
+    /// window to advertise.
     #[inline]
     pub fn plenty(&self) -> Plenty {
         Plenty {
@@ -205,12 +211,12 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether there is memory for what was held before.
+    /// Whether memory suffices for data of the association before a restart.
     pub fn has_memory_for(&self, data: u64, chunks: usize) -> bool {
         self.memory() + data + chunks as u64 * CHUNK_COST <= self.hard()
     }
 
-    /// A chunk is held.
+    /// Buffers a chunk.
     #[inline]
     pub fn take(&mut self, bytes: u64, data: usize) {
         self.used += bytes;
@@ -218,7 +224,7 @@ impl ReceiveWindow {
         self.chunks += 1;
     }
 
-    /// Data in `chunks` that was held before is held on.
+    /// Takes over buffered data in `chunks` from before a restart.
     #[inline]
     pub fn take_over(&mut self, bytes: u64, data: usize, chunks: usize) {
         self.used += bytes;
@@ -226,7 +232,7 @@ impl ReceiveWindow {
         self.chunks += chunks as u32;
     }
 
-    /// What was held before is held on, all of it, and is all that `before` counts.
+    /// Takes over all buffered data that `before` counts.
     pub fn take_over_all(&mut self, before: &Self) {
         self.used += before.used;
         self.data += before.data;
@@ -234,19 +240,19 @@ impl ReceiveWindow {
         self.waste += before.waste;
     }
 
-    /// Whether there is memory for all that was held before.
+    /// Whether memory suffices for all data that `before` counts.
     pub fn has_memory_for_all(&self, before: &Self) -> bool {
         self.has_memory_for(before.data, before.chunks as usize)
     }
 
-    /// What is held counts no longer against the window.
+    /// Buffered data no longer counts against the window.
     #[inline]
     pub fn uncount(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.used, "freed more than was taken");
         self.used = self.used.saturating_sub(bytes);
     }
 
-    /// Data that came in `chunks` is no longer held.
+    /// Data of `chunks` is no longer buffered.
     #[inline]
     pub fn forget(&mut self, data: usize, chunks: usize) {
         debug_assert!(data as u64 <= self.data, "forgot more than was held");
@@ -254,38 +260,40 @@ impl ReceiveWindow {
         self.chunks = self.chunks.saturating_sub(chunks as u32);
     }
 
-    /// A chunk that was taken is no longer held.
+    /// An accepted chunk is no longer buffered.
     pub fn free(&mut self, bytes: u64, data: usize) {
         self.uncount(bytes);
         self.forget(data, 1);
     }
 
-    /// Slices of a datagram are held that is so much longer than they are.
+    /// Counts the datagram bytes that buffered slices keep alive in addition to themselves.
     pub fn wastes(&mut self, bytes: usize) {
         self.waste += bytes as u64;
     }
 
-    /// Nothing is held of datagrams any more but what fills them.
+    /// All buffered data fills its datagrams now.
     pub fn wastes_nothing(&mut self) {
         self.waste = 0;
     }
 
-    /// Whether what is held keeps more than twice the buffer alive, `spare` bytes of room in queues among it: then it is
-    /// copied out of its datagrams. Slices that nearly fill their datagrams stay what they are.
+    /// Whether the buffered data keeps more than twice the buffer alive, including `spare` bytes of
+    /// unused queue capacity. It should then be copied out of its datagrams. Slices that nearly
+    /// fill their datagrams stay.
     #[inline]
     pub fn is_pressed(&self, spare: usize) -> bool {
-        // Which is more than what fills a hole may fill.
+        // This is more than the limit for chunks that fill a hole.
         let most = (2 * u64::from(self.size)).max(HARD_FLOOR);
         self.memory() + self.data / 8 + self.waste + spare as u64 > most
     }
 
-    /// The a_rwnd to put in a SACK. The peer counts user data against it, and memory counts chunks too: so what memory
-    /// leaves is told as the data that fits it in chunks like those held, or in larger ones while few are held.
+    /// The a_rwnd for a SACK. The peer counts user data against it, but memory counts chunks too.
+    /// Free memory is therefore converted to the data that fits it in chunks like the buffered
+    /// ones, or in larger ones while few are buffered.
     #[inline]
     pub fn to_advertise(&self) -> u32 {
         let left = self.left();
         let memory = self.memory();
-        // Nearly always memory does not show: little is held, or chunks that fill the window before it.
+        // Memory rarely matters: little is buffered, or chunks that fill the window first.
         let most = if left + 3 * memory <= self.shows {
             left
         } else {
@@ -305,7 +313,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether rows of tiny chunks come: what memory can hold of them bounds the window.
+    /// Whether runs of tiny chunks arrive, so that memory limits the window.
     #[inline(always)]
     pub fn is_narrow(&self) -> bool {
         self.typical < TINY
@@ -319,7 +327,8 @@ impl ReceiveWindow {
     #[cold]
     fn narrow(&self, left: u64, memory: u64) -> u32 {
         let free = self.soft.saturating_sub(memory);
-        // What a packet full of such chunks takes is worth a packet, as `least` bytes are of others.
+        // The memory of a packet full of such chunks is worth a packet, like `least` bytes of
+        // others.
         let typical = u64::from(self.typical);
         let packet = self.least() * (typical + CHUNK_COST) / (typical + CHUNK_HEADER);
         if left.min(free) < self.least() || free < packet.min(self.soft / 4) {
@@ -328,13 +337,13 @@ impl ReceiveWindow {
         self.in_typical_chunks(free).min(left).min(u32::MAX.into()) as u32
     }
 
-    /// User data that fits `free` bytes of memory in chunks as they come.
+    /// User data that fits `free` bytes of memory in typical chunks.
     fn in_typical_chunks(&self, free: u64) -> u64 {
         let typical = u64::from(self.typical);
         free * typical / (typical + CHUNK_COST)
     }
 
-    /// A SACK is about to be written: looks now and then what the chunks are like that come.
+    /// Examines the sizes of arriving chunks from time to time, before a SACK is written.
     #[inline(always)]
     pub fn look(&mut self, statistics: &ReceiverCounters) {
         if statistics.chunks >= self.next_look {
@@ -342,12 +351,13 @@ impl ReceiveWindow {
         }
     }
 
-    /// A row tells what comes. A few chunks do where they are large: then the peer has something else to say.
+    /// A run shows the size of later chunks. A few large chunks do too, because the peer's traffic
+    /// has changed then.
     #[inline(never)]
     fn look_closer(&mut self, statistics: &ReceiverCounters) {
         let seen = Seen::of(statistics);
         let new = seen.since(self.then);
-        // That which is about to be written among them.
+        // Includes the SACK that is about to be written.
         let is_row = new.chunks / ROW > new.sacks;
         self.then = seen;
         self.next_look = statistics.chunks + OFTEN;
@@ -363,18 +373,18 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether the next SACK would widen a [narrow](Self::is_narrow) window, since what has come after the last one is not tiny. A peer with
-    /// such chunks has no room for a second one.
+    /// Whether the next SACK would widen a [narrow](Self::is_narrow) window, because the data since
+    /// the last one is not tiny. A peer with such chunks has no space for a second one.
     #[cold]
     pub fn is_too_narrow(&self, statistics: &ReceiverCounters) -> bool {
         let new = Seen::of(statistics).since(self.then);
         new.mean() == Some(TINY)
     }
 
-    /// User data that fits `free` bytes beside `memory`.
+    /// User data that fits `free` bytes in addition to `memory`.
     fn fitting(&self, free: u64, memory: u64) -> u64 {
         if 8 * memory <= 13 * self.data {
-            // Of these the window holds fewer than memory does.
+            // The window holds fewer of these than memory does.
             return free;
         }
         let [free, memory, data, soft] = [free, memory, self.data, self.soft].map(u128::from);
@@ -383,7 +393,7 @@ impl ReceiveWindow {
         in_such_chunks.max(while_few) as u64
     }
 
-    /// The peer has been told this window.
+    /// Records the advertised window.
     #[inline(always)]
     pub fn advertised(&mut self, a_rwnd: u32) {
         self.told = a_rwnd;
@@ -399,14 +409,16 @@ impl ReceiveWindow {
         }
     }
 
-    /// A chunk with `bytes` as the profile counts them finds no room, or is taken back for one that does: the peer has to send it
-    /// again, and waits for its retransmission timeout unless it learns earlier that there is room.
+    /// A chunk with `bytes` as the profile counts them was dropped for lack of space, or reneged
+    /// for another. The peer has to retransmit it, and waits for its retransmission timeout unless
+    /// the new window is advertised earlier.
     #[cold]
     pub fn refuse(&mut self, bytes: u64) {
         self.refused = self.refused.max(bytes.min(u32::MAX.into()) as u32);
     }
 
-    /// The window that is advertised at once after a chunk was refused: the chunk fits it, or it is as wide as it can be.
+    /// The window that is advertised at once after a chunk was dropped: the chunk fits, or it is at
+    /// its maximum.
     fn for_refused(&self) -> u32 {
         if self.is_narrow() {
             return self.refused.min(self.widest() as u32);
@@ -414,8 +426,8 @@ impl ReceiveWindow {
         self.refused.max(self.least).min(self.size)
     }
 
-    /// A packet of so many bytes came. The peer's path MTU may be larger than this side's: a window that is smaller than a segment
-    /// of the peer's is a silly one, whatever this side's segments are.
+    /// Records the length of a packet. The peer's path MTU may be larger than this side's, and a
+    /// window below the peer's segment size is a silly window.
     #[inline(always)]
     pub fn note_packet(&mut self, bytes: usize) {
         if bytes > self.longest {
@@ -429,11 +441,12 @@ impl ReceiveWindow {
         self.least = least_window(self.size, bytes);
     }
 
-    /// The peer believes the window closed, and it is open; or too narrow for what was refused, and that fits; or much narrower than it
-    /// is, where that is to be told.
+    /// Whether to advertise at once: the peer believes the window closed and it is open, or a
+    /// dropped chunk fits now, or the window has grown by the configured step.
     #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
-        // Asked for every message: nearly always the window was not closed, nothing was refused, and no step is set.
+        // Checked for every message: usually the window was not closed, nothing was dropped, and no
+        // step is set.
         (self.told == 0 || self.refused > 0 || !self.step.is_none()) && self.is_wider_than_told()
     }
 
@@ -452,12 +465,12 @@ impl ReceiveWindow {
             })
     }
 
-    /// The widest window while it [is narrow](Self::is_narrow).
+    /// The maximum window while it [is narrow](Self::is_narrow).
     fn widest(&self) -> u64 {
         self.in_typical_chunks(self.soft).min(self.size.into())
     }
 
-    /// As much of the widest window as `step` is of the buffer.
+    /// The part of the maximum window that `step` is of the buffer.
     #[inline(always)]
     fn as_wide(&self, step: u64) -> u64 {
         if self.is_narrow() {
@@ -467,7 +480,7 @@ impl ReceiveWindow {
     }
 }
 
-/// Half the buffer, or one segment of `mtu` (RFC 1122 §4.2.3.3, which RFC 9260 §6.2 refers to).
+/// Half the buffer, or one segment of `mtu` (RFC 1122 §4.2.3.3, which RFC 9260 §6.2 cites).
 fn least_window(size: u32, mtu: usize) -> u32 {
     (size / 2).min(u32::try_from(mtu).unwrap_or(u32::MAX))
 }

@@ -1,11 +1,12 @@
-//! Work counted in tests: comparisons of keys, pieces moved, words looked at. Elsewhere this is nothing.
+//! Work counter for tests: key comparisons, moved fragments and examined words. It is a no-op
+//! outside tests.
 
 #[cfg(test)]
 thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// So much was done.
+/// Adds steps.
 #[inline(always)]
 pub(super) fn count(steps: usize) {
     #[cfg(test)]
@@ -14,7 +15,7 @@ pub(super) fn count(steps: usize) {
     let _ = steps;
 }
 
-/// What was done since the last call.
+/// Returns the steps since the last call.
 #[cfg(test)]
 pub(super) fn take() -> u64 {
     STEPS.with(|it| it.replace(0))

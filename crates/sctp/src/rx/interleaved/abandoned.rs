@@ -1,24 +1,28 @@
-//! Unordered messages that the peer has given up, and of which pieces may still be on their way (RFC 8260 §2.3.1).
+//! Abandoned unordered messages whose fragments may still be in the network (RFC 8260 §2.3.1).
 //!
-//! Ordered ones are behind the number that is next. Unordered ones have no such number: a position that came late would begin a message
-//! which nothing completes. It would take room in the buffer for ever, and no reset of its stream would be performed.
+//! Ordered messages are recognized by the next number of their stream. Unordered messages have no
+//! such number, so a late fragment would start a message that is never completed. It would occupy
+//! the buffer forever, and no reset of its stream could be performed.
 
 use std::collections::BTreeMap;
 
-/// The most streams that are remembered; beyond it some are forgotten, so that a peer cannot fill the memory with their list.
+/// Maximum number of remembered streams. Beyond it some are forgotten, so that a peer cannot
+/// exhaust memory.
 const MOST: usize = 256;
-/// A number so far behind is forgotten: numbers wrap, and those of later messages would seem to be behind it.
+/// Distance at which a number is forgotten, because numbers wrap and later messages would seem to
+/// precede it.
 const FAR: u32 = 1 << 30;
 
-/// By stream, the number of the last unordered message that was given up. A sender ends or gives up a message before it begins another of
-/// the stream (RFC 8260 §2.2.2), so that what is no later is given up or complete.
+/// The number of the last abandoned unordered message, by stream. A sender completes or abandons a
+/// message before it starts the next one of the stream (RFC 8260 §2.2.2), so all earlier ones are
+/// abandoned or complete.
 #[derive(Debug, Default)]
 pub(super) struct AbandonedMessages {
     last: BTreeMap<u16, u32>,
 }
 
 impl AbandonedMessages {
-    /// The messages of `stream` up to number `mid` are given up.
+    /// The messages of `stream` up to `mid` are abandoned.
     pub fn note(&mut self, stream: u16, mid: u32) {
         if self.has(stream, mid) {
             return;
@@ -29,7 +33,7 @@ impl AbandonedMessages {
         }
     }
 
-    /// Whether the message of that number was given up.
+    /// Whether the message with that number was abandoned.
     pub fn has(&mut self, stream: u16, mid: u32) -> bool {
         let Some(last) = self.last.get(&stream) else {
             return false;
@@ -41,7 +45,7 @@ impl AbandonedMessages {
         ahead == 0 || ahead > u32::MAX / 2
     }
 
-    /// The numbers of `stream` begin with 0 again.
+    /// The numbers of `stream` restart at 0.
     pub fn begin_anew(&mut self, stream: u16) {
         self.last.remove(&stream);
     }
@@ -65,7 +69,7 @@ mod tests {
         assert!(!gone.has(3, 0));
     }
 
-    /// Without a message given up for 2^31 others, none of those is taken for one.
+    /// None of 2^31 later messages should be mistaken for an abandoned one.
     #[test]
     fn a_last_that_is_far_behind_is_forgotten() {
         let mut gone = AbandonedMessages::default();

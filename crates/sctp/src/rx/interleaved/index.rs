@@ -1,7 +1,9 @@
-//! What is asked for seldom of messages that are not whole: which began first, and which can be delivered in part.
+//! Index of incomplete messages for rare queries: which began first, and which allow partial
+//! delivery.
 //!
-//! A peer can bring this side to hold thousands of them and ask again and again, so no question walks them. Nobody asks while
-//! nothing goes wrong, so all this is made at the first question, from what is held then, and kept until nothing is.
+//! A peer can make this side hold thousands of them and repeat the query, so no query should walk
+//! them. Queries occur only after losses. The index is therefore built at the first query from the
+//! data held at that time, and kept until nothing is left.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -12,20 +14,20 @@ use super::message::Fragments;
 use super::{Interleaved, Key};
 use crate::work;
 
-/// Of all messages that are unfinished.
+/// Index of all incomplete messages.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// Their first TSNs, and the same by stream: numbers as they are, whatever the order of TSNs is.
+    /// Their first TSNs, overall and by stream. The order is numeric, not the serial order of TSNs.
     begun: BTreeSet<u32>,
     begun_on: BTreeSet<(u16, u32)>,
-    /// Those of which something could be delivered if nothing of their stream were being delivered: ordered ones whose turn it is, and any
-    /// unordered ones.
+    /// Messages that allow partial delivery if none of their stream is under way: the next ordered
+    /// one, and any unordered ones.
     ripe: BTreeSet<Key>,
-    /// Streams that have such a message, and of which none is being delivered.
+    /// Streams that have such a message and no partial delivery under way.
     ready: BTreeSet<u16>,
 }
 
-/// All TSNs that are no later than `to`: half of the circle, in two spans where it passes 0.
+/// All TSNs not later than `to`: half of the circle, in two ranges if it wraps at 0.
 fn no_later(to: Tsn) -> impl Iterator<Item = RangeInclusive<u32>> {
     let from = to.0.wrapping_sub(u32::MAX / 2);
     let spans = if from <= to.0 {
@@ -36,7 +38,7 @@ fn no_later(to: Tsn) -> impl Iterator<Item = RangeInclusive<u32>> {
     spans.into_iter().flatten()
 }
 
-/// Puts `item` in, or takes it out.
+/// Inserts or removes `item`.
 fn keep<T: Ord>(set: &mut BTreeSet<T>, item: T, kept: bool) {
     if kept {
         set.insert(item);
@@ -46,25 +48,25 @@ fn keep<T: Ord>(set: &mut BTreeSet<T>, item: T, kept: bool) {
 }
 
 impl Index {
-    /// A message of `stream` is unfinished, and its first TSN is this.
+    /// Adds an incomplete message of `stream` with this first TSN.
     pub fn begins(&mut self, stream: u16, first: Tsn) {
         self.begun.insert(first.0);
         self.begun_on.insert((stream, first.0));
     }
 
-    /// It no longer is, or has another first TSN.
+    /// Removes a message: it is no longer incomplete, or has another first TSN.
     pub fn ends(&mut self, stream: u16, first: Tsn) {
         self.begun.remove(&first.0);
         self.begun_on.remove(&(stream, first.0));
     }
 
-    /// Whether one began no later than `to`.
+    /// Whether a message began no later than `to`.
     pub fn has_begun(&self, to: Tsn) -> bool {
         work::count(1);
         no_later(to).any(|span| self.begun.range(span).next().is_some())
     }
 
-    /// The same of those of `stream`.
+    /// Whether a message of `stream` began no later than `to`.
     pub fn has_begun_on(&self, stream: u16, to: Tsn) -> bool {
         work::count(1);
         no_later(to).any(|span| {
@@ -81,7 +83,7 @@ impl Index {
 }
 
 impl Interleaved {
-    /// The index, made if there is none.
+    /// The index, built on first use.
     pub(super) fn indexed(&mut self) -> &mut Index {
         if self.index.is_none() {
             work::count(self.unfinished.len());
@@ -107,7 +109,8 @@ impl Interleaved {
             && !is_open()
     }
 
-    /// This message has changed, or whether it is next, or whether it is being delivered.
+    /// Updates the index for a message that changed, became next, or entered or left partial
+    /// delivery.
     pub(super) fn judge(&mut self, key: Key) {
         let is_ripe = self.is_ripe(key);
         let is_open = self.open.contains_key(&key.0);
@@ -118,7 +121,7 @@ impl Interleaved {
         }
     }
 
-    /// At most `most` messages that can begin to be delivered, the first of each stream.
+    /// At most `most` messages whose partial delivery can start, the first of each stream.
     pub(super) fn first_ready(&mut self, most: usize) -> Vec<Key> {
         if self.unfinished.is_empty() || most == 0 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The pieces of one message.
+//! The fragments of one message.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,15 @@ use bytes::Bytes;
 
 use super::super::message::MessageBytes;
 
-/// What is held of a message. A peer can bring this side to hold as many messages as chunks, so a lone position costs little.
+/// The buffered fragments of a message. A peer can make this side hold as many messages as chunks,
+/// so a single fragment should cost little.
 #[derive(Debug)]
 pub(super) enum Fragments {
     Lone(Lone),
     Several(Box<Several>),
 }
 
-/// One position, and nothing was delivered.
+/// A single fragment; nothing was delivered.
 #[derive(Debug)]
 pub(super) struct Lone {
     tsn: Tsn,
@@ -24,26 +25,26 @@ pub(super) struct Lone {
     user_data: Bytes,
 }
 
-/// Several pieces, or some that were delivered.
+/// Several fragments, or a message in partial delivery.
 #[derive(Debug)]
 pub(super) struct Several {
-    /// Of its first position, once that came.
+    /// From its first fragment, once received.
     ppid: u32,
-    /// The TSN of its first position, or else of the one that came first.
+    /// TSN of its first fragment, or else of the one received first.
     first_tsn: Tsn,
-    /// Those not delivered and without a hole from the first on, delivered ones included.
+    /// Undelivered fragments that continue the contiguous prefix.
     row: Vec<Bytes>,
-    /// Those behind a hole, by their numbers.
+    /// Fragments after a hole, by their numbers.
     later: Later,
-    /// Pieces without a hole from the first on, delivered ones included, and their bytes.
+    /// Fragments of the contiguous prefix, including delivered ones, and their bytes.
     in_a_row: u32,
     bytes: usize,
-    /// The number of the last position, once that came.
+    /// Number of the last fragment, once received.
     last: Option<u32>,
 }
 
 impl Fragments {
-    /// Of the position of a message that comes first; `None` if it cannot be one.
+    /// From the fragment of a message that is received first; `None` if its number is not possible.
     pub fn begin(data: IData) -> Option<Self> {
         number_of(data.position)?;
         Some(Self::Lone(Lone {
@@ -54,7 +55,7 @@ impl Fragments {
         }))
     }
 
-    /// Takes a further one; false if it contradicts the others.
+    /// Adds a fragment. Returns false if it contradicts the others.
     pub fn add(&mut self, data: IData) -> bool {
         self.several()
             .add(data.tsn, data.position, data.ending, data.user_data)
@@ -77,7 +78,7 @@ impl Fragments {
         }
     }
 
-    /// Of its first position, once that came.
+    /// From its first fragment, once received.
     pub fn ppid(&self) -> u32 {
         match self {
             Self::Lone(lone) => match lone.position {
@@ -88,7 +89,7 @@ impl Fragments {
         }
     }
 
-    /// The TSN of its first position, or else of the one that came first.
+    /// TSN of its first fragment, or else of the one received first.
     pub fn first_tsn(&self) -> Tsn {
         match self {
             Self::Lone(lone) => lone.tsn,
@@ -96,7 +97,7 @@ impl Fragments {
         }
     }
 
-    /// Bytes without a hole from the first position on, delivered ones included.
+    /// Bytes of the contiguous prefix, including delivered ones.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Lone(lone) if self.has_more() => lone.user_data.len(),
@@ -105,7 +106,7 @@ impl Fragments {
         }
     }
 
-    /// Whether all of it came.
+    /// Whether the message is complete.
     pub fn is_whole(&self) -> bool {
         match self {
             Self::Lone(lone) => lone.ending && self.has_more(),
@@ -118,7 +119,7 @@ impl Fragments {
         }
     }
 
-    /// Whether something can be delivered of it.
+    /// Whether some of it can be delivered.
     pub fn has_more(&self) -> bool {
         match self {
             Self::Lone(lone) => matches!(lone.position, FragmentPosition::First { .. }),
@@ -126,12 +127,12 @@ impl Fragments {
         }
     }
 
-    /// What is without a hole from the beginning on and not delivered.
+    /// Takes the undelivered bytes of the contiguous prefix.
     pub fn take_ready(&mut self) -> MessageBytes {
         bytes_of(std::mem::take(&mut self.several().row))
     }
 
-    /// All of a message that is whole.
+    /// Takes a complete message.
     pub fn into_message(self) -> MessageBytes {
         match self {
             Self::Lone(lone) => MessageBytes::One(lone.user_data),
@@ -139,7 +140,7 @@ impl Fragments {
         }
     }
 
-    /// The lengths of all that is held.
+    /// Lengths of all buffered fragments.
     pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
         let (lone, several) = match self {
             Self::Lone(lone) => (Some(lone.user_data.len()), None),
@@ -191,7 +192,7 @@ impl Several {
         true
     }
 
-    /// Puts a position where it belongs, and behind it what waited for it; false if that is there.
+    /// Inserts a fragment and moves those that waited for it. Returns false for a duplicate number.
     fn place(&mut self, fsn: u32, user_data: Bytes) -> bool {
         if fsn != self.in_a_row || fsn == u32::MAX {
             return self.later.insert(fsn, user_data);
@@ -210,14 +211,14 @@ impl Several {
     }
 }
 
-/// Pieces behind a hole, by their numbers: in a row while they are few, so that few cost little.
+/// Fragments after a hole, by number: a sorted vector while they are few, because that is cheap.
 #[derive(Debug)]
 enum Later {
     Few(Vec<(u32, Bytes)>),
     Many(BTreeMap<u32, Bytes>),
 }
 
-/// Pieces that are few.
+/// Maximum length of the vector.
 const FEW: usize = 16;
 
 impl Default for Later {
@@ -227,7 +228,7 @@ impl Default for Later {
 }
 
 impl Later {
-    /// False if there is one of this number.
+    /// Inserts a fragment. Returns false if the number is present.
     fn insert(&mut self, fsn: u32, part: Bytes) -> bool {
         match self {
             Self::Few(few) => {
@@ -256,7 +257,7 @@ impl Later {
         }
     }
 
-    /// The first, if it has this number.
+    /// Takes the first fragment if it has this number.
     fn take_first(&mut self, fsn: u32) -> Option<Bytes> {
         if fsn == u32::MAX {
             return None;
@@ -290,7 +291,7 @@ impl Later {
     }
 }
 
-/// The number of a position; `None`: 0 is the first's (RFC 8260 §2.1).
+/// Number of a fragment. `None`: 0 belongs to the first one (RFC 8260 §2.1).
 fn number_of(position: FragmentPosition) -> Option<u32> {
     match position {
         FragmentPosition::First { .. } => Some(0),
@@ -298,7 +299,7 @@ fn number_of(position: FragmentPosition) -> Option<u32> {
     }
 }
 
-/// One slice, or several.
+/// One slice or several.
 fn bytes_of(mut parts: Vec<Bytes>) -> MessageBytes {
     match parts.pop() {
         Some(one) if parts.is_empty() => MessageBytes::One(one),

@@ -1,4 +1,4 @@
-//! What a receiver does with I-DATA and I-FORWARD-TSN.
+//! Receiver processing of I-DATA and I-FORWARD-TSN.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::extension::{IData, IForwardTsn, SkippedMessage};
@@ -13,11 +13,11 @@ use super::message::Fragments;
 use super::{GivenUp, Interleaved, Key, Name, Taken};
 use crate::path::PathId;
 
-/// Messages that are delivered in parts at a time.
+/// Maximum number of simultaneous partial deliveries.
 const MOST_OPEN: usize = 64;
 
 impl Receiver {
-    /// Whether the peer interleaves messages.
+    /// Records whether the peer interleaves messages.
     pub(crate) fn expect_interleaved(&mut self, spoken: bool, gives_up: bool) {
         if spoken {
             self.assembly.interleaves(self.streams);
@@ -30,7 +30,7 @@ impl Receiver {
         });
     }
 
-    /// Takes one I-DATA chunk that came on path `from`.
+    /// Takes one I-DATA chunk received on path `from`.
     pub(crate) fn handle_i_data(
         &mut self,
         now: Nanos,
@@ -106,7 +106,8 @@ impl Receiver {
         outcome
     }
 
-    /// Whether there is room for a new chunk. What was acknowledged is never dropped for it: parts of messages are delivered instead.
+    /// Whether a new chunk fits the buffer. Acknowledged data is never dropped for it: partial
+    /// delivery starts instead.
     fn admit_piece(
         &mut self,
         now: Nanos,
@@ -119,7 +120,8 @@ impl Receiver {
         let fills_hole = tsn.lt(self.tracker.highest());
         let fits = |it: &Self| {
             let alone = next && it.window.is_empty();
-            // Also where the profile takes no DATA beyond the buffer: it drops others for what fills a hole.
+            // This also holds if the profile admits no DATA beyond the buffer, because it drops
+            // other data to fill a hole.
             let into_hole = fills_hole && it.window.has_memory_for(length as u64, 1);
             alone || into_hole || it.window.admits(bytes, length as u64, false)
         };
@@ -133,7 +135,7 @@ impl Receiver {
         Err(DataOutcome::DroppedFull)
     }
 
-    /// Delivers what can be of a stream, of which the message `grown` has grown.
+    /// Delivers what is possible of a stream after the message `grown` received a fragment.
     fn deliver_stream(&mut self, now: Nanos, stream: u16, grown: Option<Name>, trace: &mut Trace) {
         while let Some(part) = self.next_part(stream, grown) {
             if part.begins && part.ends {
@@ -144,7 +146,7 @@ impl Receiver {
         }
     }
 
-    /// The next that can be delivered of a stream.
+    /// The next deliverable part of a stream.
     fn next_part(&mut self, stream: u16, grown: Option<Name>) -> Option<ReceivedPart> {
         let point = self.partial_delivery_point;
         let interleaved = self.interleaved.as_deref_mut()?;
@@ -169,8 +171,8 @@ impl Receiver {
         interleaved.open((stream, unordered, mid))
     }
 
-    /// Nothing can be read and there is no room: begins to deliver what has come of messages whose turn it is, on every stream. Whether
-    /// that helped.
+    /// Nothing is readable and the buffer is full: starts partial delivery of the next message on
+    /// every stream. Returns whether that helped.
     pub(in crate::rx) fn relieve_interleaved(&mut self, now: Nanos, trace: &mut Trace) -> bool {
         let Some(interleaved) = self.interleaved.as_deref_mut() else {
             return false;
@@ -191,7 +193,7 @@ impl Receiver {
         !begun.is_empty()
     }
 
-    /// Takes an I-FORWARD-TSN that came on path `from` (RFC 8260 §2.3.1).
+    /// Takes an I-FORWARD-TSN received on path `from` (RFC 8260 §2.3.1).
     pub(crate) fn handle_i_forward_tsn(
         &mut self,
         now: Nanos,
@@ -216,7 +218,8 @@ impl Receiver {
         }
     }
 
-    /// The messages of a stream up to a number will not come whole. False if the stream does not exist, or is past that.
+    /// The messages of a stream up to a number will not be completed. Returns false if the stream
+    /// does not exist or is past that number.
     fn skip_messages(
         &mut self,
         now: Nanos,
@@ -253,8 +256,8 @@ impl Receiver {
 }
 
 impl Receiver {
-    /// These streams begin anew with number 0, both kinds; `None`: all (RFC 8260 §2.3.2). What waits for messages that the peer has
-    /// left out is delivered.
+    /// These streams restart with number 0, ordered and unordered; `None` means all (RFC 8260
+    /// §2.3.2). Messages that wait for ones the peer left out are delivered.
     pub(in crate::rx) fn reset_interleaved(
         &mut self,
         now: Nanos,
@@ -270,7 +273,7 @@ impl Receiver {
                 return;
             };
             interleaved.gone.begin_anew(stream);
-            // A peer lists hundreds of streams in a packet.
+            // A peer may list hundreds of streams in one packet.
             if interleaved.is_as_at_first(stream) {
                 continue;
             }
@@ -291,7 +294,8 @@ impl Receiver {
         }
     }
 
-    /// Drops what is held of messages that are not whole. Gives those of which a part was delivered.
+    /// Drops the buffered fragments of incomplete messages. Returns the messages in partial
+    /// delivery.
     pub(in crate::rx) fn drop_unfinished(&mut self) -> Vec<Abandoned> {
         let mut aborted = Vec::new();
         if let Some(interleaved) = self.interleaved.as_deref_mut() {
@@ -301,7 +305,7 @@ impl Receiver {
         aborted
     }
 
-    /// Lets go of the whole messages that wait.
+    /// Releases the complete messages that wait.
     pub(in crate::rx) fn drop_waiting(&mut self) {
         let Some(interleaved) = self.interleaved.as_deref_mut() else {
             return;
@@ -313,7 +317,7 @@ impl Receiver {
         }
     }
 
-    /// Lets go of what was given up.
+    /// Releases abandoned messages.
     fn drop_pieces(&mut self, given_up: Vec<GivenUp>, aborted: &mut Vec<Abandoned>) {
         for it in given_up {
             let (stream, unordered, mid) = it.key;
@@ -342,7 +346,8 @@ impl Receiver {
 }
 
 impl Interleaved {
-    /// The next whole message of a stream of which none is being delivered: an unordered one, or the ordered one whose turn it is.
+    /// The next complete message of a stream without a partial delivery under way: an unordered
+    /// one, or the next ordered one.
     fn take_whole(&mut self, stream: u16, next: u32) -> Option<ReceivedPart> {
         if self.whole.is_empty() {
             return None;
@@ -358,7 +363,7 @@ impl Interleaved {
         Some(whole_of(key, pieces))
     }
 
-    /// Begins to deliver a message in parts.
+    /// Starts partial delivery of a message.
     fn open(&mut self, key: Key) -> Option<ReceivedPart> {
         let pieces = self.unfinished.get_mut(&key)?;
         let mut part = part_of(key, pieces);
@@ -370,7 +375,7 @@ impl Interleaved {
         Some(part)
     }
 
-    /// The next part of the message that is being delivered.
+    /// The next part of the message in partial delivery.
     fn go_on(&mut self, stream: u16, name: Name) -> Option<ReceivedPart> {
         let key = (stream, name.0, name.1);
         let pieces = self.unfinished.get_mut(&key)?;
@@ -389,7 +394,7 @@ impl Interleaved {
     }
 }
 
-/// What the user is told of the number: its lower half.
+/// The number reported to the user: the lower half.
 fn number(mid: u32) -> Ssn {
     Ssn(mid as u16)
 }
@@ -418,7 +423,7 @@ fn whole_of((stream, unordered, mid): Key, pieces: Fragments) -> ReceivedPart {
     })
 }
 
-/// A message that was delivered in part, and whose end will not come.
+/// Describes a message that was partially delivered and whose end will not arrive.
 pub(in crate::rx) fn told_of(
     stream: u16,
     (unordered, mid): Name,

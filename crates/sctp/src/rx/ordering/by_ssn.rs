@@ -1,4 +1,4 @@
-//! The ordered messages that wait apart, by stream and number.
+//! Index of waiting ordered messages outside the row, by stream and number.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::rx::work_counter;
 use crate::seldom::Blank;
 use crate::stream_set::StreamSet;
 
-/// What is found by stream and number: the TSN of the last fragment.
+/// Maps stream and number to the TSN of the last fragment.
 #[derive(Debug, Default)]
 pub(super) struct BySsn {
     last: BTreeMap<SsnKey, Tsn>,
-    /// Every stream that there is a number of, and maybe others that there was one of.
+    /// Every stream with entries, and possibly others that had some.
     streams: StreamSet,
 }
 
@@ -47,7 +47,7 @@ impl BySsn {
         self.last.contains_key(&number)
     }
 
-    /// Those from `number` on, of its stream and then of others.
+    /// Entries from `number` on, of its stream and then of higher ones.
     pub fn from(&self, number: SsnKey) -> impl Iterator<Item = (SsnKey, Tsn)> + '_ {
         self.last.range(number..).map(|(at, last)| (*at, *last))
     }
@@ -56,13 +56,13 @@ impl BySsn {
         self.last.first_key_value().map(|(at, _)| at.stream())
     }
 
-    /// Whether there may be some of the stream; if not, there are none.
+    /// Whether the stream may have entries. False means that it has none.
     pub fn may_have(&self, stream: u16) -> bool {
         work_counter::count(1);
         self.streams.contains(stream)
     }
 
-    /// There are none of the stream now.
+    /// The stream has no entries now.
     pub fn none_on(&mut self, stream: u16) {
         self.streams.remove(stream);
     }

@@ -1,7 +1,8 @@
-//! Messages that wait in a row: one stream's, each with a higher number and a higher TSN than the one before.
+//! A run of waiting messages of one stream, each with a higher number and a higher TSN than the one
+//! before.
 //!
-//! What comes behind a loss waits like this, nearly always, and is delivered from the front. It is found without a search, and taken
-//! without one.
+//! Messages behind a loss nearly always wait in this form and are delivered from the front, without
+//! a search.
 
 use anabranch_wire::{Ssn, Tsn};
 
@@ -10,7 +11,8 @@ use crate::queue::Queue;
 use crate::rx::work_counter;
 use crate::seldom::Seldom;
 
-/// The row. All numbers in it lie within half of their circle, since those that wait of a stream do; so do all TSNs.
+/// The run. All its numbers lie within half of their circle, because those of the waiting messages
+/// of a stream do; so do the TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Contiguous(Seldom<Queue<Whole>>);
 
@@ -20,7 +22,7 @@ impl Contiguous {
         self.0.is_empty()
     }
 
-    /// Appends a message, which is not in it; gives it back if it does not go on with the row.
+    /// Appends a message that is not in the run. Gives it back if it does not continue the run.
     #[inline]
     pub fn append(&mut self, whole: Whole) -> Option<Whole> {
         if let Some(last) = self.0.back() {
@@ -32,7 +34,7 @@ impl Contiguous {
                 return Some(whole);
             }
         }
-        // What waits keeps hardly more alive than its bytes.
+        // Waiting messages keep little memory alive beyond their own bytes.
         self.0.make().push_back(Whole {
             compact: true,
             ..whole
@@ -40,7 +42,7 @@ impl Contiguous {
         None
     }
 
-    /// Whether the message of that number is in it.
+    /// Whether the run has a message with that number.
     #[inline]
     pub fn contains(&self, stream: u16, ssn: Ssn) -> bool {
         let Some(last) = self.0.back() else {
@@ -56,7 +58,7 @@ impl Contiguous {
         self.0.get(at).is_some_and(|it| it.message.ssn == ssn)
     }
 
-    /// Takes the first message, if it has that number.
+    /// Takes the first message if it has that number.
     #[inline]
     pub fn take(&mut self, stream: u16, ssn: Ssn) -> Option<Whole> {
         let message = &self.0.front()?.message;
@@ -66,7 +68,7 @@ impl Contiguous {
         self.take_first()
     }
 
-    /// The number of the first message, if it is of that stream.
+    /// Number of the first message if it belongs to that stream.
     #[inline]
     pub fn front_on(&self, stream: u16) -> Option<Ssn> {
         let message = &self.0.front()?.message;
@@ -80,19 +82,19 @@ impl Contiguous {
         self.0.change(Queue::pop_sparing).flatten()
     }
 
-    /// Bytes of room that nothing is in.
+    /// Unused capacity in bytes.
     #[inline(always)]
     pub fn spare(&self) -> usize {
         if self.0.has_any() { self.0.spare() } else { 0 }
     }
 
-    /// Gives back most of that.
+    /// Releases most of the unused capacity.
     pub fn compact(&mut self) {
         let most = self.0.len() + self.0.len() / 4;
         self.0.change(|row| row.shrink_to(most));
     }
 
-    /// The highest TSN in it.
+    /// The highest TSN in the run.
     pub fn highest(&self) -> Option<Tsn> {
         self.0.back().map(|whole| whole.last)
     }
@@ -102,7 +104,7 @@ impl Contiguous {
         self.0.change(|row| row.pop_back()).flatten()
     }
 
-    /// Messages of a stream in it.
+    /// Number of messages of a stream in the run.
     #[cfg(test)]
     pub fn count(&self, stream: u16) -> usize {
         let of_it = |whole: &&Whole| whole.message.stream == stream;
