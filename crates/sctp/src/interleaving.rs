@@ -1,8 +1,10 @@
-//! Interleaving of messages (RFC 8260 §2): I-DATA in place of DATA, and I-FORWARD-TSN in place of FORWARD TSN.
+//! Message interleaving (RFC 8260 §2): I-DATA instead of DATA, and I-FORWARD-TSN instead of FORWARD
+//! TSN.
 //!
-//! The pieces of messages on different streams may come between each other, so that a long message holds nobody up. The sender's part
-//! is [`crate::tx`]'s queue, which goes on with whichever message the scheduler names; the receiver's is [`crate::rx`]'s reassembly
-//! by stream, message and piece.
+//! Fragments of messages on different streams may alternate, so that a long message should not
+//! block the others. The sender's part is the queue of [`crate::tx`], which continues the message
+//! selected by the scheduler. The receiver's part is the reassembly of [`crate::rx`] by stream,
+//! message and fragment.
 
 use anabranch_wire::chunk::kind;
 
@@ -15,7 +17,7 @@ pub(crate) static INTERLEAVING: Extension = Extension {
     chunks: &[kind::I_DATA],
 };
 
-/// Partial reliability of interleaved messages: without it they are all delivered (RFC 8260 §2.3.1).
+/// Partial reliability with interleaving: without it all messages are delivered (RFC 8260 §2.3.1).
 pub(crate) static INTERLEAVED_ABANDONING: Extension = Extension {
     wanted: |config| config.interleaving && config.partial_reliability,
     parameter: || None,

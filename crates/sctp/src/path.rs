@@ -1,4 +1,4 @@
-//! What is known of each destination address: RTO, MTU, congestion state, and which one to use.
+//! State of each destination address (RTO, MTU, congestion control) and path selection.
 
 mod black_hole;
 mod disowned;

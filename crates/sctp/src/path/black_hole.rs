@@ -1,28 +1,28 @@
-//! Black hole detection (RFC 8899 §4.3): whether a path loses packets for their size.
+//! Black hole detection (RFC 8899 §4.3): whether a path loses packets because of their size.
 //!
-//! A retransmission timeout may follow from any loss, so it is a reason to look and no more. The
-//! path is then probed in pairs: a packet of the size in use, and right behind it one that is as
-//! small as can be. It is a black hole if small packets are answered while neither a probe of the
-//! size in use is, nor data that went in packets of that size is acknowledged. Packets that are
-//! lost whatever their size are lost in both kinds.
+//! A retransmission timeout may follow any loss, so it only triggers a check. The path is then
+//! probed in pairs: a packet of the current size, directly followed by one of minimum size. It is a
+//! black hole if small packets are answered while neither probes of the current size are answered
+//! nor data in packets of that size is acknowledged. Losses independent of the size affect both
+//! kinds.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 
 /// Pairs of one comparison (MAX_PROBES, RFC 8899 §5.1.2).
 const PAIRS: u32 = 3;
-/// Pairs go so often within one retransmission timeout: all of them, and an RTO more for the last
-/// answer, take less than the two RTO that the next timeout of T3-rtx is away.
+/// Pairs per retransmission timeout: all of them, plus one RTO for the last answer, take less than
+/// the two RTO until the next T3-rtx timeout.
 const PAIRS_PER_RTO: u64 = 4;
-/// Small packets whose answers show that the path carries small ones.
+/// Answered small packets that show that the path carries small ones.
 const ENOUGH: u32 = 2;
 
-/// A probe of a comparison.
+/// Kind of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Of the size in use.
+    /// Of the current size.
     Large,
-    /// As small as can be.
+    /// Of minimum size.
     Small,
 }
 
@@ -32,39 +32,39 @@ struct Probe {
     kind: Kind,
 }
 
-/// Packets of the size in use compared with small ones.
+/// A comparison of packets of the current size with small ones.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
-    /// Unacknowledged chunks that went in packets of the size in use, the lowest TSNs.
+    /// Unacknowledged chunks sent in packets of the current size, lowest TSNs first.
     data: Vec<Tsn>,
     /// The retransmission timeout as measured, without backoff.
     rto: Nanos,
-    /// What went and was not answered.
+    /// Outstanding probes.
     probes: Vec<Probe>,
     pairs: u32,
-    /// The small one of the pair is to follow.
+    /// The small probe of the pair is next.
     halfway: bool,
     small_answers: u32,
-    /// When the next pair goes, or the comparison is over.
+    /// When the next pair is sent, or the comparison ends.
     next: Nanos,
-    /// Small packets alone were answered. A peer may drop packets with PAD for that: until the next
-    /// timeout, which data alone decides.
+    /// Only small packets were answered. The peer may drop packets with PAD, so the next timeout,
+    /// which depends on data alone, decides.
     pending: bool,
 }
 
-/// The outcome of a comparison.
+/// Outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It goes on.
+    /// Still under way.
     Open,
-    /// The size in use arrives, or nothing does: nothing is wrong with the size.
+    /// The current size arrives, or nothing does: the size is not the problem.
     Innocent,
-    /// The size in use does not arrive, and small packets do.
+    /// The current size does not arrive, and small packets do.
     BlackHole,
 }
 
 impl Comparison {
-    /// A comparison that begins at `now`, after a timeout of `data`.
+    /// A comparison that starts at `now`, after a timeout of `data`.
     pub fn new(now: Nanos, rto: Nanos, data: Vec<Tsn>) -> Self {
         Self {
             data,
@@ -78,17 +78,17 @@ impl Comparison {
         }
     }
 
-    /// The chunks whose acknowledgement would show that the size arrives.
+    /// Chunks whose acknowledgement would show that the size arrives.
     pub fn data(&self) -> &[Tsn] {
         &self.data
     }
 
-    /// When a probe goes or the comparison is over; `None` while it waits for the next timeout.
+    /// When a probe is sent or the comparison ends; `None` while it waits for the next timeout.
     pub fn deadline(&self) -> Option<Nanos> {
         (!self.pending).then_some(self.next)
     }
 
-    /// The probe that must go now.
+    /// The probe that must be sent now.
     pub fn due(&self, now: Nanos) -> Option<Kind> {
         if self.halfway {
             return Some(Kind::Small);
@@ -97,7 +97,7 @@ impl Comparison {
         goes.then_some(Kind::Large)
     }
 
-    /// The probe that [was due](Self::due) went.
+    /// The probe that [was due](Self::due) was sent.
     pub fn sent(&mut self, now: Nanos, nonce: u64) {
         let kind = if self.halfway {
             Kind::Small
@@ -117,7 +117,7 @@ impl Comparison {
         self.next = now.saturating_add(wait);
     }
 
-    /// An answer came: which kind of probe it answers.
+    /// An answer arrived. Returns the kind of its probe.
     pub fn answered(&mut self, nonce: u64) -> Option<Kind> {
         let index = self.probes.iter().position(|it| it.nonce == nonce)?;
         let probe = self.probes.swap_remove(index);
@@ -125,8 +125,8 @@ impl Comparison {
         Some(probe.kind)
     }
 
-    /// What the comparison has come to at `now`, unless the size in use was seen to arrive.
-    /// `proven`: the peer has answered a packet with PAD before.
+    /// Outcome of the comparison at `now`, unless the current size was seen to arrive. `proven`:
+    /// the peer has answered a packet with PAD before.
     pub fn judge(&mut self, now: Nanos, proven: bool) -> Verdict {
         if self.pending || self.halfway || self.pairs < PAIRS || now < self.next {
             return Verdict::Open;
@@ -141,8 +141,8 @@ impl Comparison {
         Verdict::BlackHole
     }
 
-    /// Data timed out again. True if that decides it: small packets arrive, and data of the size in
-    /// use does not.
+    /// Data timed out again. Returns true if that decides the comparison: small packets arrive, and
+    /// data of the current size does not.
     pub fn timed_out(&self) -> bool {
         self.pending
     }

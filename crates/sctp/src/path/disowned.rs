@@ -1,4 +1,4 @@
-//! Addresses that turn out not to be the peer's.
+//! Removal of paths whose addresses do not belong to the peer.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use super::{Heartbeat, PathEntry, PathId, PathState, Paths};
 use crate::config::Config;
 
 impl PathEntry {
-    /// Nothing goes here any more, and nothing finds it. Its number stays, as that of an inactive path.
+    /// Disables the path: nothing is sent to it, and no lookup finds it. Its number remains, as
+    /// that of an inactive path.
     fn disown(&mut self) {
         self.disowned = true;
         self.verified = false;
@@ -19,8 +20,8 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// Takes the path to `remote` out of use, which was never verified: the address is another peer's. `None` if there is none
-    /// to take.
+    /// Disables the unverified path to `remote`, because the address belongs to another peer.
+    /// `None` if there is none.
     pub(crate) fn disown(&mut self, remote: IpAddr) -> Option<PathId> {
         let id = self.find(remote).filter(|&id| !self.get(id).verified)?;
         self.get_mut(id).disown();
@@ -28,32 +29,33 @@ impl Paths {
         Some(id)
     }
 
-    /// As [`Paths::disown`], of a path that was verified lately.
+    /// Like [`Paths::disown`], for a path that was verified recently.
     pub(crate) fn lose(&mut self, remote: IpAddr) -> Option<PathId> {
         let id = self.find(remote)?;
         self.give_up(id);
         Some(id)
     }
 
-    /// Whether the peer has shown that one of its addresses is its own.
+    /// Whether the peer has verified one of its addresses.
     pub(crate) fn has_verified(&self) -> bool {
         self.iter().any(|(_, entry)| entry.verified)
     }
 
-    /// Whether no path waits to be verified.
+    /// Whether no path waits for verification.
     #[inline(never)]
     pub(crate) fn are_confirmed(&self) -> bool {
         let mut entries = self.entries.iter();
         entries.all(|entry| entry.state != PathState::Unconfirmed)
     }
 
-    /// Takes a path out of use: the peer has deleted its address.
+    /// Disables a path because the peer has deleted its address.
     pub(crate) fn give_up(&mut self, id: PathId) {
         self.get_mut(id).disown();
         self.appoint_primary();
     }
 
-    /// As [`Paths::add`]; where there are too many, in place of one that is out of use and has nothing in flight.
+    /// Like [`Paths::add`]. If there are too many, it replaces a disabled path with nothing in
+    /// flight.
     pub(crate) fn add_or_replace(
         &mut self,
         config: &Config,
@@ -72,7 +74,8 @@ impl Paths {
         Some(id)
     }
 
-    /// Whether there is one path, in use, and it goes to the only one of `addresses`: so with most peers.
+    /// Whether there is a single enabled path, and it leads to the only one of `addresses`, which
+    /// is the usual case.
     #[inline]
     pub(crate) fn are_to(&self, addresses: &[IpAddr]) -> bool {
         match (self.entries.only(), addresses) {
@@ -81,8 +84,8 @@ impl Paths {
         }
     }
 
-    /// Takes all paths out of use but those to `addresses`, which are what the peer says it has, if one of these is verified:
-    /// those out of use, oldest first.
+    /// Disables all paths except those to `addresses`, the peer's own list, if one of these is
+    /// verified. Returns the disabled ones, oldest first.
     #[inline(never)]
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) -> Vec<PathId> {
         let kept = |entry: &PathEntry| entry.disowned || addresses.contains(&entry.path.remote);
@@ -104,7 +107,7 @@ impl Paths {
         gone
     }
 
-    /// Where the primary is out of use it is the path that data takes.
+    /// If the primary is disabled, selects the path for new data.
     fn appoint_primary(&mut self) {
         if self.get(self.primary()).disowned {
             self.set_primary(self.choose_for_new_data());

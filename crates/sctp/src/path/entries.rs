@@ -1,10 +1,10 @@
-//! The paths of an association in their order. Most have one, which lies in the association itself: it takes no block of memory, and is found
-//! without a look at another.
+//! List of an association's paths. Most associations have one, which is stored inline: it needs no
+//! allocation and no indirection.
 
 use super::PathEntry;
 use crate::seldom::Seldom;
 
-/// One path, and others.
+/// One path and the others.
 #[derive(Debug)]
 pub(super) struct Entries {
     first: PathEntry,
@@ -30,13 +30,13 @@ impl Entries {
         1 + self.others.len()
     }
 
-    /// The first, where there is no other.
+    /// The first path, if there is no other.
     #[inline]
     pub(super) fn only(&self) -> Option<&PathEntry> {
         self.others.is_empty().then_some(&self.first)
     }
 
-    /// The first alone.
+    /// The first path alone.
     pub(super) fn into_first(self) -> PathEntry {
         self.first
     }
@@ -57,7 +57,8 @@ impl Entries {
         }
     }
 
-    /// The first that is wanted: mostly it is the first of all, which is asked without a walk.
+    /// The first path that matches. Usually this is the first of all, which is checked without a
+    /// loop.
     #[inline(always)]
     pub(super) fn position(&self, wanted: impl Fn(&PathEntry) -> bool) -> Option<usize> {
         if wanted(&self.first) {

@@ -1,4 +1,4 @@
-//! Probing of one path: which HEARTBEATs are under way, and when the next one goes.
+//! HEARTBEAT schedule of one path: outstanding HEARTBEATs and the time of the next one.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use anabranch_transport::Nanos;
 use crate::maybe::Maybe;
 use crate::seldom::Seldom;
 
-/// HEARTBEATs of one path whose answers are still believed: several are under way where their interval is shorter than
-/// the round trip.
+/// Maximum number of outstanding HEARTBEATs of a path whose answers are accepted. Several are
+/// outstanding if their interval is shorter than the round trip.
 const MOST_UNANSWERED: usize = 8;
 
-/// What a HEARTBEAT is sent for.
+/// Purpose of a HEARTBEAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// To learn whether the path is alive; under RSCTP also to begin a measurement.
+    /// Checks that the path is alive; under RSCTP it also starts a measurement.
     Alive,
-    /// To measure what the data since the one before did.
+    /// Measures the effect of the data since the previous one.
     Measure,
     /// The first of a pair, which measures nothing.
     PairFirst,
-    /// The second, which measures its distance from the first.
+    /// The second of a pair, which measures its distance from the first.
     PairSecond,
 }
 
-/// Probing of one path.
+/// HEARTBEAT state of one path.
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
-    /// When the path is looked at next.
+    /// When the path is checked next.
     next: Maybe,
     /// When `next` was set: a path that carried data since then is not idle.
     scheduled_at: Nanos,
@@ -35,41 +35,42 @@ pub(crate) struct Heartbeat {
     due: bool,
     /// The second of a pair must be sent.
     second_due: bool,
-    /// What was sent and not answered, oldest first.
+    /// Outstanding HEARTBEATs, oldest first.
     unanswered: Seldom<VecDeque<Sent>>,
-    /// When the last one was sent, and how many bytes of DATA the path had carried by the last one answered.
+    /// When the last one was sent, and the DATA bytes that the path had carried at the last
+    /// answered one.
     last_sent: Nanos,
     bytes_at_answer: u64,
 }
 
-/// A HEARTBEAT under way.
+/// An outstanding HEARTBEAT.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     nonce: u64,
     at: Nanos,
-    /// When the missing answer counts as an error; `None` once it did.
+    /// When the missing answer counts as an error; `None` after it did.
     expires: Option<Nanos>,
     role: Role,
-    /// Bytes of DATA that the path had carried.
+    /// DATA bytes that the path had carried.
     bytes: u64,
-    /// Since the HEARTBEAT before.
+    /// Time since the previous HEARTBEAT.
     interval: Nanos,
 }
 
-/// A HEARTBEAT that was answered.
+/// An answered HEARTBEAT.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     /// When it was sent.
     pub(crate) at: Nanos,
     pub(crate) role: Role,
-    /// Bytes of DATA that the path carried between it and the last one answered before.
+    /// DATA bytes that the path carried between the previously answered one and this one.
     pub(crate) bytes: u64,
-    /// Since the HEARTBEAT before.
+    /// Time since the previous HEARTBEAT.
     pub(crate) interval: Nanos,
 }
 
 impl Heartbeat {
-    /// When it must be looked at; [`Nanos::MAX`] where never.
+    /// Time of the next action; [`Nanos::MAX`] for never.
     #[inline]
     pub(crate) fn deadline(&self) -> Nanos {
         let next = self.next.or_never();
@@ -95,35 +96,35 @@ impl Heartbeat {
         self.last_sent
     }
 
-    /// To be sent without waiting for its time, which stays.
+    /// Requests one without changing the schedule.
     pub(crate) fn request(&mut self) {
         self.due = true;
     }
 
-    /// To be sent at once.
+    /// Requests one at once.
     pub(crate) fn send_now(&mut self) {
         self.next = Maybe::NONE;
         self.due = true;
     }
 
-    /// The path is looked at next `wait` after `now`; `None`: never.
+    /// Schedules the next check for `wait` after `now`; `None` means never.
     pub(crate) fn schedule(&mut self, now: Nanos, wait: Option<Nanos>) {
         self.scheduled_at = now;
         self.next = wait.map(|wait| now.saturating_add(wait)).into();
     }
 
-    /// Whether the time to look at the path has come.
+    /// Whether the time of the check has come.
     pub(crate) fn is_time(&self, now: Nanos) -> bool {
         self.next.has_come(now)
     }
 
-    /// Whether a path that carried data last at `last_sent` was idle since its time was set.
+    /// Whether a path that carried data last at `last_sent` was idle since the check was scheduled.
     pub(crate) fn is_idle(&self, last_sent: Nanos) -> bool {
         last_sent <= self.scheduled_at
     }
 
-    /// One goes out now, for `role`; the path has carried so many `bytes` of DATA. Those that were given up before it are no
-    /// longer believed, unless they `measure`.
+    /// One is sent now for `role`; the path has carried `bytes` bytes of DATA. Expired ones are no
+    /// longer accepted, unless they `measure`.
     pub(crate) fn sent(
         &mut self,
         now: Nanos,
@@ -136,7 +137,7 @@ impl Heartbeat {
         let sent = Sent {
             nonce,
             at: now,
-            // A pair is one question.
+            // A pair counts as one.
             expires: (role != Role::PairSecond).then(|| now.saturating_add(rto)),
             role,
             bytes,
@@ -150,8 +151,8 @@ impl Heartbeat {
         }
     }
 
-    /// The user may ask for more than are kept. Then the last one before gives way and not the first, which is the next to
-    /// be answered, or else to count as an error.
+    /// The user may request more than are kept. Then the newest one is replaced instead of the
+    /// oldest, because the oldest is the next to be answered or to count as an error.
     fn remember(&mut self, sent: Sent, measure: bool) {
         if measure {
             if self.unanswered.len() >= MOST_UNANSWERED {
@@ -166,8 +167,9 @@ impl Heartbeat {
         self.unanswered.make().push_back(sent);
     }
 
-    /// Whether the answer to one is missing at `now`. Several that were under way at that time are one question and one
-    /// error (RFC 9260 §8.3 counts one per RTO), unless they `measure`, at times of their own.
+    /// Whether an answer is overdue at `now`. Several that were outstanding at that time count as
+    /// one error (RFC 9260 §8.3 counts one per RTO), unless they `measure`, which have separate
+    /// times.
     pub(crate) fn expire(&mut self, now: Nanos, measure: bool) -> bool {
         let expired = |sent: &Sent| sent.expires.is_some_and(|at| at <= now);
         if !self.unanswered.iter().any(expired) {
@@ -181,7 +183,8 @@ impl Heartbeat {
         true
     }
 
-    /// The HEARTBEAT with `nonce` was answered: it and those before it are no longer waited for. `None` if there is none.
+    /// The HEARTBEAT with `nonce` was answered: it and the earlier ones are no longer outstanding.
+    /// `None` if there is none.
     pub(crate) fn answered(&mut self, nonce: u64) -> Option<Answered> {
         let index = self
             .unanswered

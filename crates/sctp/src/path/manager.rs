@@ -1,4 +1,4 @@
-//! Every destination address of an association, and which of them the next packet takes (RFC 9260 §6.4, §8.2).
+//! Destination addresses of an association, and path selection (RFC 9260 §6.4, §8.2).
 
 use std::net::IpAddr;
 
@@ -18,110 +18,111 @@ use crate::config::Config;
 use crate::maybe::Maybe;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 
-/// Which of an association's paths; small and dense.
+/// Identifies a path of an association; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(
-    /// Position among the association's paths.
+    /// Index among the association's paths.
     pub u8,
 );
 
-/// One destination address and all that is known of the way there.
+/// A destination address and the state of the path to it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PathEntry {
-    /// The pair of addresses.
+    /// Local and remote address.
     pub(crate) path: Path,
-    /// The peer's UDP port, where packets go inside UDP (RFC 6951 §5.1); 0: right above IP.
+    /// The peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
     pub(crate) udp_port: u16,
-    /// Whether it may carry data.
+    /// Whether the path may carry data.
     pub(crate) state: PathState,
-    /// The address is the peer's: the handshake or a HEARTBEAT has shown it, or the user says so (RFC 9260 §5.4). An address
-    /// that fails before that is inactive and still not verified.
+    /// The address is the peer's: confirmed by the handshake or a HEARTBEAT, or declared by the
+    /// user (RFC 9260 §5.4). An address that fails before that is inactive and not verified.
     pub(crate) verified: bool,
-    /// The address is not the peer's: another association's peer has shown that it is its own, or the peer did not name it in
-    /// its INIT ACK. Nothing goes there any more, and nothing finds it.
+    /// The address is not the peer's: another association's peer has verified it, or it is missing
+    /// in the peer's INIT ACK. Nothing is sent to it, and no lookup finds it.
     pub(crate) disowned: bool,
-    /// What the user may change while the association is up, beside the bounds of the RTO: see [`Self::settings`].
+    /// User settings in addition to the bounds of the RTO: see [`Self::settings`].
     pub(super) heartbeat_interval: Maybe,
     pub(super) path_max_retrans: u32,
     pub(super) pf_max_retrans: u32,
-    /// Errors in a row (RFC 9260 §8.2).
+    /// Consecutive errors (RFC 9260 §8.2).
     pub(crate) error_count: u32,
     /// Retransmission timeout.
     pub(crate) rto: RtoEstimator,
-    /// How much may fly.
+    /// Congestion control.
     pub(crate) cc: Box<dyn CongestionControl>,
-    /// When the next packet with DATA may go, where that is not at once.
+    /// When the next packet with DATA may be sent, if pacing is used.
     pub(crate) pacer: Option<Box<Pacer>>,
-    /// How fast it delivers.
+    /// Delivery rate.
     pub(crate) delivery: DeliveryMeter,
-    /// What is learnt of the rate here, where it is asked for.
+    /// Rate estimator, if configured.
     pub(crate) estimator: Option<Box<dyn PathEstimator>>,
-    /// What the receiver reports of this path, once it has: where it speaks RSCTP.
+    /// The receiver's reports about this path, if it sent some; RSCTP only.
     pub(crate) receiver: Option<Box<ReceiverEstimate>>,
-    /// DATA put on this path so far.
+    /// DATA sent on this path so far.
     pub(crate) carried: Carried,
-    /// And what of it was taken for lost.
+    /// Recent losses of that data.
     pub(crate) losses: Losses,
-    /// The least round-trip time of DATA here, once measured.
+    /// Minimum round-trip time of DATA, once measured.
     pub(crate) rtt_min: Maybe,
-    /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
+    /// Bytes in flight as the profile counts them, excluding chunks marked for retransmission.
     pub(crate) flightsize: u64,
     /// Bytes of chunks last sent here that are marked for retransmission.
     pub(crate) marked_bytes: u64,
-    /// The largest SCTP packet, bytes with the common header. What cannot be cut smaller may exceed it, and is then left to
-    /// IP to fragment.
+    /// Maximum SCTP packet size in bytes, including the common header. Chunks that cannot be
+    /// smaller may exceed it and are fragmented by IP.
     pub(crate) max_packet: usize,
-    /// What of each packet is kept for an AUTH, and not in `max_packet`.
+    /// Bytes of each packet reserved for an AUTH chunk, not included in `max_packet`.
     pub(super) reserved: usize,
-    /// What finds the path MTU, where that is wanted.
+    /// Path MTU discovery, if enabled.
     pub(crate) discovery: Option<Box<Discovery>>,
     /// When T3-rtx expires; `None` while stopped.
     pub t3_deadline: Option<Nanos>,
-    /// When DATA was last sent here for the first time: what a round trip can be measured by. A path that carries
+    /// When new DATA was last sent here, which could measure a round trip. A path with
     /// retransmissions only is idle (RFC 9260 §8.3).
     pub(crate) last_sent: Nanos,
-    /// HEARTBEAT's bookkeeping.
+    /// HEARTBEAT state.
     pub(crate) heartbeat: Heartbeat,
     /// The chunk whose acknowledgement will measure the round trip (RFC 9260 §6.3.1 C4).
     pub(crate) timed: Option<Tsn>,
-    /// No chunk last sent here and still unacknowledged has a lower TSN; a bound, tightened when asked.
+    /// Lower bound of the unacknowledged TSNs last sent here, tightened on use.
     pub(crate) earliest: Option<Tsn>,
-    /// What may be in flight in place of cwnd. After a timeout one byte, which is one packet at a time, until something is
-    /// acknowledged (RFC 9260 §7.2.1); in a recovery with `prr` what that lets.
+    /// Limit of the bytes in flight instead of cwnd. After a timeout it is one byte, which is one
+    /// packet at a time, until an acknowledgement arrives (RFC 9260 §7.2.1); in a recovery with
+    /// `prr` it is the limit of PRR.
     pub(crate) most_in_flight: Maybe,
-    /// Further ICMP messages until then are about the error that one of them was counted as.
+    /// ICMP messages before this time belong to an error that was already counted.
     pub(crate) unreachable_until: Maybe,
-    /// What was last answered of losses and marks here.
+    /// The last response to losses and marks.
     pub(crate) reduction: Option<Reduction>,
-    /// When idle time next shrinks cwnd.
+    /// When idle time next reduces cwnd.
     pub(crate) decay_at: Maybe,
-    /// Where losses are found by time.
+    /// RACK state, if enabled.
     pub(crate) rack: Option<Box<PathRack>>,
-    /// While a recovery reduces in proportion to what arrives.
+    /// PRR state during a recovery.
     pub(crate) prr: Option<Box<Prr>>,
-    /// Where the controller asks for rate samples.
+    /// Rate sampler, if the controller needs it.
     pub(crate) sampler: Option<Box<RateSampler>>,
 }
 
-/// DATA sent over a path since the association began, first and again.
+/// DATA sent on a path since the association began, including retransmissions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
     /// Modulo 2^32.
     pub(crate) chunks: u32,
-    /// Whole chunks with header and padding.
+    /// Complete chunks with header and padding.
     pub(crate) bytes: u64,
 }
 
 impl Carried {
-    /// So many chunks with so many bytes go out.
+    /// Counts `chunks` sent chunks with `bytes` bytes.
     #[inline]
     pub(crate) fn count_all(&mut self, chunks: u32, bytes: u64) {
         self.chunks = self.chunks.wrapping_add(chunks);
         self.bytes += bytes;
     }
 
-    /// A chunk with `user_data` bytes goes out.
+    /// Counts a sent chunk with `user_data` bytes.
     #[inline]
     pub(crate) fn count(&mut self, user_data: usize) {
         self.chunks = self.chunks.wrapping_add(1);
@@ -134,7 +135,7 @@ impl PathEntry {
         Self::with(config, path, state, Equipment::of(config, path.remote))
     }
 
-    /// The same where it stays: nothing here can fail.
+    /// Constructs it in place: nothing here can fail.
     #[inline(always)]
     fn with(config: &Config, path: Path, state: PathState, made: Equipment) -> Self {
         Self {
@@ -176,17 +177,17 @@ impl PathEntry {
         }
     }
 
-    /// Whether anything but HEARTBEATs and their answers may go here (RFC 9260 §5.4).
+    /// Whether chunks other than HEARTBEAT and HEARTBEAT ACK may be sent here (RFC 9260 §5.4).
     pub fn is_verified(&self) -> bool {
         self.verified && self.state != PathState::Unconfirmed
     }
 
-    /// Whether the address turned out not to be the peer's, or is no longer: nothing goes there.
+    /// Whether the address is not or no longer the peer's: nothing is sent to it.
     pub fn is_disowned(&self) -> bool {
         self.disowned
     }
 
-    /// Takes a round-trip measurement, by DATA or HEARTBEAT.
+    /// Takes a round-trip measurement by DATA or HEARTBEAT.
     pub fn measure_rtt(&mut self, now: Nanos, id: PathId, rtt: Nanos, trace: &mut Trace) {
         self.rto.measure(rtt);
         let seconds = anabranch_transport::time::seconds;
@@ -199,7 +200,7 @@ impl PathEntry {
         trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
     }
 
-    /// Lets the estimator hear an acknowledgement.
+    /// Passes an acknowledgement to the rate estimator.
     pub(crate) fn estimate(&mut self, id: PathId, ack: &AckSample, trace: &mut Trace) {
         let Some(estimator) = &mut self.estimator else {
             return;
@@ -212,7 +213,8 @@ impl PathEntry {
         }
     }
 
-    /// Whether cwnd lets another packet go (RFC 9260 §6.1 B): it may be exceeded by less than a packet.
+    /// Whether cwnd allows another packet (RFC 9260 §6.1 B): it may be exceeded by less than a
+    /// packet.
     pub(crate) fn has_room(&self) -> bool {
         let limit = match self.most_in_flight.get() {
             Some(most) => most,
@@ -221,34 +223,34 @@ impl PathEntry {
         self.flightsize < limit
     }
 
-    /// A chunk last sent here waits for its acknowledgement again.
+    /// A chunk last sent here waits for an acknowledgement again.
     pub(crate) fn watch(&mut self, tsn: Tsn) {
         let earliest = self.earliest.filter(|earliest| earliest.lt(tsn));
         self.earliest = Some(earliest.unwrap_or(tsn));
     }
 
-    /// Whether pacing, too, lets another packet go.
+    /// Whether cwnd and pacing allow another packet.
     pub(crate) fn may_go(&self, now: Nanos) -> bool {
         self.has_room() && self.is_paced_for(now)
     }
 
-    /// Whether pacing alone lets another packet go.
+    /// Whether pacing alone allows another packet.
     #[inline]
     pub(crate) fn is_paced_for(&self, now: Nanos) -> bool {
         self.pacer.as_ref().is_none_or(|pacer| pacer.allows(now))
     }
 
-    /// From when on pacing lets another packet go; 0: it does not hold any back.
+    /// When pacing allows another packet; 0 for at once.
     pub(crate) fn paced_from(&self) -> Nanos {
         self.pacer.as_ref().map_or(0, |pacer| pacer.opens())
     }
 
-    /// (Re)starts T3-rtx with the RTO in force.
+    /// (Re)starts T3-rtx with the current RTO.
     pub(crate) fn start_t3(&mut self, now: Nanos) {
         self.t3_deadline = Some(now + self.rto.rto());
     }
 
-    /// Lets idle time shrink cwnd, as far as it is due at `now`.
+    /// Reduces cwnd for idle time, as far as it is due at `now`.
     pub(crate) fn decay(&mut self, now: Nanos, rule: IdleDecay) {
         let Some(due) = self.decay_at.get() else {
             return;
@@ -267,29 +269,29 @@ impl PathEntry {
     }
 }
 
-/// All paths of an association. There is always at least one, and the primary is one of them.
+/// All paths of an association. There is always at least one, and one is the primary.
 #[derive(Debug)]
 pub struct Paths {
     pub(super) entries: Entries,
     primary: PathId,
-    /// The least that any path's packets hold; without it, path MTUs change.
+    /// Cached minimum over the paths; unset if path MTUs may change.
     pub(super) max_user_data: Option<usize>,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
-    /// No data goes before all paths are verified: then the primary is waited for as well.
+    /// No data is sent before all paths are verified, including the primary.
     confirm_paths_before_data: bool,
     /// Paths can be potentially failed.
     potentially_failed: bool,
-    /// RSCTP's rules, once it is spoken.
+    /// RSCTP's rules, once negotiated.
     pub(crate) switch_rules: Option<SwitchRules>,
-    /// The UDP port of paths whose own was not seen yet.
+    /// UDP port of paths without a known port of their own.
     udp_port: u16,
-    /// Bytes of each packet that are kept for an AUTH.
+    /// Bytes of each packet reserved for an AUTH chunk.
     pub(super) reserved: usize,
 }
 
 impl Paths {
-    /// The most paths of one association; further addresses of a peer are not used.
+    /// Maximum number of paths of an association; further peer addresses are not used.
     pub const MOST: usize = MAX_PATHS;
 
     /// The paths of an association that begins with `first`, in state `state`, as its primary.
@@ -297,7 +299,7 @@ impl Paths {
         Self::with(config, first, state, Equipment::of(config, first.remote))
     }
 
-    /// The same where they stay: nothing here can fail.
+    /// Constructs them in place: nothing here can fail.
     #[inline(always)]
     pub(crate) fn with(config: &Config, first: Path, state: PathState, made: Equipment) -> Self {
         let entry = PathEntry::with(config, first, state, made);
@@ -319,7 +321,8 @@ impl Paths {
         }
     }
 
-    /// Adds a path; the one already there if the remote address is known, `None` if there are too many.
+    /// Adds a path. Returns the existing one if the remote address is known, `None` if there are
+    /// too many.
     pub fn add(&mut self, config: &Config, path: Path, state: PathState) -> Option<PathId> {
         if let Some(known) = self.find(path.remote) {
             return Some(known);
@@ -350,12 +353,12 @@ impl Paths {
         }
     }
 
-    /// The path of that number. Numbers come from this table, and paths are never removed.
+    /// The path with that number. Numbers come from this table, and paths are never removed.
     pub fn get(&self, id: PathId) -> &PathEntry {
         self.entries.at(usize::from(id.0))
     }
 
-    /// The path of that number, to change.
+    /// The mutable path with that number.
     pub fn get_mut(&mut self, id: PathId) -> &mut PathEntry {
         self.entries.at_mut(usize::from(id.0))
     }
@@ -374,7 +377,7 @@ impl Paths {
         (self.entries.position(wanted)).map(|index| PathId(index as u8))
     }
 
-    /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).
+    /// Sets the peer's UDP port on every path; 0 disables UDP encapsulation (RFC 6951 §5.1).
     #[inline(never)]
     pub fn set_udp_port(&mut self, udp_port: u16) {
         self.udp_port = udp_port;
@@ -383,9 +386,9 @@ impl Paths {
         }
     }
 
-    /// A packet whose verification tag fits came from `remote` and this UDP port: answers go there from now on
-    /// (RFC 6951 §5.4).
-    #[inline(never)] // one for all who ask
+    /// A packet with a valid verification tag arrived from `remote` and this UDP port: answers are
+    /// sent there from now on (RFC 6951 §5.4).
+    #[inline(never)] // shared by all callers
     pub fn follow_udp_port(&mut self, remote: IpAddr, udp_port: u16) {
         if let Some(entry) = self
             .entries
@@ -396,13 +399,13 @@ impl Paths {
         }
     }
 
-    /// The peer's UDP port at `remote`; 0: right above IP.
+    /// The peer's UDP port at `remote`; 0 without UDP.
     pub fn udp_port_to(&self, remote: IpAddr) -> u16 {
         self.find(remote)
             .map_or(self.udp_port, |id| self.get(id).udp_port)
     }
 
-    /// The peer's UDP port of that path; 0: right above IP.
+    /// The peer's UDP port of that path; 0 without UDP.
     #[inline]
     pub(crate) fn udp_port_of(&self, id: PathId) -> u16 {
         let entry = self.get(id);
@@ -422,7 +425,7 @@ impl Paths {
         false
     }
 
-    /// Every path with its number.
+    /// All paths with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (PathId, &PathEntry)> + Clone {
         self.entries
             .iter()
@@ -430,7 +433,7 @@ impl Paths {
             .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
-    /// Every path with its number, to change.
+    /// All paths with their numbers, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (PathId, &mut PathEntry)> {
         self.entries
             .iter_mut()
@@ -438,8 +441,8 @@ impl Paths {
             .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
-    /// Where new data goes: the primary while it is neither inactive nor potentially failed nor waits to be verified, else
-    /// the next active path (RFC 9260 §5.4, §6.4.1, RFC 7829 §3).
+    /// The path for new data: the primary if it is active and verified, otherwise the next active
+    /// path (RFC 9260 §5.4, §6.4.1, RFC 7829 §3).
     pub fn choose_for_new_data(&self) -> PathId {
         match self.get(self.primary).state {
             PathState::Active => self.primary,
@@ -448,7 +451,8 @@ impl Paths {
         }
     }
 
-    /// Where a chunk last sent on `last` is sent again; `timed_out` tells T3-rtx from fast retransmit (RFC 9260 §6.4).
+    /// The path for the retransmission of a chunk last sent on `last`; `timed_out` distinguishes
+    /// T3-rtx from fast retransmit (RFC 9260 §6.4).
     pub fn choose_for_retransmission(&self, last: PathId, timed_out: bool) -> PathId {
         let alternate = match self.retransmission {
             RetransmissionPath::Same => false,
@@ -463,8 +467,9 @@ impl Paths {
         }
     }
 
-    /// The next active path after `id` in turn; else `id` if that is active; else, of those potentially failed, the one
-    /// with the fewest errors (RFC 7829 §3). While all are inactive, what the profile says.
+    /// The next active path after `id` in round-robin order; else `id` if active; else the
+    /// potentially failed path with the fewest errors (RFC 7829 §3). If all are inactive, the
+    /// profile decides.
     pub fn alternate_to(&self, id: PathId) -> PathId {
         let count = self.entries.len();
         let in_turn = (1..=count).map(|step| PathId(((usize::from(id.0) + step) % count) as u8));
@@ -480,8 +485,8 @@ impl Paths {
             .unwrap_or_else(|| self.when_dormant(id))
     }
 
-    /// No path is active or potentially failed. An address that nobody has verified is not chosen (RFC 9260 §5.4), and
-    /// the first one of an association always is.
+    /// No path is active or potentially failed. Unverified addresses are not selected (RFC 9260
+    /// §5.4); the first one of an association is always verified.
     fn when_dormant(&self, id: PathId) -> PathId {
         let count = self.entries.len();
         let mut in_turn = (1..=count)
@@ -499,8 +504,8 @@ impl Paths {
             .unwrap_or(id)
     }
 
-    /// `id`, or if its address is not verified the path that new data takes: but for HEARTBEAT and its answer, nothing
-    /// goes to an address that may not be the peer's (RFC 9260 §5.4).
+    /// `id`, or the path for new data if it is not verified: only HEARTBEAT and HEARTBEAT ACK may
+    /// be sent to an address that may not be the peer's (RFC 9260 §5.4).
     pub fn verified(&self, id: PathId) -> PathId {
         if self.get(id).is_verified() {
             id
@@ -509,9 +514,9 @@ impl Paths {
         }
     }
 
-    /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). True if that changed the path's state.
-    /// The primary gives its office away after more errors than PSMR, to the path that data takes (RFC 7829 §5). The
-    /// association's own count (§8.1) is kept by its owner.
+    /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). Returns true if the
+    /// path's state changed. After more errors than PSMR the path for new data becomes the primary
+    /// (RFC 7829 §5). The caller keeps the association's count (§8.1).
     pub fn record_error(
         &mut self,
         now: Nanos,
@@ -543,14 +548,15 @@ impl Paths {
             .primary_switch_max_retrans
             .is_some_and(|most| errors > most.max(settings.least_primary_switch(pf_max_retrans)));
         if spent && id == self.primary {
-            // RFC 7829 §5, rule 3: the one that data takes now.
+            // RFC 7829 §5, rule 3: the current path for new data.
             self.primary = self.choose_for_new_data();
         }
         state != before
     }
 
-    /// Errors that an inactive path counts to: no more than made it inactive (RFC 9260 §8.3), but ten times as many where
-    /// inactive paths are told apart by them, or a later switch of the primary waits for them (RFC 7829 §4.1, §5).
+    /// Maximum error count of an inactive path: the count that made it inactive (RFC 9260 §8.3), or
+    /// ten times that if errors rank inactive paths or a later switch of the primary needs them
+    /// (RFC 7829 §4.1, §5).
     fn most_errors(&self, path_max_retrans: u32, config: &Config) -> u32 {
         let least = path_max_retrans.saturating_add(1);
         let told_apart = self.dormant == DormantPath::FewestErrors;
@@ -561,11 +567,12 @@ impl Paths {
         }
     }
 
-    /// `id` answered: its errors are forgotten (RFC 9260 §8.2, §8.3). True if the path has now become active again.
+    /// `id` answered: its errors are reset (RFC 9260 §8.2, §8.3). Returns true if the path became
+    /// active again.
     pub fn record_answer(&mut self, now: Nanos, id: PathId, trace: &mut Trace) -> bool {
         let entry = self.get_mut(id);
         if entry.disowned {
-            return false; // what comes late changes nothing
+            return false; // late answers change nothing
         }
         entry.error_count = 0;
         let back = matches!(
@@ -579,7 +586,7 @@ impl Paths {
         back
     }
 
-    /// Bytes in flight on all paths, without chunks marked for retransmission.
+    /// Bytes in flight on all paths, excluding chunks marked for retransmission.
     pub fn total_flightsize(&self) -> u64 {
         self.entries.iter().map(|entry| entry.flightsize).sum()
     }

@@ -1,4 +1,4 @@
-//! Paths that begin at another address of this side.
+//! Change of a path's local address.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use crate::config::Config;
 use crate::maybe::Maybe;
 
 impl PathEntry {
-    /// Packets leave from `local` from now on, and take another way: what was measured of the old one, and the windows that came
-    /// of it, begin anew (RFC 9260 §7.2.1). What is in flight stays so.
+    /// Packets leave from `local` from now on and take another route, so measurements and windows
+    /// are reset (RFC 9260 §7.2.1). Data in flight remains in flight.
     pub(crate) fn move_to(&mut self, config: &Config, local: IpAddr) {
         self.path.local = local;
         let fresh = Self::new(config, self.path, self.state);
@@ -28,7 +28,7 @@ impl PathEntry {
         }
     }
 
-    /// The RTO is what it is before any measurement.
+    /// Resets the RTO to its value before any measurement.
     pub(crate) fn forget_timeouts(&mut self, config: &Config) {
         let (min, max) = self.rto.bounds();
         let initial = config.profile.rto_initial.0.clamp(min, max);

@@ -1,4 +1,5 @@
-//! Path MTU discovery by probes: the state machine of RFC 8899 §5 for one path. Sizes are IP packets, bytes.
+//! Path MTU discovery by probes: the state machine of RFC 8899 §5 for one path. Sizes are IP
+//! packets in bytes.
 //!
 //! ```text
 //!                        probes answered or lost
@@ -9,11 +10,11 @@
 //!                          +-- black hole -----+      packet too big: either way, at once
 //! ```
 //!
-//! Whether there is a black hole is decided by [`Comparison`].
+//! [`Comparison`] decides whether there is a black hole.
 //!
-//! The base size is taken to work without a probe of its own: a peer that knows no PAD chunk and drops the whole packet
-//! (against RFC 9260 §3.2) could else not be spoken to. What the text calls the error state is to go on below the base
-//! size after a black hole was found there, too.
+//! The base size is assumed to work without a probe, because a peer that does not know the PAD
+//! chunk and drops the whole packet (against RFC 9260 §3.2) could otherwise not communicate. The
+//! error state of the RFC corresponds to sizes below the base size after a black hole at that size.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
@@ -21,30 +22,33 @@ use anabranch_wire::Tsn;
 
 use super::black_hole::{Comparison, Kind, Verdict};
 
-/// Probes of one size that are lost before it is taken for too large (MAX_PROBES, RFC 8899 §5.1.2), on a path that loses little.
+/// Lost probes of one size before it is considered too large (MAX_PROBES, RFC 8899 §5.1.2), on a
+/// path with few losses.
 const MAX_PROBES: u32 = 3;
-/// And on a path that loses much.
+/// The same on a path with many losses.
 const MAX_PROBES_IF_LOSSY: u32 = 8;
-/// How seldom a size that works is to be taken for too large.
+/// Probability of considering a working size too large.
 const MISTAKES: f64 = 0.001;
-/// The least wait for an answer (PROBE_TIMER, RFC 8899 §5.1.1); longer where the retransmission timeout is.
+/// Minimum wait for an answer (PROBE_TIMER, RFC 8899 §5.1.1); a longer retransmission timeout takes
+/// precedence.
 const PROBE_TIMER: Nanos = SECOND;
-/// After so long a larger size is tried again (PMTU_RAISE_TIMER, RFC 8899 §5.1.1).
+/// Time after which a larger size is tried again (PMTU_RAISE_TIMER, RFC 8899 §5.1.1).
 pub const PMTU_RAISE_TIMER: Nanos = 600 * SECOND;
-/// Sizes that differ by less are the same: SCTP packets are multiples of 4.
+/// Sizes that differ by less count as equal, because SCTP packets are multiples of 4.
 const STEP: usize = 4;
 
-/// The size that is taken to work everywhere (BASE_PLPMTU, RFC 8899 §5.1.2).
+/// The size that is assumed to work everywhere (BASE_PLPMTU, RFC 8899 §5.1.2).
 const fn base(ipv6: bool) -> usize {
     if ipv6 { 1280 } else { 1200 }
 }
 
-/// Nothing less is used: the least MTU of IPv6, and what every IPv4 host must be able to receive (MIN_PLPMTU).
+/// Minimum size: the minimum MTU of IPv6, and the size that every IPv4 host must be able to receive
+/// (MIN_PLPMTU).
 pub const fn least(ipv6: bool) -> usize {
     if ipv6 { 1280 } else { 576 }
 }
 
-/// A probe on its way.
+/// An outstanding probe.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     nonce: u64,
@@ -53,44 +57,45 @@ struct Flying {
     expires: Nanos,
 }
 
-/// The size of a packet that is to go.
+/// Size of a probe to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProbeSize {
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(usize),
-    /// As few as can be.
+    /// Minimum size.
     Least,
 }
 
-/// A probe that was answered.
+/// An answered probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
-    /// When it went, if the round trip is to be measured by it. Not after a timeout of data: the retransmission timeout stays backed off
-    /// until data is acknowledged (RFC 9260 §6.3.3 E2), as it does without probes.
+    /// Send time, if the round trip should be measured by it. Not after a timeout of data: the
+    /// retransmission timeout stays backed off until data is acknowledged (RFC 9260 §6.3.3 E2), as
+    /// it does without probes.
     pub measures: Option<Nanos>,
 }
 
-/// What a path does to find its MTU.
+/// Path MTU discovery of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Discovery {
-    /// The smallest and the largest size that may come out: see [`least`], and the interface's MTU.
+    /// Minimum and maximum of the result: see [`least`], and the interface's MTU.
     least: usize,
     base: usize,
     most: usize,
-    /// The largest size known to work: what packets have.
+    /// The largest size known to work: the packet size.
     pmtu: usize,
     /// No larger size works, or is to be tried before the raise timer.
     limit: usize,
     /// `limit` itself was tried.
     limit_tried: bool,
     flying: Option<Flying>,
-    /// Probes of the present size that were lost.
+    /// Lost probes of the present size.
     lost: u32,
-    /// When the next probe goes; `None` until [`Discovery::start`].
+    /// When the next probe is sent; `None` until [`Discovery::start`].
     next: Option<Nanos>,
     /// A probe was answered: the peer does not drop packets with PAD.
     proven: bool,
-    /// While a black hole is looked for.
+    /// Set while a black hole is suspected.
     comparison: Option<Comparison>,
 }
 
@@ -113,7 +118,7 @@ impl Discovery {
         }
     }
 
-    /// The size of packets.
+    /// The packet size.
     pub fn pmtu(&self) -> usize {
         self.pmtu
     }
@@ -127,7 +132,7 @@ impl Discovery {
         self.pmtu + STEP > self.limit
     }
 
-    /// The size to try next: first the largest, which usually works, then halves of what is left.
+    /// The size to try next: first the largest, which usually works, then by bisection.
     fn candidate(&self) -> usize {
         if self.limit_tried {
             self.pmtu
@@ -140,21 +145,22 @@ impl Discovery {
         }
     }
 
-    /// When [`Discovery::handle_timeout`] has something to do, or [`Discovery::due`], on a path that `answers`.
+    /// When [`Discovery::handle_timeout`] or [`Discovery::due`] has something to do, on a path that
+    /// `answers`.
     pub fn deadline(&self, answers: bool) -> Option<Nanos> {
         let search = match &self.flying {
             Some(probe) => Some(probe.expires),
             None if answers => self.next,
             None => None,
         };
-        // Mostly nothing is compared.
+        // Usually there is no comparison.
         let Some(comparison) = &self.comparison else {
             return search;
         };
         search.into_iter().chain(comparison.deadline()).min()
     }
 
-    /// The size of the probe that must go now, on a path that `answers`.
+    /// Size of the probe that must be sent now, on a path that `answers`.
     pub fn due(&self, now: Nanos, answers: bool) -> Option<ProbeSize> {
         let compared = self.comparison.as_ref().and_then(|it| it.due(now));
         if let Some(kind) = compared {
@@ -168,7 +174,7 @@ impl Discovery {
         goes.then(|| ProbeSize::Bytes(self.candidate()))
     }
 
-    /// The probe that [was due](Self::due) went out, of `size`.
+    /// The probe that [was due](Self::due) was sent with `size`.
     pub fn sent(&mut self, now: Nanos, nonce: u64, size: ProbeSize, rto: Nanos) {
         if let Some(comparison) = &mut self.comparison
             && comparison.due(now).is_some()
@@ -186,7 +192,7 @@ impl Discovery {
         });
     }
 
-    /// The probe that `nonce` names, if that is on its way: its size works.
+    /// The probe with `nonce` was answered, if it is outstanding: its size works.
     pub fn answered(&mut self, now: Nanos, nonce: u64) -> Option<Answered> {
         let compared = self.comparison.as_mut();
         if let Some(kind) = compared.and_then(|it| it.answered(nonce)) {
@@ -197,10 +203,10 @@ impl Discovery {
             return Some(Answered { measures: None });
         }
         let probe = self.flying.take_if(|probe| probe.nonce == nonce)?;
-        // It is larger than what is in use.
+        // It is larger than the current size.
         self.proven = true;
         self.comparison = None;
-        // It may have been found too large since, by other means.
+        // It may have been found too large by other means since.
         if probe.size <= self.limit {
             self.pmtu = self.pmtu.max(probe.size);
         }
@@ -211,7 +217,7 @@ impl Discovery {
         })
     }
 
-    /// The next probe goes now, or when the path may have changed.
+    /// Schedules the next probe: at once, or when the path may have changed.
     fn go_on(&mut self, now: Nanos) {
         let wait = if self.is_complete() {
             PMTU_RAISE_TIMER
@@ -221,8 +227,8 @@ impl Discovery {
         self.next = Some(now.saturating_add(wait));
     }
 
-    /// Runs what is due. `troubled`: other packets of the path are not answered either, so a lost probe says nothing. `losses`: the share
-    /// of packets that the path loses whatever their size.
+    /// Handles due timers. `troubled`: other packets of the path are not answered either, so a lost
+    /// probe is no evidence. `losses`: the loss ratio of the path independent of size.
     pub fn handle_timeout(&mut self, now: Nanos, troubled: bool, losses: f64) {
         if let Some(probe) = self.flying.take_if(|probe| probe.expires <= now) {
             if !troubled {
@@ -252,7 +258,8 @@ impl Discovery {
         self.lost = 0;
     }
 
-    /// The size to fall to if the path is a black hole for the size in use; `None` if nothing is less.
+    /// The next size if the path is a black hole for the current one; `None` if there is no smaller
+    /// one.
     pub fn lower(&self) -> Option<usize> {
         let lower = if self.pmtu > self.base {
             self.base
@@ -262,9 +269,10 @@ impl Discovery {
         (lower < self.pmtu).then_some(lower)
     }
 
-    /// Data that went in packets of the size in use timed out, on a path whose retransmission timeout is `rto` as it was measured:
-    /// packets of that size are compared with small ones. `data` gives the lowest chunks that
-    /// went so. True if the size has changed, because that decides a comparison that goes on.
+    /// Data in packets of the current size timed out on a path with the measured retransmission
+    /// timeout `rto`: packets of that size are compared with small ones. `data` returns the lowest
+    /// chunks sent that way. Returns true if this decided a running comparison and the size
+    /// changed.
     pub fn timed_out(&mut self, now: Nanos, rto: Nanos, data: impl FnOnce() -> Vec<Tsn>) -> bool {
         if self.lower().is_none() {
             return false;
@@ -282,17 +290,18 @@ impl Discovery {
         }
     }
 
-    /// The chunks whose acknowledgement would show that the size in use arrives.
+    /// Chunks whose acknowledgement would show that the current size arrives.
     pub fn compared_data(&self) -> &[Tsn] {
         self.comparison.as_ref().map_or(&[], Comparison::data)
     }
 
-    /// The size in use arrives: there is no black hole.
+    /// The current size arrives: there is no black hole.
     pub fn arrives(&mut self) {
         self.comparison = None;
     }
 
-    /// A comparison may be over. True if it has found a black hole: the size has changed, and the new one is compared next.
+    /// Checks the comparison. Returns true if it found a black hole: the size has changed, and the
+    /// new one is compared next.
     pub fn compare(&mut self, now: Nanos) -> bool {
         let proven = self.proven;
         let verdict = self.comparison.as_mut().map(|it| it.judge(now, proven));
@@ -318,8 +327,8 @@ impl Discovery {
         self.next = Some(now.saturating_add(PROBE_TIMER));
     }
 
-    /// The network says that nothing larger than `mtu` passes (ICMP, as far as it is to be believed, RFC 8899 §4.6). True if
-    /// the size has changed.
+    /// The network reports that nothing larger than `mtu` passes (ICMP, if credible, RFC 8899
+    /// §4.6). Returns true if the size changed.
     pub fn too_big(&mut self, now: Nanos, mtu: usize) -> bool {
         if mtu < self.least || mtu >= self.limit {
             return false;
@@ -338,8 +347,8 @@ impl Discovery {
     }
 }
 
-/// The probes of one size that must be lost in a row: as many as are lost by chance less often than [`MISTAKES`], where probe and answer are
-/// lost as other packets are.
+/// Consecutive lost probes that show a size to be too large: random losses of probe or answer
+/// should cause that with a probability below [`MISTAKES`].
 fn probes_wanted(losses: f64) -> u32 {
     let lost = (2.0 * losses).min(1.0);
     let (mut probes, mut chance) = (MAX_PROBES, lost * lost * lost);
@@ -354,7 +363,8 @@ fn probes_wanted(losses: f64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Lets probes through a path of `mtu` until the search is over; gives the sizes tried and when it was over.
+    /// Passes probes through a path of `mtu` until the search ends. Returns the sizes tried and the
+    /// end time.
     fn search(discovery: &mut Discovery, mut now: Nanos, mtu: usize) -> (Vec<usize>, Nanos) {
         let mut tried = Vec::new();
         for nonce in 0..1000 {
@@ -417,7 +427,7 @@ mod tests {
             ]
         );
         assert_eq!(discovery.pmtu(), 1400);
-        // The path grew meanwhile: found when the raise timer ends.
+        // The path MTU grew meanwhile, which is found when the raise timer expires.
         let raise = discovery.deadline(true).expect("the raise timer");
         assert_eq!(raise, now + PMTU_RAISE_TIMER);
         discovery.handle_timeout(raise, false, 0.0);
@@ -457,8 +467,9 @@ mod tests {
         }
     }
 
-    /// A timeout at `now`, and the pairs that follow over a path that carries no packet larger than `mtu`, of which each that `lost` names is
-    /// lost. Gives when the comparison was over, and whether the size has changed.
+    /// A timeout at `now`, and the pairs that follow on a path that carries no packet larger than
+    /// `mtu` and loses those that `lost` names. Returns the end of the comparison, and whether the
+    /// size changed.
     fn compare(
         discovery: &mut Discovery,
         now: Nanos,
@@ -532,7 +543,7 @@ mod tests {
         }
     }
 
-    /// A peer that drops packets with PAD answers no large probe: then data decides, which has to time out once more.
+    /// A peer that drops packets with PAD answers no large probe: a second timeout of data decides.
     #[test]
     fn a_peer_that_never_answered_pad_is_judged_by_data_alone() {
         let mut discovery = Discovery::new(false, 1500);
@@ -568,7 +579,7 @@ mod tests {
         assert_eq!(discovery.deadline(true), Some(30 + PMTU_RAISE_TIMER));
         assert!(discovery.too_big(40, 600), "below the base size");
         assert_eq!(discovery.pmtu(), 600);
-        // An answer that comes too late does not bring back what was found too big.
+        // A late answer should not restore a size that was found too large.
         let mut late = Discovery::new(false, 1500);
         late.start(0);
         late.sent(0, 1, ProbeSize::Bytes(1500), 0);

@@ -1,4 +1,4 @@
-//! What was last answered of losses and marks on a path.
+//! The last response to losses and marks on a path.
 
 use anabranch_wire::Tsn;
 
@@ -10,18 +10,18 @@ pub(crate) struct Reduction {
 }
 
 impl Reduction {
-    /// `until`: the highest TSN sent by then. What is told of TSNs up to it is the same congestion. `by_mark`: it answered a
-    /// mark.
+    /// `until`: the highest TSN sent at that time. Losses and marks up to it belong to the same
+    /// congestion event. `by_mark`: the reduction was for a mark.
     pub(crate) fn new(until: Tsn, by_mark: bool) -> Self {
         Self { until, by_mark }
     }
 
-    /// Whether what is told of `tsn` was answered by it.
+    /// Whether it covers a loss or mark of `tsn`.
     pub(crate) fn answers(&self, tsn: Tsn) -> bool {
         tsn.le(self.until)
     }
 
-    /// Whether it answered a mark.
+    /// Whether it was for a mark.
     pub(crate) fn is_by_mark(&self) -> bool {
         self.by_mark
     }

@@ -1,21 +1,22 @@
-//! Which of several paths in use at once sends again (Iyengar et al. 2006, retransmission policies).
+//! Path selection for retransmissions in concurrent multipath transfer (Iyengar et al. 2006,
+//! retransmission policies).
 
 use super::{PathEntry, PathId, PathState, Paths};
 use crate::profile::RetransmissionPath;
 
-/// Chunks sent after which what was lost before counts half.
+/// Chunks sent until earlier losses count half.
 const HALF_LIFE: u32 = 1_000;
 
-/// What of a path's data was taken for lost, of late.
+/// Recent losses of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Losses {
     lost: u32,
-    /// Chunks that the path had carried when the count began.
+    /// Chunks that the path had carried at the start of the count.
     since: u32,
 }
 
 impl Losses {
-    /// A chunk was lost of a path that has `carried` so many.
+    /// Counts a lost chunk of a path that has `carried` this many.
     pub(crate) fn count(&mut self, carried: u32) {
         self.lost = self.lost.saturating_add(1);
         let sent = carried.wrapping_sub(self.since);
@@ -25,7 +26,7 @@ impl Losses {
         }
     }
 
-    /// The share that was lost, 0 before any was.
+    /// The loss ratio; 0 before any loss.
     pub(crate) fn share(&self, carried: u32) -> f64 {
         let sent = carried.wrapping_sub(self.since);
         f64::from(self.lost) / f64::from(sent.max(1))
@@ -33,8 +34,8 @@ impl Losses {
 }
 
 impl Paths {
-    /// Where a chunk last sent on `last` goes by a policy that compares the active paths; `last` of equals. While none is active, as
-    /// ever.
+    /// The path for a chunk last sent on `last`, by a policy that compares active paths; `last`
+    /// wins ties. Without an active path, the usual choice.
     #[cold]
     pub(super) fn best_for_retransmission(
         &self,
@@ -65,7 +66,7 @@ impl Paths {
 mod tests {
     use super::*;
 
-    /// One of ten is lost, then none: what was long ago counts less and less.
+    /// One of ten is lost, then none: earlier losses should count less and less.
     #[test]
     fn the_share_that_was_lost_of_late_is_kept() {
         let mut losses = Losses::default();

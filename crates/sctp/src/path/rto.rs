@@ -4,7 +4,7 @@ use anabranch_transport::Nanos;
 
 use crate::maybe::Maybe;
 
-/// srtt, rttvar and RTO of one path, in nanoseconds.
+/// SRTT, RTTVAR and RTO of one path, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtoEstimator {
     srtt: Maybe,
@@ -26,12 +26,13 @@ impl RtoEstimator {
         }
     }
 
-    /// Takes a measurement of the round-trip time (§6.3.1 C2, C3, C6, C7). Karn's rule (C5) is the caller's.
+    /// Adds a measurement of the round-trip time (§6.3.1 C2, C3, C6, C7). The caller must apply
+    /// Karn's rule (C5).
     pub fn measure(&mut self, rtt: Nanos) {
         let rtt = rtt.min(1 << 60);
         let (srtt, rttvar) = match self.srtt.get() {
             None => (rtt, rtt / 2),
-            // RTO.Beta 1/4, RTO.Alpha 1/8; the variation first, from the old srtt.
+            // RTO.Beta 1/4, RTO.Alpha 1/8; the variation first, because it uses the old SRTT.
             Some(srtt) => (
                 (7 * srtt + rtt) / 8,
                 (3 * self.rttvar + srtt.abs_diff(rtt)) / 4,
@@ -42,12 +43,12 @@ impl RtoEstimator {
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
 
-    /// The bounds of the timeout, the least first.
+    /// The bounds of the timeout: minimum and maximum.
     pub(crate) fn bounds(&self) -> (Nanos, Nanos) {
         (self.min, self.max)
     }
 
-    /// The bounds are others: the timeout in force is cut to them, and later ones lie between them.
+    /// Sets new bounds. The current timeout is clamped to them, as are later ones.
     pub(crate) fn set_bounds(&mut self, min: Nanos, max: Nanos) {
         (self.min, self.max) = (min, max.max(min));
         self.rto = self.rto.clamp(self.min, self.max);
@@ -58,12 +59,13 @@ impl RtoEstimator {
         self.rto = self.rto.saturating_mul(2).min(self.max);
     }
 
-    /// The timeout in force.
+    /// The current timeout.
     pub fn rto(&self) -> Nanos {
         self.rto
     }
 
-    /// The timeout as it was measured, without backoff; before the first measurement half of that in force, which one backoff has doubled.
+    /// The measured timeout without backoff. Before the first measurement it is half the current
+    /// one, which one backoff has doubled.
     pub(crate) fn measured(&self) -> Nanos {
         let measured = |srtt: Nanos| (srtt + 4 * self.rttvar).clamp(self.min, self.max);
         self.srtt.get().map_or(self.rto / 2, measured)

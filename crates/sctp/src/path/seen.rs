@@ -1,4 +1,4 @@
-//! What users see of a path, and what they set.
+//! Path status for users, and the user's path settings.
 
 use std::net::IpAddr;
 
@@ -10,52 +10,54 @@ use super::{PathEntry, PathState, Paths};
 use crate::runtime::PathSettings;
 
 impl PathEntry {
-    /// The pair of addresses.
+    /// Local and remote address.
     pub fn path(&self) -> Path {
         self.path
     }
 
-    /// The peer's UDP port, where packets go inside UDP (RFC 6951 §5.1); 0: right above IP.
+    /// The peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
     pub fn udp_port(&self) -> u16 {
         self.udp_port
     }
 
-    /// Whether it may carry data.
+    /// Whether the path may carry data.
     pub fn state(&self) -> PathState {
         self.state
     }
 
-    /// The address was shown to be the peer's, or the user says so (RFC 9260 §5.4), whatever has become of it since.
+    /// Whether the address was verified or declared by the user (RFC 9260 §5.4), regardless of its
+    /// current state.
     pub fn is_known(&self) -> bool {
         self.verified
     }
 
-    /// Errors in a row (RFC 9260 §8.2).
+    /// Consecutive errors (RFC 9260 §8.2).
     pub fn error_count(&self) -> u32 {
         self.error_count
     }
 
-    /// Bytes of DATA chunks sent over it since the association began, first and again.
+    /// Bytes of DATA chunks sent on the path since the association began, including
+    /// retransmissions.
     pub fn bytes_sent(&self) -> u64 {
         self.carried.bytes
     }
 
-    /// Congestion window, bytes.
+    /// Congestion window in bytes.
     pub fn cwnd(&self) -> u64 {
         self.cc.cwnd()
     }
 
-    /// The state of Careful Resume (RFC 9959), where the configuration asks for it.
+    /// State of Careful Resume (RFC 9959), if configured.
     pub fn careful_resume(&self) -> Option<&CarefulResume> {
         self.cc.careful_resume()
     }
 
-    /// Slow-start threshold, bytes.
+    /// Slow-start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
         self.cc.ssthresh()
     }
 
-    /// Bytes in flight, as the profile counts them, without chunks marked for retransmission.
+    /// Bytes in flight as the profile counts them, excluding chunks marked for retransmission.
     pub fn flightsize(&self) -> u64 {
         self.flightsize
     }
@@ -65,22 +67,22 @@ impl PathEntry {
         self.marked_bytes
     }
 
-    /// What the receiver reports of this path, once it has: where it speaks RSCTP.
+    /// The receiver's reports about this path, if it sent some; RSCTP only.
     pub fn receiver(&self) -> Option<&ReceiverEstimate> {
         self.receiver.as_deref()
     }
 
-    /// Retransmission timeout and what it is made of.
+    /// Retransmission timeout and its estimator.
     pub fn rto(&self) -> &super::RtoEstimator {
         &self.rto
     }
 
-    /// The largest SCTP packet, bytes with the common header.
+    /// Maximum SCTP packet size in bytes, including the common header.
     pub fn max_packet(&self) -> usize {
         self.max_packet
     }
 
-    /// What the user may change while the association is up.
+    /// The settings that the user may change during the association.
     pub fn settings(&self) -> PathSettings {
         let (rto_min, rto_max) = self.rto.bounds();
         PathSettings {
@@ -92,13 +94,13 @@ impl PathEntry {
         }
     }
 
-    /// How often it is probed while it is idle, where it is.
+    /// HEARTBEAT interval while idle; `None` if disabled.
     #[inline]
     pub(crate) fn heartbeat_interval(&self) -> Option<Nanos> {
         self.heartbeat_interval.get()
     }
 
-    /// Changes them; gives those before.
+    /// Applies new settings. Returns the previous ones.
     pub(crate) fn set_settings(&mut self, settings: PathSettings) -> PathSettings {
         let former = self.settings();
         self.rto.set_bounds(settings.rto_min, settings.rto_max);
@@ -110,7 +112,7 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// Takes over what was set of paths to the same addresses.
+    /// Copies the settings of paths to the same addresses.
     pub(crate) fn set_as(&mut self, former: &Paths) {
         for (_, old) in former.iter() {
             if let Some(id) = self.find(old.path.remote) {
@@ -124,14 +126,14 @@ impl Paths {
         self.iter().filter_map(|(_, entry)| entry.t3_deadline).min()
     }
 
-    /// The same, [`Nanos::MAX`] where none runs.
+    /// Like [`Self::next_t3`], with [`Nanos::MAX`] if none runs.
     #[inline]
     pub(crate) fn earliest_t3(&self) -> Nanos {
         let deadlines = self.entries.iter().map(|entry| entry.t3_deadline);
         deadlines.fold(Nanos::MAX, |least, it| least.min(it.unwrap_or(Nanos::MAX)))
     }
 
-    /// The paths' remote addresses that are the peer's.
+    /// The paths' remote addresses that belong to the peer.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let ours = self.iter().filter(|(_, entry)| !entry.disowned);
         ours.map(|(_, entry)| entry.path.remote)

@@ -1,4 +1,4 @@
-//! What the settings make of a new path: its windows, its estimators, the size of its packets.
+//! Construction of a new path from the configuration: congestion control, estimators, packet size.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::{Discovery, PathRack, mtu};
 use crate::config::Config;
 use crate::profile::{IdleDecay, WindowUnit};
 
-/// What of a new path is made before it: most of it has blocks of its own.
+/// Components of a new path that are allocated before it.
 pub(crate) struct Equipment {
     pub(super) cc: Box<dyn CongestionControl>,
     pub(super) sampler: Option<Box<RateSampler>>,
@@ -25,7 +25,7 @@ pub(crate) struct Equipment {
 }
 
 impl Equipment {
-    /// That of a path to `remote`.
+    /// Creates the components of a path to `remote`.
     pub(crate) fn of(config: &Config, remote: IpAddr) -> Self {
         let cc = config.new_congestion_control(remote);
         let first_mtu = config.first_mtu(remote);
@@ -42,12 +42,13 @@ impl Equipment {
 }
 
 impl Config {
-    /// The largest DATA chunk to `remote` with its header, bytes: what an amount of segments counts.
+    /// The largest DATA chunk to `remote` including its header, in bytes: the unit of amounts in
+    /// segments.
     fn largest_chunk(&self, remote: IpAddr) -> u64 {
         mtu::pmdcs(self.max_packet(remote)) as u64
     }
 
-    /// The numbers that a congestion controller of a new path to `remote` starts with.
+    /// Initial parameters of the congestion controller of a path to `remote`.
     pub fn congestion_parameters(&self, remote: IpAddr) -> SctpParameters {
         let profile = &self.profile;
         let unit = self.window_unit(remote, self.first_mtu(remote));
@@ -67,19 +68,19 @@ impl Config {
         }
     }
 
-    /// The path MTU that a path to `remote` begins with.
+    /// Initial path MTU of a path to `remote`.
     pub(crate) fn first_mtu(&self, remote: IpAddr) -> usize {
         self.new_discovery(remote)
             .map_or(self.mtu, |discovery| discovery.pmtu())
     }
 
-    /// What finds the MTU of a path to `remote`.
+    /// Path MTU discovery of a path to `remote`, if enabled.
     pub(crate) fn new_discovery(&self, remote: IpAddr) -> Option<Discovery> {
         let wanted = self.path_mtu_discovery && !self.profile.rsctp;
         wanted.then(|| Discovery::new(remote.is_ipv6(), self.mtu))
     }
 
-    /// The unit of cwnd on a path of that MTU.
+    /// The unit of cwnd on a path with that MTU.
     pub(crate) fn window_unit(&self, remote: IpAddr, mtu: usize) -> u64 {
         match self.profile.window_unit {
             WindowUnit::Mtu => mtu as u64,
@@ -91,7 +92,7 @@ impl Config {
         }
     }
 
-    /// A rate estimator for a new path, if one is asked for or needed.
+    /// A rate estimator for a new path, if configured or needed.
     pub(crate) fn new_path_estimator(&self) -> Option<Box<dyn PathEstimator>> {
         let needed = self.allocation.needs_rate().then_some(RateParameters::RE);
         let parameters = self.rate_estimate.or(needed)?;
@@ -102,7 +103,7 @@ impl Config {
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
         let base = Box::new(SctpNewReno::new(self.congestion_parameters(remote)));
         if self.is_plainly_controlled() {
-            return base; // as its `make` would
+            return base; // same as its `make`
         }
         let tuning = Tuning {
             binomial: self.profile.binomial_parameters(),
@@ -120,15 +121,15 @@ impl Config {
         }
     }
 
-    /// Whether the controllers are those that nearly all use, which ask for neither a rate nor samples of it, and need not be made to be
-    /// asked.
+    /// Whether the default controller is used, which needs neither a rate nor samples. This avoids
+    /// the construction of one for the check.
     fn is_plainly_controlled(&self) -> bool {
         std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM)
             && !self.rate_limited_increase
             && self.careful_resume.is_none()
     }
 
-    /// What spreads the packets of a new path, where anything may ask for it.
+    /// A pacer for a new path, if anything may need it.
     pub(crate) fn new_pacer(&self) -> Option<Box<Pacer>> {
         let wanted = self.pacing.is_some() || !self.is_plainly_controlled();
         wanted.then(|| {
@@ -137,7 +138,7 @@ impl Config {
         })
     }
 
-    /// Whether controllers ask for rate samples.
+    /// Whether the controllers need rate samples.
     pub(crate) fn samples_rates(&self) -> bool {
         let anywhere = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
         !self.is_plainly_controlled() && self.new_congestion_control(anywhere).wants_rate_samples()

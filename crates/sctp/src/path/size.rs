@@ -1,4 +1,4 @@
-//! How large the packets of each path are, and the chunks in them (RFC 9260 §6.9, §7.3).
+//! Packet and chunk sizes of each path (RFC 9260 §6.9, §7.3).
 
 use anabranch_transport::Nanos;
 
@@ -6,12 +6,12 @@ use super::{PathEntry, PathId, PathState, Paths, mtu, pmtu};
 use crate::config::Config;
 
 impl PathEntry {
-    /// Most user data that one DATA chunk carries here.
+    /// Maximum user data of one DATA chunk on this path.
     pub fn max_user_data(&self) -> usize {
         mtu::max_user_data(self.max_packet)
     }
 
-    /// The path MTU is another: packets have so many bytes with the IP header from now on.
+    /// Sets the path MTU: the size of packets including the IP header.
     pub(crate) fn set_mtu(&mut self, config: &Config, mtu: usize) {
         let remote = self.path.remote;
         let max_packet = mtu::max_packet(mtu, remote, config.encapsulation);
@@ -21,9 +21,9 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// Most user data of one DATA chunk that fits the packets of every path, so that it can be sent again on any
-    /// (AMDCS less the chunk's header, RFC 9260 §6.9). Where path MTUs are found out, of every path that may carry data: an
-    /// address that never answered would keep all packets small.
+    /// Maximum user data of one DATA chunk that fits every path, so that it can be retransmitted on
+    /// any (AMDCS minus the chunk header, RFC 9260 §6.9). With path MTU discovery only paths that
+    /// may carry data count, because an address that never answered would keep all packets small.
     #[inline]
     pub fn max_user_data(&self) -> usize {
         if let Some(only) = self.entries.only() {
@@ -48,7 +48,8 @@ impl Paths {
         })
     }
 
-    /// The MTU of path `id` is at most `mtu`, as the network says: lowers it. True if packets are smaller from now on.
+    /// The network reports that the MTU of path `id` is at most `mtu`. Returns true if packets are
+    /// smaller from now on.
     pub(crate) fn lower_mtu(
         &mut self,
         now: Nanos,
@@ -81,7 +82,8 @@ impl Paths {
         after < before
     }
 
-    /// Keeps `bytes` of each packet for an AUTH from now on (RFC 4895 §6.2): `max_packet` of each path is less by so many.
+    /// Reserves `bytes` of each packet for an AUTH chunk (RFC 4895 §6.2): `max_packet` of each path
+    /// shrinks by as much.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         if std::mem::replace(&mut self.reserved, bytes) == bytes {
             return;
@@ -96,14 +98,14 @@ impl Paths {
         }
     }
 
-    /// Puts the only path of `fresh` in the place of `id`.
+    /// Replaces path `id` by the only path of `fresh`.
     pub(super) fn replace(&mut self, id: PathId, fresh: Paths) {
         let mut entry = fresh.entries.into_first();
         entry.udp_port = self.udp_port_to(entry.path.remote);
         *self.get_mut(id) = entry;
     }
 
-    /// Bytes of each packet that are kept for an AUTH, beside `max_packet`.
+    /// Bytes of each packet reserved for an AUTH chunk, not included in `max_packet`.
     pub(crate) fn reserved(&self) -> usize {
         self.reserved
     }

@@ -1,4 +1,4 @@
-//! Whether a path may carry data.
+//! Path states.
 
 macro_rules! states {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $code:literal;)*) => {
@@ -7,7 +7,7 @@ macro_rules! states {
         pub enum PathState { $($(#[$doc])* $variant),* }
 
         impl PathState {
-            /// Every state.
+            /// All states.
             pub const ALL: &'static [PathState] = &[$(PathState::$variant),*];
 
             /// Its name in reports.
@@ -15,7 +15,7 @@ macro_rules! states {
                 match self { $(PathState::$variant => $name),* }
             }
 
-            /// The value that [`Probe::PathState`](anabranch_transport::Probe::PathState) records.
+            /// The value recorded by [`Probe::PathState`](anabranch_transport::Probe::PathState).
             pub const fn code(self) -> f64 {
                 match self { $(PathState::$variant => $code),* }
             }
@@ -28,8 +28,8 @@ states! {
     Unconfirmed = "unconfirmed", 3.0;
     /// In use.
     Active = "active", 1.0;
-    /// More errors in a row than PFMR: probed, and used only where no path is active (RFC 7829 §3).
+    /// More consecutive errors than PFMR: probed, and used only if no path is active (RFC 7829 §3).
     PotentiallyFailed = "potentially failed", 2.0;
-    /// More errors in a row than Path.Max.Retrans (RFC 9260 §8.2).
+    /// More consecutive errors than Path.Max.Retrans (RFC 9260 §8.2).
     Inactive = "inactive", 0.0;
 }

@@ -1,4 +1,5 @@
-//! RSCTP's active switch: the primary path changes because it loses too much, before it fails (ho2008 §3.3, §3.5).
+//! RSCTP's active path switch: the primary path changes because of its loss ratio, before it fails
+//! (ho2008 §3.3, §3.5).
 
 use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
@@ -10,7 +11,7 @@ use super::{PathEntry, PathId, PathState, Paths};
 use crate::config::Config;
 use crate::profile::Profile;
 
-/// When a loss changes the primary path.
+/// Rules for switching the primary path after a loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SwitchRules {
     /// MPLR.
@@ -19,7 +20,7 @@ pub(crate) struct SwitchRules {
 }
 
 impl SwitchRules {
-    /// Those of a profile; `None` if it does not switch.
+    /// The rules of a profile; `None` if it does not switch.
     pub(crate) fn of(profile: &Profile) -> Option<Self> {
         profile.rsctp_path_switch.then_some(Self {
             max_loss_rate: profile.rsctp_max_loss_rate.0,
@@ -29,7 +30,7 @@ impl SwitchRules {
 }
 
 impl PathEntry {
-    /// Hands the receiver's report to the congestion control.
+    /// Passes the receiver's report to the congestion control.
     pub(crate) fn feed_back(
         &mut self,
         now: Nanos,
@@ -48,24 +49,24 @@ impl PathEntry {
         }
     }
 
-    /// What the receiver reports, from now on kept.
+    /// The receiver's reports, created on first use.
     pub(crate) fn receiver_mut(&mut self, config: &Config) -> &mut ReceiverEstimate {
         let fresh = || Box::new(ReceiverEstimate::new(config.profile.rsctp_loss_gain.0));
         self.receiver.get_or_insert_with(fresh)
     }
 
-    /// The rate that the receiver reports.
+    /// The reported rate.
     fn rate_reported(&self) -> Option<f64> {
         self.receiver.as_ref()?.rate()
     }
 
-    /// What a loss here is put down to; before the window is cut.
+    /// Classifies a loss on this path; must be called before the window is reduced.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.rate_reported())
     }
 
-    /// Records what a loss here is put down to, before the window is cut: by the congestion control if it judges, and
-    /// otherwise as the rules for the primary path judge.
+    /// Records the classification of a loss before the window is reduced: by the congestion control
+    /// if it classifies losses, otherwise by the rules for the primary path.
     pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
         let verdict = match self.cc.loss_verdict() {
             Some(verdict) => verdict,
@@ -77,9 +78,9 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// A loss on `id`, before any window is cut. If the primary loses more than MPLR, another active path takes over:
-    /// after a loss of congestion's one with more bandwidth, after one of the radio's any, the one with the most
-    /// bandwidth first.
+    /// A loss on `id`, before any window is reduced. If the primary's loss ratio exceeds MPLR,
+    /// another active path takes over: after a congestion loss one with more bandwidth, after a
+    /// wireless loss any one, with the highest bandwidth first.
     pub(crate) fn switch_if_lossy(&mut self, now: Nanos, id: PathId, trace: &mut Trace) {
         self.get(id)
             .trace_verdict(now, id, self.switch_rules.is_some(), trace);
@@ -105,7 +106,8 @@ impl Paths {
         }
     }
 
-    /// The active path but `id` with the most bandwidth, and with more than `id` if so asked.
+    /// The active path other than `id` with the highest bandwidth, and with more than `id` if
+    /// required.
     fn best_other(&self, id: PathId, more_bandwidth: bool) -> Option<PathId> {
         let bandwidth = |entry: &PathEntry| entry.rate_reported().unwrap_or(0.0);
         let here = bandwidth(self.get(id));
@@ -131,7 +133,8 @@ mod tests {
     use anabranch_transport::Path;
     use anabranch_transport::time::MILLISECOND;
 
-    /// Three active paths: bandwidth and loss as reported, RTT 100 ms, cwnd 4,404 bytes (44,040 bytes/s).
+    /// Three active paths: bandwidth and loss as reported, RTT 100 ms, cwnd 4,404 bytes (44,040
+    /// bytes/s).
     fn paths(change: impl Fn(&mut Profile), reports: [(f64, f64); 3]) -> Paths {
         let mut config = Config::default();
         change(&mut config.profile);

@@ -1,4 +1,4 @@
-//! What a chunk costs must not depend on the order in which chunks arrive: counted steps, in every order.
+//! The cost of a chunk must not depend on the order of arrival: counted steps for each order.
 
 use anabranch_wire::chunk::Data;
 use anabranch_wire::{CommonHeader, PacketBuilder, Ssn};
@@ -6,8 +6,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 
-/// A step is a comparison of two keys, a fragment moved, or a word of the gap blocks looked at. A tree of 60,000 has five
-/// levels of some four comparisons each; a chunk asks for some dozen places in one, and for two when it leaves.
+/// A step is a key comparison, a moved fragment, or an examined word of the bitmap. A tree of
+/// 60,000 entries has five levels of about four comparisons. A chunk needs about a dozen lookups in
+/// one tree, and in two when it leaves.
 const MOST_STEPS: u64 = 250;
 
 fn fragment(at: u32, n: u32) -> Data {
@@ -114,7 +115,8 @@ const ORDERS: &[Order] = &[
     }),
 ];
 
-/// Steps a chunk, where `bundle` come in a packet and each packet is answered by a SACK of one packet's size if one is due.
+/// Steps per chunk, with `bundle` chunks per packet and a SACK of one packet's size whenever one is
+/// due.
 fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
     let config = Config {
         receive_buffer: 64 << 20,
@@ -167,8 +169,8 @@ fn a_chunk_costs_the_same_in_every_order() {
     }
 }
 
-/// One chunk a packet, thousands of gaps, and a SACK that names 366 of them after each: the SACK must cost no more than the
-/// chunk, and not by what it names.
+/// One chunk per packet, thousands of gaps, and a SACK with 366 blocks after each: the SACK should
+/// cost no more than the chunk, regardless of its length.
 #[test]
 fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
     let apart: Order = ("unordered, every other, last first", |n| {
@@ -185,7 +187,8 @@ fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
     }
 }
 
-/// 32,000 gaps: a SACK looks at as many as it names, and not even at those that most SACKs name.
+/// 32,000 gaps: a SACK should examine only the blocks that it reports, and none if it uses the kept
+/// ones.
 #[test]
 fn a_sack_costs_what_it_says() {
     let mut tracker = TsnTracker::new(Tsn(0));
@@ -201,7 +204,8 @@ fn a_sack_costs_what_it_says() {
     assert!(work_counter::take() <= 4 * (2_000 - 360));
 }
 
-/// Room is made for holes again and again while many messages wait: each takes what it finds at the end.
+/// Space is made for holes repeatedly while many messages wait: each step should find the last one
+/// directly.
 #[test]
 fn dropping_the_highest_costs_the_same_however_many_wait() {
     let config = Config {

@@ -1,4 +1,4 @@
-//! The fragments of a run, in order: they come at either end, and runs are joined.
+//! Fragments of a run in order: fragments are added at both ends, and runs are joined.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::message::MessageBytes;
 use super::work_counter;
 
-/// One fragment, or any other number of them.
+/// A single fragment, or any other number.
 #[expect(
     clippy::box_collection,
     reason = "so that a lone fragment costs little"
@@ -64,8 +64,8 @@ impl FragmentList {
         }
     }
 
-    /// Puts `after` behind. The fewer move to the more, so that a fragment moves as often as the logarithm of how many
-    /// there are, whatever is joined to what.
+    /// Appends `after`. The smaller list moves, so each fragment moves a logarithmic number of
+    /// times whatever the order of joins is.
     pub fn join(&mut self, mut after: Self) {
         work_counter::count(self.len().min(after.len()));
         if self.len() < after.len() {
@@ -81,7 +81,7 @@ impl FragmentList {
         }
     }
 
-    /// All of them; none stay.
+    /// Takes all fragments.
     pub fn take(&mut self) -> MessageBytes {
         std::mem::replace(self, Self::none()).into_message()
     }

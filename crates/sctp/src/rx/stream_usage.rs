@@ -1,4 +1,4 @@
-//! What each stream holds of the one receive buffer that all share.
+//! Usage of the shared receive buffer by stream.
 
 use anabranch_transport::{Nanos, Probe, Trace};
 
@@ -7,29 +7,30 @@ use crate::stream_table::StreamTable;
 #[derive(Debug, Default)]
 struct InStream {
     bytes: u64,
-    /// It is among the changed.
+    /// It is listed in `changed`.
     changed: bool,
 }
 
-/// Bytes held by stream, as the receive window counts them. A change is recorded when the time is next known. Only where
-/// somebody wants to know: nothing is decided by it.
+/// Buffered bytes by stream, as the receive window counts them. A change is recorded when the time
+/// is next known. It exists only while tracing wants it, because no decision depends on it.
 #[derive(Debug, Default)]
 pub(super) struct PerStreamUsage(Option<Box<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
     streams: StreamTable<InStream>,
-    /// The stream that changed last, and what it holds: kept here, not in the table, while no other one changes.
+    /// The stream that changed last, and its bytes: kept outside the table until another stream
+    /// changes.
     last: u16,
     of_last: InStream,
     /// Streams whose bytes changed since they were last recorded.
     changed: Vec<u16>,
-    /// The sum last recorded.
+    /// The last recorded sum.
     recorded: u64,
 }
 
 impl PerStreamUsage {
-    /// Counts from now on if `trace` wants it. What was held before is not known.
+    /// Starts counting if `trace` wants it. Data buffered before is unknown.
     #[inline]
     pub fn follow(&mut self, trace: &Trace) {
         let wanted = trace.wants(Probe::Buffered);
@@ -38,7 +39,7 @@ impl PerStreamUsage {
         }
     }
 
-    /// Whether nobody wanted it when it was last asked.
+    /// Whether tracing was disabled at the last check.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.0.is_none()
@@ -53,7 +54,7 @@ impl PerStreamUsage {
 
     #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
-        // What the window gave back before changes nothing here.
+        // Earlier window updates do not matter here.
         if let Some(counts) = &mut self.0
             && bytes > 0
         {
@@ -62,7 +63,7 @@ impl PerStreamUsage {
         }
     }
 
-    /// Records what changed: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
+    /// Records changes: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
     #[inline]
     pub fn record(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
         if let Some(counts) = &mut self.0 {

@@ -15,7 +15,7 @@ struct Rig {
     trace: Trace,
 }
 
-/// A SACK as the peer would read it.
+/// A SACK as decoded by the peer.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     cumulative: u32,
@@ -33,7 +33,7 @@ impl Rig {
         }
     }
 
-    /// One packet with one whole message of stream 0, whose number in the stream is its TSN less one.
+    /// One packet with a complete message of stream 0, whose sequence number is its TSN minus one.
     fn arrive(&mut self, tsn: u32, length: usize) -> DataOutcome {
         self.packet(chunk(tsn, length))
     }
@@ -261,7 +261,8 @@ fn a_full_buffer_still_takes_what_fills_a_hole() {
     assert!(rig.receiver.is_empty());
 }
 
-/// ns-2.35: a chunk larger than what is left is dropped without a SACK; whole messages in order take no room.
+/// ns-2.35 silently drops a chunk larger than the free space. Complete messages in order take no
+/// space.
 #[test]
 fn ns2_drops_silently_and_counts_chunk_headers() {
     let mut rig = Rig::new(&Config {
@@ -334,7 +335,7 @@ fn chunks_that_break_rules() {
     );
 }
 
-/// A peer that leaves holes and sends tiny chunks cannot make the receiver hold more than its bounds.
+/// A peer that leaves holes and sends tiny chunks must not exceed the memory limit.
 #[test]
 fn memory_is_bounded_whatever_the_peer_sends() {
     let mut rig = Rig::new(&config(10_000));
@@ -350,7 +351,7 @@ fn memory_is_bounded_whatever_the_peer_sends() {
             taken += 1;
         }
     }
-    // Memory for 320 chunks and no data, of which a chunk of one byte takes 193.
+    // Memory for 320 chunks without data; a chunk of one byte takes 193.
     assert_eq!(taken, 320 * 192 / 193);
     for tsn in (2..=65_000).rev() {
         rig.packet(Data {
@@ -362,8 +363,9 @@ fn memory_is_bounded_whatever_the_peer_sends() {
     assert!(rig.receiver.window.used() <= 20_000);
 }
 
-/// Sends 2,000 messages of one byte, in an order by packets of 70, and then what SACKs do not name until all have come:
-/// gives the numbers read, and how often a chunk was sent.
+/// Sends 2,000 messages of one byte in packets of 70 in the given order, and retransmits those
+/// missing from SACKs until all have arrived. Returns the numbers read and the largest number of
+/// transmissions.
 fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usize) {
     let (mut read, mut sent) = (Vec::new(), 0);
     let mut missing: Vec<u32> = (1..=2_000).collect();
@@ -396,8 +398,8 @@ fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usiz
     (read, sent)
 }
 
-/// An honest peer sends half of the window that it was told, in tiny messages, and packets come in another order: what is
-/// furthest on makes room for what is next, and comes again.
+/// An honest peer sends half the advertised window in tiny messages, and packets are reordered: the
+/// furthest data makes space for the next and is retransmitted.
 #[test]
 fn tiny_messages_far_out_of_order_make_room_for_the_next() {
     let orders: [fn(usize) -> usize; 3] = [
@@ -420,9 +422,9 @@ fn tiny_messages_far_out_of_order_make_room_for_the_next() {
     }
 }
 
-/// A buffer of 1,500 bytes has memory for 318 chunks of one byte (193 each of 61,440), and 69,120 bytes where holes are
-/// filled. TSNs 20 to 337 wait; what comes below them, 1,392 bytes each, has room five times (68,334), then at the cost of
-/// four of them each time (of the next 3.3, 7.1), or of messages of three chunks.
+/// A buffer of 1,500 bytes has memory for 318 chunks of one byte (193 each of 61,440), and 69,120
+/// bytes for holes. TSNs 20 to 337 wait. Chunks of 1,392 bytes below them fit five times (68,334),
+/// and then cost four of them each (of the next 3.3, 7.1), or messages of three chunks.
 #[test]
 fn what_makes_room_is_the_highest_and_no_longer_named() {
     type Of = fn(u32) -> Data;
@@ -461,7 +463,7 @@ fn what_makes_room_is_the_highest_and_no_longer_named() {
         assert_eq!(seen.blocks, [(13, 330 - withdrawn)], "{name}");
         let statistics = rig.receiver.statistics();
         assert_eq!(statistics.withdrawn, u64::from(withdrawn), "{name}");
-        // Read, there is room again, and it may come again.
+        // After reading there is space again, and it may be retransmitted.
         assert_eq!(rig.messages().len(), 7);
         for tsn in (338 - u32::from(withdrawn)..=337).rev() {
             assert_eq!(rig.packet(of(tsn)), DataOutcome::NewData, "{name} {tsn}");
@@ -470,7 +472,7 @@ fn what_makes_room_is_the_highest_and_no_longer_named() {
     }
 }
 
-/// A chunk larger than the whole buffer is taken when nothing else is held.
+/// A chunk larger than the whole buffer is accepted if nothing else is buffered.
 #[test]
 fn a_chunk_larger_than_the_buffer_is_taken_alone() {
     let mut rig = Rig::new(&config(4_000));
@@ -488,8 +490,8 @@ fn a_chunk_larger_than_the_buffer_is_taken_alone() {
     assert_eq!(rig.sack(1500).a_rwnd, 4_000);
 }
 
-/// ns-2's receiver drops what does not fit, and its sender never sends such. Beside another sender the hole could never be
-/// filled: sent again, what is next makes room.
+/// ns-2's receiver drops chunks that do not fit, and its sender never sends them. With other
+/// senders the hole could never be filled, so a retransmission of the next chunk makes space.
 #[test]
 fn under_ns2_the_next_chunk_sent_again_makes_room() {
     let mut rig = Rig::new(&Config {
@@ -507,7 +509,7 @@ fn under_ns2_the_next_chunk_sent_again_makes_room() {
     assert_eq!(rig.messages(), [0, 1, 2, 3]);
 }
 
-/// A restart: what was not read is kept, and counts.
+/// Unread data from before a restart is kept and counted.
 #[test]
 fn what_a_former_life_left_unread_counts_in_the_next() {
     let config = config(10_000);
@@ -553,8 +555,8 @@ fn a_message_that_will_not_end_is_named() {
     assert_eq!(named, [expected]);
 }
 
-/// ns-2's module looks at each chunk, not at each packet: several in the first packet count as a packet since the SACK, and a gap that the
-/// packet itself fills is answered at once.
+/// ns-2's module checks each chunk, not each packet: several chunks in the first packet count as a
+/// packet since the SACK, and a gap that the packet itself fills is acknowledged at once.
 #[test]
 fn ns2_answers_packets_of_several_chunks_by_chunk() {
     for (profile, by_chunk) in [(Profile::ns2(), true), (Profile::rfc4960(), false)] {
@@ -583,7 +585,8 @@ fn ns2_answers_packets_of_several_chunks_by_chunk() {
     }
 }
 
-/// ns-2's module answers TSN 1 at once whenever it comes, and never counts it: `ProcessChunk` looks at the number alone.
+/// ns-2's module acknowledges TSN 1 at once whenever it arrives and never counts it, because
+/// `ProcessChunk` only checks the number.
 #[test]
 fn ns2_never_counts_the_first_data() {
     let mut rig = Rig::new(&Config::new(Profile::ns2()));

@@ -1,4 +1,5 @@
-//! Which TSNs have arrived: the cumulative point, the gap blocks past it, the duplicates (RFC 9260 §3.3.4, §6.7).
+//! Received TSNs: the cumulative TSN, the gap ack blocks after it, and duplicates (RFC 9260 §3.3.4,
+//! §6.7).
 
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
@@ -8,32 +9,33 @@ use super::tsn_bitmap::{TsnBitmap, WORDS};
 use super::work_counter;
 use crate::seldom::Seldom;
 
-/// A Gap Ack Block names a TSN by 16 bits of offset, so nothing further on can be reported, and nothing is taken.
+/// A gap ack block has offsets of 16 bits, so TSNs further ahead cannot be reported and are not
+/// accepted.
 const REACH: u32 = u16::MAX as u32;
-/// Duplicates kept for the next SACK; a peer that repeats more is told of the first.
+/// Maximum number of duplicates kept for the next SACK; only the first are reported.
 const MOST_DUPLICATES: usize = 64;
-/// Pages that cover every TSN within reach.
+/// Pages for every TSN within reach.
 const PAGES: usize = (REACH as usize + 1) / (64 * WORDS);
 
-/// What a TSN is to the tracker.
+/// Classification of a TSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// Not seen before.
+    /// Not received before.
     New,
-    /// Received already.
+    /// Received before.
     Duplicate,
-    /// Too far past the cumulative point to be reported.
+    /// Too far past the cumulative TSN to be reported.
     OutOfReach,
 }
 
-/// Whether the TSNs beside one that is new have arrived.
+/// Whether the TSNs adjacent to a new one have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbours {
     pub before: bool,
     pub after: bool,
 }
 
-/// Page, word and bit of a TSN: the lower 16 bits are enough, since no more are within reach.
+/// Page, word and bit of a TSN: the lower 16 bits suffice, because no more are within reach.
 #[inline]
 fn place(tsn: Tsn) -> (usize, usize, u32) {
     let index = usize::from(tsn.0 as u16);
@@ -44,24 +46,25 @@ fn place(tsn: Tsn) -> (usize, usize, u32) {
     )
 }
 
-/// The bits above the lowest `count`, of 64.
+/// All bits except the lowest `count`, of 64.
 #[inline]
 fn above(count: usize) -> u64 {
     u64::MAX.checked_shl(count as u32).unwrap_or(0)
 }
 
-/// By their numbers.
+/// Indexed by page number.
 type Pages = [Option<Box<TsnBitmap>>; PAGES];
 
-/// TSNs received. What is past the cumulative point is kept as bits, on pages that are there while one of theirs is set: no
-/// order of arrival makes a chunk cost more than another, and no peer makes it more than 13 KiB.
+/// Received TSNs. Those after the cumulative TSN are bits on pages that exist while one of their
+/// bits is set. The cost of a chunk should not depend on the order of arrival, and the memory is at
+/// most 13 KiB.
 #[derive(Debug)]
 pub(super) struct TsnTracker {
     cumulative: Tsn,
     highest: Tsn,
-    /// Runs past the cumulative point.
+    /// Runs after the cumulative TSN.
     runs: usize,
-    /// As many of the lowest runs as most SACKs name.
+    /// The lowest runs, as many as most SACKs report.
     lowest: LowestGapBlocks,
     pages: Option<Box<Pages>>,
     duplicates: Seldom<Vec<Tsn>>,
@@ -80,12 +83,12 @@ impl TsnTracker {
         }
     }
 
-    /// The last TSN received before the first hole.
+    /// The last TSN before the first hole.
     pub fn cumulative(&self) -> Tsn {
         self.cumulative
     }
 
-    /// The highest TSN received.
+    /// The highest received TSN.
     pub fn highest(&self) -> Tsn {
         self.highest
     }
@@ -98,13 +101,13 @@ impl TsnTracker {
         self.runs
     }
 
-    /// A page, if it is there.
+    /// A page if it exists.
     #[inline]
     fn page(&self, number: usize) -> Option<&TsnBitmap> {
         self.pages.as_ref()?[number].as_deref()
     }
 
-    /// Whether a TSN past the cumulative point, or just beyond reach, has arrived.
+    /// Whether a TSN after the cumulative TSN, or just beyond reach, has arrived.
     #[inline]
     fn has(&self, tsn: Tsn) -> bool {
         let (page, word, bit) = place(tsn);
@@ -112,13 +115,13 @@ impl TsnTracker {
             .is_some_and(|page| page.words[word] >> bit & 1 == 1)
     }
 
-    /// What `tsn` would be, without taking it.
+    /// Classifies `tsn` without accepting it.
     #[inline]
     pub fn classify(&self, tsn: Tsn) -> Arrival {
         match tsn.distance_from(self.cumulative) {
             1 => Arrival::New,
             _ if tsn.le(self.cumulative) => Arrival::Duplicate,
-            // The very opposite of the circle is neither before nor after.
+            // The opposite point of the circle is neither before nor after.
             offset if offset > REACH => Arrival::OutOfReach,
             _ if self.runs > 0 && self.has(tsn) => Arrival::Duplicate,
             _ => Arrival::New,
@@ -131,14 +134,14 @@ impl TsnTracker {
         tsn != self.cumulative.next() && self.classify(tsn) == Arrival::New
     }
 
-    /// Notes a duplicate for the next SACK.
+    /// Records a duplicate for the next SACK.
     pub fn note_duplicate(&mut self, tsn: Tsn) {
         if self.duplicates.len() < MOST_DUPLICATES {
             self.duplicates.make().push(tsn);
         }
     }
 
-    /// Takes a TSN that [`TsnTracker::classify`] called new.
+    /// Accepts a TSN that [`TsnTracker::classify`] found new.
     pub fn insert(&mut self, tsn: Tsn) -> Neighbours {
         if tsn == self.cumulative.next() {
             return self.advance(tsn);
@@ -148,7 +151,7 @@ impl TsnTracker {
         let pages = self.pages.get_or_insert_default();
         pages[page].get_or_insert_default().set(word, bit);
         if !self.lowest.ends_before(tsn, self.cumulative) {
-            // The last of the lowest may join the first of the others.
+            // The last of the kept runs may join the first of the others.
             let last = if beside.after {
                 self.find(tsn, false).prev()
             } else {
@@ -164,7 +167,7 @@ impl TsnTracker {
         beside
     }
 
-    /// The TSN after the cumulative one has come; while there are no gaps, all up to `tsn`.
+    /// The TSN after the cumulative TSN has arrived; without gaps, all up to `tsn`.
     #[inline]
     pub fn advance(&mut self, tsn: Tsn) -> Neighbours {
         self.cumulative = tsn;
@@ -192,7 +195,8 @@ impl TsnTracker {
         }
     }
 
-    /// All up to `to`, which is no farther than can be reported, counts as arrived. `false` if that is no news, or too far.
+    /// Marks all TSNs up to `to`, which must be within reach, as received. Returns false if that
+    /// changes nothing or is out of reach.
     pub fn forward(&mut self, to: Tsn) -> bool {
         if self.classify_point(to) != Arrival::New {
             return false;
@@ -220,7 +224,7 @@ impl TsnTracker {
         true
     }
 
-    /// What a cumulative point would be.
+    /// Classifies a new cumulative TSN.
     pub fn classify_point(&self, to: Tsn) -> Arrival {
         if to.le(self.cumulative) {
             return Arrival::Duplicate;
@@ -231,7 +235,7 @@ impl TsnTracker {
         }
     }
 
-    /// A TSN past the cumulative point that has arrived is dropped again, and will have to come once more.
+    /// Removes a received TSN after the cumulative TSN; it has to be retransmitted.
     pub fn withdraw(&mut self, tsn: Tsn) {
         let beside = self.beside(tsn);
         self.clear(tsn, tsn);
@@ -247,7 +251,7 @@ impl TsnTracker {
         }
     }
 
-    /// The lowest runs are as many as there are, or as many as are kept.
+    /// Fills the kept runs up to their maximum or to the number of runs.
     #[inline]
     fn refill(&mut self) {
         while self.lowest.lacks(self.runs) {
@@ -256,7 +260,7 @@ impl TsnTracker {
         }
     }
 
-    /// The first run after `tsn`, where there is one.
+    /// The first run after `tsn`; one must exist.
     fn run_after(&self, tsn: Tsn) -> Run {
         let first = self.find(tsn.next(), true);
         Run {
@@ -286,14 +290,14 @@ impl TsnTracker {
         }
     }
 
-    /// The first TSN at `from` or after it that has arrived, or that has not: there always is one, since the cumulative
-    /// one's bit is never set, and who asks for one that has arrived knows of one.
+    /// The first TSN from `from` on that has arrived or not. One always exists, because the bit of
+    /// the cumulative TSN is never set, and callers that look for a received one know of one.
     #[inline]
     fn find(&self, from: Tsn, arrived: bool) -> Tsn {
         let flip = if arrived { 0 } else { u64::MAX };
         let (mut number, mut word, bit) = place(from);
         let mut mask = above(bit as usize);
-        // Once round, and what is left of the first page.
+        // One round, and the rest of the first page.
         for _ in 0..=PAGES {
             work_counter::count(1);
             match self.page(number) {
@@ -317,7 +321,7 @@ impl TsnTracker {
         from
     }
 
-    /// The last TSN before `tsn` that has arrived.
+    /// The last received TSN before `tsn`.
     fn last_before(&self, tsn: Tsn) -> Tsn {
         if self.runs == 0 {
             return self.cumulative;
@@ -348,7 +352,8 @@ impl TsnTracker {
         self.cumulative
     }
 
-    /// The lowest `count` gap blocks, lowest first, if so many are kept: as nearly always. Quicker than [`TsnTracker::blocks`].
+    /// The lowest `count` gap ack blocks in order, if that many are kept, which is the usual case.
+    /// Faster than [`TsnTracker::blocks`].
     #[inline]
     pub fn kept_blocks(
         &self,
@@ -359,7 +364,7 @@ impl TsnTracker {
         (kept.len() == count).then(|| kept.iter().map(move |run| run.block(cumulative)))
     }
 
-    /// The lowest `count` gap blocks, or as many as there are, lowest first.
+    /// The lowest `count` gap ack blocks in order, or all of them.
     #[inline]
     pub fn blocks(&self, count: usize) -> Blocks<'_> {
         let kept = self.lowest.first(count);
@@ -386,25 +391,25 @@ impl TsnTracker {
     }
 }
 
-/// The lower 16 bits of the TSN in that place.
+/// The lower 16 bits of the TSN at that position.
 #[inline]
 fn index(page: usize, word: usize, bit: u32) -> u16 {
     ((page * WORDS + word) * 64) as u16 + bit as u16
 }
 
-/// The TSN in that place that is `from` or the next after it.
+/// The TSN at that position, `from` or the next after it.
 #[inline]
 fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
     let forth = index(page, word, bit).wrapping_sub(from.0 as u16);
     from.add(forth.into())
 }
 
-/// Gap Ack Blocks: the lowest as they are kept, and then what the bits say.
+/// Gap ack blocks: first the kept ones, then those found in the bitmap.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks<'a> {
     tracker: &'a TsnTracker,
     kept: std::slice::Iter<'a, Run>,
-    /// Where the kept ones end, and what was read of the bits.
+    /// End of the kept runs, then position in the bitmap.
     after: Tsn,
     left: usize,
 }
@@ -493,7 +498,7 @@ mod tests {
         assert_eq!(tracker.duplicates(), [60, 61, 62, 63].map(Tsn));
     }
 
-    /// Against a set, across the wrap, in an order that a small generator shuffles.
+    /// Compares with a set across the wrap, in an order shuffled by a small generator.
     #[test]
     fn agrees_with_a_set_across_the_wrap() {
         for seed in 1..40u64 {
@@ -528,7 +533,8 @@ mod tests {
         }
     }
 
-    /// Runs in thousands, joined, split and passed at random: the blocks are what a set says, however many are asked for.
+    /// Thousands of runs, joined, split and passed at random: the blocks must match a set for any
+    /// number requested.
     #[test]
     fn the_lowest_blocks_are_those_of_a_set() {
         for seed in 1..6u64 {

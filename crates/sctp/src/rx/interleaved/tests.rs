@@ -1,4 +1,4 @@
-//! What is kept beside the messages, against what they say.
+//! Consistency of the index with the messages.
 
 use anabranch_transport::Trace;
 use anabranch_wire::extension::{FragmentPosition, IForwardTsn, SkippedMessage};
@@ -30,7 +30,8 @@ fn check(receiver: &mut Receiver) {
     interleaved.index = Some(kept);
 }
 
-/// Pieces of few messages and streams, skips, resets and reads at random: the index, made early and kept, is that which would be made now.
+/// Random fragments, skips, resets and reads of few messages and streams: an index built early must
+/// equal one built now.
 #[test]
 fn the_index_is_what_the_messages_say() {
     let mut random = draws(3);

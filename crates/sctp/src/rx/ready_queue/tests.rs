@@ -1,4 +1,4 @@
-//! The queue against one in which nothing is known of places, and all is walked.
+//! The ready queue compared with a plain one that walks all entries.
 
 use anabranch_wire::{Ssn, Tsn};
 use bytes::Bytes;
@@ -27,14 +27,14 @@ fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Deliverable 
     }
 }
 
-/// As they are read: stream, flags, bytes as the window counts them, and user data.
+/// As read by the user: stream, flags, bytes as the window counts them, and user data.
 fn told(it: Deliverable) -> (u16, bool, bool, u64, Bytes) {
     let part = it.part;
     let data = part.payload.into_bytes();
     (part.stream, part.begins, part.ends, it.bytes, data)
 }
 
-/// The plain way.
+/// The plain queue.
 #[derive(Default)]
 struct Walked(VecDeque<Deliverable>);
 
@@ -102,7 +102,7 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
                 forgotten += taken.len();
                 *is_open = false;
             } else {
-                // A whole one, the beginning, the middle or the end of one.
+                // A complete message, or the first, a middle or the last part of one.
                 let begins = !*is_open;
                 let ends = if begins {
                     random(4) > 0
@@ -133,13 +133,13 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
     );
 }
 
-/// Parts take in what follows them: that is a message more, and no place more.
+/// Merged parts add a message but no slot.
 #[test]
 fn an_end_that_is_taken_in_moves_no_place() {
     let mut unread = ReadyQueue::default();
     unread.push_part(readable(1, true, false, "a".into()), 0);
     unread.push_part(readable(2, true, false, "b".into()), 0);
-    // The end of the second came, and was taken in.
+    // The end of the second arrived and was merged.
     unread.back_mut().expect("it is there").part.ends = true;
     unread.took_in(2, true);
     unread.push_part(readable(1, false, false, "c".into()), 1);
@@ -151,7 +151,7 @@ fn an_end_that_is_taken_in_moves_no_place() {
     assert!(unread.is_empty() && unread.places.is_none());
 }
 
-/// What waits costs nothing, and what goes by itself.
+/// Entries that wait should cost nothing, and neither should those that leave on their own.
 #[test]
 fn forgetting_costs_what_is_forgotten() {
     let mut unread = ReadyQueue::default();

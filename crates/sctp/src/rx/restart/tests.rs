@@ -1,4 +1,4 @@
-//! What a next life takes over, against what the user of the former one would have read of messages that have their ends.
+//! Data kept over a restart, compared with the readable data of messages that have their ends.
 
 use anabranch_transport::Trace;
 use anabranch_wire::chunk::Data;
@@ -14,13 +14,14 @@ use crate::work;
 
 const STREAMS: u16 = 6;
 
-/// A peer that begins messages, ends them or gives them up, and restarts; and all that its user is to read.
+/// A peer that starts, ends and abandons messages and restarts, and all data that its user should
+/// read.
 struct Play {
     config: Config,
     receiver: Receiver,
     trace: Trace,
     next: u32,
-    /// By stream: the number of the next message, and whether it is begun.
+    /// By stream: the number of the next message, and whether it has started.
     streams: [(u16, bool); STREAMS as usize],
 }
 
@@ -45,7 +46,7 @@ impl Play {
         }
     }
 
-    /// A chunk of the stream's next message, so much ahead of what comes next.
+    /// Receives a chunk of the stream's next message, `ahead` TSNs after the next one.
     fn hears(&mut self, stream: u16, ends: bool, ahead: u32) {
         let (number, begun) = self.streams[usize::from(stream)];
         let data = Data {
@@ -68,7 +69,7 @@ impl Play {
         }
     }
 
-    /// A message in two parts, between which one of another stream is delivered.
+    /// Receives a message in two parts with one of another stream delivered in between.
     fn hears_late_end(&mut self, stream: u16, other: u16) {
         self.hears(stream, false, 0);
         self.hears(other, true, 1);
@@ -77,7 +78,7 @@ impl Play {
         self.next += 1;
     }
 
-    /// The message that is begun on the stream has no end.
+    /// The started message of the stream has no end.
     fn gives_up(&mut self, stream: u16) {
         let (number, _) = self.streams[usize::from(stream)];
         let skipped = SkippedStream {
@@ -98,7 +99,7 @@ impl Play {
         (self.next, self.streams) = (1, Default::default());
     }
 
-    /// What can be read, of messages that have their ends.
+    /// The readable data of messages that have their ends.
     fn whole(&self) -> Vec<(u16, Bytes)> {
         let mut endless = [true; STREAMS as usize];
         let mut whole = Vec::new();
@@ -115,7 +116,8 @@ impl Play {
         whole
     }
 
-    /// The account is of what is there, each place that is empty is known to be, and the last is not.
+    /// The counts must match the contents, each empty slot must be known, and the last slot must
+    /// not be empty.
     fn check(&self, what: &str) {
         let ready = &self.receiver.ready;
         let empty = ready.iter().filter(|it| it.is_nothing()).count();
@@ -123,7 +125,7 @@ impl Play {
         assert!(!ready.back().is_some_and(|it| it.is_nothing()), "{what}");
     }
 
-    /// All that is held can be read: what the window counts is that.
+    /// All buffered data must be readable and must equal the window's count.
     fn holds_what_can_be_read(&self, what: &str) {
         let parts = self.receiver.ready.iter();
         let bytes: usize = parts.map(|it| it.part.payload.len()).sum();
@@ -180,7 +182,7 @@ fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
             }
             play.check(&what);
         }
-        // To the last, nothing that is empty is read.
+        // Reads everything; no empty slot is read.
         let whole = play.whole();
         play.restarts();
         let left = std::iter::from_fn(|| play.receiver.poll_part());
@@ -196,7 +198,8 @@ fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
     );
 }
 
-/// 3,000 messages are unread, some with an empty place between; the peer restarts and gives up again and again.
+/// 3,000 messages are unread, some with an empty slot between them, while the peer repeatedly
+/// restarts and abandons messages.
 #[test]
 fn a_restart_costs_the_same_however_much_is_unread() {
     let mut play = Play::new();
@@ -220,7 +223,8 @@ fn a_restart_costs_the_same_however_much_is_unread() {
     }
 }
 
-/// A message that was alone in a buffer smaller than it has no room in the next life, and what stood before its end goes with it.
+/// A single message larger than the buffer does not fit after the restart, and the parts before its
+/// end are dropped too.
 #[test]
 fn what_has_no_room_in_the_next_life_goes_from_the_end() {
     let mut play = Play::new();
@@ -230,7 +234,7 @@ fn what_has_no_room_in_the_next_life_goes_from_the_end() {
     play.hears_late_end(5, 1);
     let before = play.whole();
     assert_eq!(before.len(), 23);
-    // One small enough that only the first have room.
+    // Small enough that only the first ones fit.
     play.config.receive_buffer = 1_500;
     let room = (0..)
         .take_while(|&it| {
@@ -256,7 +260,8 @@ fn what_has_no_room_in_the_next_life_goes_from_the_end() {
     play.holds_what_can_be_read("after a restart");
 }
 
-/// What was gathered of a message stays where the rest of it is unread, whatever is begun behind it; and goes where the rest will not come.
+/// The gathered parts of a message stay if its rest is unread, whatever starts after it, and are
+/// dropped if the rest will not arrive.
 #[test]
 fn what_was_gathered_goes_on_with_what_is_unread() {
     for interleaved in [false, true] {

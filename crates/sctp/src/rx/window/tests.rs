@@ -21,7 +21,8 @@ fn a_window_much_wider_than_told_is_told() {
     assert!(!window.update_is_worth_a_sack(), "it was told");
 }
 
-/// 80,000 bytes: 130,000 of memory for what comes in order, which is 673 chunks, and 140,000 for what fills a hole.
+/// 80,000 bytes: 130,000 of memory for chunks in order, which is 673 chunks, and 140,000 for those
+/// that fill a hole.
 #[test]
 fn tiny_chunks_close_the_window_before_their_bytes_do() {
     let mut window = window(80_000);
@@ -50,7 +51,7 @@ fn counters(chunks: u64, bytes: u64, sacks: u64) -> ReceiverCounters {
     counters
 }
 
-/// 130,000 bytes of memory are 673 chunks of one byte, held or not.
+/// 130,000 bytes of memory are 673 chunks of one byte, buffered or not.
 #[test]
 fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     let mut window = window(80_000);
@@ -58,12 +59,12 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     assert_eq!(window.to_advertise(), 80_000, "too few to tell");
     window.look(&counters(72, 72, 0));
     assert_eq!(window.to_advertise(), 130_000 / 193);
-    // As wide as a step is the twentieth part of it that 4,000 are of 80,000.
+    // A step is scaled to a twentieth of it, as 4,000 is of 80,000.
     (window.told, window.step) = (600, Maybe::some(4_000));
     assert!(window.update_is_worth_a_sack());
     window.told = 641;
     assert!(!window.update_is_worth_a_sack());
-    // A packet of them takes 1,500 * 193 / 20 bytes of memory: there is no window for less.
+    // A packet of them takes 1,500 * 193 / 20 bytes of memory: a smaller window is not advertised.
     let mut held = 0;
     while window.to_advertise() > 0 {
         window.take(1, 1);
@@ -71,7 +72,7 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     }
     assert_eq!(held, (130_000 - 14_475) / 193 + 1);
     (0..held).for_each(|_| window.free(1, 1));
-    // A few that are larger tell nothing unless they are no longer tiny.
+    // A few larger ones change nothing unless they are no longer tiny.
     window.look(&counters(73, 372, 1));
     assert_eq!(window.to_advertise(), 130_000 / 193);
     assert!(!window.is_too_narrow(&counters(74, 679, 2)));
@@ -80,7 +81,7 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     assert_eq!(window.to_advertise(), 80_000);
 }
 
-/// A peer who sends one a time, and chunks of 308 bytes, which fill the window first.
+/// A peer that sends one at a time, and chunks of 308 bytes, which fill the window first.
 #[test]
 fn other_chunks_do_not_narrow_it() {
     let mut window = window(80_000);
@@ -93,7 +94,7 @@ fn other_chunks_do_not_narrow_it() {
         window.look(&counters(10 * sent, 3_080 * sent, sent - 1));
         assert_eq!(window.to_advertise(), 80_000);
     }
-    // A profile that drops silently tells what the papers' simulator tells.
+    // A profile that drops silently advertises the same as the papers' simulator.
     let config = Config::new(crate::profile::Profile::ns2()).with(|it| it.receive_buffer = 80_000);
     let mut window = ReceiveWindow::new(&config);
     for sent in 1..1_000 {
@@ -102,7 +103,7 @@ fn other_chunks_do_not_narrow_it() {
     }
 }
 
-/// One small message that nobody has read yet closes hardly anything.
+/// One small unread message hardly closes the window.
 #[test]
 fn a_few_tiny_chunks_do_not_show() {
     let mut window = window(80_000);
@@ -113,7 +114,7 @@ fn a_few_tiny_chunks_do_not_show() {
     assert_eq!(window.to_advertise(), 36_738);
 }
 
-/// Chunks of 400 bytes fill the buffer by their bytes: what keeping them costs does not show.
+/// Chunks of 400 bytes fill the buffer by their bytes, so the overhead has no effect.
 #[test]
 fn other_chunks_close_it_by_their_bytes() {
     let mut window = window(80_000);
@@ -131,7 +132,7 @@ fn other_chunks_close_it_by_their_bytes() {
     assert!(!window.admits(400, 400, false));
 }
 
-/// What is told without a look at memory is what a look at it would tell.
+/// The window without the memory check must equal the window with it.
 #[test]
 fn the_short_way_to_the_window_leads_where_the_long_one_does() {
     let mut told = 0;
@@ -174,7 +175,7 @@ fn plain(receive_buffer: u32) -> ReceiveWindow {
     })
 }
 
-/// A chunk of 5,000 bytes was refused while 3,000 were told, which is no closed window.
+/// A chunk of 5,000 bytes was dropped while 3,000 were advertised, which is not a closed window.
 #[test]
 fn a_window_that_what_was_refused_fits_is_told() {
     let mut window = plain(20_000);
@@ -193,7 +194,7 @@ fn a_window_that_what_was_refused_fits_is_told() {
     assert!(!window.update_is_worth_a_sack(), "it was told");
 }
 
-/// It is told once all that there can be is free.
+/// It is advertised once the whole buffer is free.
 #[test]
 fn what_is_larger_than_the_buffer_needs_all_of_it() {
     let mut window = plain(4_000);
@@ -206,7 +207,7 @@ fn what_is_larger_than_the_buffer_needs_all_of_it() {
     assert!(window.update_is_worth_a_sack());
 }
 
-/// Half the buffer or a segment of the peer's, which are longer than this side's.
+/// Half the buffer, or a segment of the peer's, which is longer than this side's.
 #[test]
 fn a_window_smaller_than_the_peers_segments_is_closed() {
     let mut window = plain(40_000);
