@@ -1,5 +1,6 @@
 //! Associations that begin at this endpoint.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::Endpoint;
 use crate::association::Association;
 use crate::endpoint_state::{AssociationEntry, Phase};
 use crate::error::{AssociationError, ConnectError};
-use crate::happy_eyeballs::{HappyEyeballsTiming, Resolve};
+use crate::happy_eyeballs::{self, HappyEyeballsTiming, Resolve};
 use crate::peer::Peer;
 use crate::runtime::within;
 
@@ -107,8 +108,32 @@ impl Endpoint {
         Self::finish(attempt).await
     }
 
+    /// Connects to one of the addresses of a peer's name.
+    async fn connect_by_name(
+        &self,
+        peer: &Peer,
+        options: &ConnectOptions,
+    ) -> Result<Association, ConnectError> {
+        let name = peer.name.as_deref().unwrap_or_default();
+        let (resolver, timing) = (options.resolver.as_deref(), options.happy_eyeballs);
+        let (runtime, local) = (&**self.runtime(), self.local_addresses());
+        let race = self.next_race();
+        let attempt = |address: IpAddr| {
+            let begun = self.begin(&peer.at(address), Some(race));
+            async move { Self::finish(begun?).await }
+        };
+        let (won, why) =
+            happy_eyeballs::connect(runtime, name, resolver, timing, local, attempt).await;
+        won.unwrap_or_else(|| {
+            Err(ConnectError::Name {
+                name: name.to_owned(),
+                why: why.map_or_else(|| "it has no address here".to_owned(), |it| it.to_string()),
+            })
+        })
+    }
+
     /// Waits until an attempt has come to its end.
-    pub(crate) async fn finish(association: Association) -> Result<Association, ConnectError> {
+    async fn finish(association: Association) -> Result<Association, ConnectError> {
         match association.established().await {
             Ok(()) => Ok(association),
             Err(error) => {
@@ -122,14 +147,14 @@ impl Endpoint {
     }
 
     /// A number for attempts of which one is wanted.
-    pub(crate) fn next_race(&self) -> u64 {
+    fn next_race(&self) -> u64 {
         let mut state = self.shared.lock();
         state.races += 1;
         state.races
     }
 
     /// Begins an attempt, one of a race if that has a number.
-    pub(crate) fn begin(
+    fn begin(
         &self,
         peer: &Peer,
         race: Option<u64>,

@@ -13,10 +13,6 @@ use std::time::Duration;
 use futures_core::Stream;
 use tokio::sync::oneshot;
 
-use crate::association::Association;
-use crate::endpoint::{ConnectOptions, Endpoint};
-use crate::error::ConnectError;
-use crate::peer::Peer;
 use crate::runtime::{self, Runtime, Timer};
 use attempts::{Race, Step};
 
@@ -128,37 +124,27 @@ impl HappyEyeballsTiming {
     }
 }
 
-impl Endpoint {
-    /// Connects to a peer by its name: see [`Endpoint::connect`]. The first attempt that is up is
-    /// given, or the error of the last.
-    pub(crate) async fn connect_by_name(
-        &self,
-        peer: &Peer,
-        options: &ConnectOptions,
-    ) -> Result<Association, ConnectError> {
-        let name = peer.name.as_deref().unwrap_or_default();
-        let local = self.local_addresses();
-        let usable = |to: IpAddr| local.iter().any(|it| it.is_ipv4() == to.is_ipv4());
-        let race = self.next_race();
-        let attempt = |address: IpAddr| {
-            let begun = self.begin(&peer.at(address), Some(race));
-            async move { Self::finish(begun?).await }
-        };
-        let runtime = &**self.runtime();
-        let answers = match &options.resolver {
-            Some(resolver) => resolver.resolve(name),
-            None => look_up(runtime, name),
-        };
-        let sort = |all: &mut [IpAddr]| address_selection::sort(all, |to| source_for(local, to));
-        let timing = options.happy_eyeballs;
-        let (won, why) = run(runtime, answers, timing, usable, sort, attempt).await;
-        won.unwrap_or_else(|| {
-            Err(ConnectError::Name {
-                name: name.to_owned(),
-                why: why.map_or_else(|| "it has no address here".to_owned(), |it| it.to_string()),
-            })
-        })
-    }
+/// Resolves `name` and connects to one of its addresses by `attempt` (RFC 8305). `local`: addresses of
+/// the endpoint. Without a connection: the error of the last attempt, if there was one, and of the
+/// resolver.
+pub(crate) async fn connect<T, E, F>(
+    runtime: &dyn Runtime,
+    name: &str,
+    resolver: Option<&dyn Resolve>,
+    timing: HappyEyeballsTiming,
+    local: &[SocketAddr],
+    attempt: impl Fn(IpAddr) -> F,
+) -> (Option<Result<T, E>>, Option<io::Error>)
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let usable = |to: IpAddr| local.iter().any(|it| it.is_ipv4() == to.is_ipv4());
+    let answers = match resolver {
+        Some(resolver) => resolver.resolve(name),
+        None => look_up(runtime, name),
+    };
+    let sort = |all: &mut [IpAddr]| address_selection::sort(all, |to| source_for(local, to));
+    run(runtime, answers, timing, usable, sort, attempt).await
 }
 
 /// The address that packets from here to `to` would have.
