@@ -1,4 +1,4 @@
-//! An association as its user holds it.
+//! Handles of an association.
 
 mod authentication;
 mod negotiated;
@@ -26,16 +26,17 @@ use crate::message::{Message, MessagePart};
 use crate::status::Status;
 use crate::waiters::Place;
 
-/// An SCTP association. Clones are handles of the same association and may be used from different tasks: one sends, one
-/// receives, one looks at events.
+/// An SCTP association. Clones are handles of the same association and may be used from different
+/// tasks: for example one task sends, one receives, and one reads events.
 ///
-/// When the last handle is dropped the association is shut down: what was sent still arrives if the peer takes it within
-/// [`Config::linger`](crate::Config::linger), what comes is thrown away. [`Association::shutdown`] waits as long as it takes.
+/// When the last handle is dropped, the association is shut down: queued messages still arrive if
+/// the peer takes them within [`Config::linger`](crate::Config::linger); arriving messages are
+/// discarded. [`Association::shutdown`] waits without a limit.
 pub struct Association {
     shared: Arc<EndpointShared>,
     signals: Arc<Signals>,
     id: AssociationId,
-    /// It is not up yet, and nobody knows of it but a future that may be dropped.
+    /// Not established yet; its only user is a future that may be dropped.
     attempt: bool,
 }
 
@@ -68,7 +69,7 @@ impl Association {
         }
     }
 
-    /// Its name among those of its endpoint.
+    /// Its identifier within the endpoint.
     pub fn id(&self) -> AssociationId {
         self.id
     }
@@ -104,26 +105,27 @@ impl Association {
         })
     }
 
-    /// The span `association` (with its `id`) that everything logged of it is within: for what an application logs, too, as
-    /// `serve(association).instrument(span)`.
+    /// The span `association` (with its `id`) of all log entries about it. An application may log
+    /// within it too: `serve(association).instrument(span)`.
     pub fn span(&self) -> tracing::Span {
         let state = self.shared.lock();
         let entry = state.entries.get(&self.id);
         entry.map_or_else(tracing::Span::none, |entry| entry.span.clone())
     }
 
-    /// The next message; `None` when the association was shut down gracefully and everything is read.
+    /// The next message; `None` if the association was shut down gracefully and everything is read.
     ///
-    /// One that is larger than the receive buffer is put together as it comes, up to
-    /// [`Config::max_message_size`](crate::Config::max_message_size); a larger one ends the association with
-    /// [`CloseReason::MessageTooLong`], and is to be read by [`Association::recv_part`].
+    /// A message that is larger than the receive buffer is assembled while it arrives, up to
+    /// [`Config::max_message_size`](crate::Config::max_message_size); a larger one ends the
+    /// association with [`CloseReason::MessageTooLong`], and should be read by
+    /// [`Association::recv_part`].
     ///
     /// Cancel-safe: if the future is dropped, no message is lost.
     ///
     /// # Errors
-    /// The association ended otherwise, after what had arrived was read.
+    /// The association ended otherwise, after everything that had arrived was read.
     pub async fn recv(&self) -> Result<Option<Message>, AssociationError> {
-        // Outside the lock: pieces may have to be put together.
+        // Outside the lock, because fragments may have to be assembled.
         Ok(self.next_read(Self::poll_message).await?.map(Message::from))
     }
 
@@ -133,11 +135,13 @@ impl Association {
         message.and_then(|it| it.ok().flatten()).map(Message::from)
     }
 
-    /// As [`Association::recv`], but what is there, up to `most` messages: they are put behind what `into` holds, and the future gives how many
-    /// they are. It waits until there is one, and not for more. What a call costs by itself (the endpoint's lock, a look at the
-    /// association) is paid once for all of them.
+    /// Like [`Association::recv`], but receives all messages that are available, up to `most`:
+    /// appends them to `into` and returns their number. Waits until there is at least one message.
+    /// The fixed cost of a call (the lock of the endpoint, the lookup of the association) is paid
+    /// once for all of them.
     ///
-    /// 0 where the association was shut down gracefully and everything is read, and where `most` is 0.
+    /// Returns 0 if the association was shut down gracefully and everything is read, or if `most`
+    /// is 0.
     ///
     /// ```no_run
     /// # async fn count(association: anabranch_net::Association) -> Result<usize, anabranch_net::AssociationError> {
@@ -162,7 +166,8 @@ impl Association {
             return Ok(0);
         }
         let before = into.len();
-        // One in pieces is put together when others may have the lock again, and is the last.
+        // A message in fragments is assembled after the lock is released, and is the last of the
+        // batch.
         let mut pieces = None;
         let received = self.next_read(|it, state| {
             it.poll_read(state, |protocol| {
@@ -185,28 +190,32 @@ impl Association {
         Ok(into.len() - before)
     }
 
-    /// The next message, or part of a message whose end has not come yet (RFC 9260 §6.9): for messages larger than one wants
-    /// to hold. A message comes in parts if it is larger than the receive buffer or than
-    /// `sctp.partial_delivery_point`; all others come as one part that `begins` and `ends`.
+    /// The next message, or part of a message whose end has not arrived yet (RFC 9260 §6.9): for
+    /// messages that should not be buffered whole. A message is delivered in parts if it is larger
+    /// than the receive buffer or than `sctp.partial_delivery_point`; all others are delivered as
+    /// one part that `begins` and `ends`.
     ///
-    /// Parts of one message come in order, and nothing else of its stream between them; but messages and parts of other
-    /// streams may. Several tasks that call this at once get parts of the same message.
+    /// Parts of one message are delivered in order, and nothing else of its stream between them;
+    /// messages and parts of other streams may be. Several tasks that call this at once get parts
+    /// of the same message.
     ///
-    /// `None` when the association was shut down gracefully and everything is read. Where the peer begins again in the
-    /// midst of a message, its next part never comes, and
-    /// [`Event::PartialDeliveryAborted`](crate::Event::PartialDeliveryAborted) tells.
+    /// `None` if the association was shut down gracefully and everything is read. If the peer
+    /// restarts in the middle of a message, its next part never arrives, and
+    /// [`Event::PartialDeliveryAborted`](crate::Event::PartialDeliveryAborted) reports that.
     ///
-    /// Cancel-safe: if the future is dropped, no part is lost. May be mixed with [`Association::recv`], which skips the rest
-    /// of a message whose beginning was read here.
+    /// Cancel-safe: if the future is dropped, no part is lost. May be mixed with
+    /// [`Association::recv`], which skips the rest of a message whose beginning was read here.
     ///
     /// # Errors
-    /// The association ended otherwise, after what had arrived was read: a message whose end has not come will not.
+    /// The association ended otherwise, after everything that had arrived was read: the end of an
+    /// incomplete message will not arrive.
     pub async fn recv_part(&self) -> Result<Option<MessagePart>, AssociationError> {
         self.next_read(Self::poll_part).await
     }
 
-    /// As [`Association::recv_part`], of `stream` alone: what comes on other streams waits for others, in the receive buffer that all
-    /// streams share. `None` when the association was shut down gracefully and everything of `stream` is read.
+    /// Like [`Association::recv_part`], of `stream` only: messages of other streams stay in the
+    /// receive buffer, which all streams share. `None` if the association was shut down gracefully
+    /// and everything of `stream` is read.
     ///
     /// Cancel-safe: if the future is dropped, no part is lost.
     ///
@@ -227,12 +236,13 @@ impl Association {
         part.and_then(|result| result.ok().flatten())
     }
 
-    /// The largest message that may be sent, bytes.
+    /// Size of the largest message that may be sent, bytes.
     pub(crate) fn max_message_size(&self) -> usize {
         self.shared.max_message_size
     }
 
-    /// Waits until there may be room to send a message of `size` bytes: the driver is asked, and tells at once where there is.
+    /// Waits until there may be room to send a message of `size` bytes: requests a notification
+    /// from the driver, which comes at once if there is room.
     pub(crate) async fn room(&self, size: usize) {
         let mut notified = std::pin::pin!(self.signals.writable.notified());
         notified.as_mut().enable();
@@ -247,7 +257,7 @@ impl Association {
         notified.await;
     }
 
-    /// Waits until `poll` has something to say.
+    /// Waits until `poll` returns a result.
     async fn next_read<T>(
         &self,
         mut poll: impl FnMut(&Self, &mut EndpointState) -> Option<T>,
@@ -268,7 +278,7 @@ impl Association {
                     readers.leave(&mut reader.place);
                     return Poll::Ready(result);
                 }
-                // What comes from now on ends the round.
+                // Arrivals from now on end the round.
                 let known = waker.take().unwrap_or_else(|| cx.waker().clone());
                 match readers.wait(&mut reader.place, round, known) {
                     Ok(()) => return Poll::Pending,
@@ -296,7 +306,7 @@ impl Association {
         })
     }
 
-    /// What the protocol has to read, or that nothing more will come.
+    /// The next message that can be read, or the end of the association.
     fn poll_read<T>(
         &self,
         state: &mut EndpointState,
@@ -305,7 +315,7 @@ impl Association {
         let received = match state.endpoint.association_mut(self.id) {
             Some(association) => {
                 let received = read(association);
-                // The peer believed the window closed, and it is open again; or what came was too long.
+                // The window that the peer saw closed is open again, or the message was too long.
                 if association.sack_due() || (received.is_none() && association.is_closed()) {
                     state.wake_driver();
                 }
@@ -323,16 +333,16 @@ impl Association {
         }
     }
 
-    /// Closes gracefully (RFC 9260 §9.2): everything sent is still delivered, nothing more can be. Gives when both sides
-    /// are done. Messages that arrive meanwhile stay readable.
+    /// Closes gracefully (RFC 9260 §9.2): everything queued is still delivered, and nothing more
+    /// can be sent. Returns when both sides are done. Messages that arrive meanwhile stay readable.
     ///
-    /// How long that takes is up to the peer: one that acknowledges what it gets, but keeps its receive window shut, keeps
-    /// this end waiting without bound; see [`Association::shutdown_with_timeout`].
+    /// The duration depends on the peer: one that acknowledges data but keeps its receive window
+    /// closed delays this end without a bound; see [`Association::shutdown_with_timeout`].
     ///
-    /// Cancel-safe: if the future is dropped, the association goes on closing.
+    /// Cancel-safe: if the future is dropped, the association continues to close.
     ///
     /// # Errors
-    /// The association ended otherwise: what was sent last may not have arrived.
+    /// The association ended otherwise: the last messages may not have arrived.
     pub async fn shutdown(&self) -> Result<(), AssociationError> {
         self.start_shutdown(None);
         match self.closed().await {
@@ -341,28 +351,30 @@ impl Association {
         }
     }
 
-    /// As [`Association::shutdown`], but for so long at most: then the association is aborted, the peer is told so, and what
-    /// it has not acknowledged is lost. A peer that is silent, or keeps its receive window shut, cannot hold it open.
+    /// Like [`Association::shutdown`], with a timeout: after `limit` the association is aborted,
+    /// the peer gets an ABORT, and unacknowledged messages are lost. A peer that is silent or keeps
+    /// its receive window closed therefore cannot keep it open.
     ///
-    /// Cancel-safe: if the future is dropped, the association goes on closing, and the bound holds.
+    /// Cancel-safe: if the future is dropped, the association continues to close, and the timeout
+    /// holds.
     ///
     /// # Errors
-    /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] where the time was over.
+    /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] if the timeout expired.
     pub async fn shutdown_with_timeout(&self, limit: Duration) -> Result<(), AssociationError> {
         self.start_shutdown(Some(limit));
         self.shutdown().await
     }
 
-    /// Begins to close gracefully, as [`Association::shutdown`] or
-    /// [`Association::shutdown_with_timeout`] does, and waits for nothing. Of several limits the one
-    /// that ends first counts.
+    /// Starts a graceful close, like [`Association::shutdown`] or
+    /// [`Association::shutdown_with_timeout`], without waiting. Of several limits the one that ends
+    /// first counts.
     pub fn start_shutdown(&self, limit: Option<Duration>) {
         let now = self.shared.now();
         self.shared.lock().shut_down(self.id, now, limit);
     }
 
-    /// Takes back the messages of which nothing was sent yet; returns how many. A message of which a part was sent is sent to
-    /// its end.
+    /// Removes the messages of which nothing was sent yet from the send queue; returns their
+    /// number. A message that was sent in part is sent to its end.
     pub fn cancel_unsent(&self) -> usize {
         let mut state = self.shared.lock();
         let withdrawn = state.association(self.id).map(Protocol::withdraw_unsent);
@@ -370,37 +382,37 @@ impl Association {
         withdrawn.unwrap_or(0)
     }
 
-    /// Ends the association at once, telling the peer `reason`, of which 512 bytes are sent at most (RFC 9260 §9.1). What is
-    /// queued or unacknowledged is lost.
+    /// Ends the association at once with an ABORT that carries `reason`, of which at most 512 bytes
+    /// are sent (RFC 9260 §9.1). Queued and unacknowledged messages are lost.
     pub fn abort(&self, reason: impl Into<Bytes>) {
         let mut state = self.shared.lock();
         let now = self.shared.now();
         if let Some(association) = state.association(self.id) {
-            // Refused only where it is closed already.
+            // Fails only if the association is closed already.
             let _ = association.abort(now, reason.into());
             state.wake_driver();
         }
     }
 
-    /// Why the association ended, once it has.
+    /// The reason why the association ended; waits for the end.
     ///
     /// Cancel-safe: nothing depends on the future.
     pub async fn closed(&self) -> CloseReason {
         match self.next_phase(None).await {
             Some(Phase::Closed(reason)) => reason,
-            // Not forgotten while it is held.
+            // An association is not removed while there is a handle.
             _ => CloseReason::Shutdown,
         }
     }
 
-    /// Whether it has not ended.
+    /// Returns true until it has ended.
     pub(crate) fn is_open(&self) -> bool {
         let state = self.shared.lock();
         let entry = state.entries.get(&self.id);
         entry.is_some_and(|it| !matches!(it.phase, Phase::Closed(_)))
     }
 
-    /// Waits until it is up.
+    /// Waits until it is established.
     pub(crate) async fn established(&self) -> Result<(), AssociationError> {
         let phase = self.next_phase(Some(Phase::Opening)).await;
         match phase {
@@ -409,7 +421,7 @@ impl Association {
         }
     }
 
-    /// Waits until the phase is another than `from`; without one, until it is closed.
+    /// Waits until the phase differs from `from`; without `from`, until it is closed.
     async fn next_phase(&self, from: Option<Phase>) -> Option<Phase> {
         loop {
             let mut notified = std::pin::pin!(self.signals.phase.notified());
@@ -429,7 +441,7 @@ impl Association {
         }
     }
 
-    /// Makes the peer's address `address` the one that new data goes to; `false` if the peer has no such address.
+    /// Sends new data to the peer's address `address`; `false` if the peer has no such address.
     pub fn set_primary(&self, address: IpAddr) -> bool {
         let now = self.shared.now();
         let mut state = self.shared.lock();
@@ -440,13 +452,13 @@ impl Association {
         done
     }
 
-    /// Requests changes of this host's addresses in the association (ASCONF, RFC 5061; the settings
-    /// `address_changes` and `authentication`), in one chunk: to replace the only address, it is
-    /// added and removed by one call. [`AddressChange::PeerPrimary`] asks the peer to send to one of
-    /// them first. A socket is opened for a new address if the endpoint is bound to addresses; that
-    /// of a removed address stays open, for others.
-    /// [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed or refused; until then
-    /// nothing else is sent from a new address.
+    /// Requests changes of this host's addresses in the association (ASCONF, RFC 5061; requires the
+    /// settings `address_changes` and `authentication`), in one chunk: to replace the only address,
+    /// one call should add and remove. [`AddressChange::PeerPrimary`] asks the peer to send to one
+    /// of them first. A socket is opened for a new address if the endpoint is bound to addresses;
+    /// that of a removed address stays open, because other associations may use it.
+    /// [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed or
+    /// refused; until then nothing else is sent from a new address.
     ///
     /// # Errors
     /// A socket cannot be opened, or the association cannot have the change: an address that it has
@@ -467,7 +479,7 @@ impl Association {
         Ok(())
     }
 
-    /// Live figures.
+    /// Current state and counters.
     pub fn status(&self) -> Option<Status> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
@@ -475,7 +487,7 @@ impl Association {
     }
 }
 
-/// Somebody who reads, and leaves its place when it is dropped.
+/// A waiting reader, which leaves the queue of readers when it is dropped.
 struct Reader<'a> {
     association: &'a Association,
     place: Place,
@@ -508,7 +520,7 @@ impl Drop for Association {
             && opening
             && let Some(association) = state.association(self.id)
         {
-            // Refused only where it is closed already.
+            // Fails only if the association is closed already.
             let _ = association.abort(now, Bytes::new());
         }
         state.drop_handle(self.id, now);

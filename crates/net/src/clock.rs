@@ -1,4 +1,5 @@
-//! The one place that reads a clock: everything below it gets the time as an argument.
+//! The clock of an endpoint. Only this module reads a clock: the layers below get the time as an
+//! argument.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use anabranch_transport::Nanos;
 
 use crate::runtime::Runtime;
 
-/// Time since an endpoint began, in the nanoseconds that the protocol counts. It is the runtime's.
+/// Time since an endpoint started, in the nanoseconds of the protocol, by the runtime's clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
@@ -15,7 +16,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// Starts a clock at 0.
     pub(crate) fn start(runtime: Arc<dyn Runtime>) -> Self {
         Self {
             origin: runtime.now(),
@@ -23,20 +24,20 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since the clock began; good for 584 years.
+    /// Nanoseconds since the clock started; overflows after 584 years.
     pub(crate) fn now(&self) -> Nanos {
         let since = self.runtime.now().saturating_duration_since(self.origin);
         since.as_secs() * 1_000_000_000 + Nanos::from(since.subsec_nanos())
     }
 
-    /// The runtime whose time it is.
+    /// The runtime that provides the time.
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
     }
 
     /// The same point in time for the runtime's timers.
     pub(crate) fn instant(&self, at: Nanos) -> Instant {
-        // A timer further off than a year is not one that anybody waits for.
+        // Timers are limited to one year, because none that is used is longer.
         let at = at.min(self.now().saturating_add(365 * 86_400 * 1_000_000_000));
         self.origin + Duration::from_nanos(at)
     }

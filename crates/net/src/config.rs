@@ -13,37 +13,38 @@ use crate::settings::Timers;
 /// The UDP port of SCTP inside UDP (RFC 6951 §5.1, "sctp-tunneling").
 pub const ENCAPSULATION_PORT: u16 = 9899;
 
-/// The most that [`Config::undecided`] may be: each keeps a packet.
+/// Maximum of [`Config::undecided`], because each of them buffers a packet.
 const MOST_UNDECIDED: usize = 65_536;
 
 /// How packets travel between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Carrier {
-    /// Inside UDP (RFC 6951). The peer's port is learnt from what it sends, as far as verification tags prove it, and
-    /// followed if it moves.
+    /// Inside UDP (RFC 6951). The peer's port is learnt from its packets, after their verification
+    /// tags are checked, and updated if it changes.
     Encapsulated {
-        /// Our UDP port; 0: any.
+        /// Local UDP port; 0: any.
         port: u16,
-        /// The peer's UDP port, where an association begins here and the [`Peer`](crate::Peer) does not say otherwise: usually
-        /// [`ENCAPSULATION_PORT`]; 0: it is not known.
+        /// The peer's UDP port, for associations that this endpoint starts if the
+        /// [`Peer`](crate::Peer) names none: usually [`ENCAPSULATION_PORT`]; 0: unknown.
         peer_port: u16,
     },
-    /// SCTP packets in UDP datagrams between two fixed ports, as WebRTC stacks in tests have it. The same bytes as
-    /// [`Carrier::Encapsulated`], but nothing is learnt: what comes from another UDP port is thrown away.
+    /// SCTP packets in UDP datagrams between two fixed ports, as in tests of WebRTC stacks. The
+    /// same bytes as [`Carrier::Encapsulated`], but nothing is learnt: packets from another UDP
+    /// port are dropped.
     Udp {
-        /// Our UDP port; 0: any.
+        /// Local UDP port; 0: any.
         port: u16,
         /// The peer's UDP port.
         peer_port: u16,
     },
-    /// Directly over IP, as protocol 132. Needs the right to open raw sockets, and a kernel that does not answer SCTP itself:
-    /// where its own SCTP is loaded it aborts what it does not know.
+    /// Directly over IP, as protocol 132. Requires the right to open raw sockets, and a kernel
+    /// without its own SCTP: the kernel's SCTP aborts associations that it does not know.
     Ip,
 }
 
 impl Carrier {
-    /// Inside UDP from any port to the registered one: what a client wants.
+    /// Inside UDP from any port to the registered one: for clients.
     pub const fn client() -> Self {
         Self::Encapsulated {
             port: 0,
@@ -51,7 +52,7 @@ impl Carrier {
         }
     }
 
-    /// Inside UDP at the registered port: what a server wants.
+    /// Inside UDP at the registered port: for servers.
     pub const fn server() -> Self {
         Self::Encapsulated {
             port: ENCAPSULATION_PORT,
@@ -59,7 +60,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes between IP and SCTP.
+    /// Bytes of headers between IP and SCTP.
     pub(crate) fn overhead(self) -> usize {
         match self {
             Self::Encapsulated { .. } | Self::Udp { .. } => 8,
@@ -75,7 +76,8 @@ impl Carrier {
         }
     }
 
-    /// The UDP port to begin with at a peer of whom perhaps `known` is known; 0 over raw IP. `None`: it is not known.
+    /// The initial UDP port of a peer, given the port in its address if any; 0 over raw IP. `None`:
+    /// unknown.
     pub(crate) fn port_of_peer(self, known: Option<u16>) -> Option<u16> {
         match self {
             Self::Encapsulated { peer_port, .. } => {
@@ -91,58 +93,67 @@ impl Carrier {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The protocol: profile, congestion control, stream allocation, buffers, timers, by the names that the simulator has.
-    /// `addresses`, `encapsulation` and `timer_slack` in it are set by the endpoint.
+    /// The protocol: profile, congestion control, stream allocation, buffers and timers, by the
+    /// names of the simulator. `addresses`, `encapsulation`, `timer_slack` and `max_message` are
+    /// set by the endpoint.
     ///
-    /// Differs from the simulator's defaults in the buffers, 1 MiB each, in that packets are filled (`fill_packets`), since the
-    /// system sends those of one size by one call, and in that path MTUs are found out: packets carry
-    /// "don't fragment", so that a tunnel on the way would swallow those of 1,500 bytes without a word. `max_message` in it is set by the endpoint, too.
+    /// Differs from the simulator's defaults in three ways: buffers have 1 MiB each; packets are
+    /// filled (`fill_packets`), because the system sends packets of one size by one call; and path
+    /// MTU discovery is on, because packets carry "don't fragment", so that a tunnel on the path
+    /// would silently drop those of 1,500 bytes.
     pub sctp: SctpConfig,
     /// The SCTP port; 0: any from 49,152 on.
     pub port: u16,
     /// How packets travel.
     pub carrier: Carrier,
-    /// Local addresses, a socket each; several make the endpoint multihomed, and peers are told all of them. Empty: all
-    /// that the host has, of both families, as one home.
+    /// Local addresses, one socket each; with several the endpoint is multihomed, and lists all of
+    /// them to its peers. Empty: all addresses of the host, of both families, as one path end.
     pub addresses: Vec<IpAddr>,
-    /// The interface (its index) of the link-local addresses among ours and the peers': their zone (RFC 4007). `None`: there are none, or
-    /// the system finds the interface.
+    /// The interface index of the link-local addresses of this host and of the peers: their zone
+    /// (RFC 4007). `None`: there are none, or the system selects the interface.
     pub zone: Option<u32>,
-    /// The differentiated services code point of every packet sent, 0 to 63 (RFC 2474 §3); 0: best effort. On Linux; elsewhere it must be 0.
+    /// The differentiated services code point of every packet sent, 0 to 63 (RFC 2474 §3); 0: best
+    /// effort. Supported on Linux; on other systems it must be 0.
     pub dscp: u8,
-    /// Whether peers may begin associations.
+    /// Peers may start associations.
     pub accept: bool,
-    /// Associations that wait to be accepted; peers that come beyond it are refused. At least 1.
+    /// Maximum number of associations that wait to be accepted; peers beyond it are refused. At
+    /// least 1.
     pub backlog: usize,
-    /// The application decides which associations that peers begin are accepted: so many may wait for its decision at a time, 1 to 65,536.
-    /// See [`Endpoint::incoming`](crate::Endpoint::incoming). 0, the default: the endpoint accepts all, and `backlog` bounds those that
-    /// wait to be taken.
+    /// Maximum number of peers that wait for the application's decision on their associations, 1 to
+    /// 65,536. See [`Endpoint::incoming`](crate::Endpoint::incoming). 0, the default: the endpoint
+    /// accepts all, and `backlog` limits those that wait to be accepted.
     pub undecided: usize,
-    /// Associations of this endpoint at a time that peers may bring it to.
+    /// Maximum number of simultaneous associations that peers may start.
     pub max_associations: usize,
-    /// The largest message that may be sent, and the largest that [`recv`](crate::Association::recv) puts together where
-    /// it does not fit the receive buffer, bytes. The protocol has no limit, but each association may take so much memory
-    /// beside its buffers; [`recv_part`](crate::Association::recv_part) reads longer ones.
+    /// Size of the largest message that may be sent, and of the largest that
+    /// [`recv`](crate::Association::recv) assembles if it does not fit the receive buffer, bytes.
+    /// The protocol has no limit, but each association may use that much memory in addition to its
+    /// buffers; [`recv_part`](crate::Association::recv_part) reads longer ones.
     pub max_message_size: usize,
-    /// Receive and send buffer asked of the system for each socket, bytes; what it grants may be less.
+    /// Receive and send buffer requested from the system for each socket, bytes; it may grant less.
     pub socket_buffer: usize,
-    /// Sends runs of equal packets by one call where the system can (GSO), and takes them so (GRO).
+    /// Sends runs of equal packets by one call if the system supports it (GSO), and receives them
+    /// that way (GRO).
     pub offload: bool,
-    /// How long an association that nobody holds any more may take to close, counted from the drop of its last handle: what
-    /// the peer has not taken by then is lost, and the association is aborted. Whoever wants to wait longer holds it and
-    /// calls [`shutdown`](crate::Association::shutdown). 60 s by default.
+    /// Time limit for closing an association without handles, counted from the drop of its last
+    /// handle: then it is aborted, and messages that the peer has not acknowledged are lost. To
+    /// wait longer, keep a handle and call [`shutdown`](crate::Association::shutdown). 60 s by
+    /// default.
     pub linger: Duration,
-    /// The longest that [`connect`](crate::Endpoint::connect) may take; 30 s by default.
-    /// [`Duration::MAX`]: as long as the protocol repeats INIT and COOKIE ECHO
-    /// (`sctp.max_init_retransmits`; some four minutes by the defaults of RFC 9260).
+    /// Time limit of [`connect`](crate::Endpoint::connect); 30 s by default. [`Duration::MAX`]: as
+    /// long as the protocol retransmits INIT and COOKIE ECHO (`sctp.max_init_retransmits`; some
+    /// four minutes by the defaults of RFC 9260).
     pub connect_timeout: Duration,
-    /// What the task of the sockets runs on. `None`, the default: the `ThreadRuntime` or the tokio runtime that
-    /// [`bind`](crate::Endpoint::bind) is called on; where there is none and this crate has the feature `smol`, that. Endpoints on [`SharedSockets`](crate::SharedSockets) run where those do.
+    /// The runtime of the task that drives the sockets. `None`, the default: the `ThreadRuntime` or
+    /// the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; outside of both, smol
+    /// if this crate has the feature `smol`. Endpoints on [`SharedSockets`](crate::SharedSockets)
+    /// run on the runtime of those.
     pub runtime: Option<Arc<dyn Runtime>>,
 }
 
 impl Default for Config {
-    /// A client over [`Carrier::client`], that also accepts nobody.
+    /// A client over [`Carrier::client`], which accepts no associations.
     fn default() -> Self {
         let sctp = SctpConfig::default().with(|it| {
             it.receive_buffer = 1 << 20;
@@ -172,14 +183,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The same, with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The same with other timers of the protocol ([`Config::sctp`]), which are durations here.
+    /// Returns a copy with other timers of the protocol ([`Config::sctp`]), which are durations
+    /// here.
     ///
     /// ```
     /// use std::time::Duration;
@@ -214,13 +226,13 @@ impl Config {
         }
     }
 
-    /// The addresses of an endpoint; none where the system chooses.
+    /// The addresses of an endpoint; none if the system selects them.
     pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
         let all = self.addresses.iter().copied();
         all.filter(|it| !it.is_unspecified()).collect()
     }
 
-    /// Checks what would go wrong later, for an endpoint on sockets that were checked.
+    /// Checks the settings of an endpoint on sockets that were checked.
     pub(crate) fn check(&self) -> Result<(), BindError> {
         let complain = |what: String| Err(BindError::Config(what));
         if self.accept && self.port == 0 && self.carrier == Carrier::Ip {
@@ -245,7 +257,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what would go wrong with sockets later.
+    /// Checks the settings of the sockets.
     pub(crate) fn check_sockets(&self) -> Result<(), BindError> {
         let complain = |what: String| Err(BindError::Config(what));
         if let Carrier::Udp { peer_port: 0, .. } = self.carrier {

@@ -1,4 +1,5 @@
-//! What is done once the lock of an endpoint is free again. A waker that is woken or dropped may run anything, which may want that lock.
+//! Wakeups and drops that are deferred until the lock of an endpoint is released, because waking or
+//! dropping a waker may run any code, which may need that lock.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -8,17 +9,18 @@ use tokio::sync::Notify;
 use crate::receipt::{Answered, Receipts};
 use crate::waiters::Waiters;
 
-/// What wakes an association's users.
+/// Signals that wake the users of an association.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// Who waits for something to read.
+    /// Tasks that wait for something to read.
     pub readers: Waiters,
     pub writable: Notify,
     pub event: Notify,
     pub phase: Notify,
 }
 
-/// Which of them, beside those who read: who waits for room to send, for an event, or for the association to be up or closed.
+/// Groups of users other than readers: tasks that wait for room to send, for an event, or for the
+/// association to be established or closed.
 pub(crate) const WRITERS: u8 = 2;
 pub(crate) const EVENT: u8 = 4;
 pub(crate) const PHASE: u8 = 8;
@@ -39,21 +41,21 @@ impl Signals {
     }
 }
 
-/// Who is to be woken, and what is to be dropped.
+/// Tasks to wake, and values to drop.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredWakeups {
-    /// There is anything.
+    /// There is something to do.
     pub any: bool,
     driver: Option<Waker>,
-    /// Mostly one waits for what comes: it needs no allocation.
+    /// Usually there is one reader, which needs no allocation.
     reader: Option<Waker>,
     rare: Option<Box<RareWakeups>>,
 }
 
-/// What is seldom among it.
+/// The rare part.
 #[derive(Debug, Default)]
 struct RareWakeups {
-    /// What woke the driver before.
+    /// The previous waker of the driver.
     former: Option<Waker>,
     acceptable: bool,
     idle: bool,
@@ -64,7 +66,7 @@ struct RareWakeups {
 }
 
 impl DeferredWakeups {
-    /// Wakes those who read from an association.
+    /// Wakes the readers of an association.
     #[inline]
     pub(crate) fn wake_readers(&mut self, signals: &Signals) {
         let (first, more) = signals.readers.end_round();
@@ -98,12 +100,12 @@ impl DeferredWakeups {
         (self.any, self.driver) = (true, Some(waker));
     }
 
-    /// Drops what would have woken it.
+    /// Drops a previous waker of the driver.
     pub(crate) fn drop_waker(&mut self, waker: Waker) {
         self.rare().former = Some(waker);
     }
 
-    /// An association waits to be accepted, or none will.
+    /// An association waits to be accepted, or none ever will.
     pub(crate) fn tell_acceptable(&mut self) {
         self.rare().acceptable = true;
     }
@@ -113,17 +115,18 @@ impl DeferredWakeups {
         self.rare().idle = true;
     }
 
-    /// Tells what became of messages.
+    /// Completes receipts of messages.
     pub(crate) fn answer(&mut self, receipts: impl IntoIterator<Item = Answered>) {
         self.rare().receipts.extend(receipts);
     }
 
-    /// Drops receipts, which tells who waits for them.
+    /// Drops receipts, which notifies their owners.
     pub(crate) fn drop_receipts(&mut self, receipts: Receipts) {
         self.rare().unanswered.push(receipts);
     }
 
-    /// Does it all, without the lock. `acceptable`, `idle`: who waits for an association to accept, and for the end of the last.
+    /// Does everything, without the lock. `acceptable`, `idle`: notify the tasks that wait for an
+    /// association to accept, and for the end of the last one.
     #[inline]
     pub(crate) fn run(self, acceptable: &Notify, idle: &Notify) {
         if let Some(driver) = self.driver {

@@ -1,5 +1,5 @@
-//! The task that owns sockets and keeps the loop law for the endpoints on them: after each packet, drain what it causes;
-//! then ask when to come back.
+//! The task that owns the sockets and drives the endpoints on them. After each packet it drains the
+//! resulting output and then asks for the next timeout, as the protocol core requires.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -20,19 +20,21 @@ use crate::shard_group::{ReceivedMail, ShardHandle};
 use crate::socket_backoff::SocketBackoff;
 use crate::socket_errors::SocketOperation;
 
-/// Rounds of receiving and sending before other tasks have their turn.
+/// Rounds of receiving and sending before the task yields to others.
 const MOST_ROUNDS: usize = 16;
-/// Calls that receive from one socket in one round, and bytes after which no more follow. To receive a packet costs a small part
-/// of what it costs to handle it: the sockets are emptied faster than their packets are handled, so that a flood is sorted
-/// into turns and does not fill the sockets, where it would cost the others their packets.
+/// Receive calls on one socket in one round, and bytes after which no more calls follow. Receiving
+/// a packet costs much less than handling it. Sockets are therefore emptied faster than their
+/// packets are handled: a flood is sorted into the fair queue and does not fill the sockets, which
+/// would cost other peers their packets.
 const MOST_CALLS: usize = 32;
 const MOST_BYTES: usize = 1 << 20;
-/// ICMP messages taken in one round, and bytes of one that are looked at: routers quote 576 bytes (RFC 1812 §4.3.2.3), or of
-/// IPv6 what makes 1,280.
+/// ICMP messages read in one round, and bytes of each that are examined: routers quote 576 bytes
+/// (RFC 1812 §4.3.2.3), or for IPv6 up to 1,280 in total.
 const MAX_NEWS: usize = 32;
 const MOST_ICMP: usize = 1_500;
 
-/// Endpoints that were bound and that the driver has not taken yet. They come by [`DriverShared::join`] and go by [`DriverShared::take_new`], under its lock.
+/// Bound endpoints that the driver has not taken yet. They are added by [`DriverShared::join`] and
+/// removed by [`DriverShared::take_new`], under its lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joining(Arc<Mutex<Vec<EndpointDriver>>>);
 
@@ -54,32 +56,34 @@ impl Joining {
 pub(crate) struct Driver {
     driver_shared: Arc<DriverShared>,
     joining: Joining,
-    /// Who wakes it by that, wakes this task.
+    /// Wakes this task through the shared state.
     waker: Option<Waker>,
     work: Work,
 }
 
-/// What is its own.
+/// State that only the driver uses.
 struct Work {
     endpoints: EndpointSet,
     receive_buffers: ReceiveBuffers,
     receive_queue: FairReceiveQueue,
-    /// What others of its group received for it.
+    /// Packets that other members of its shard group received for it.
     mail: ReceivedMail,
-    /// Sockets that give errors.
+    /// Sockets that report errors.
     backoff: SocketBackoff,
-    /// Since when the sockets take nothing of what is to be sent, and how many calls they had done before; `None`: they do.
+    /// The time since when the sockets accept nothing, and their number of calls then; `None`: they
+    /// accept packets.
     stuck: Option<(Nanos, u64)>,
-    /// How long that is borne: T5-shutdown-guard of the endpoints, within which each association that closes has ended (RFC 9260 §9.2).
+    /// Time limit of that: T5-shutdown-guard of the endpoints, within which every closing
+    /// association has ended (RFC 9260 §9.2).
     patience: Nanos,
     driver_timer: DriverTimer,
 }
 
-/// What a round of all ports came to.
+/// Outcome of a round over all endpoints.
 struct Whole {
     /// Nothing is to be done before the timeout.
     settled: bool,
-    /// Nor is anything while the sockets have no room.
+    /// Nor while the sockets are not writable.
     drained: bool,
     timeout: Option<Nanos>,
 }
@@ -108,7 +112,7 @@ impl Driver {
 }
 
 impl Work {
-    /// Takes the endpoints and the sockets that are new.
+    /// Takes the new endpoints and sockets.
     fn take_new(
         &mut self,
         driver_shared: &DriverShared,
@@ -126,7 +130,8 @@ impl Work {
         }
     }
 
-    /// Receives from each socket, as far as a round goes. Whether more may be there: where not, each socket wakes this task when something comes.
+    /// Receives from each socket, within the limits of a round. Returns true if more may be
+    /// available; otherwise each socket wakes this task when a packet arrives.
     fn receive(&mut self, driver_shared: &DriverShared, cx: &mut Context<'_>, io: &mut Io) -> bool {
         let shard_handle = driver_shared.shard_handle.as_ref();
         let mut more = shard_handle
@@ -156,7 +161,8 @@ impl Work {
                         bytes += came.bytes;
                         self.backoff.worked(number);
                     }
-                    // One that a former packet drew (ICMP), reported now, or one that will come again and again; nothing was received.
+                    // An ICMP error of an earlier packet, reported now, or a persistent error;
+                    // nothing was received.
                     Poll::Ready(Err(error)) => {
                         io.receive_errors += 1;
                         io.failures.count(SocketOperation::Receiving, &error);
@@ -183,7 +189,7 @@ impl Work {
         more
     }
 
-    /// The same inside UDP, where a call on a socket said that there is something.
+    /// Takes the ICMP messages inside UDP, if a call on a socket reported that there are some.
     fn take_reported(&mut self, io: &Io) -> bool {
         let mut came = false;
         for socket in io.sockets.iter() {
@@ -192,7 +198,8 @@ impl Work {
         came
     }
 
-    /// Receives what the network says of packets from here, and tells the port that sent them. Whether anything came.
+    /// Receives ICMP messages about packets of this host, and passes them to the endpoints that
+    /// sent them. Returns true if there were any.
     fn receive_icmp(&mut self, cx: &mut Context<'_>, io: &Io) -> bool {
         let mut came = self.take_reported(io);
         if io.sockets.icmp().next().is_none() {
@@ -213,13 +220,14 @@ impl Work {
         came
     }
 
-    /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due. What one left to do waits behind
-    /// the others, so that none that sends much leaves them no room.
+    /// Lets every endpoint handle its packets, within the budget of a round, and do what is due. An
+    /// endpoint that is not finished queues behind the others, so that a busy one does not starve
+    /// them.
     fn run_protocol(&mut self, driver_shared: &DriverShared, waker: &Waker, io: &mut Io) -> Whole {
         let mut budget = Budget::of_a_round();
         self.receive_queue.begin_round();
         if let Some(endpoint) = self.endpoints.only() {
-            // It takes all there is: nothing is left to ask for whom.
+            // It takes all packets, so no port lookup is needed.
             let round = endpoint.run(waker, &mut self.receive_queue, &mut budget, |_| true, io);
             let whole = Whole {
                 settled: self.receive_queue.is_empty() && round.settled,
@@ -233,7 +241,7 @@ impl Work {
             return whole;
         }
         self.endpoints.gather(driver_shared.clock.now(), waker);
-        // Those that are left to do more are for the next round.
+        // Endpoints that have more to do continue in the next round.
         let mut waiting = self.endpoints.waiting();
         let mut drained = true;
         while drained {
@@ -264,7 +272,7 @@ impl Work {
         whole
     }
 
-    /// Runs one of several ports.
+    /// Runs one of several endpoints.
     fn run_one(&mut self, number: usize, budget: &mut Budget, io: &mut Io) -> RunOutcome {
         let Self {
             endpoints,
@@ -277,8 +285,8 @@ impl Work {
         })
     }
 
-    /// While the sockets have no room, and as much is gathered as may wait: lets every port do what is due, and sleep. What that has to send
-    /// stays with the protocol; nothing is taken that arrives.
+    /// Used while the sockets are not writable and the transmit queue is full: lets every endpoint
+    /// do what is due, and sleep. Its output stays in the protocol; no arriving packets are taken.
     #[cold]
     fn run_timers(&mut self, driver_shared: &DriverShared, waker: &Waker, io: &mut Io) -> Whole {
         let timeout;
@@ -311,7 +319,7 @@ impl Work {
         }
     }
 
-    /// Lets go of ports that nobody holds and where nothing is open.
+    /// Drops endpoints without handles and open associations.
     fn forget_ended(&mut self, driver_shared: &DriverShared) {
         for endpoint in self.endpoints.remove_over() {
             driver_shared.release(endpoint.reservation());
@@ -319,7 +327,8 @@ impl Work {
         }
     }
 
-    /// Sets the alarm; whether it rang already. `waits`: something is to be sent that the sockets do not take.
+    /// Sets the timer; returns true if it has expired. `waits`: packets wait for the sockets to be
+    /// writable.
     fn poll_timer(
         &mut self,
         driver_shared: &DriverShared,
@@ -338,7 +347,7 @@ impl Work {
         self.driver_timer.poll(&driver_shared.clock, timeout)
     }
 
-    /// Sends what was gathered, as far as the sockets take it.
+    /// Sends the queued packets, as far as the sockets accept them.
     fn poll_flush(
         &mut self,
         driver_shared: &DriverShared,
@@ -352,7 +361,7 @@ impl Work {
         }
         if flushed.is_ready() {
             self.endpoints.flushed();
-            // What was thrown away is no sign of room.
+            // Discarded packets do not show that a socket is writable.
             if self.stuck.is_some_and(|(_, calls)| calls != io.sent.calls) {
                 self.stuck = None;
             }
@@ -360,8 +369,10 @@ impl Work {
         flushed
     }
 
-    /// The sockets have no room, and have done so many calls. Whether that lasts for longer than any association takes to end, whose last packets
-    /// may be what waits: else they, and the sockets, would stay for ever. What waits of others is of no use by then, either.
+    /// Called when the sockets are not writable, with their number of calls so far. Returns true if
+    /// this has lasted longer than any association takes to end. The queued packets may be the last
+    /// ones of closing associations, which would otherwise keep the sockets for ever; packets of
+    /// other associations are useless by then, too.
     #[cold]
     fn gives_up(&mut self, now: Nanos, calls: u64) -> bool {
         match self.stuck {
@@ -396,7 +407,8 @@ impl Driver {
         } = self;
         let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
         if !is_known {
-            // What is cloned or dropped may run anything: not while the sockets are held.
+            // Cloning or dropping a waker may run any code, and must not happen while the sockets
+            // are locked.
             drop(this.driver_timer.wakes(cx.waker().clone()));
             this.endpoints.wakes(cx.waker().clone());
             drop(
@@ -413,24 +425,24 @@ impl Driver {
         for _ in 0..MOST_ROUNDS {
             let mut blocked = this.poll_flush(driver_shared, cx, io).is_pending();
             let (more, round) = if blocked && io.is_full() {
-                // What arrives waits in the system's bounded buffers.
+                // Arriving packets wait in the bounded buffers of the system.
                 (false, this.run_timers(driver_shared, cx.waker(), io))
             } else {
-                // Only a socket that has nothing left wakes this task when something comes.
+                // Only a socket that is empty wakes this task when a packet arrives.
                 let mut more = this.receive(driver_shared, cx, io);
                 more |= this.receive_icmp(cx, io);
                 (more, this.run_protocol(driver_shared, cx.waker(), io))
             };
-            // The socket that is blocked wakes this task when it has room.
+            // A blocked socket wakes this task when it is writable.
             blocked = blocked || this.poll_flush(driver_shared, cx, io).is_pending();
             if !blocked && this.endpoints.is_empty() && driver_shared.close_unless_held() {
                 return Poll::Ready(());
             }
             if std::mem::take(&mut io.handed) {
-                // Those who have got mail are woken before more is done here.
+                // Shards that got mail are woken before this one continues.
                 break;
             }
-            // A call that sent may have told of it.
+            // A send call may have reported ICMP messages.
             let more = more | this.take_reported(io);
             let settled = round.settled || (blocked && round.drained);
             if settled && !more && !this.poll_timer(driver_shared, round.timeout, blocked) {
@@ -443,14 +455,14 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// The runtime goes down, or nothing is left to do: nobody may join any more.
+    /// The runtime ends, or nothing is left to do: no endpoint may join any more.
     fn drop(&mut self) {
         self.driver_shared.stop();
         self.driver_shared
             .shard_handle
             .as_ref()
             .inspect(|shard_handle| shard_handle.close());
-        // Their end tells those who wait.
+        // Dropping them notifies their users.
         drop(self.joining.take());
         self.driver_shared.io().sockets.close();
     }

@@ -1,4 +1,4 @@
-//! The sockets that several endpoints share, as their driver and its handles see them.
+//! State of sockets that several endpoints share, used by their driver and by handles.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::runtime::Runtime;
 use crate::shard_group::ShardHandle;
 use crate::socket::{Socket, Sockets};
 
-/// What the handles and the driver of some sockets share.
+/// State shared by the driver and the handles of a set of sockets.
 #[derive(Debug)]
 pub(crate) struct DriverShared {
     pub clock: Clock,
@@ -24,32 +24,33 @@ pub(crate) struct DriverShared {
     pub local: Vec<SocketAddr>,
     /// How packets travel.
     pub carrier: Carrier,
-    /// As the settings have them.
+    /// The addresses in the settings.
     pub addresses: Vec<IpAddr>,
-    /// What sockets are opened by.
+    /// Settings for opening sockets.
     config: Config,
-    /// The driver's place among others that have sockets at the same port; mostly there are none.
+    /// The driver's membership in a shard group, if other drivers have sockets at the same port;
+    /// usually there is none.
     pub shard_handle: Option<ShardHandle>,
-    /// The sockets are the caller's: none is opened beside them.
+    /// The sockets belong to the caller: no others are opened.
     given: bool,
-    /// The sockets, which the driver holds while it runs. Whoever holds this may wait for the state of an endpoint; nobody who holds that
-    /// waits for this.
+    /// The sockets, which the driver locks while it runs. Lock order: with this lock held, a task
+    /// may wait for the state of an endpoint; with that held, it must not wait for this.
     io: Mutex<Io>,
     state: Mutex<DriverSharedState>,
-    /// The driver is to look at `state`. Changed under its lock.
+    /// The driver should examine `state`. Changed under its lock.
     news: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct DriverSharedState {
-    /// Endpoints that were handed to the driver and that it has not taken yet.
+    /// Number of endpoints that the driver has not taken yet.
     joining: usize,
-    /// Sockets for addresses that came later, which the driver has not taken yet, and their addresses.
+    /// Sockets for later addresses that the driver has not taken yet, and their addresses.
     opened: Vec<Socket>,
     deferred: Vec<IpAddr>,
-    /// Addresses that a socket is being opened for.
+    /// Addresses for which a socket is being opened.
     opening: Vec<IpAddr>,
-    /// SCTP ports in use, with those who have them.
+    /// SCTP ports in use, with their reservations.
     taken: BTreeMap<u16, Vec<Arc<PortReservation>>>,
     handles: usize,
     driver: Option<Waker>,
@@ -58,7 +59,7 @@ struct DriverSharedState {
 }
 
 impl DriverShared {
-    /// The state of sockets that were opened as `config` says, with one handle.
+    /// The state of sockets that were opened by `config`, with one handle.
     pub(crate) fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             clock: Clock::start(runtime),
@@ -77,7 +78,7 @@ impl DriverShared {
         }
     }
 
-    /// As [`DriverShared::new`], for sockets of the caller's.
+    /// Like [`DriverShared::new`], for sockets of the caller.
     pub(crate) fn given(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             given: true,
@@ -85,7 +86,7 @@ impl DriverShared {
         }
     }
 
-    /// The same, of one driver among others where there is a seat.
+    /// Sets the membership in a shard group.
     pub(crate) fn among(self, shard_handle: Option<ShardHandle>) -> Self {
         Self {
             shard_handle,
@@ -97,7 +98,8 @@ impl DriverShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the driver look at what has changed. It is woken without the lock, since a waker may run anything.
+    /// Notifies the driver of a change. It is woken without the lock, because a waker may run any
+    /// code.
     fn wake_driver(&self, mut state: MutexGuard<'_, DriverSharedState>) {
         self.news.store(true, Ordering::Relaxed);
         let driver = state.driver.take();
@@ -110,7 +112,7 @@ impl DriverShared {
         self.io.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sockets, where nobody is busy with them.
+    /// The sockets, if they are not locked.
     pub(crate) fn idle_io(&self) -> Option<MutexGuard<'_, Io>> {
         match self.io.try_lock() {
             Ok(io) => Some(io),
@@ -119,8 +121,8 @@ impl DriverShared {
         }
     }
 
-    /// The sockets, for another task that would send by them; `None`: the driver is busy with them, has something to send, or alone may use
-    /// them.
+    /// The sockets, for sending from another task; `None`: the driver is using them, has packets to
+    /// send, or has exclusive access.
     pub(crate) fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
         let io = self.idle_io()?;
         (io.transmit_queue.is_empty() && io.sockets.are_the_systems()).then_some(io)
@@ -131,7 +133,7 @@ impl DriverShared {
         self.lock().handles += 1;
     }
 
-    /// One handle less. The driver looks whether it was the last.
+    /// Removes a handle. The driver checks whether it was the last.
     pub(crate) fn drop_handle(&self) {
         let mut state = self.lock();
         state.handles -= 1;
@@ -140,7 +142,7 @@ impl DriverShared {
         }
     }
 
-    /// Takes `port` for an endpoint, or any that nobody has where it is 0, at these addresses (none: all).
+    /// Reserves `port` for an endpoint, or a free one if it is 0, at these addresses (none: all).
     pub(crate) fn reserve(
         &self,
         port: u16,
@@ -161,7 +163,7 @@ impl DriverShared {
         Ok(reservation)
     }
 
-    /// An endpoint has these addresses from now on.
+    /// Changes the addresses of an endpoint.
     pub(crate) fn change(
         &self,
         reservation: &Arc<PortReservation>,
@@ -180,7 +182,7 @@ impl DriverShared {
         Ok(())
     }
 
-    /// Whether the sockets have all these addresses.
+    /// Checks that the sockets have all these addresses.
     pub(crate) fn check(&self, addresses: &[IpAddr]) -> Result<(), BindError> {
         let has = |address: &IpAddr| {
             let of_socket = |local: &SocketAddr| match local.ip() {
@@ -197,7 +199,7 @@ impl DriverShared {
         }
     }
 
-    /// Nobody uses that port at these addresses any more.
+    /// Releases a reservation.
     pub(crate) fn release(&self, reservation: &Arc<PortReservation>) {
         let mut state = self.lock();
         if let Some(there) = state.taken.get_mut(&reservation.port) {
@@ -208,24 +210,26 @@ impl DriverShared {
         }
     }
 
-    /// Lets the driver know of an endpoint that `hand` hands to it; `false`, and nothing is handed to it, if the driver is gone.
+    /// Announces an endpoint to the driver, which `hand` passes to it; `false` if the driver is
+    /// gone, and then nothing is passed.
     pub(crate) fn join(&self, hand: impl FnOnce()) -> bool {
         let mut state = self.lock();
         if state.stopped {
             drop(state);
-            // What it would have handed over ends, which tells those who wait.
+            // Dropping it notifies the users of the endpoint.
             drop(hand);
             return false;
         }
-        // Under the lock: who sees the count finds the endpoint.
+        // Under the lock, so that a reader of the count finds the endpoint.
         hand();
         state.joining += 1;
         self.wake_driver(state);
         true
     }
 
-    /// Opens a socket for an address of this host, with the UDP port of the others, where there is none yet and sockets are bound to
-    /// addresses at all. The runtime, which is to watch it, is asked without the lock, since it may run anything.
+    /// Opens a socket for an address of this host, with the UDP port of the others, if there is
+    /// none yet and sockets are bound to addresses at all. The runtime, which should watch it, is
+    /// called without the lock, because it may run any code.
     pub(crate) fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
         if self.begins_to_open(address)? {
             let port = self.local.first().map_or(0, SocketAddr::port);
@@ -242,7 +246,7 @@ impl DriverShared {
         Ok(())
     }
 
-    /// Whether a socket is to be opened for the address, and nobody else does.
+    /// Returns true if a socket should be opened for the address and no other task is opening it.
     fn begins_to_open(&self, address: IpAddr) -> Result<bool, BindError> {
         let mut state = self.lock();
         let all = self.addresses.is_empty();
@@ -263,13 +267,14 @@ impl DriverShared {
         Ok(true)
     }
 
-    /// Whether [`DriverShared::take_new`] would give anything. Whoever comes later than this look wakes the driver.
+    /// Returns true if [`DriverShared::take_new`] would return anything. Later changes wake the
+    /// driver.
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Relaxed)
     }
 
-    /// The endpoints, as `take` takes what was handed, and the sockets, that came since the last time. Another will wake the driver, by this
-    /// waker.
+    /// The endpoints, which `take` removes, and the sockets that were added since the last call.
+    /// Later changes wake the driver by this waker.
     pub(crate) fn take_new<P>(&self, waker: &Waker, take: impl FnOnce() -> P) -> (P, Vec<Socket>) {
         let waker = waker.clone();
         let mut state = self.lock();
@@ -282,14 +287,14 @@ impl DriverShared {
         new
     }
 
-    /// Whether it is all over: no handle, and no endpoint to come. Then none can come any more.
+    /// Returns true if there is no handle and no endpoint to come. None can be added after that.
     pub(crate) fn close_unless_held(&self) -> bool {
         let mut state = self.lock();
         state.stopped = state.handles == 0 && state.joining == 0;
         state.stopped
     }
 
-    /// The driver goes: no endpoint is handed to it any more.
+    /// The driver ends: no endpoint is passed to it any more.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
     }

@@ -1,7 +1,7 @@
-//! When the driver's next timer ends.
+//! The timer of a driver.
 //!
-//! A timer is asked only after it has been set, or has woken somebody: the driver looks at its alarm at each packet, and hardly any of these looks
-//! finds that it rang.
+//! The runtime's timer is polled only after it was set or has woken a task, because the driver
+//! checks its timer at each packet and the timer has almost never expired then.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,10 +14,11 @@ use anabranch_transport::Nanos;
 use crate::clock::Clock;
 use crate::runtime::Timer;
 
-/// What the runtime's timer wakes: it notes so, and wakes the driver's task.
+/// Waker of the runtime's timer: records the wakeup, and wakes the driver's task.
 struct TimerWaker {
     rang: AtomicBool,
-    /// Counted, so that neither a wake nor a drop of it happens under the lock: both may run anything.
+    /// Reference-counted, so that neither a wake nor a drop happens under the lock: both may run
+    /// any code.
     task: Mutex<Arc<Waker>>,
 }
 
@@ -37,9 +38,9 @@ impl Wake for TimerWaker {
 pub(crate) struct DriverTimer {
     timer: Pin<Box<dyn Timer>>,
     bell: Arc<TimerWaker>,
-    /// The bell, as the timer wants it.
+    /// The same `TimerWaker` as a waker.
     waker: Waker,
-    /// When `timer` ends; `None`: nobody looks at it.
+    /// Expiry of `timer`; `None`: it is not polled.
     at: Option<Nanos>,
 }
 
@@ -52,7 +53,7 @@ impl fmt::Debug for DriverTimer {
 }
 
 impl DriverTimer {
-    /// One that is not set.
+    /// Creates a timer that is not set.
     pub(crate) fn new(clock: &Clock) -> Self {
         let bell = Arc::new(TimerWaker {
             rang: AtomicBool::new(false),
@@ -66,7 +67,8 @@ impl DriverTimer {
         }
     }
 
-    /// Wakes that task from now on. Gives who was woken before. To be called, and that to be dropped, where nothing is locked.
+    /// Sets the task to wake. Returns the previous one. Call this, and drop the result, only
+    /// without locks.
     pub(crate) fn wakes(&self, task: Waker) -> Arc<Waker> {
         let mut known = self
             .bell
@@ -76,7 +78,8 @@ impl DriverTimer {
         std::mem::replace(&mut *known, Arc::new(task))
     }
 
-    /// Sets it for `timeout`, unless it rings sooner: a ring in vain does no harm, and to move it at each packet costs. Whether it rang.
+    /// Sets the timer to `timeout`, unless it expires earlier: an early expiry does no harm, and
+    /// moving the timer at each packet has a cost. Returns true if it expired.
     pub(crate) fn poll(&mut self, clock: &Clock, timeout: Option<Nanos>) -> bool {
         let Some(timeout) = timeout else {
             self.at = None;
@@ -88,7 +91,7 @@ impl DriverTimer {
         } else if !self.bell.rang.load(Ordering::Relaxed) {
             return false;
         }
-        // Before the timer is asked: what wakes after that is seen the next time.
+        // Before the timer is polled, so that a later wakeup is seen by the next call.
         self.bell.rang.swap(false, Ordering::Acquire);
         let mut cx = Context::from_waker(&self.waker);
         let rang = self.timer.as_mut().poll(&mut cx).is_ready();
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
     use crate::runtime::{AsyncSocket, Runtime};
 
-    /// What a timer was asked, and whether it says that its time has come.
+    /// Counts of calls of a timer, and its scripted answer.
     #[derive(Debug, Default)]
     struct Told {
         polls: AtomicUsize,
@@ -121,7 +124,7 @@ mod tests {
     }
 
     impl Told {
-        /// Wakes whoever waits, as a timer does when its time has come, or without a reason.
+        /// Wakes the waiting task, with or without an expiry.
         fn ring(&self, over: bool) {
             self.over.store(over, Ordering::SeqCst);
             let waker = self.waker.lock().expect("no panic").take();
@@ -156,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Its one timer does what a test tells.
+    /// Its one timer is controlled by a test.
     #[derive(Debug)]
     struct OneTimer(Arc<Told>);
 
@@ -174,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Counts how often it is woken.
+    /// Counts its wakeups.
     #[derive(Default)]
     struct Task(AtomicUsize);
 
@@ -200,13 +203,13 @@ mod tests {
         drop(driver_timer.wakes(Waker::from(Arc::clone(&task))));
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts(), (1, 1));
-        // The same time, and later ones: nothing is asked.
+        // The same time, and later ones: no call.
         assert!((0..100).all(|it| !driver_timer.poll(&clock, Some(LATE + it))));
         assert_eq!(told.counts(), (1, 1));
-        // Sooner: it is set.
+        // Earlier: it is set.
         assert!(!driver_timer.poll(&clock, Some(LATE - 1)));
         assert_eq!(told.counts(), (2, 2));
-        // In vain: it is asked once, and waits on.
+        // An early wakeup: it is polled once, and stays pending.
         told.ring(false);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
         assert!(
@@ -214,7 +217,7 @@ mod tests {
                 && !driver_timer.poll(&clock, Some(LATE - 1))
         );
         assert_eq!(told.counts(), (2, 3));
-        // Its time has come; the next is set anew.
+        // It has expired; the next is set again.
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 2);
         assert!(driver_timer.poll(&clock, Some(LATE)));
@@ -231,13 +234,13 @@ mod tests {
         drop(driver_timer.wakes(Waker::from(Arc::clone(&task))));
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
-        // It is due for nobody, and set anew for the next who is.
+        // It expires without a timeout, and is set again for the next one.
         assert!(!driver_timer.poll(&clock, None));
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts().0, 2);
     }
 
-    /// Whether the bell was free when the task was woken.
+    /// Records that the lock was free when the task was woken.
     #[derive(Default)]
     struct Looks(Mutex<Option<Arc<TimerWaker>>>, AtomicBool);
 

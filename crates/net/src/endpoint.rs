@@ -1,4 +1,4 @@
-//! An SCTP port on real sockets.
+//! Endpoints: SCTP ports on real sockets.
 
 mod addresses;
 mod backlog;
@@ -33,15 +33,17 @@ use crate::runtime::{Runtime, within};
 use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
 
-/// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of the same endpoint.
+/// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of
+/// the same endpoint.
 ///
-/// When the last handle is dropped no more associations are accepted, and those that wait to be accepted are shut down. Those
-/// that are held live on. Associations that nobody holds have [`Config::linger`] to close.
+/// When the last handle is dropped, no more associations are accepted, and those that wait to be
+/// accepted are shut down. Associations with handles continue. Associations without handles have
+/// [`Config::linger`] to close.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Arc<EndpointShared>,
     port: u16,
-    /// The application decides who is accepted.
+    /// The application decides on incoming associations.
     decides: bool,
 }
 
@@ -122,7 +124,7 @@ impl Endpoint {
         }
     }
 
-    /// What it runs on.
+    /// Its runtime.
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.shared.clock.runtime()
     }
@@ -132,13 +134,14 @@ impl Endpoint {
         self.port
     }
 
-    /// The span `endpoint` (with its SCTP `port`) that everything logged of this endpoint is within; those of its associations are within
-    /// it in turn.
+    /// The span `endpoint` (with its SCTP `port`) of all log entries about this endpoint; it
+    /// contains the spans of its associations.
     pub fn span(&self) -> &tracing::Span {
         &self.shared.span
     }
 
-    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
+    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for
+    /// all of its family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.shared.local
     }
@@ -148,7 +151,8 @@ impl Endpoint {
         self.shared.local.first().map_or(0, SocketAddr::port)
     }
 
-    /// Lets peers begin associations from now on, or no more. Those that wait to be accepted go on waiting.
+    /// Allows or forbids that peers start associations. Those that wait to be accepted continue to
+    /// wait.
     pub fn listen(&self, accept: bool) {
         let mut state = self.shared.lock();
         (state.accepts, state.closed) = (accept, false);
@@ -157,7 +161,7 @@ impl Endpoint {
         self.shared.acceptable.notify_one();
     }
 
-    /// Lets peers begin no more associations, and ends those that wait to be accepted.
+    /// Forbids that peers start associations, and ends those that wait to be accepted.
     pub fn refuse(&self) {
         let mut state = self.shared.lock();
         (state.accepts, state.closed) = (false, true);
@@ -166,14 +170,14 @@ impl Endpoint {
         state.wake_driver();
     }
 
-    /// The next association that a peer began.
+    /// The next association that a peer started.
     ///
     /// Cancel-safe: if the future is dropped, the association waits for the next call.
     ///
     /// # Errors
-    /// [`AcceptError::NotListening`]: the endpoint does not accept
-    /// ([`Config::accept`], [`Endpoint::listen`]); [`AcceptError::Closed`]: it was closed, or goes
-    /// out of service; [`AcceptError::Stopped`]: its task is gone.
+    /// [`AcceptError::NotListening`]: the endpoint does not accept ([`Config::accept`],
+    /// [`Endpoint::listen`]); [`AcceptError::Closed`]: it was closed, or is draining;
+    /// [`AcceptError::Stopped`]: its task is gone.
     pub async fn accept(&self) -> Result<Association, AcceptError> {
         if self.decides {
             return self.accept_all().await;
@@ -181,7 +185,7 @@ impl Endpoint {
         self.acceptable(|it| it.try_accept(false)).await
     }
 
-    /// Waits until `take` has something to give.
+    /// Waits until `take` returns a result.
     async fn acceptable<T>(
         &self,
         take: impl Fn(&Self) -> Result<Option<T>, AcceptError>,
@@ -190,12 +194,13 @@ impl Endpoint {
             if let Some(taken) = take(self)? {
                 return Ok(taken);
             }
-            // A permit is kept for an association that comes between the look and the wait.
+            // `Notify` keeps a permit for an association that arrives between the check and the
+            // wait.
             self.shared.acceptable.notified().await;
         }
     }
 
-    /// `keeps`: it keeps its place in the backlog.
+    /// `keeps`: the association keeps its place in the backlog.
     fn try_accept(&self, keeps: bool) -> Result<Option<Association>, AcceptError> {
         let mut state = self.shared.lock();
         state.check_accepts()?;
@@ -215,16 +220,19 @@ impl Endpoint {
         Ok(signals.map(|signals| Association::held(Arc::clone(&self.shared), signals, id)))
     }
 
-    /// Accepts no more, and shuts every association down, held or not. Gives when all have ended.
+    /// Stops accepting, and shuts down every association, with handles or without. Returns when all
+    /// have ended.
     ///
-    /// Cancel-safe: if the future is dropped, the associations go on closing.
+    /// Cancel-safe: if the future is dropped, the associations continue to close.
     pub async fn close(&self) {
         self.close_all(None).await;
     }
 
-    /// Lets an endpoint go out of service: it accepts no more ([`Endpoint::refuse`]), and the associations that are up go on until
-    /// their users or peers end them. Gives `true` when none of them is open any more, and `false` when `patience` is over before: then
-    /// [`Endpoint::close_with_timeout`] shuts down those that are left. Associations that this side begins meanwhile do not count.
+    /// Takes an endpoint out of service: it accepts no more ([`Endpoint::refuse`]), and established
+    /// associations continue until their users or peers end them. Returns `true` when none of them
+    /// is open any more, and `false` if `patience` expires before: then
+    /// [`Endpoint::close_with_timeout`] should shut down the remaining ones. Associations that this
+    /// side starts meanwhile do not count.
     ///
     /// Cancel-safe: if the future is dropped, the endpoint still accepts no more.
     pub async fn drain(&self, patience: Duration) -> bool {
@@ -240,9 +248,11 @@ impl Endpoint {
         ended.is_some()
     }
 
-    /// As [`Endpoint::close`], but for so long at most: associations that are not closed by then are aborted.
+    /// Like [`Endpoint::close`], with a timeout: associations that are not closed by then are
+    /// aborted.
     ///
-    /// Cancel-safe: if the future is dropped, the associations go on closing, and the bound holds.
+    /// Cancel-safe: if the future is dropped, the associations continue to close, and the timeout
+    /// holds.
     pub async fn close_with_timeout(&self, limit: Duration) {
         self.close_all(Some(limit)).await;
     }
@@ -267,7 +277,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits until the association of that name is closed.
+    /// Waits until this association is closed.
     fn ended(&self, id: AssociationId) -> impl Future<Output = ()> + '_ {
         let signals = {
             let state = self.shared.lock();
@@ -293,7 +303,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits until the endpoint has no association any more, not even one that is closed and still held.
+    /// Waits until the endpoint has no association, not even a closed one with handles.
     pub async fn wait_idle(&self) {
         loop {
             let mut notified = std::pin::pin!(self.shared.idle.notified());
@@ -308,9 +318,10 @@ impl Endpoint {
         }
     }
 
-    /// Counters. What the sockets are busy with at this moment may not be counted yet.
+    /// Counters. The current work of the driver may not be counted yet.
     pub fn statistics(&self) -> EndpointStatistics {
-        // While the driver is at the sockets they are not waited for: it publishes their counters itself, with its next run.
+        // If the driver has locked the sockets, this does not wait: the driver publishes their
+        // counters in its next run.
         let io = self.shared.driver_shared.idle_io();
         let mut guard = self.shared.lock();
         let state: &mut EndpointState = &mut guard;
@@ -324,14 +335,14 @@ impl Endpoint {
         }
     }
 
-    /// Aborts every association at once, telling peers `reason`.
+    /// Aborts every association at once; the ABORT carries `reason`.
     pub fn abort(&self, reason: &'static str) {
         let mut state = self.shared.lock();
         let now = self.shared.now();
         let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
         for id in ids {
             if let Some(association) = state.association(id) {
-                // Refused only where it is closed already.
+                // Fails only if the association is closed already.
                 let _ = association.abort(now, Bytes::from_static(reason.as_bytes()));
             }
         }
@@ -339,7 +350,7 @@ impl Endpoint {
     }
 }
 
-/// Associations that nobody took will be taken by nobody.
+/// Ends the associations that wait to be accepted.
 fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.orphan(id, now);
@@ -373,7 +384,8 @@ impl Drop for Endpoint {
     }
 }
 
-/// How late a timer of the system rings: tokio's has steps of a millisecond, and then the task has to wait for its turn.
+/// Lateness of a system timer: tokio's has steps of a millisecond, and then the task has to be
+/// scheduled.
 const TIMER_SLACK: Nanos = 2 * MILLISECOND;
 
 /// The sans-IO endpoint of these settings.
@@ -387,7 +399,7 @@ fn protocol(
         return Err(BindError::Config(message.into()));
     }
     let own_addresses = config.own_addresses();
-    // Applications read when they are scheduled, not when packets come.
+    // Applications read when they are scheduled, not when packets arrive.
     let window_update = config.sctp.window_update;
     let window_update = window_update.unwrap_or(window_step(&config.sctp));
     let sctp = config.sctp.with(|it| {
@@ -402,12 +414,13 @@ fn protocol(
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
     endpoint.decide_incoming(config.undecided);
-    // Nobody else hears what comes to our UDP port; directly over IP, other processes have ports of their own.
+    // No other process receives packets to our UDP port; directly over IP, other processes have
+    // ports of their own.
     endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
 }
 
-/// How much wider than told a window is told at once: a quarter of the buffer, and at least a packet.
+/// Growth of the window that is announced at once: a quarter of the buffer, and at least a packet.
 fn window_step(config: &SctpConfig) -> u32 {
     (config.receive_buffer / 4).max(config.mtu as u32)
 }
@@ -424,7 +437,7 @@ mod tests {
         fn wake(self: Arc<Self>) {}
     }
 
-    /// To clone a waker may run anything.
+    /// Cloning a waker may run any code.
     #[tokio::test]
     async fn no_waker_is_cloned_where_the_state_is_locked() {
         let config = Config::default().with(|it| {

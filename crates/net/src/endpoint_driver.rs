@@ -1,4 +1,4 @@
-//! One endpoint among those of a driver: what is done under its lock.
+//! One of the endpoints of a driver: its work under its lock.
 
 mod output;
 
@@ -26,48 +26,50 @@ use crate::receive_queue::{Budget, FairReceiveQueue, QueuedPacket};
 use crate::socket::Sockets;
 use crate::transmit_queue::{GsoBatches, SendCounters, TransmitQueue};
 
-/// Packets of one call that the protocol takes before it is asked what they cause, where so many came by that call, or more are left of
-/// it. Two: an acknowledgement is due for at least every second packet (RFC 9260 §6.2), and a window grows by the SACK (§7.2.1). With
-/// eight, floods of 16 KiB messages on loopback went at 417 instead of 290 MB/s, but a window that is acknowledged so
-/// grows by an eighth a round trip in slow start, and not by half.
+/// Packets of one receive call that the protocol handles before its output is polled, if the call
+/// returned at least `LONG_RUN` packets or more are left of it. Two, because an acknowledgement is
+/// due for at least every second packet (RFC 9260 §6.2), and a window grows by the SACK (§7.2.1).
+/// With eight, floods of 16 KiB messages on loopback reached 417 instead of 290 MB/s, but a window
+/// that is acknowledged so grows by an eighth per round trip in slow start, and not by half.
 const TOGETHER: usize = 2;
 const LONG_RUN: usize = 16;
 
-/// How long the end of an association is not told while the sockets have no room for its last packets.
+/// Maximum delay of the report of an association's end while the sockets are not writable for its
+/// last packets.
 const PATIENCE: Nanos = SECOND;
 
-/// An endpoint's side of the driver.
+/// The driver's part of an endpoint.
 #[derive(Debug)]
 pub(crate) struct EndpointDriver {
     shared: Arc<EndpointShared>,
     own: DriverLocal,
 }
 
-/// What it keeps beside what its handles share.
+/// State that the handles do not share.
 #[derive(Debug)]
 struct DriverLocal {
-    /// Associations that have ended, to be told once their last packets are with the sockets: whoever waits for the end may
-    /// end the process, and the packets with it.
+    /// Associations that have ended. They are reported after their last packets were passed to the
+    /// sockets, because a user that waits for the end may end the process, and the packets with it.
     ended: Vec<(AssociationId, CloseReason)>,
-    /// When the first of them did.
+    /// The time of the first of these ends.
     since: Nanos,
     /// The last run gathered everything there was to send.
     drained: bool,
-    /// What the last run gathered is with the sockets.
+    /// The sockets have accepted everything that the last run gathered.
     flushed: bool,
-    /// Closed associations that nobody holds, to be forgotten once their last packet is out.
+    /// Closed associations without handles, to be removed after their last packet is sent.
     leaving: Vec<AssociationId>,
-    /// Errors of sockets that the statistics have been told of.
+    /// Socket errors that the statistics include.
     failures: u64,
-    /// Discards that the log has been told of.
+    /// Discards that were logged.
     told: Discards,
-    /// One like that of the driver's task, to wake it by; `None`: it was taken.
+    /// A clone of the driver task's waker; `None`: it was taken.
     waker: Option<Waker>,
-    /// Strangers of whom an association took a packet that nobody was told of yet.
+    /// New peers from which an association accepted a packet that was not reported yet.
     newcomers: Vec<(AssociationId, SocketAddr)>,
 }
 
-/// What a run came to.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
     /// The protocol has nothing to do before its next timeout.
@@ -75,7 +77,7 @@ pub(crate) struct RunOutcome {
     /// Everything there was to send is gathered.
     pub drained: bool,
     pub timeout: Option<Nanos>,
-    /// Nobody holds anything, and nothing is open.
+    /// There are no handles and no open associations.
     pub over: bool,
 }
 
@@ -95,29 +97,30 @@ impl EndpointDriver {
         Self { shared, own }
     }
 
-    /// What it has of the sockets.
+    /// Its reservation of the sockets.
     pub(crate) fn reservation(&self) -> &Arc<PortReservation> {
         &self.shared.reservation
     }
 
-    /// T5-shutdown-guard: how long the end of an association may take at most.
+    /// T5-shutdown-guard: the longest that the end of an association may take.
     pub(crate) fn guard(&self) -> Nanos {
         self.shared.lock().endpoint.config().shutdown_guard()
     }
 
-    /// What was gathered is with the sockets.
+    /// The sockets have accepted everything that was gathered.
     pub(crate) fn flushed(&mut self) {
         self.own.flushed = self.own.drained;
     }
 
-    /// Takes what the network says of a packet of this port's. What follows goes out with the next run.
+    /// Handles an ICMP message about a packet of this endpoint. The response goes out with the next
+    /// run.
     pub(crate) fn handle_icmp(&self, icmp: &Icmp<'_>) {
         let now = self.shared.now();
         self.shared.lock().endpoint.handle_icmp(now, icmp);
     }
 
-    /// Everything that is done under the lock: takes the packets whose turn it is, as far as `budget` goes and `mine` says of
-    /// a packet, with the address that it came to, that it is for this port, then does what is due.
+    /// All the work under the lock: handles the next packets, within `budget`, for which `mine`
+    /// returns true (by packet and destination address), then does what is due.
     pub(crate) fn run(
         &mut self,
         waker: &Waker,
@@ -166,7 +169,7 @@ impl EndpointDriver {
         own.publish(shared, state, io);
         let over = state.handles == 0 && state.entries.is_empty() && settled;
         let timeout = own.next(state);
-        // Whoever waits for the flush of the last packets may change something meanwhile.
+        // A user that waits for the flush of the last packets may change something meanwhile.
         if own.drained {
             state.park(waker, &mut own.waker, timeout);
         }
@@ -178,7 +181,8 @@ impl EndpointDriver {
         }
     }
 
-    /// The driver waits for room to send, and comes when there is some, when it is woken, or when this port's next timer ends.
+    /// Used while the driver waits for the sockets to be writable; it continues when they are, when
+    /// it is woken, or when this endpoint's next timer expires.
     pub(crate) fn park(&mut self, waker: &Waker) -> Option<Nanos> {
         let Self { shared, own } = self;
         own.know(waker);
@@ -190,7 +194,8 @@ impl EndpointDriver {
 }
 
 impl DriverLocal {
-    /// Has one like `waker` at hand. It is cloned here, and another dropped, where nothing is locked that anybody waits for.
+    /// Keeps a clone of `waker`. It is cloned here, and the previous one dropped, without any
+    /// contended lock.
     fn know(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
             self.waker = Some(waker.clone());
@@ -231,14 +236,14 @@ impl DriverLocal {
             if let Recipient::Shard(other) = recipient
                 && hand_over(shared, other, came.clone(), (local, from, ecn), io)
             {
-                // It is that one's to see and to count.
+                // The other shard shows it to its observer and counts it.
                 continue;
             }
             see(state, now, came, (local, from, ecn));
             if stranger && let Recipient::Association(id) = recipient {
                 self.newcomers.push((id, from));
             }
-            // What is left when the round ends is drained by the caller.
+            // The caller drains the rest at the end of the round.
             together += 1;
             long = behind > 0 && (long || behind >= LONG_RUN);
             if long && together < TOGETHER {
@@ -251,7 +256,7 @@ impl DriverLocal {
         }
     }
 
-    /// When something is due next.
+    /// The next time when something is due.
     fn next(&self, state: &EndpointState) -> Option<Nanos> {
         let timeout = state.endpoint.poll_timeout();
         if self.ended.is_empty() {
@@ -261,7 +266,7 @@ impl DriverLocal {
         Some(timeout.map_or(patience, |at| at.min(patience)))
     }
 
-    /// Whether ends have waited long enough for their last packets to leave.
+    /// Returns true if ends have waited long enough for their last packets.
     fn has_waited(&self, now: Nanos) -> bool {
         now >= self.since.saturating_add(PATIENCE)
     }
@@ -276,7 +281,7 @@ impl DriverLocal {
         }
     }
 
-    /// Forgets associations that are closed and that nobody holds, once their last packet is gathered.
+    /// Removes closed associations without handles, after their last packet is gathered.
     fn forget_leaving(&mut self, state: &mut EndpointState, receive_queue: &mut FairReceiveQueue) {
         let closed_unheld =
             |state: &EndpointState, id: &AssociationId| {
@@ -318,7 +323,7 @@ impl DriverLocal {
         }
     }
 
-    /// Logs what the protocol threw away since the last time.
+    /// Logs the packets that the protocol has dropped since the last call.
     fn tell_discards(&mut self, shared: &EndpointShared, state: &EndpointState) {
         let discards = state.endpoint.discards();
         for (reason, count) in discards.iter() {
@@ -335,7 +340,7 @@ impl DriverLocal {
 }
 
 impl Drop for EndpointDriver {
-    /// The runtime goes down, or nothing is left to do: whoever waits is told.
+    /// The runtime ends, or nothing is left to do: waiting tasks are notified.
     fn drop(&mut self) {
         let Self { shared, own } = self;
         let mut guard = shared.lock();
@@ -354,7 +359,7 @@ impl Drop for EndpointDriver {
     }
 }
 
-/// Counts a packet that came, and shows it to the observer.
+/// Counts a packet that arrived, and shows it to the observer.
 fn see(
     state: &mut EndpointState,
     now: Nanos,
@@ -375,8 +380,8 @@ fn see(
     }
 }
 
-/// Puts a packet into the mail of another driver, whose association it is for. If that is gone (`false`), so is the packet: its sender repeats
-/// an INIT.
+/// Puts a packet into the mailbox of another shard, which has the association. If that shard is
+/// gone (`false`), the packet is lost: its sender retransmits an INIT.
 #[cold]
 fn hand_over(
     shared: &EndpointShared,
@@ -401,7 +406,7 @@ fn hand_over(
     handed
 }
 
-/// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
+/// Gathers the protocol's output; `false` if there is more than is gathered at a time.
 fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
     let TransmitQueue { bytes, runs } = &mut io.transmit_queue;
     if TransmitQueue::is_full(bytes.len()) {
@@ -439,7 +444,7 @@ fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
     !full
 }
 
-/// Notes where a packet goes, which is the last of `bytes`.
+/// Records the destination of a packet, which is the last of `bytes`.
 fn gather(
     outgoing: &Outgoing,
     bytes: &mut BytesMut,
@@ -452,8 +457,9 @@ fn gather(
     }
 }
 
-/// Gathers what one association has to send, which has just been given a message in the caller's task. Whether the driver may sleep on: all is
-/// gathered, nothing is to be told, and the driver looks at the endpoint before its next timeout anyway.
+/// Gathers the output of one association, to which the caller's task has just given a message.
+/// Returns true if the driver need not be woken: everything is gathered, there is nothing to
+/// report, and the driver runs before the next timeout anyway.
 pub(crate) fn gather_one(
     state: &mut EndpointState,
     id: AssociationId,
@@ -493,11 +499,12 @@ fn drain_samples(state: &mut EndpointState) {
     }
 }
 
-/// Senders that an association makes known: a peer has eight addresses at most, and a UDP port at each, which may change.
+/// Maximum number of known source addresses per association: a peer has at most eight addresses,
+/// each with a UDP port, which may change.
 const MOST_SENDERS: usize = 16;
 
-/// The sender is no stranger while this association lives, nor while another does that has learned of it. An association without an entry has
-/// ended, or was never told.
+/// Makes the sender a known peer while this association lives, or another that has recorded it. An
+/// association without an entry has ended, or was never reported.
 fn learn(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,
@@ -517,7 +524,8 @@ fn learn(
     receive_queue.learn(from);
 }
 
-/// An association is up. Where its peer sends from is known to be the peer's, and counts, also where it was known before by another.
+/// Called when an association is established. The source address is known to be the peer's, and is
+/// counted even if another association recorded it before.
 fn learn_primary(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,

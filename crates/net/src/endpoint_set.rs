@@ -1,8 +1,9 @@
-//! The endpoints of a driver, and which of them have something to do.
+//! The endpoints of a driver, and their run queue.
 //!
-//! Of many endpoints on the same sockets most have nothing to do at a packet. So one is run only where a packet is for it, its next timer ends,
-//! somebody woke it, or its last run left something to do: what a packet costs does not grow with their number. One that is alone is run
-//! whenever the driver is, and nobody keeps lists.
+//! Of many endpoints on the same sockets most have nothing to do at a packet. So an endpoint is run
+//! only if a packet is for it, its next timer expires, it was woken, or its last run left something
+//! to do: the cost of a packet does not grow with their number. A single endpoint is run whenever
+//! the driver is, without these lists.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -25,7 +26,7 @@ struct EndpointSlot {
     queued: bool,
     /// It is in `EndpointSet::ran`.
     ran: bool,
-    /// Its entry in `EndpointSet::timers`: its next timer ends then, or later.
+    /// Its entry in `EndpointSet::timers`: its next timer expires then, or later.
     timeout: Option<Nanos>,
 }
 
@@ -34,31 +35,32 @@ struct EndpointSlot {
 pub(crate) struct EndpointSet {
     all: Slab<EndpointSlot>,
     port_map: PortMap,
-    /// Those to be run, each once, in this order.
+    /// Endpoints to be run, each once, in this order.
     queue: VecDeque<usize>,
-    /// When each is run at the latest.
+    /// The latest time at which each is run.
     timers: BTreeSet<(Nanos, usize)>,
-    /// Run since the sockets took everything.
+    /// Endpoints that ran since the sockets accepted everything.
     ran: Vec<usize>,
-    /// Run, with nobody who holds them and nothing open.
+    /// Endpoints that ran, without handles and open associations.
     over: Vec<usize>,
     calls: Arc<WakeQueue>,
-    /// Those that were woken; empty between two calls.
+    /// Endpoints that were woken; empty between two calls.
     called: Vec<usize>,
 }
 
-/// Which of them a packet is for.
+/// Maps packets to endpoints.
 #[derive(Default)]
 pub(crate) struct PortMap {
-    /// By SCTP port, mostly one each.
+    /// By SCTP port, usually one each.
     by_port: BTreeMap<u16, Vec<(usize, Arc<PortReservation>)>>,
     /// The one with the smallest number.
     first: usize,
 }
 
 impl PortMap {
-    /// By the destination port of the packet (RFC 9260 §3.1), and of several with that port by the address that it came to. What is for none
-    /// of them, or no packet at all, is left to the first: it counts, and answers, as the protocol says.
+    /// By the destination port of the packet (RFC 9260 §3.1), and among several with that port by
+    /// the destination address. Packets for none of them, and invalid ones, go to the first, which
+    /// counts and answers them by the rules of the protocol.
     pub(crate) fn of(&self, (local, packet): (IpAddr, &[u8])) -> usize {
         let there = match packet.first_chunk() {
             Some(&[_, _, high, low]) => self.by_port.get(&u16::from_be_bytes([high, low])),
@@ -79,7 +81,7 @@ impl PortMap {
 }
 
 impl EndpointSet {
-    /// Takes one, which is to be run.
+    /// Adds an endpoint, which is run next.
     pub(crate) fn add(&mut self, driver: EndpointDriver) {
         let reservation = Arc::clone(driver.reservation());
         let slot = self.all.vacant_entry();
@@ -99,7 +101,7 @@ impl EndpointSet {
         self.port_map.first = self.port_map.first.min(number);
         match self.all.len() {
             1 => self.port_map.first = number,
-            // The other was alone: it wakes the driver for itself, and no list has its timer.
+            // The other was alone: it wakes the driver for itself, and has no timer entry.
             2 => self.queue_all(),
             _ => self.queue(number),
         }
@@ -109,7 +111,7 @@ impl EndpointSet {
         self.all.is_empty()
     }
 
-    /// The one that is alone.
+    /// The single endpoint, if there is only one.
     pub(crate) fn only(&mut self) -> Option<&mut EndpointDriver> {
         match self.all.len() {
             1 => self
@@ -120,13 +122,13 @@ impl EndpointSet {
         }
     }
 
-    /// Wakes that task from now on for those that are woken. To be called where nothing is locked.
+    /// Sets the task to wake for woken endpoints. Call this only without locks.
     pub(crate) fn wakes(&self, task: Waker) {
         let former = self.calls.lock().task.replace(task);
         drop(former);
     }
 
-    /// Lets all that were woken, and those whose timers have ended, be run.
+    /// Queues all that were woken, and those whose timers have expired.
     pub(crate) fn gather(&mut self, now: Nanos, task: &Waker) {
         let mut called = std::mem::take(&mut self.called);
         self.calls.take(&mut called, task);
@@ -138,16 +140,16 @@ impl EndpointSet {
         }
     }
 
-    /// How many are to be run.
+    /// Number of endpoints to be run.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// The next of those to be run.
+    /// The next endpoint to be run.
     pub(crate) fn next(&mut self) -> Option<usize> {
         loop {
             let number = self.queue.pop_front()?;
-            // Its number may be another's by now.
+            // Its number may have been reused.
             if let Some(slot) = self.all.get_mut(number)
                 && std::mem::take(&mut slot.queued)
             {
@@ -156,12 +158,12 @@ impl EndpointSet {
         }
     }
 
-    /// Which of them a packet is for.
+    /// Maps packets to endpoints.
     pub(crate) fn port_map(&self) -> &PortMap {
         &self.port_map
     }
 
-    /// Runs one by `run`, which is given what wakes the driver for it, and whose packets are whose.
+    /// Runs one by `run`, which gets the waker of the driver for it, and the port map.
     pub(crate) fn run(
         &mut self,
         number: usize,
@@ -181,19 +183,19 @@ impl EndpointSet {
         outcome
     }
 
-    /// Lets one sleep that is not asked for what it has to send.
+    /// Parks one whose output is not polled.
     pub(crate) fn park(&mut self, number: usize) {
         let slot = &mut self.all[number];
         let timeout = slot.driver.park(&slot.waker);
         self.set_timer(number, timeout);
     }
 
-    /// When the first of their timers ends.
+    /// The earliest expiry of their timers.
     pub(crate) fn timeout(&self) -> Option<Nanos> {
         self.timers.first().map(|it| it.0)
     }
 
-    /// The sockets have taken all that was gathered.
+    /// The sockets have accepted everything that was gathered.
     pub(crate) fn flushed(&mut self) {
         if let Some(driver) = self.only() {
             return driver.flushed();
@@ -206,7 +208,8 @@ impl EndpointSet {
         }
     }
 
-    /// Tells each that has that port what the network says. Of several one has the association that the message is about; the others find none.
+    /// Passes an ICMP message to each endpoint with that port. One of them has the association that
+    /// the message is about; the others ignore it.
     pub(crate) fn handle_icmp(&mut self, icmp: &Icmp<'_>) {
         let there = icmp
             .source_port()
@@ -219,12 +222,12 @@ impl EndpointSet {
         }
     }
 
-    /// The one that is alone is over.
+    /// The single endpoint has ended.
     pub(crate) fn end_only(&mut self) {
         self.over.push(self.port_map.first);
     }
 
-    /// Those that are over.
+    /// Removes the endpoints that have ended.
     pub(crate) fn remove_over(&mut self) -> Vec<EndpointDriver> {
         let mut gone = Vec::new();
         while let Some(number) = self.over.pop() {
@@ -263,7 +266,8 @@ impl EndpointSet {
         numbers.into_iter().for_each(|it| self.queue(it));
     }
 
-    /// Lets one be run at `timeout`, or sooner: to move its timer at each packet costs more than a run in vain.
+    /// Schedules one for `timeout`, or earlier, because moving its timer at each packet costs more
+    /// than an unnecessary run.
     fn set_timer(&mut self, number: usize, timeout: Option<Nanos>) {
         let (Some(slot), Some(timeout)) = (self.all.get_mut(number), timeout) else {
             return;
@@ -284,14 +288,15 @@ impl EndpointSet {
     }
 }
 
-/// Those that were woken, and the task that runs them.
+/// Endpoints that were woken, and the task that runs them.
 #[derive(Default)]
 struct WakeQueue(Mutex<WakeQueueState>);
 
 #[derive(Default)]
 struct WakeQueueState {
     numbers: Vec<usize>,
-    /// Taken by the first that is woken. A waker may run anything when it is cloned, woken or dropped, and so is not while this is locked.
+    /// Taken by the first wakeup. Cloning, waking or dropping a waker may run any code, and must
+    /// not happen under this lock.
     task: Option<Waker>,
 }
 
@@ -300,10 +305,10 @@ impl WakeQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that were woken since the last time. Whoever is woken from now on wakes that task.
+    /// Takes the endpoints that were woken since the last call. Later wakeups wake that task.
     fn take(&self, numbers: &mut Vec<usize>, task: &Waker) {
         let was_woken = self.lock().task.is_none();
-        // Where a call takes the task right now, it is woken, and comes here again.
+        // If another call has taken the task, that task is woken, and comes here again.
         let task = was_woken.then(|| task.clone());
         let mut called = self.lock();
         std::mem::swap(&mut called.numbers, numbers);
@@ -316,7 +321,7 @@ impl WakeQueue {
     }
 }
 
-/// What wakes the driver for one of them. An endpoint wakes it once, and then not before it was run.
+/// Wakes the driver for an endpoint. It wakes it once until the endpoint was run.
 struct EndpointWaker {
     number: usize,
     calls: Arc<WakeQueue>,

@@ -1,4 +1,4 @@
-//! What the driver and the handles of an endpoint share.
+//! State shared by the driver and the handles of an endpoint.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -22,62 +22,62 @@ use crate::port_reservation::PortReservation;
 use crate::receipt::{DeliveryError, Receipts};
 use crate::status::EndpointStatistics;
 
-/// An endpoint's state and what cannot change of it.
+/// An endpoint's state, and its constant properties.
 #[derive(Debug)]
 pub(crate) struct EndpointShared {
     state: Mutex<EndpointState>,
     pub clock: Clock,
     /// The sockets.
     pub driver_shared: Arc<DriverShared>,
-    /// What it has of them.
+    /// Its reservation of the sockets.
     pub reservation: Arc<PortReservation>,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
     /// How packets travel.
     pub carrier: Carrier,
     pub max_message_size: usize,
-    /// The limit of attempts to connect that have none.
+    /// The default time limit of attempts to connect.
     pub connect_timeout: Duration,
-    /// What is logged of the endpoint is within it.
+    /// Span of the log entries of this endpoint.
     pub span: Span,
-    /// An association waits to be accepted, or none will.
+    /// An association waits to be accepted, or none ever will.
     pub acceptable: Notify,
     /// The last association has ended.
     pub idle: Notify,
 }
 
-/// What changes.
+/// The mutable part.
 pub(crate) struct EndpointState {
     pub endpoint: Endpoint,
     pub entries: BTreeMap<AssociationId, AssociationEntry>,
-    /// Associations that peers began and nobody took yet, oldest first.
+    /// Associations that peers started and that were not accepted yet, oldest first.
     pub waiting: VecDeque<AssociationId>,
-    /// The most of them, with those that were accepted and keep their place.
+    /// Maximum number of these, and the number of accepted ones that keep their place.
     pub backlog: usize,
     pub kept: usize,
-    /// Races of attempts begun so far.
+    /// Number of groups of attempts so far.
     pub races: u64,
-    /// Associations whose last handle is gone: the driver looks whether they can be forgotten.
+    /// Associations whose last handle was dropped: the driver checks whether they can be removed.
     pub dropped: Vec<AssociationId>,
-    /// How long an association that nobody holds may take to close.
+    /// Time limit for closing an association without handles.
     pub linger: Duration,
-    /// What wakes the driver, and whether that sleeps.
+    /// Waker of the driver, and whether the driver sleeps.
     pub driver: Option<Waker>,
     pub driver_sleeps: bool,
-    /// When the driver looks at this endpoint at the latest, if it sleeps; `None`: when it is woken.
+    /// The latest time at which a sleeping driver runs this endpoint; `None`: when it is woken.
     pub driver_comes: Option<Nanos>,
-    /// What waits until the lock is free.
+    /// Work that is done after the lock is released.
     pub deferred: DeferredWakeups,
     /// Handles of the endpoint itself.
     pub handles: usize,
-    /// Peers may begin associations.
+    /// Peers may start associations.
     pub accepts: bool,
-    /// The endpoint was closed, or goes out of service.
+    /// The endpoint was closed, or is draining.
     pub closed: bool,
-    /// The driver is gone: nothing will happen any more.
+    /// The driver is gone: nothing happens any more.
     pub stopped: bool,
     pub observer: Option<Box<dyn Observer>>,
-    /// Packets from another UDP port than the one that the settings name.
+    /// Packets from another UDP port than that in the settings.
     pub foreign: u64,
     pub statistics: EndpointStatistics,
 }
@@ -92,7 +92,7 @@ impl std::fmt::Debug for EndpointState {
     }
 }
 
-/// How far an association is.
+/// Life cycle of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Opening,
@@ -100,13 +100,14 @@ pub(crate) enum Phase {
     Closed(CloseReason),
 }
 
-/// An association as its users see it.
+/// The users' side of an association.
 #[derive(Debug)]
 pub(crate) struct AssociationEntry {
     pub signals: Arc<Signals>,
     pub phase: Phase,
     pub handles: usize,
-    /// Where its packets came from while that was a stranger's address, and counts as a peer's since: see [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
+    /// Source addresses of its packets that were unknown then, and count as a peer's since: see
+    /// [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
     pub senders: Vec<SocketAddr>,
     pub receipts: Receipts,
     pub span: Span,
@@ -124,7 +125,7 @@ impl AssociationEntry {
         }
     }
 
-    /// The association is over.
+    /// Ends the association.
     pub(crate) fn end(&mut self, reason: CloseReason, deferred: &mut DeferredWakeups) {
         let lost = DeliveryError::Association(AssociationError(reason.clone()));
         if !self.receipts.is_empty() {
@@ -159,14 +160,15 @@ impl EndpointShared {
         }
     }
 
-    /// The state. A panic of another holder leaves it as whole as any network error would.
+    /// Locks the state. After a panic of another holder it is still consistent, because every
+    /// change under the lock is.
     #[inline]
     pub(crate) fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         StateGuard::new(self, state)
     }
 
-    /// What is logged of an association is within it.
+    /// Span of the log entries of an association.
     pub(crate) fn span_of(&self, id: AssociationId) -> Span {
         tracing::info_span!(parent: &self.span, "association", id = %id)
     }
@@ -177,7 +179,7 @@ impl EndpointShared {
 }
 
 impl EndpointState {
-    /// Lets the driver look at what has changed.
+    /// Wakes the driver, because something has changed.
     pub(crate) fn wake_driver(&mut self) {
         if std::mem::take(&mut self.driver_sleeps)
             && let Some(driver) = self.driver.take()
@@ -186,8 +188,9 @@ impl EndpointState {
         }
     }
 
-    /// The driver sleeps until `waker` wakes it, or until `timeout`.
-    /// `own`: one like it, which is taken where it is needed. A waker may run anything when it is cloned, and so is not while this is locked.
+    /// Parks the driver until `waker` wakes it, or until `timeout`. `own`: a clone of it, which is
+    /// taken if it is needed. It is not cloned here, because cloning a waker may run any code and
+    /// the state is locked.
     pub(crate) fn park(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
             && let Some(former) = std::mem::replace(&mut self.driver, own.take())
@@ -198,13 +201,14 @@ impl EndpointState {
         self.driver_comes = timeout;
     }
 
-    /// Whether something is due before the driver comes.
+    /// Returns true if something is due before the driver runs.
     pub(crate) fn must_wake(&self) -> bool {
         let due = self.endpoint.poll_timeout();
         due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
 
-    /// Lets the driver tell the association's users when there is room to send a message of `size` bytes.
+    /// Lets the driver notify the association's users when there is room to send a message of
+    /// `size` bytes.
     pub(crate) fn wait_writable(&mut self, id: AssociationId, size: usize) {
         if let Some(association) = self.endpoint.association_mut(id) {
             association.wait_writable(size);
@@ -212,10 +216,11 @@ impl EndpointState {
         self.wake_driver();
     }
 
-    /// Whether associations can be accepted. If not, all that wait for one should learn it.
+    /// Checks that associations can be accepted. If not, all tasks that wait for one should be
+    /// notified.
     ///
     /// # Errors
-    /// Why they cannot.
+    /// The reason why they cannot.
     pub(crate) fn check_accepts(&mut self) -> Result<(), AcceptError> {
         let error = match self {
             Self { stopped: true, .. } => AcceptError::Stopped,
@@ -227,12 +232,13 @@ impl EndpointState {
         Err(error)
     }
 
-    /// The protocol's side of an association.
+    /// The protocol's part of an association.
     pub(crate) fn association(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.endpoint.association_mut(id)
     }
 
-    /// One handle less. The last closes what is open: what was sent still arrives, what comes is thrown away.
+    /// Removes a handle. The last one closes the association: queued messages still arrive,
+    /// arriving ones are discarded.
     pub(crate) fn drop_handle(&mut self, id: AssociationId, now: Nanos) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
@@ -243,24 +249,25 @@ impl EndpointState {
         }
     }
 
-    /// Begins to close gracefully; `within`: and to abort if that takes longer. Of several bounds the earliest counts.
+    /// Starts a graceful close; `within`: with an abort if that takes longer. Of several limits the
+    /// earliest counts.
     pub(crate) fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
-            // Refused only where it is closed already.
+            // Fails only if the association is closed already.
             let timeout = within.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
             let _ = association.shutdown(now, timeout);
         }
         self.wake_driver();
     }
 
-    /// Notes that the association ended.
+    /// Records that the association ended.
     pub(crate) fn end(&mut self, id: AssociationId, reason: CloseReason) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.end(reason, &mut self.deferred);
         }
     }
 
-    /// Nobody holds the association any more.
+    /// The association has no handles any more.
     pub(crate) fn orphan(&mut self, id: AssociationId, now: Nanos) {
         self.shut_down(id, now, Some(self.linger));
         if let Some(association) = self.endpoint.association_mut(id) {
@@ -269,7 +276,7 @@ impl EndpointState {
         self.dropped.push(id);
     }
 
-    /// Lets the observer have what it wants of an association.
+    /// Enables the samples of an association that the observer requests.
     pub(crate) fn watch(&mut self, id: AssociationId) {
         let Some(probes) = self.observer.as_ref().map(|observer| observer.probes()) else {
             return;
@@ -281,7 +288,7 @@ impl EndpointState {
         }
     }
 
-    /// Lets peers begin as many associations as the backlog has room for.
+    /// Lets peers start as many associations as the backlog has room for.
     pub(crate) fn listen(&mut self) {
         let room = match self.accepts {
             true => self.backlog.saturating_sub(self.waiting.len() + self.kept),
@@ -291,10 +298,10 @@ impl EndpointState {
     }
 }
 
-/// The state of an endpoint under its lock. What is left for later is done when the lock is free.
+/// The state of an endpoint under its lock. Deferred work is done when the lock is released.
 #[derive(Debug)]
 pub(crate) struct StateGuard<'a> {
-    /// There until it is dropped.
+    /// Present until it is dropped.
     state: Option<MutexGuard<'a, EndpointState>>,
     shared: &'a EndpointShared,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Error types.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::peer::Peer;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The process may not open raw sockets.
+    /// The process is not allowed to open raw sockets.
     #[error(
         "raw IP (protocol 132) is not allowed to this process: run it as root, or give it CAP_NET_RAW \
          (`setcap cap_net_raw+ep PROGRAM`), or send SCTP inside UDP (Carrier::Encapsulated), which needs no right"
@@ -26,7 +26,7 @@ pub enum BindError {
         address: IpAddr,
         /// The UDP port; 0 for raw IP.
         port: u16,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another endpoint on the same sockets has that SCTP port, at one of the addresses or at all.
@@ -34,19 +34,19 @@ pub enum BindError {
         "SCTP port {0} is taken by another endpoint on the same sockets; endpoints with one port have addresses of their own each"
     )]
     PortTaken(u16),
-    /// Endpoints on the same sockets have all SCTP ports of the dynamic range (RFC 6335 §6).
+    /// Endpoints on the same sockets use all SCTP ports of the dynamic range (RFC 6335 §6).
     #[error("no SCTP port is free: endpoints on the same sockets have all from 49152 to 65535")]
     NoFreePort,
-    /// The task of the sockets is gone, with the runtime that it ran on.
+    /// The task of the sockets ended, together with its runtime.
     #[error("the task of these sockets is gone")]
     Stopped,
     /// A setting cannot be used.
     #[error("{0}")]
     Config(String),
-    /// The system gave no random bytes, without which nothing would be secret.
+    /// The system gave no random bytes, which all secrets require.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
-    /// There is no runtime here to run the driver on.
+    /// There is no runtime to run the driver on.
     #[error(
         "Endpoint::bind must be called on a runtime (tokio's, or within ThreadRuntime::block_on), or Config::runtime must name one"
     )]
@@ -66,8 +66,9 @@ pub enum ConnectError {
     /// Neither the peer nor the carrier names a UDP port.
     #[error("the peer's UDP port is not known: name it in the Peer, or in Carrier::Encapsulated")]
     NoUdpPort,
-    /// The peer refuses, and names another to connect to in its place ([`Incoming::redirect`](crate::Incoming::redirect)). Nobody has verified
-    /// that: whoever follows it decides whether the new peer is one to talk to, and how often to follow.
+    /// The peer refuses, and names another to connect to in its place
+    /// ([`Incoming::redirect`](crate::Incoming::redirect)). That is not verified: the caller must
+    /// decide whether it trusts the new peer, and how often to follow.
     #[error("the peer redirects to {0}")]
     Redirected(Peer),
     /// A name could not be resolved, or has no address of a family that this endpoint has sockets of.
@@ -75,7 +76,7 @@ pub enum ConnectError {
     Name {
         /// The name.
         name: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         why: String,
     },
     /// The attempt failed.
@@ -90,11 +91,11 @@ impl ConnectError {
     }
 }
 
-/// Why an association ended otherwise than by a graceful shutdown.
+/// Why an association did not end by a graceful shutdown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the association ended: {}", words(.0))]
 pub struct AssociationError(
-    /// The protocol's own reason.
+    /// The reason of the protocol.
     pub CloseReason,
 );
 
@@ -113,12 +114,12 @@ pub enum AddressError {
     /// No socket can be opened for the address.
     #[error(transparent)]
     Socket(Arc<BindError>),
-    /// The association cannot have it so.
+    /// The association cannot have the change.
     #[error(transparent)]
     Refused(#[from] AddressChangeError),
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -138,22 +139,22 @@ pub enum SendError {
     TooLarge {
         /// Its size.
         size: usize,
-        /// The most allowed.
+        /// The maximum.
         most: usize,
     },
     /// The association is closing or closed.
     #[error("the association is closing or closed")]
     Closing,
-    /// Another reason of the protocol's.
+    /// Another reason of the protocol.
     #[error(transparent)]
     Refused(anabranch_sctp::SendError),
 }
 
-/// Why [`Association::try_send`](crate::Association::try_send) did not take a message.
+/// Why [`Association::try_send`](crate::Association::try_send) did not accept a message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TrySendError {
-    /// The send buffer is full; the message is given back.
+    /// The send buffer is full; the message is returned.
     #[error("the send buffer is full")]
     Full(bytes::Bytes),
     /// It cannot be sent at all.
@@ -165,18 +166,20 @@ pub enum TrySendError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// A message was not taken.
+    /// A message was not accepted.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// `start_send` was called before `poll_ready` was ready; the message was not taken.
+    /// `start_send` was called before `poll_ready` was ready; the message was not accepted.
     #[error("the sink is not ready: the message before waits for room")]
     NotReady,
-    /// The association ended while the sink was being closed: what was sent last may not have arrived.
+    /// The association ended while the sink was being closed: the last messages may not have
+    /// arrived.
     #[error(transparent)]
     Association(#[from] AssociationError),
 }
 
-/// Why [`Endpoint::accept`](crate::Endpoint::accept), [`Endpoint::incoming`](crate::Endpoint::incoming) or
+/// Why [`Endpoint::accept`](crate::Endpoint::accept),
+/// [`Endpoint::incoming`](crate::Endpoint::incoming) or
 /// [`Incoming::accept`](crate::Incoming::accept) failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -190,8 +193,9 @@ pub enum AcceptError {
     /// [`refuse`](crate::Endpoint::refuse) was called.
     #[error("the endpoint is closed and accepts no more associations")]
     Closed,
-    /// The peer restarted meanwhile, or waited longer than its cookie is valid (`sctp.valid_cookie_life`, 60 s; RFC 9260 §5.2.6); or
-    /// there are [`Config::max_associations`](crate::Config::max_associations).
+    /// The peer restarted meanwhile, or waited longer than its cookie is valid
+    /// (`sctp.valid_cookie_life`, 60 s; RFC 9260 §5.2.6); or there are
+    /// [`Config::max_associations`](crate::Config::max_associations).
     #[error("the peer that waited to be accepted is gone, or there are max_associations")]
     Gone,
     /// The endpoint's task is gone.

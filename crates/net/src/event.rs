@@ -1,9 +1,9 @@
-//! Events in the log.
+//! Logging of events.
 
 use anabranch_sctp::Event;
 use tracing::Span;
 
-/// Logs an event, without the user data that it may hold.
+/// Logs an event, without the user data that it may contain.
 pub(crate) fn log(span: &Span, event: &Event) {
     match event {
         Event::MessageAbandoned(it) => {

@@ -1,11 +1,12 @@
-//! The keys of authenticated chunks (RFC 4895), if both ends have the setting `authentication`.
+//! Keys of authenticated chunks (RFC 4895), if both ends have the setting `authentication`.
 
 use anabranch_sctp::{KeyError, SharedKeys};
 
 use super::Association;
 
 impl Association {
-    /// Whether messages can be authenticated by this key ([`SendOptions::key`](crate::SendOptions::key)).
+    /// Returns true if messages can be authenticated by this key
+    /// ([`SendOptions::key`](crate::SendOptions::key)).
     pub fn has_auth_key(&self, key: u16) -> bool {
         let mut state = self.shared.lock();
         let association = state.association(self.id);
@@ -14,13 +15,13 @@ impl Association {
         })
     }
 
-    /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY, SCTP_AUTH_DEACTIVATE_KEY and
-    /// SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5). Those that associations begin with are set by `auth_keys` of the
-    /// endpoint's [`sctp`](crate::Config::sctp). [`Event::PeerAuthKey`](crate::Event::PeerAuthKey) reports that
-    /// the peer uses another one.
+    /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY,
+    /// SCTP_AUTH_DEACTIVATE_KEY and SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5). The
+    /// initial keys are set by `auth_keys` of the endpoint's [`sctp`](crate::Config::sctp).
+    /// [`Event::PeerAuthKey`](crate::Event::PeerAuthKey) reports that the peer uses another one.
     ///
     /// # Errors
-    /// AUTH is not offered, or what `change` gives.
+    /// AUTH is not offered, or the error of `change`.
     pub fn change_auth_keys(
         &self,
         change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,

@@ -7,32 +7,35 @@ use crate::endpoint_state::Phase;
 use crate::error::AssociationError;
 use crate::message::MessagePart;
 
-/// What an association gives its user.
+/// Output of an association for its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A message, or a part of one.
     Part(MessagePart),
-    /// Something happened.
+    /// An event.
     Event(Event),
 }
 
-/// Events as users see them: that the association is up, or has ended, they learn otherwise, and receipts are futures.
+/// Events that users read. Establishment and the end are reported otherwise, and receipts are
+/// futures.
 const EVENTS: Interest = Interest::EVENTS.without(Interest::RECEIPTS);
 
 impl Association {
-    /// The next message or part ([`Association::recv_part`]) or event ([`Association::next_event`]), in the order of delivery: an event
-    /// comes behind the messages that could be read before it occurred, and before those that could be later. `None` when the association
-    /// was shut down gracefully and everything is taken.
+    /// The next message or part ([`Association::recv_part`]) or event
+    /// ([`Association::next_event`]), in the order of delivery: an event comes after the messages
+    /// that could be read before it occurred, and before those that could be read later. `None` if
+    /// the association was shut down gracefully and everything is read.
     ///
-    /// With a `stream`, of messages those of that stream alone; of events those before which nothing waits on any stream, and that a
-    /// message of that stream is aborted.
+    /// With a `stream`: messages of that stream only; of the events, those before which no message
+    /// waits on any stream, and those that abort a message of that stream.
     ///
-    /// Readers of one association take from one queue: each event and message comes to one of those who wait for it.
+    /// Readers of one association share one queue: each event and message goes to one of the
+    /// waiting readers.
     ///
     /// Cancel-safe: if the future is dropped, nothing is lost.
     ///
     /// # Errors
-    /// The association ended otherwise, after all before that was taken.
+    /// The association ended otherwise, after everything before that was read.
     pub async fn next_output(
         &self,
         stream: Option<u16>,
@@ -43,8 +46,9 @@ impl Association {
             .await
     }
 
-    /// The next event, whatever messages wait before it; `None` when the association is closed and every event was taken. 256 wait at
-    /// most, beside messages that were not delivered; where more came, [`Event::Missed`] says how many of the oldest are gone.
+    /// The next event, even if messages wait before it; `None` if the association is closed and
+    /// every event was read. At most 256 events are queued, not counting undelivered messages;
+    /// after more, [`Event::Missed`] gives the number of the oldest that were dropped.
     ///
     /// Cancel-safe: if the future is dropped, no event is lost.
     pub async fn next_event(&self) -> Option<Event> {
@@ -58,7 +62,7 @@ impl Association {
         }
     }
 
-    /// The next event, or that none will come; `None`: there is none yet.
+    /// The next event, or the end of events; `None`: there is none yet.
     fn poll_event(&self) -> Option<Option<Event>> {
         let mut state = self.shared.lock();
         let association = state.endpoint.association_mut(self.id);
@@ -72,7 +76,7 @@ impl Association {
     }
 }
 
-/// The next that is a user's.
+/// The next output that is for the user.
 fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
     loop {
         let part = match protocol.poll_output(outputs)? {
@@ -80,7 +84,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
             sctp::Output::Event(event) => return Some(Output::Event(event)),
             sctp::Output::Message(message) => message.into(),
             sctp::Output::MessagePart(part) => part,
-            // Nobody asked for them.
+            // They were not requested.
             sctp::Output::Writable | sctp::Output::Sent { .. } => continue,
         };
         let cumulative = protocol.cumulative_tsn();
@@ -89,7 +93,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
 }
 
 impl Association {
-    /// The next message or part of `stream`, and nothing else.
+    /// The next message or part of `stream` only.
     pub(super) fn poll_part_on(protocol: &mut Protocol, stream: u16) -> Option<MessagePart> {
         match next_of(protocol, Interest::PARTS.on(stream))? {
             Output::Part(part) => Some(part),

@@ -1,12 +1,12 @@
-//! Streams that are reset and added (RFC 6525), if both ends have the setting `reconfiguration`.
+//! Resetting and adding streams (RFC 6525), if both ends have the setting `reconfiguration`.
 
 use anabranch_sctp::{ReconfigError, Reconfiguration};
 
 use super::Association;
 
 impl Association {
-    /// Requests a change of the streams. One request at a time is under way; an event reports its
-    /// outcome.
+    /// Requests a change of the streams. Only one request is outstanding at a time; an event
+    /// reports its outcome.
     ///
     /// # Errors
     /// See [`ReconfigError`]; nothing is requested then.

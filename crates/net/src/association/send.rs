@@ -1,4 +1,4 @@
-//! Sending: messages are queued with the protocol, with a receipt or without.
+//! Sending: queues messages with the protocol, with a receipt or without.
 
 use std::collections::VecDeque;
 use std::task::Poll;
@@ -13,11 +13,11 @@ use crate::endpoint_state::{EndpointState, StateGuard};
 use crate::error::{SendError, TrySendError};
 use crate::receipt::{Receipt, Receipts};
 
-/// Bytes of the largest message that is sent in the caller's task: what takes longer to put into packets than to wake the driver is the
-/// driver's, beside which the caller may go on.
+/// Size of the largest message that is sent in the caller's task, bytes. If packing takes longer
+/// than waking the driver, the driver should do it, because the caller can continue meanwhile.
 const MOST_AT_ONCE: usize = 4_096;
 
-/// Messages, and bytes, that are queued before others may have the lock of the endpoint.
+/// Messages, and bytes, that are queued before the lock of the endpoint is released for others.
 const MOST_UNDER_LOCK: usize = 128;
 const BYTES_UNDER_LOCK: usize = 64 * 1024;
 
@@ -28,7 +28,8 @@ struct PendingMessage<'a> {
     options: &'a SendOptions,
 }
 
-/// Queues a message, and gives what its sender gets. Each way is a piece of its own with all that calls it.
+/// Queues a message, and returns the sender's result. A trait, so that each variant is compiled as
+/// one piece with its callees.
 trait Queue<T>:
     Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Refusal> + Copy
 {
@@ -39,9 +40,9 @@ impl<T, F: Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Ref
 {
 }
 
-/// Why a message was not queued, which its sender still has.
+/// Why a message was not queued. The sender keeps the message.
 enum Unsent {
-    /// There is no room for its bytes now, which are so many.
+    /// There is no room for its bytes now. The value is their number.
     Full(usize),
     Error(SendError),
 }
@@ -52,20 +53,20 @@ impl From<SendError> for Unsent {
     }
 }
 
-/// Where messages are given to an association, under the lock of its endpoint.
+/// Queues messages with an association, under the lock of its endpoint.
 struct SendContext<'a> {
     association: &'a mut Protocol,
     receipts: &'a mut Receipts,
-    /// Twice that all its messages may hold until they are acknowledged, bytes.
+    /// Twice the size that all messages may have until they are acknowledged, bytes.
     send_buffer: usize,
-    /// Told only where it matters.
+    /// Set only if it matters.
     now: Nanos,
-    /// Something was queued.
+    /// A message was queued.
     queued: bool,
 }
 
 impl SendContext<'_> {
-    /// Queues the message, which is taken if it is.
+    /// Queues the message; takes it only if it was queued.
     fn put<T>(
         &mut self,
         bytes: &mut Option<Bytes>,
@@ -77,7 +78,8 @@ impl SendContext<'_> {
         if is_full(association, size, self.send_buffer) && !association.is_closed() {
             return Err(Unsent::Full(size));
         }
-        // What may be refused is kept for its sender. To count another reference costs, and most are taken.
+        // A message that may be refused is kept for its sender. Otherwise it is not, because
+        // another reference has a cost and most messages are accepted.
         let kept = match association.takes(options.stream, size) {
             true => None,
             false => bytes.clone(),
@@ -104,14 +106,15 @@ impl SendContext<'_> {
     }
 }
 
-/// Whether a message of `size` has to wait, since messages hold too much until they are acknowledged: twice the send buffer with it, or where
-/// nothing else is queued, the send buffer without it. So one that is larger than that is sent, too.
+/// Returns true if a message of `size` bytes has to wait, because unacknowledged messages use too
+/// much memory: twice the send buffer together with it, or if nothing else is queued, the send
+/// buffer without it. So a message that is larger than the limit is sent, too.
 pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -> bool {
     let held = association.held_to_send();
     held + size > 2 * send_buffer && (held > send_buffer || association.buffered() > 0)
 }
 
-/// Whether there is a receipt, and its number, is decided here.
+/// The receipt, and its number, are assigned here.
 fn without_number(options: SendOptions) -> SendOptions {
     options.with_receipt(None)
 }
@@ -148,9 +151,9 @@ fn with_receipt(
 }
 
 impl Association {
-    /// Queues a message as `options` say, and waits while the send buffer is full: on stream 0 and in
-    /// order by default, on another by [`SendOptions::on`], or with the stream `None` on whichever of
-    /// the streams in use has its turn (`sctp.allocation`).
+    /// Queues a message as `options` say, and waits while the send buffer is full: on stream 0 and
+    /// in order by default, on another by [`SendOptions::on`], or with the stream `None` on the
+    /// stream that the allocation policy selects (`sctp.allocation`).
     ///
     /// A message counts as sent when it is queued; [`Association::shutdown`] waits until everything
     /// has arrived. Messages of one task on one stream arrive in the order of the calls.
@@ -168,11 +171,12 @@ impl Association {
             .await
     }
 
-    /// As [`Association::send`], with a receipt: a future that gives when the peer has acknowledged the message, or why it will not
-    /// ([`Receipt`]). The peer may delay its acknowledgement by 200 ms; `options` with `immediate` ask it not to.
+    /// Like [`Association::send`], with a receipt: a future that completes when the peer has
+    /// acknowledged the message, or gives the reason why it will not ([`Receipt`]). The peer may
+    /// delay its acknowledgement by 200 ms; `options` with `immediate` request an immediate one.
     ///
-    /// A receipt is kept with the association until the message is acknowledged or given up, beside the message. Messages
-    /// that were sent without one cost nothing for it.
+    /// A receipt is kept with the association, next to the message, until the message is
+    /// acknowledged or abandoned. Messages without a receipt have no cost for it.
     ///
     /// ```no_run
     /// use anabranch_net::{Association, SendOptions};
@@ -187,8 +191,8 @@ impl Association {
     /// # }
     /// ```
     ///
-    /// Cancel-safe: if this future is dropped before it is ready, the message was not queued. If the receipt is dropped, the message is sent
-    /// all the same, and nobody is told.
+    /// Cancel-safe: if this future is dropped before it is ready, the message was not queued. If
+    /// the receipt is dropped, the message is sent all the same, without a report.
     ///
     /// # Errors
     /// As [`Association::send`].
@@ -201,11 +205,12 @@ impl Association {
             .await
     }
 
-    /// Queues `messages`, the first of them first, and waits while the send buffer is full. As [`Association::send`] for each of
-    /// them, but what a call costs by itself (the endpoint's lock, a look at the association) is paid once for many: for who has
-    /// several messages at hand, above all small ones.
+    /// Queues `messages` in order, and waits while the send buffer is full. Like
+    /// [`Association::send`] for each of them, but the fixed cost of a call (the lock of the
+    /// endpoint, the lookup of the association) is paid once for many: for callers that have
+    /// several messages at hand, in particular small ones.
     ///
-    /// What is queued is taken out of `messages`.
+    /// Queued messages are removed from `messages`.
     ///
     /// ```no_run
     /// use std::collections::VecDeque;
@@ -221,10 +226,12 @@ impl Association {
     /// # }
     /// ```
     ///
-    /// Cancel-safe: if the future is dropped before it is ready, `messages` has those that were not queued.
+    /// Cancel-safe: if the future is dropped before it is ready, `messages` has those that were not
+    /// queued.
     ///
     /// # Errors
-    /// As [`Association::send`]; the message that it is about is the first of `messages` then, and those before it were queued.
+    /// As [`Association::send`]; the error is about the first of the remaining `messages`, and
+    /// those before it were queued.
     pub async fn send_all(
         &self,
         messages: &mut VecDeque<Bytes>,
@@ -247,7 +254,8 @@ impl Association {
         self.once_there_is_room(attempt).await
     }
 
-    /// Tries now: mostly there is room, and no future has to be made of the message that waits for some.
+    /// Tries at once: usually there is room, and no future has to be made that holds the message
+    /// while it waits.
     #[inline]
     async fn send_on<T>(
         &self,
@@ -276,7 +284,7 @@ impl Association {
         .await
     }
 
-    /// Tries each time that there may be room to send.
+    /// Repeats the attempt whenever there may be room to send.
     async fn once_there_is_room<T>(&self, mut attempt: impl FnMut() -> Poll<T>) -> T {
         loop {
             let mut notified = std::pin::pin!(self.signals.writable.notified());
@@ -291,7 +299,7 @@ impl Association {
     /// Queues a message if there is room for it now.
     ///
     /// # Errors
-    /// As [`Association::send`]; or the send buffer is full, and the message is given back.
+    /// As [`Association::send`]; or the send buffer is full, and the message is returned.
     pub fn try_send(
         &self,
         bytes: impl Into<Bytes>,
@@ -319,7 +327,8 @@ impl Association {
         })
     }
 
-    /// Queues messages, the first of them first, as many as are queued under one lock. What is queued is taken out of `messages`.
+    /// Queues messages in order, as many as are allowed under one lock. Queued messages are removed
+    /// from `messages`.
     fn queue_some(
         &self,
         messages: &mut VecDeque<Bytes>,
@@ -353,7 +362,8 @@ impl Association {
         })
     }
 
-    /// Lets `put` queue messages that are sent so under the lock; what was queued goes at once where that is small and nothing is before it.
+    /// Lets `put` queue messages with these options under the lock; what was queued is sent at once
+    /// if it is small and nothing is queued before it.
     fn with_send_context<T>(
         &self,
         options: &SendOptions,
@@ -370,9 +380,10 @@ impl Association {
         else {
             return Err(SendError::Closing.into());
         };
-        // Nothing is on the way and nothing waits: what is queued now leaves at once, alone, so that nothing is gained by a wait for more.
+        // Nothing is in flight and nothing waits: the message leaves at once, alone, because
+        // waiting for more gains nothing.
         let idle = association.buffered() == 0 && association.held_to_send() == 0;
-        // Most messages need no look at the clock.
+        // For most messages the clock is not read.
         let now = match idle || association.has_lifetime(options) {
             true => self.shared.now(),
             false => 0,
@@ -398,8 +409,9 @@ impl Association {
         done
     }
 
-    /// Sends what was just queued in the task of the caller, which costs less than to wake the driver for it. That is woken where it has to
-    /// do more: to send what the socket does not take, to set its timer, to tell what happened.
+    /// Sends the queued messages in the task of the caller, because that costs less than waking the
+    /// driver. The driver is woken only if it has more to do: send what the socket does not take,
+    /// set its timer, or report events.
     fn send_at_once(&self, mut guard: StateGuard<'_>, now: Nanos) {
         let state: &mut EndpointState = &mut guard;
         let may = state.driver_sleeps && state.observer.is_none();
@@ -409,7 +421,7 @@ impl Association {
         if !gather_one(state, self.id, now, &mut io) {
             state.wake_driver();
         }
-        // The call of the system is made without the endpoint's lock.
+        // The system call is made without the lock of the endpoint.
         drop(guard);
         if !io.try_flush() {
             self.shared.lock().wake_driver();

@@ -9,15 +9,15 @@ use super::{Association, Protocol};
 use crate::settings::{AssociationSettings, PathSettings};
 
 impl Association {
-    /// The settings that can change while it is up; `None` once it is forgotten.
+    /// The settings that can change while it is up; `None` once the association is removed.
     pub fn settings(&self) -> Option<AssociationSettings> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
         association.map(AssociationSettings::of)
     }
 
-    /// Changes settings, from the next packet on. They remain after a restart by the peer. To change
-    /// one of them:
+    /// Changes settings, from the next packet on. They remain after a restart by the peer. To
+    /// change one of them:
     ///
     /// ```no_run
     /// # fn change(association: &anabranch_net::Association) -> Result<(), anabranch_net::RuntimeError> {
@@ -45,7 +45,8 @@ impl Association {
     /// paths. They remain after a restart by the peer.
     ///
     /// # Errors
-    /// One of them is out of its range, the peer has no such address, or the association is closed; nothing changes then.
+    /// One of them is out of its range, the peer has no such address, or the association is closed;
+    /// nothing changes then.
     pub fn set_path_settings(
         &self,
         address: Option<IpAddr>,
@@ -67,8 +68,8 @@ impl Association {
         })
     }
 
-    /// Another scheduler decides which stream's message goes next (RFC 8260 §3), from the next message or fragment on. Of the messages that wait, each
-    /// stream keeps its order.
+    /// Changes the scheduler that selects the stream of the next message (RFC 8260 §3), from the
+    /// next message or fragment on. Queued messages of each stream keep their order.
     ///
     /// # Errors
     /// The association is closed.
@@ -79,7 +80,7 @@ impl Association {
         })
     }
 
-    /// The value of a stream as it was set, if it was.
+    /// The value of a stream, if one was set.
     pub fn stream_value(&self, stream: u16) -> Option<u16> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id)?;
@@ -88,10 +89,11 @@ impl Association {
 
     /// Sets the value of a stream: its priority under the scheduler `priority`, of which a smaller
     /// number goes first; its weight under `weighted_fair`. It counts from the next message or
-    /// fragment on, and remains after a restart. The other schedulers have no use for it.
+    /// fragment on, and remains after a restart. The other schedulers ignore it.
     ///
     /// # Errors
-    /// The stream is not among those negotiated, or the association is closed; nothing changes then.
+    /// The stream is not among those negotiated, or the association is closed; nothing changes
+    /// then.
     pub fn set_stream_value(&self, stream: u16, value: u16) -> Result<(), RuntimeError> {
         self.change(|association| {
             let streams = association.status().outbound_streams;

@@ -1,4 +1,4 @@
-//! Addresses of an endpoint that change while it lives (RFC 5061).
+//! Address changes of an endpoint at run time (RFC 5061).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,21 +9,23 @@ use super::Endpoint;
 use crate::error::AddressError;
 
 impl Endpoint {
-    /// This host's addresses as an association that begins now tells them to its peer; none: all that the host has.
+    /// This host's addresses as a new association lists them to its peer; none: all of the host.
     pub fn addresses(&self) -> Vec<IpAddr> {
         self.shared.lock().endpoint.config().addresses.clone()
     }
 
-    /// Changes this host's addresses for all: associations that begin from now on tell the peer the new ones, and those that are up ask
-    /// their peers for the change, in one chunk, as [`Association::change_addresses`](crate::Association::change_addresses) does. Gives
-    /// how many asked; the others have not negotiated it, close, or cannot have it so. A socket is opened for an address that comes;
-    /// that of one that goes stays open.
+    /// Changes this host's addresses for all associations: new ones list the new addresses, and
+    /// established ones request the change from their peers, in one chunk, as
+    /// [`Association::change_addresses`](crate::Association::change_addresses) does. Returns the
+    /// number of requests; the other associations have not negotiated it, are closing, or cannot
+    /// have the change. A socket is opened for an added address; that of a removed one stays open.
     ///
-    /// An endpoint that is bound to no addresses has all that the host has: its list does not change.
+    /// An endpoint that is bound to no addresses has all of the host: its list does not change.
     ///
     /// # Errors
-    /// A socket cannot be opened; another endpoint has the address at the same port; the endpoint has the address already, does not have it, or no other; it is not unicast. Nothing is
-    /// changed or asked then.
+    /// A socket cannot be opened; another endpoint has the address at the same port; the endpoint
+    /// has the address already, does not have it, or has no other; it is not unicast. Nothing is
+    /// changed or requested then.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<usize, AddressError> {
         let now_has = self.addresses();
         let after = afterwards(&now_has, changes)?;
@@ -62,7 +64,7 @@ impl Endpoint {
     }
 }
 
-/// The addresses once `changes` are made, one after the other.
+/// The addresses after `changes`, applied in order.
 fn afterwards(
     own: &[IpAddr],
     changes: &[AddressChange],

@@ -1,4 +1,4 @@
-//! The backlog: associations that peers began and nobody took.
+//! The backlog: associations that peers started and the application has not accepted.
 
 use std::sync::Arc;
 
@@ -7,15 +7,18 @@ use crate::association::Association;
 use crate::endpoint_state::EndpointShared;
 use crate::error::AcceptError;
 
-/// A place in the backlog ([`Config::backlog`](crate::Config::backlog)), which another association has once this is dropped.
+/// A place in the backlog ([`Config::backlog`](crate::Config::backlog)), which is free for another
+/// association once this is dropped.
 #[derive(Debug)]
 pub struct BacklogPermit(Arc<EndpointShared>);
 
 impl Endpoint {
-    /// As [`Endpoint::accept`], for who hands the association on: until the [`BacklogPermit`] is dropped it counts as one that waits to be accepted. Where the
-    /// application decides who is accepted ([`Config::undecided`](crate::Config::undecided)), none of them waits here.
+    /// Like [`Endpoint::accept`], for callers that pass the association on: until the
+    /// [`BacklogPermit`] is dropped it counts as one that waits to be accepted. If the application
+    /// decides on incoming associations ([`Config::undecided`](crate::Config::undecided)), none of
+    /// them waits here.
     ///
-    /// Cancel-safe: if the future is dropped, nobody is lost; the association waits for the next call.
+    /// Cancel-safe: if the future is dropped, the association waits for the next call.
     ///
     /// # Errors
     /// As [`Endpoint::accept`].
@@ -24,7 +27,8 @@ impl Endpoint {
         Ok((accepted, BacklogPermit(Arc::clone(&self.shared))))
     }
 
-    /// So many associations may wait to be accepted from now on. Those that wait beyond that go on waiting.
+    /// Sets the maximum number of associations that wait to be accepted. Those that wait already
+    /// continue to wait.
     pub fn set_backlog(&self, most: usize) {
         let mut state = self.shared.lock();
         state.backlog = most;

@@ -1,4 +1,4 @@
-//! What an endpoint is bound with beside its settings.
+//! Binding of endpoints, and its options.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use crate::error::BindError;
 use crate::observer::Observer;
 use crate::shared_sockets::SharedSockets;
 
-/// Sockets that other endpoints use, too, and an observer: see [`Endpoint::bind_with`].
+/// Shared sockets, and an observer: see [`Endpoint::bind_with`].
 #[derive(Default)]
 #[non_exhaustive]
 pub struct BindOptions {
-    /// The sockets. `None`: the endpoint opens its own, as its settings say.
+    /// The sockets. `None`: the endpoint opens its own, by its settings.
     pub sockets: Option<SharedSockets>,
-    /// What is shown every packet and sample.
+    /// The observer of every packet and sample.
     pub observer: Option<Box<dyn Observer>>,
 }
 
 impl BindOptions {
-    /// The same with an observer.
+    /// Returns a copy with an observer.
     #[must_use]
     pub fn with_observer(mut self, observer: Box<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -61,7 +61,7 @@ impl Endpoint {
         Self::bind_with(config, BindOptions::default())
     }
 
-    /// As [`Endpoint::bind`], with an observer, or on sockets that other endpoints use, too:
+    /// Like [`Endpoint::bind`], with an observer, or on sockets that other endpoints use, too:
     ///
     /// ```no_run
     /// use anabranch_net::{Config, Endpoint, SharedSockets};
@@ -74,10 +74,10 @@ impl Endpoint {
     /// # }
     /// ```
     ///
-    /// On shared sockets the carrier of `config` is not used. If it lists addresses, peers are told
-    /// these alone; each must be one of the sockets'. If it has no port, the endpoint gets one that
-    /// is free there. Endpoints with one port must have different addresses: packets go to the one
-    /// that has their destination.
+    /// On shared sockets the carrier of `config` is ignored. If it lists addresses, only these are
+    /// listed to peers; each must be one of the sockets'. If it has no port, the endpoint gets one
+    /// that is free there. Endpoints with one port must have different addresses: a packet goes to
+    /// the one that has its destination.
     ///
     /// # Errors
     /// As [`Endpoint::bind`]; a port that another endpoint has at one of the addresses; or the task

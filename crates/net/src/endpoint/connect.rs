@@ -1,4 +1,4 @@
-//! Associations that begin at this endpoint.
+//! Associations that this endpoint starts.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,27 +14,28 @@ use crate::happy_eyeballs::{self, HappyEyeballsTiming, Resolve};
 use crate::peer::Peer;
 use crate::runtime::within;
 
-/// How [`Endpoint::connect_with`] connects.
+/// Options of [`Endpoint::connect_with`].
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// The longest that it may take. `None`: [`Config::connect_timeout`](crate::Config::connect_timeout).
+    /// Time limit. `None`: [`Config::connect_timeout`](crate::Config::connect_timeout).
     pub timeout: Option<Duration>,
-    /// What finds the addresses of a peer that is given by its name. `None`: the system's resolver.
+    /// Resolver for a peer that is given by its name. `None`: that of the system.
     pub resolver: Option<Arc<dyn Resolve>>,
     /// The delays between attempts at the addresses of a name.
     pub happy_eyeballs: HappyEyeballsTiming,
 }
 
 impl ConnectOptions {
-    /// The same with this limit; [`Duration::MAX`]: none but the protocol's own (Max.Init.Retransmits).
+    /// Returns a copy with this limit; [`Duration::MAX`]: only the limit of the protocol
+    /// (Max.Init.Retransmits).
     #[must_use]
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// The same with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -52,9 +53,9 @@ impl std::fmt::Debug for ConnectOptions {
 }
 
 impl Endpoint {
-    /// Begins an association and waits until it is up, for
-    /// [`Config::connect_timeout`](crate::Config::connect_timeout) at most. Messages may be sent
-    /// right after.
+    /// Starts an association and waits until it is established, at most for
+    /// [`Config::connect_timeout`](crate::Config::connect_timeout). Messages may be sent right
+    /// after.
     ///
     /// A peer is an address and an SCTP port, several addresses, or a name and a port:
     ///
@@ -66,12 +67,12 @@ impl Endpoint {
     /// # }
     /// ```
     ///
-    /// The addresses of a name are sorted (RFC 6724 §6), the families take turns, and an attempt at
-    /// the next address begins when the previous one has failed or has lasted `attempt_delay`
-    /// (RFC 8305). Each attempt has one address, because a peer with several lists them itself in
-    /// INIT ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK, so that a
-    /// host with several of the addresses does not take the later attempt for a restart
-    /// (RFC 9260 §5.2.4).
+    /// The addresses of a name are sorted (RFC 6724 §6), the families alternate, and an attempt at
+    /// the next address starts when the previous one has failed or has lasted `attempt_delay` (RFC
+    /// 8305). Each attempt has one address, because a peer with several lists them itself in INIT
+    /// ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK, so that a host
+    /// with several of the addresses does not take the later attempt for a restart (RFC 9260
+    /// §5.2.4).
     ///
     /// Cancel-safe: if the future is dropped, the attempt is aborted.
     ///
@@ -82,7 +83,7 @@ impl Endpoint {
         self.connect_with(peer, ConnectOptions::default()).await
     }
 
-    /// As [`Endpoint::connect`], with another limit, resolver or timing of attempts.
+    /// Like [`Endpoint::connect`], with another limit, resolver or timing of attempts.
     ///
     /// # Errors
     /// As [`Endpoint::connect`].
@@ -108,7 +109,8 @@ impl Endpoint {
         Self::finish(attempt).await
     }
 
-    /// Connects to one of the addresses of a peer's name.
+    /// Connects to a peer by its name. Returns the first established attempt, or the error of the
+    /// last.
     async fn connect_by_name(
         &self,
         peer: &Peer,
@@ -132,7 +134,7 @@ impl Endpoint {
         })
     }
 
-    /// Waits until an attempt has come to its end.
+    /// Waits until an attempt is established or has failed.
     async fn finish(association: Association) -> Result<Association, ConnectError> {
         match association.established().await {
             Ok(()) => Ok(association),
@@ -146,14 +148,14 @@ impl Endpoint {
         }
     }
 
-    /// A number for attempts of which one is wanted.
+    /// A number for a group of attempts of which one should succeed.
     fn next_race(&self) -> u64 {
         let mut state = self.shared.lock();
         state.races += 1;
         state.races
     }
 
-    /// Begins an attempt, one of a race if that has a number.
+    /// Starts an attempt, as a member of the group `race` if there is one.
     fn begin(
         &self,
         peer: &Peer,
@@ -185,7 +187,7 @@ impl Endpoint {
     }
 }
 
-/// The limit has ended an attempt in this state.
+/// The error of an attempt that reached the time limit in this state.
 fn timed_out(state: StateName) -> ConnectError {
     AssociationError(CloseReason::unanswered(state)).into()
 }

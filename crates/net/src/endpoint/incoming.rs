@@ -1,4 +1,4 @@
-//! Peers that wait for the application to decide on them.
+//! Incoming associations that wait for a decision of the application.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use crate::endpoint_state::{AssociationEntry, EndpointShared, Phase};
 use crate::error::AcceptError;
 use crate::peer::Peer;
 
-/// An association that a peer begins, and that the application accepts, refuses, or redirects: see [`Endpoint::incoming`].
+/// An association that a peer starts, and that the application accepts, refuses, or redirects: see
+/// [`Endpoint::incoming`].
 ///
-/// Whoever drops it refuses the peer, without a reason.
+/// Dropping it refuses the peer, without a reason.
 #[derive(Debug)]
 pub struct Incoming {
     shared: Arc<EndpointShared>,
@@ -23,12 +24,15 @@ pub struct Incoming {
 }
 
 impl Endpoint {
-    /// The next peer that begins an association, where the application decides who is accepted ([`Config::undecided`](crate::Config::undecided)).
+    /// The next peer that starts an association, if the application decides on incoming
+    /// associations ([`Config::undecided`](crate::Config::undecided)).
     ///
-    /// At INIT nothing is kept (RFC 9260 §5.1.3). A peer is told of here once its COOKIE ECHO has come, so that its address is no forged
-    /// one. Until the decision it gets no answer, repeats its COOKIE ECHO by T1-cookie, and its `connect` waits. What is kept for it is
-    /// that packet. Peers beyond `undecided` go unanswered, and come again by T1-cookie. A peer's cookie is good for 60 s
-    /// (`sctp.valid_cookie_life`): later there is nothing to accept any more.
+    /// At INIT no state is kept (RFC 9260 §5.1.3). A peer is reported here after its COOKIE ECHO
+    /// has arrived, so that its address is verified. Until the decision it gets no answer,
+    /// retransmits its COOKIE ECHO by T1-cookie, and its `connect` waits. Only that packet is
+    /// buffered. Peers beyond `undecided` get no answer, and try again by T1-cookie. A peer's
+    /// cookie is valid for 60 s (`sctp.valid_cookie_life`): after that there is nothing to accept
+    /// any more.
     ///
     /// ```no_run
     /// # use anabranch_net::{Config, Endpoint, Peer};
@@ -49,8 +53,9 @@ impl Endpoint {
     /// Cancel-safe: if the future is dropped, the peer waits for the next call.
     ///
     /// # Errors
-    /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is gone. Without `undecided` it waits for ever:
-    /// the endpoint accepts all, for [`Endpoint::accept`].
+    /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is
+    /// gone. Without `undecided` it waits for ever: the endpoint accepts all, for
+    /// [`Endpoint::accept`].
     pub async fn incoming(&self) -> Result<Incoming, AcceptError> {
         self.acceptable(Self::try_incoming).await
     }
@@ -73,7 +78,7 @@ impl Endpoint {
     pub(super) async fn accept_all(&self) -> Result<Association, AcceptError> {
         loop {
             match self.incoming().await?.accept() {
-                // The next may still be there.
+                // The next one may still be there.
                 Err(AcceptError::Gone) => {}
                 decided => return decided,
             }
@@ -82,7 +87,7 @@ impl Endpoint {
 }
 
 impl Incoming {
-    /// The address that the peer's COOKIE ECHO came from, which is verified, and the peer's SCTP port.
+    /// The source address of the peer's COOKIE ECHO, which is verified, and the peer's SCTP port.
     pub fn peer_addr(&self) -> SocketAddr {
         let address = self.told.addresses.first().copied();
         SocketAddr::new(address.unwrap_or(self.told.local), self.told.port)
@@ -93,30 +98,31 @@ impl Incoming {
         &self.told.addresses
     }
 
-    /// The UDP port that the peer's COOKIE ECHO came from; 0 over raw IP.
+    /// The source UDP port of the peer's COOKIE ECHO; 0 over raw IP.
     pub fn udp_port(&self) -> u16 {
         self.told.udp_port
     }
 
-    /// The address of this host that the peer called, and the SCTP port of the endpoint.
+    /// The local address that the peer sent to, and the SCTP port of the endpoint.
     pub fn local_addr(&self) -> SocketAddr {
         SocketAddr::new(self.told.local, self.shared.reservation.port)
     }
 
-    /// Streams that this side may send on, 1 to 65,535.
+    /// Number of streams that this side may send on, 1 to 65,535.
     pub fn outbound_streams(&self) -> u16 {
         self.told.outbound_streams
     }
 
-    /// Streams that the peer may send on, 1 to 65,535.
+    /// Number of streams that the peer may send on, 1 to 65,535.
     pub fn inbound_streams(&self) -> u16 {
         self.told.inbound_streams
     }
 
-    /// Accepts: the association is up at once, and COOKIE ACK goes to the peer. Data that came with its COOKIE ECHO can be read.
+    /// Accepts: the association is established at once, and COOKIE ACK is sent to the peer. Data in
+    /// the packet of its COOKIE ECHO can be read.
     ///
     /// # Errors
-    /// See [`AcceptError`]. A peer whose cookie is too old is told so, and may begin anew.
+    /// See [`AcceptError`]. A peer whose cookie is too old gets an error, and may start again.
     pub fn accept(mut self) -> Result<Association, AcceptError> {
         self.decided = true;
         let shared = Arc::clone(&self.shared);
@@ -137,8 +143,9 @@ impl Incoming {
         Ok(Association::held(shared, signals, id))
     }
 
-    /// Refuses with what the peer's user is told: an ABORT with the cause User-Initiated Abort (RFC 9260 §3.3.10.12), of which 512 bytes are
-    /// sent. Its `connect` fails with [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer).
+    /// Refuses with a reason for the peer's user: an ABORT with the cause User-Initiated Abort (RFC
+    /// 9260 §3.3.10.12), of which 512 bytes are sent. Its `connect` fails with
+    /// [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer).
     pub fn refuse(self, reason: impl Into<Bytes>) {
         self.refuse_with(Refusal::Reason(reason.into()));
     }
@@ -150,13 +157,16 @@ impl Incoming {
 
     /// Refuses, and names another peer to connect to in place of this endpoint.
     ///
-    /// SCTP knows no redirection: RFC 9260 has no chunk or cause that sends a peer elsewhere, and to answer with addresses of another host
-    /// would make that host part of this association. So this is a refusal by User-Initiated Abort, whose reason is the upper
-    /// layers' own (RFC 9260 §3.3.10.12), with a reason that says where to go: `redirect 192.0.2.1,2001:db8::1 port 5001 udp 9899`.
-    /// [`Endpoint::connect`] gives such a reason as [`ConnectError::Redirected`](crate::ConnectError::Redirected) and follows nothing by
-    /// itself; a peer on another stack is refused, and its log shows the text. At most eight addresses are named.
+    /// SCTP has no redirection: RFC 9260 has no chunk or cause that sends a peer elsewhere, and an
+    /// answer with addresses of another host would make that host part of this association. So this
+    /// is a refusal by User-Initiated Abort, whose reason belongs to the upper layers (RFC 9260
+    /// §3.3.10.12), with a reason that names the other peer: `redirect 192.0.2.1,2001:db8::1 port
+    /// 5001 udp 9899`. [`Endpoint::connect`] returns such a reason as
+    /// [`ConnectError::Redirected`](crate::ConnectError::Redirected) and does not follow it; a peer
+    /// on another stack is refused, and its log shows the text. At most eight addresses are named.
     ///
-    /// To hand the peer to another task of this process no redirection is needed: send the `Incoming`, or the accepted association, there.
+    /// To pass the peer to another task of this process no redirection is needed: send the
+    /// `Incoming`, or the accepted association, there.
     pub fn redirect(self, to: &Peer) {
         self.refuse(to.to_redirect());
     }

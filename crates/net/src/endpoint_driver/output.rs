@@ -1,4 +1,5 @@
-//! What associations have for their users: who waits for it is woken, and what concerns the driver is done.
+//! Output of associations for their users: wakes the waiting tasks, and does the part that concerns
+//! the driver.
 
 use anabranch_sctp::{Association, AssociationId, Event, Interest, Output};
 use anabranch_transport::Nanos;
@@ -11,7 +12,8 @@ use crate::receipt::DeliveryError;
 use crate::receive_queue::FairReceiveQueue;
 
 impl DriverLocal {
-    /// Looks at the associations that have new output, which stays there for their users. Whether that may have caused something to send.
+    /// Examines the associations that have new output, which stays there for their users. Returns
+    /// true if that may have caused something to send.
     pub(super) fn drain_output(
         &mut self,
         shared: &EndpointShared,
@@ -46,7 +48,7 @@ impl DriverLocal {
         caused
     }
 
-    /// Looks at one association; whether it has been established.
+    /// Examines one association; returns true if it has been established.
     fn look(
         &mut self,
         now: Nanos,
@@ -93,11 +95,11 @@ impl DriverLocal {
     }
 }
 
-/// An association that a peer began, and that has an entry.
+/// An association that a peer started, and that has an entry.
 fn welcome(state: &mut EndpointState, id: AssociationId, now: Nanos) {
     state.watch(id);
     if !state.accepts {
-        // It came while the endpoint ceased to accept.
+        // It arrived while the endpoint stopped accepting.
         return state.orphan(id, now);
     }
     state.waiting.push_back(id);
