@@ -1,4 +1,4 @@
-//! The sockets of a driver, what waits to be sent on them, and what was counted.
+//! The sockets of a driver, with its transmit queue and counters.
 
 use std::task::{Context, Poll};
 
@@ -7,7 +7,7 @@ use crate::socket_errors::SocketErrors;
 use crate::status::EndpointStatistics;
 use crate::transmit_queue::{SendCounters, TransmitQueue};
 
-/// The sending side, and what is counted of both.
+/// Sockets, transmit queue, and counters of both directions.
 #[derive(Debug)]
 pub(crate) struct Io {
     pub sockets: Sockets,
@@ -16,18 +16,18 @@ pub(crate) struct Io {
     pub failures: SocketErrors,
     pub receive_calls: u64,
     pub receive_errors: u64,
-    /// Datagrams that hold no whole packet.
+    /// Datagrams without a whole packet.
     pub broken: u64,
-    /// Packets dropped since too many waited.
+    /// Packets dropped because the queue was full.
     pub dropped: u64,
-    /// Packets that another driver of the group has received for this one.
+    /// Packets that another shard has received for this one.
     pub handed_over: u64,
-    /// Something was put into the mail of another, who may have to be woken.
+    /// Another shard got mail, and may have to be woken.
     pub handed: bool,
 }
 
 impl Io {
-    /// On these sockets, with nothing to send.
+    /// State for these sockets, with nothing to send.
     pub(crate) fn new(sockets: Sockets) -> Self {
         Self {
             sockets,
@@ -43,7 +43,8 @@ impl Io {
         }
     }
 
-    /// Puts what was counted of the sockets where an endpoint shows it, of which `foreign` packets were not for it; errors apart.
+    /// Copies the counters of the sockets to the statistics of an endpoint, except errors.
+    /// `foreign`: packets that were not for the endpoint.
     pub(crate) fn publish(&self, foreign: u64, statistics: &mut EndpointStatistics) {
         self.sent.publish(statistics);
         statistics.receive_calls = self.receive_calls;
@@ -52,18 +53,18 @@ impl Io {
         statistics.foreign = foreign + self.broken;
     }
 
-    /// Puts errors where an endpoint shows them.
+    /// Copies the error counters to the statistics of an endpoint.
     pub(crate) fn publish_failures(&self, statistics: &mut EndpointStatistics) {
         statistics.receive_errors = self.receive_errors;
         statistics.socket_errors = self.failures.reasons().to_vec();
     }
 
-    /// Whether so much waits that no more is gathered.
+    /// Returns true if the transmit queue is full.
     pub(crate) fn is_full(&self) -> bool {
         TransmitQueue::is_full(self.transmit_queue.bytes.len())
     }
 
-    /// Sends what was gathered, as far as the sockets take it. Ready when nothing waits any more.
+    /// Sends the queued packets, as far as the sockets accept them. Ready when the queue is empty.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.transmit_queue.is_empty() {
             return Poll::Ready(());
@@ -72,7 +73,8 @@ impl Io {
         self.transmit_queue.poll_flush(cx, &self.sockets, counts)
     }
 
-    /// The same in another task than the driver's, as far as the sockets take it at once. Whether nothing waits any more.
+    /// The same in another task than the driver's, as far as the sockets accept packets at once.
+    /// Returns true if the queue is empty.
     pub(crate) fn try_flush(&mut self) -> bool {
         let counts = (&mut self.sent, &mut self.failures);
         self.transmit_queue.try_flush(&self.sockets, counts)

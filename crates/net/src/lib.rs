@@ -1,4 +1,4 @@
-//! SCTP on real sockets, with the same code that the simulator runs.
+//! SCTP on real sockets, with the code that the simulator runs.
 //!
 //! [`Endpoint`] is one SCTP port; [`Association`] is a connection. Both are handles: clones may be
 //! used from any number of tasks. One task of the runtime owns the sockets and drives both.
@@ -34,9 +34,9 @@
 //! # }
 //! ```
 //!
-//! # Where to find what
+//! # Overview
 //!
-//! | for | see |
+//! | task | see |
 //! |---|---|
 //! | connecting by address, by name, to several addresses | [`Endpoint::connect`], [`Peer`] |
 //! | limits, resolvers | [`Endpoint::connect_with`], [`ConnectOptions`] |
@@ -44,21 +44,22 @@
 //! | selecting, refusing and redirecting peers | [`Endpoint::incoming`], [`Incoming`] |
 //! | unordered and partially reliable messages | [`SendOptions`] |
 //! | one stream in two tasks, or as bytes | [`Association::stream`], [`Association::byte_stream`] |
-//! | messages that are too large to hold | [`Association::recv_part`] |
-//! | when the peer has a message | [`Association::send_with_receipt`], [`Receipt`] |
+//! | messages that are too large to buffer | [`Association::recv_part`] |
+//! | confirmation that the peer has a message | [`Association::send_with_receipt`], [`Receipt`] |
 //! | several paths, failover | [`Config::addresses`], [`Event`], [`Status::paths`] |
 //! | timers, buffers, congestion control | [`Config::with_timers`], [`Config::sctp`] |
-//! | settings of a living association | [`AssociationSettings`], [`PathSettings`] |
+//! | settings of an established association | [`AssociationSettings`], [`PathSettings`] |
 //! | several endpoints on the same sockets; an observer | [`Endpoint::bind_with`], [`SharedSockets`] |
 //! | several threads | [`Shard`] |
 //!
-//! The examples `diameter` (a server, and a client that connects again) and `failover` (a sender with
-//! two paths) are programs to begin with. `docs/NET.md` is the manual.
+//! The examples `diameter` (a server, and a client that connects again) and `failover` (a sender
+//! with two paths) are programs to start with. `docs/NET.md` is the manual.
 //!
 //! # Runtimes
 //!
-//! The task of the sockets lives on tokio (the feature `tokio`, on by default), smol (the feature `smol`), the program's own thread
-//! (`ThreadRuntime`, the feature `thread`, on Linux), or another [`Runtime`] ([`Config::runtime`]); all futures may be polled by any executor.
+//! The task of the sockets runs on tokio (the feature `tokio`, on by default), smol (the feature
+//! `smol`), the program's own thread (`ThreadRuntime`, the feature `thread`, on Linux), or another
+//! [`Runtime`] ([`Config::runtime`]); all futures may be polled by any executor.
 //!
 //! ```no_run
 //! # #[cfg(feature = "smol")]
@@ -82,22 +83,25 @@
 //! # fn main() {}
 //! ```
 //!
-//! # Speed
+//! # Performance
 //!
-//! On tokio, send and receive in tasks. The future that a tokio runtime of several threads blocks on (the body of `async fn main`) has a thread
-//! of its own, each message changes threads there, and an association carries half as much. An endpoint has one task for its sockets, and uses
-//! one core; several [`Shard`]s use several. A program that has no other use for an async runtime is fastest on a `ThreadRuntime`.
+//! On tokio, a program should send and receive in spawned tasks. The future that a multi-threaded
+//! tokio runtime blocks on (the body of `async fn main`) has a thread of its own, so that each
+//! message changes threads there and the throughput of an association is halved. An endpoint has
+//! one task for its sockets, and uses one core; several [`Shard`]s use several. A program that
+//! needs no async runtime otherwise is fastest on a `ThreadRuntime`.
 //!
 //! # Carriers
 //!
-//! Three carriers take packets to the peer ([`Carrier`]): UDP encapsulation, plain UDP between two fixed ports, and raw IP.
-//! Without a runtime, or with sockets of your own, drive [`anabranch_sctp::Endpoint`] yourself: `examples/without_tokio.rs`
-//! does so in a page.
+//! Packets travel over one of three carriers ([`Carrier`]): UDP encapsulation, plain UDP between
+//! two fixed ports, and raw IP. A program without a runtime, or with its own sockets, can drive
+//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` does so in a page.
 //!
 //! # Cancel safety
 //!
-//! Every future of this crate may be dropped at any await point. Where that is not simply "nothing happened", the method
-//! says so: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
+//! Every future of this crate may be dropped at any await point. If that has an effect, the method
+//! documents it: for example [`Endpoint::connect`] aborts the attempt, and
+//! [`Association::shutdown`] continues to close.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
 #![warn(clippy::use_self)]

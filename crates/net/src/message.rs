@@ -1,19 +1,20 @@
-//! What goes in and what comes out.
+//! Messages and parts of messages.
 
 use anabranch_sctp::{ReceivedMessage, ReceivedPart};
 use bytes::Bytes;
 
-/// A message as it arrived.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
     /// Its stream.
     pub stream: u16,
-    /// Payload Protocol Identifier, as the peer's user gave it.
+    /// Payload Protocol Identifier, as set by the peer's user.
     pub ppid: u32,
-    /// It was sent to be delivered without regard to the order of its stream.
+    /// Sent for delivery without regard to the order of its stream.
     pub unordered: bool,
-    /// The user data: a slice of the datagram where the message came in one, otherwise put together from its fragments.
+    /// The user data: a slice of the datagram if the message was in one, otherwise assembled from
+    /// its fragments.
     pub bytes: Bytes,
 }
 
@@ -28,27 +29,28 @@ impl From<ReceivedMessage> for Message {
     }
 }
 
-/// A message, or the next part of one whose end has not come yet.
+/// A message, or the next part of one whose end has not arrived yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessagePart {
-    /// The message's stream: until the part that `ends` the message, nothing else of this stream comes.
+    /// The message's stream: until the part that `ends` the message, nothing else of this stream is
+    /// delivered.
     pub stream: u16,
-    /// Payload Protocol Identifier, as the peer's user gave it.
+    /// Payload Protocol Identifier, as set by the peer's user.
     pub ppid: u32,
-    /// It was sent to be delivered without regard to the order of its stream.
+    /// Sent for delivery without regard to the order of its stream.
     pub unordered: bool,
     /// The message's number in its stream; meaningless if unordered.
     pub ssn: u16,
     /// The TSN of one of its chunks.
     pub tsn: u32,
-    /// The last TSN before which none was missing when it was read (RFC 6458 §5.3.5).
+    /// The cumulative TSN when the part was read (RFC 6458 §5.3.5).
     pub cumulative_tsn: u32,
     /// The message begins with this part.
     pub begins: bool,
     /// The message ends with this part. With `begins` it is a whole message.
     pub ends: bool,
-    /// What has come of the user data since the part before.
+    /// The user data that follows the previous part.
     pub bytes: Bytes,
 }
 
@@ -64,7 +66,7 @@ impl From<MessagePart> for Message {
 }
 
 impl MessagePart {
-    /// What the protocol gives, with the last TSN before which none is missing.
+    /// Converts a part of the protocol core, with the cumulative TSN.
     pub(crate) fn new(part: ReceivedPart, cumulative: u32) -> Self {
         Self {
             stream: part.stream,

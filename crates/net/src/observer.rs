@@ -1,4 +1,4 @@
-//! A look at what an endpoint does, for captures and series.
+//! Observers of an endpoint, for captures and time series.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch_sctp::AssociationId;
 use anabranch_transport::{Ecn, ProbeSet, Sample};
 
-/// Which way a packet went.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -15,34 +15,36 @@ pub enum Direction {
     In,
 }
 
-/// A packet that passed.
+/// A packet that was sent or received.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ObservedPacket<'a> {
-    /// When, since the endpoint's sockets were bound.
+    /// Time since the endpoint's sockets were bound.
     pub at: Duration,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
-    /// Our address; unspecified where the system chooses it.
+    /// The local address; unspecified if the system selects it.
     pub local: IpAddr,
-    /// The peer's.
+    /// The peer's address.
     pub remote: IpAddr,
     /// The peer's UDP port; 0 over raw IP.
     pub udp_port: u16,
-    /// ECN field of the IP header; `NotEct` where the socket does not tell.
+    /// ECN field of the IP header; `NotEct` if the socket does not report it.
     pub ecn: Ecn,
     /// Common header and chunks.
     pub packet: &'a [u8],
 }
 
-/// Whoever watches an endpoint. It is called from the endpoint's task, under the endpoint's lock: it must not block, nor call the endpoint.
+/// An observer of an endpoint. It is called from the endpoint's task, under the endpoint's lock: it
+/// must not block, nor call the endpoint.
 pub trait Observer: Send {
-    /// A packet was sent (handed to a socket) or received, whatever became of it. One that a shard has received for another is seen there.
+    /// A packet was sent (passed to a socket) or received, whatever happened to it later. A packet
+    /// that a shard has received for another is reported by the other.
     fn packet(&mut self, seen: &ObservedPacket<'_>) {
         let _ = seen;
     }
 
-    /// What every association is to record.
+    /// The probes that every association should record.
     fn probes(&self) -> ProbeSet {
         ProbeSet::NONE
     }

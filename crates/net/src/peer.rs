@@ -1,8 +1,8 @@
-//! The peer to connect to.
+//! Peers to connect to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The peer to connect to: its addresses, or its name, and its SCTP port.
+/// A peer to connect to: its addresses, or its name, and its SCTP port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
@@ -39,7 +39,7 @@ impl Peer {
         }
     }
 
-    /// The same with another UDP port.
+    /// Returns a copy with another UDP port.
     #[must_use]
     pub fn over_udp(self, port: u16) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Peer {
         }
     }
 
-    /// The same with one address in place of the name.
+    /// Returns a copy with one address in place of the name.
     pub(crate) fn at(&self, address: IpAddr) -> Self {
         Self {
             udp_port: self.udp_port,

@@ -1,9 +1,10 @@
-//! What an endpoint has of the sockets that it shares with others: an SCTP port, at some addresses or at all.
+//! Reservation of an SCTP port, at some or all addresses, on sockets that endpoints share.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A port, and the addresses that it is taken at. Of several with one port each has addresses of its own.
+/// A port, and the addresses at which it is reserved. Several reservations of one port have
+/// different addresses.
 #[derive(Debug)]
 pub(crate) struct PortReservation {
     /// The SCTP port.
@@ -26,18 +27,18 @@ impl PortReservation {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether packets to that address are this one's alone.
+    /// Returns true if packets to that address belong only to this endpoint.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.addresses().contains(&address)
     }
 
-    /// Whether another cannot have these addresses at the same port (none: all).
+    /// Returns true if another endpoint cannot have these addresses at the same port (none: all).
     pub(crate) fn overlaps(&self, others: &[IpAddr]) -> bool {
         let own = self.addresses();
         own.is_empty() || others.is_empty() || own.iter().any(|it| others.contains(it))
     }
 
-    /// It has these addresses from now on.
+    /// Replaces its addresses.
     pub(crate) fn change(&self, addresses: Vec<IpAddr>) {
         *self.addresses() = addresses;
     }

@@ -1,12 +1,12 @@
-//! What is drawn from the system's source of randomness.
+//! Values from the system's source of randomness.
 
 use crate::error::BindError;
 
-/// The first dynamic port (RFC 6335 §6), and how many there are.
+/// The first dynamic port (RFC 6335 §6), and their number.
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 const DYNAMIC_PORTS: u16 = 16_384;
 
-/// 32 bytes that nobody can guess.
+/// 32 bytes that cannot be guessed.
 pub(crate) fn secret() -> Result<[u8; 32], BindError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| BindError::Random(error.to_string()))?;
@@ -22,11 +22,12 @@ pub(crate) fn fraction() -> f64 {
     }
 }
 
-/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` where none is free:
-/// the first from one drawn at random on (RFC 6056 §3.3.1). Others that have this host's address
-/// cannot guess which one comes next, nor do two of them count through the same ones.
+/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` if none is free: the
+/// first from a random one on (RFC 6056 §3.3.1). Other hosts behind the same address cannot guess
+/// the next port, and two processes do not count through the same ones.
 ///
-/// # Errors The system gives no random bytes.
+/// # Errors
+/// The system gives no random bytes.
 pub fn dynamic_port(is_free: impl Fn(u16) -> bool) -> Result<Option<u16>, BindError> {
     let [high, low, ..] = secret()?;
     let begin = u16::from_be_bytes([high, low]) % DYNAMIC_PORTS;
@@ -51,7 +52,7 @@ mod tests {
             last = port;
         }
         assert_eq!(taken.len(), usize::from(DYNAMIC_PORTS));
-        // Counted up, they would begin again once at most.
+        // A counter would wrap at most once.
         assert!(turns > 1_000, "{turns}");
     }
 }

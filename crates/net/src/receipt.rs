@@ -1,4 +1,4 @@
-//! Receipts: futures that tell what became of one message.
+//! Receipts: futures for the delivery of one message.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,16 +11,18 @@ use tokio::sync::oneshot;
 
 use crate::error::AssociationError;
 
-/// What became of one message ([`Association::send_with_receipt`](crate::Association::send_with_receipt)): ready when the peer has acknowledged
-/// all of it, or when it is certain that it will not.
+/// The delivery of one message
+/// ([`Association::send_with_receipt`](crate::Association::send_with_receipt)): ready when the peer
+/// has acknowledged all of it, or when it is certain that it will not.
 ///
-/// **Acknowledged** means that the cumulative TSN of the peer has passed the message (RFC 9260 §6.2.1). A Gap Ack Block alone is no receipt:
-/// the peer may drop again what it reported by one, and a receipt cannot be taken back. So a message that arrived behind a lost one has its
-/// receipt when that was sent again. The peer's SCTP has the message then; whether its application has read it, only that application can
-/// tell.
+/// **Acknowledged** means that the cumulative TSN of the peer has passed the message (RFC 9260
+/// §6.2.1). A gap ack block is not sufficient, because the peer may renege on it and a receipt
+/// cannot be taken back. So the receipt of a message that arrived after a lost one is ready when
+/// the lost one was retransmitted. The peer's SCTP has the message then; only the peer's
+/// application can confirm that it has read it.
 ///
-/// It holds neither the association nor the message. Cancel-safe: if it is dropped, the message is sent all the same. As any future, it must
-/// not be polled after it was ready.
+/// A receipt keeps neither the association nor the message. Cancel-safe: if it is dropped, the
+/// message is sent all the same. Like any future, it must not be polled after it was ready.
 #[derive(Debug)]
 #[must_use = "a receipt tells only whoever awaits it"]
 pub struct Receipt(oneshot::Receiver<Answer>);
@@ -29,14 +31,16 @@ pub struct Receipt(oneshot::Receiver<Answer>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeliveryError {
-    /// It was given up by the policy that it was sent with (RFC 3758, RFC 7496). If all of it was sent, it may have reached the peer all
-    /// the same.
+    /// It was abandoned by the policy that it was sent with (RFC 3758, RFC 7496). If all of it was
+    /// sent, it may have reached the peer all the same.
     #[error("the message was given up ({0:?})")]
     Abandoned(AbandonPolicy),
-    /// It was taken back before any of it was sent ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
+    /// It was removed before any of it was sent
+    /// ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
     #[error("the message was taken back before it was sent")]
     Unsent,
-    /// The peer lost its state and set the association up anew before it had acknowledged the message, which may have reached it.
+    /// The peer lost its state and restarted the association before it had acknowledged the
+    /// message, which may have reached it.
     #[error("the peer began the association anew")]
     Restarted,
     /// The association ended before the peer had acknowledged the message, which may have reached it.
@@ -50,7 +54,7 @@ impl Future for Receipt {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        // Whoever would answer is gone only together with the endpoint.
+        // The sender of the answer is dropped early only together with the endpoint.
         let gone = |_| Err(AssociationError(CloseReason::AbortedHere).into());
         Pin::new(&mut self.0)
             .poll(cx)
@@ -58,18 +62,18 @@ impl Future for Receipt {
     }
 }
 
-/// A receipt, and what it is told.
+/// A receipt, and its answer.
 #[derive(Debug)]
 pub(crate) struct Answered(oneshot::Sender<Answer>, Answer);
 
 impl Answered {
-    /// Tells whoever waits for it, if anybody does.
+    /// Completes the receipt, if it was not dropped.
     pub(crate) fn tell(self) {
         let _ = self.0.send(self.1);
     }
 }
 
-/// The receipts of an association that were not answered yet.
+/// The open receipts of an association.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
     next: u64,
@@ -82,7 +86,7 @@ impl Receipts {
         self.next
     }
 
-    /// One more, of that number.
+    /// Opens the next receipt.
     pub(crate) fn open(&mut self) -> Receipt {
         let (answer, receipt) = oneshot::channel();
         self.open.insert(self.next, answer);
@@ -90,24 +94,24 @@ impl Receipts {
         Receipt(receipt)
     }
 
-    /// Whether none is open.
+    /// Returns true if none is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The protocol told what became of a message.
+    /// The protocol reported the outcome of a message.
     pub(crate) fn answer(&mut self, number: u64, delivery: Delivery) -> Option<Answered> {
         let receipt = self.open.remove(&number)?;
         let answer = match delivery {
             Delivery::Acknowledged => Ok(()),
             Delivery::Abandoned(policy) => Err(DeliveryError::Abandoned(policy)),
-            // Of the others nothing was sent.
+            // Nothing was sent of the others.
             _ => Err(DeliveryError::Unsent),
         };
         Some(Answered(receipt, answer))
     }
 
-    /// No message that waits will be acknowledged.
+    /// Completes all: no waiting message will be acknowledged.
     pub(crate) fn answer_all(&mut self, why: &DeliveryError) -> impl Iterator<Item = Answered> {
         let open = std::mem::take(&mut self.open).into_values();
         let answer: Answer = Err(why.clone());

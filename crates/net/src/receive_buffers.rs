@@ -1,10 +1,11 @@
-//! Buffers that packets are received into, kept and used again.
+//! Receive buffers, which are kept and reused.
 //!
-//! Payload goes to the application as slices of what was received, so a block is free again when the last slice is gone.
-//! A call that filled much of its buffer (a run of packets at once) hands the buffer itself on; a lone packet is copied
-//! to a block behind others. A small slice that nobody reads keeps its whole block alive, and the protocol knows
-//! nothing of blocks, only of packets. So no more than [`MOST_LENT`] are out at a time: while they are, every packet is
-//! copied to memory of its own, which the protocol accounts for.
+//! Payload goes to the application as slices of the received data, so a block is free again after
+//! the last slice was dropped. A call that filled much of its buffer (with a run of packets) passes
+//! the buffer itself on; a single packet is appended to a block of copies. A small slice that the
+//! application does not read keeps its whole block allocated, and the protocol accounts only for
+//! packets, not for blocks. So no more than [`MOST_LENT`] are in use at a time: beyond that, every
+//! packet is copied to memory of its own, which the protocol accounts for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -17,48 +18,48 @@ use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use crate::socket::Socket;
 
-/// Bytes of a buffer: the largest UDP datagram, or run of them.
+/// Size of a buffer, bytes: the largest UDP datagram, or run of them.
 const BUFFER: usize = 65_536;
-/// Buffers received into by one call while much comes.
+/// Buffers per receive call under load.
 const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
-/// And while little comes: to lay out a buffer costs some 80 instructions, used or not. More than one, so that a call which leaves some
-/// empty tells that nothing is left.
+/// Buffers per receive call otherwise, because preparing a buffer costs some 80 instructions, used
+/// or not. More than one, so that a call which leaves some empty shows that the socket is empty.
 const FEW: usize = if BATCH < 4 { BATCH } else { 4 };
-/// Bytes received from which on a buffer is handed on instead of copied from.
+/// Received bytes from which on a buffer is passed on instead of copied from.
 const HAND_ON: usize = BUFFER / 4;
-/// Blocks of which something is still read, beside the one that lone packets are being copied to.
+/// Maximum number of blocks in use by readers, in addition to the one for copies.
 const MOST_LENT: usize = 32;
 
-/// Packets of one sender that came by one call.
+/// Packets of one sender that were received by one call.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    /// Our address.
+    /// The local address.
     pub local: IpAddr,
     /// The sender's, and its UDP port (0 for raw IP).
     pub from: SocketAddr,
-    /// ECN field of their IP headers; `NotEct` where the socket does not tell.
+    /// ECN field of their IP headers; `NotEct` if the socket does not report it.
     pub ecn: Ecn,
-    /// Packets one after the other, each `stride` long but the last, which may be shorter.
+    /// Consecutive packets, each `stride` long except the last, which may be shorter.
     pub packets: Bytes,
     /// See `packets`.
     pub stride: usize,
-    /// Bytes of `packets` that were taken.
+    /// Bytes of `packets` that were consumed.
     pub taken: usize,
 }
 
 impl Arrival {
-    /// What was not taken yet.
+    /// The part that was not consumed yet.
     pub(crate) fn left(&self) -> &[u8] {
         &self.packets[self.taken..]
     }
 }
 
-/// What a call came to.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceivedBatch {
     /// Bytes of packets.
     pub bytes: usize,
-    /// Datagrams thrown away since they are no whole packets.
+    /// Datagrams dropped because they contain no whole packets.
     pub broken: u64,
 }
 
@@ -67,12 +68,12 @@ pub(crate) struct ReceivedBatch {
 pub(crate) struct ReceiveBuffers {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
-    /// The last call filled all its buffers, or more than few: the next one has many.
+    /// The last call filled all its buffers, or more than `FEW`: the next one has many.
     busy: bool,
-    /// Where lone packets are copied to, and a slice of the first of them.
+    /// The block for copies, and a slice of the first packet in it.
     packed: BytesMut,
     first_packed: Option<Bytes>,
-    /// Slices of blocks handed on, from the block's beginning.
+    /// Slices of blocks in use, from the start of the block.
     lent: VecDeque<Bytes>,
 }
 
@@ -88,7 +89,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// Receives from `socket` what one call brings, and gives `put` the packets.
+    /// Receives from `socket` by one call, and passes the packets to `put`.
     pub(crate) fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -139,7 +140,7 @@ impl ReceiveBuffers {
         Poll::Ready(Ok(came))
     }
 
-    /// Receives into the first `N` buffers. Gives how many were filled.
+    /// Receives into the first `N` buffers. Returns the number that was filled.
     fn fill<const N: usize>(
         &mut self,
         cx: &mut Context<'_>,
@@ -153,7 +154,7 @@ impl ReceiveBuffers {
         socket.poll_receive(cx, &mut slices, &mut self.meta)
     }
 
-    /// The last call filled so many buffers: sees to it that the next one has enough.
+    /// Adapts the number of buffers of the next call to the number that the last call filled.
     fn expect(&mut self, filled: usize) {
         self.busy = filled >= FEW;
         if self.busy && self.buffers.len() < BATCH {
@@ -163,7 +164,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// What was received, as a slice of a block; `None`: there is no block for it.
+    /// The received data, as a slice of a block; `None`: there is no block for it.
     fn take(&mut self, index: usize, range: std::ops::Range<usize>) -> Option<Bytes> {
         if range.len() < HAND_ON {
             return self.pack(index, range);
@@ -190,7 +191,7 @@ impl ReceiveBuffers {
         Some(packet)
     }
 
-    /// A block nobody reads any more, or a new one if few are out, empty; `None` if too many are.
+    /// An empty block: an unused or a new one if few are in use; `None` if too many are.
     fn free_block(&mut self) -> Option<BytesMut> {
         for _ in 0..self.lent.len() {
             match self.lent.pop_front()?.try_into_mut() {
@@ -198,7 +199,7 @@ impl ReceiveBuffers {
                     block.clear();
                     return Some(block);
                 }
-                // Nobody reads it, and it is not whole any more.
+                // It is unused, but not whole any more.
                 Ok(_) => {}
                 Err(busy) => self.lent.push_back(busy),
             }

@@ -1,14 +1,15 @@
-//! Packets that were received and wait for the protocol, in fair turns.
+//! Fair queue of received packets that wait for the protocol.
 //!
-//! One task handles the packets of all peers. Taken in the order of their arrival, a peer that sends more than this end can
-//! handle would fill the system's buffers and leave the others nothing. So what is received is sorted by its sender (IP
-//! address and UDP port), each sender has its turn, and where too much waits it is the sender with the most waiting that
-//! loses packets, as a full socket would lose them; but only its own.
+//! One task handles the packets of all peers. In order of arrival, a peer that sends more than this
+//! end can handle would fill the system's buffers and starve the others. So received packets are
+//! sorted by their sender (IP address and UDP port), senders are served round robin, and if too
+//! much waits, only the sender with the most waiting loses packets, as a full socket would drop
+//! them.
 //!
-//! Senders of whom no association has taken a packet are strangers. Anybody can be many of them, by addresses that are not
-//! its own. So they wait in one queue together, in the order of their arrival, as do all INITs (verification tag 0, RFC 9260
-//! §8.5.1 A), and one of their packets is handled after each turn of a peer. While no peer has anything waiting, all that is
-//! handled is theirs.
+//! Senders from which no association has accepted a packet are unknown sources. One attacker can be
+//! many of them, by forged addresses. So they share one queue, in order of arrival, together with
+//! all INITs (verification tag 0, RFC 9260 §8.5.1 A), and one of their packets is handled after
+//! each turn of a peer. While no peer has packets waiting, only theirs are handled.
 
 mod known_peers;
 
@@ -23,29 +24,31 @@ use crate::receive_buffers::Arrival;
 use known_peers::KnownPeers;
 pub(crate) use known_peers::SharedKnownPeers;
 
-/// Packets of one sender that are handled before the next sender has its turn.
+/// Packets of one sender that are handled in one turn.
 const TURN_PACKETS: usize = 32;
-/// Bytes after which a turn ends, also before it has had its packets: 32 packets of 1,500 bytes fit.
+/// Bytes after which a turn ends, even with fewer packets: 32 packets of 1,500 bytes fit.
 const TURN_BYTES: usize = 48 * 1024;
-/// Packets, and bytes, that are handled in one round: then answers are sent and more is received.
+/// Packets, and bytes, that are handled in one round: then replies are sent and more is received.
 const ROUND_PACKETS: usize = 128;
 const ROUND_BYTES: usize = 192 * 1024;
-/// Bytes that may wait. A well-behaved sender has at most a receive window in flight, 1 MiB by default.
+/// Maximum of waiting bytes. A well-behaved sender has at most a receive window in flight, 1 MiB by
+/// default.
 const MAX_WAITING: usize = 4 << 20;
-/// Senders that may wait before no more is received: the sockets keep the rest.
+/// Number of waiting senders beyond which no more is received: the sockets buffer the rest.
 const MAX_SENDERS: usize = 256;
-/// Bytes that an arrival counts beside its own.
+/// Bytes that an arrival counts in addition to its own.
 const OVERHEAD: usize = 128;
-/// Empty queues kept for the next senders.
+/// Empty queues kept for later senders.
 const MAX_SPARE: usize = 64;
-/// Bytes of strangers that may wait: some 2,000 INITs. What comes beyond is dropped.
+/// Maximum of waiting bytes of unknown sources: some 2,000 INITs. Packets beyond it are dropped.
 const MAX_STRANGERS: usize = 512 * 1024;
-/// Packets of strangers that are handled in one round: more may have come of peers meanwhile.
+/// Packets of unknown sources that are handled in one round, because peers may have sent more
+/// packets meanwhile.
 const ROUND_STRANGERS: usize = 32;
-/// Where the verification tag stands in the common header (RFC 9260 §3.1).
+/// Position of the verification tag in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
 
-/// What may yet be handled in a round.
+/// The remaining budget of a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     packets: usize,
@@ -53,7 +56,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// That of a round.
+    /// The budget of a whole round.
     pub(crate) fn of_a_round() -> Self {
         Self {
             packets: ROUND_PACKETS,
@@ -61,7 +64,7 @@ impl Budget {
         }
     }
 
-    /// Nothing is handled.
+    /// An empty budget.
     pub(crate) fn nothing() -> Self {
         Self {
             packets: 0,
@@ -69,7 +72,7 @@ impl Budget {
         }
     }
 
-    /// Whether the round has to end.
+    /// Returns true if the round has to end.
     pub(crate) fn is_spent(&self) -> bool {
         self.packets == 0 || self.bytes == 0
     }
@@ -81,24 +84,25 @@ impl Budget {
     }
 }
 
-/// A packet whose turn it is.
+/// The next packet to handle.
 #[derive(Debug)]
 pub(crate) struct QueuedPacket {
-    /// Our address.
+    /// The local address.
     pub local: IpAddr,
     /// The sender's, and its UDP port (0 for raw IP).
     pub from: SocketAddr,
     /// ECN field of its IP header.
     pub ecn: Ecn,
-    /// Where common header and chunks lie in [`FairReceiveQueue::block`].
+    /// Range of the common header and chunks in [`FairReceiveQueue::block`].
     pub packet: Range<usize>,
-    /// It waited among the strangers' packets. If an association takes it, its sender is none: [`FairReceiveQueue::learn`].
+    /// It was queued as one of an unknown source. If an association accepts it, its sender becomes
+    /// known: [`FairReceiveQueue::learn`].
     pub stranger: bool,
-    /// Packets that came by the same call and are next, if nothing ends the turn before.
+    /// Packets of the same call that are next, unless the turn ends before.
     pub behind: usize,
 }
 
-/// What waits of one sender, oldest first.
+/// Waiting packets of one sender, oldest first.
 #[derive(Debug)]
 struct Sender {
     from: SocketAddr,
@@ -106,34 +110,34 @@ struct Sender {
     bytes: usize,
 }
 
-/// What waits of all senders.
+/// Waiting packets of all senders.
 #[derive(Debug, Default)]
 pub(crate) struct FairReceiveQueue {
-    /// Each with something waiting. The first has its turn.
+    /// Each with packets waiting. The first has its turn.
     senders: VecDeque<Sender>,
-    /// What the last packet came with, or nothing.
+    /// The arrival of the last packet, or nothing.
     block: Bytes,
-    /// What the first has had of its turn.
+    /// Packets and bytes of the first sender's turn so far.
     packets: usize,
     handled: usize,
     bytes: usize,
     dropped: u64,
     spare: Vec<VecDeque<Arrival>>,
     known: KnownPeers,
-    /// Who sees `known` beside this; mostly nobody.
+    /// Another view of `known`, for other shards; usually none.
     shown: Option<SharedKnownPeers>,
     strangers: VecDeque<Arrival>,
-    /// What they count, beside `bytes`.
+    /// Their cost, which is not part of `bytes`.
     stranger_bytes: usize,
-    /// A peer's turn is over, and a stranger has had none since.
+    /// A peer's turn has ended, and no packet of an unknown source was handled since.
     stranger_is_next: bool,
-    /// In this round: packets of strangers, and whether a peer had a turn.
+    /// In this round: packets of unknown sources, and whether a peer had a turn.
     strangers_handled: usize,
     had_peers: bool,
 }
 
 impl FairReceiveQueue {
-    /// Such that show whom they know.
+    /// An empty queue that shares its known peers.
     pub(crate) fn that_show(shown: Option<SharedKnownPeers>) -> Self {
         Self {
             shown,
@@ -141,17 +145,18 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.senders.is_empty() && self.strangers.is_empty()
     }
 
-    /// A round begins.
+    /// Starts a round.
     pub(crate) fn begin_round(&mut self) {
         (self.strangers_handled, self.had_peers) = (0, false);
     }
 
-    /// An association took a packet of this sender's, which is no stranger until that is [forgotten](Self::forget).
+    /// An association accepted a packet of this sender, which is known until it is
+    /// [forgotten](Self::forget).
     pub(crate) fn learn(&mut self, from: SocketAddr) {
         self.known.insert(from);
         if let Some(shown) = &self.shown {
@@ -159,7 +164,7 @@ impl FairReceiveQueue {
         }
     }
 
-    /// An association that had learned of this sender is gone.
+    /// An association that knew this sender has ended.
     pub(crate) fn forget(&mut self, from: &SocketAddr) {
         self.known.remove(from);
         if let Some(shown) = &self.shown {
@@ -167,30 +172,32 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Whether more should be received. Also where much waits: what is left in the system's buffers has no turns there, and
-    /// the others' packets would be lost behind those of one that sends too much.
+    /// Returns true if more should be received. True even if much waits, because the system's
+    /// buffers are not fair: there, the others' packets would be lost behind those of a flood.
     pub(crate) fn has_room(&self) -> bool {
         self.senders.len() < MAX_SENDERS
     }
 
-    /// Packets dropped so far since too much waited.
+    /// Packets dropped so far because too many waited.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// After what one call received: beyond the bound, the sender with the most waiting loses its newest.
+    /// Called after each receive call: beyond the limit, drops the newest packets of the sender
+    /// with the most waiting.
     pub(crate) fn drop_too_many(&mut self) {
         while self.bytes > MAX_WAITING {
             self.drop_of_the_longest();
         }
     }
 
-    /// Takes what was received. After what came by one call follows [`FairReceiveQueue::drop_too_many`].
+    /// Adds an arrival. After the last one of a call, [`FairReceiveQueue::drop_too_many`] must
+    /// follow.
     pub(crate) fn push(&mut self, arrival: Arrival) {
         self.push_as(arrival, None);
     }
 
-    /// The same, of a sender of whom it is known otherwise whether it is a peer's or a stranger's.
+    /// The same, for a sender that another shard has classified as peer or unknown source.
     pub(crate) fn push_of(&mut self, arrival: Arrival, is_peer: bool) {
         self.push_as(arrival, Some(is_peer));
     }
@@ -201,7 +208,7 @@ impl FairReceiveQueue {
             return self.push_stranger(arrival);
         }
         let cost = cost(&arrival);
-        // What comes by one call is mostly of few senders, and in rows.
+        // Packets of one call are usually of few senders, and consecutive.
         let mut newest_first = self.senders.iter_mut().rev();
         if let Some(sender) = newest_first.find(|it| it.from == arrival.from) {
             self.bytes += cost;
@@ -233,7 +240,8 @@ impl FairReceiveQueue {
         self.strangers.push_back(arrival);
     }
 
-    /// Moves what waits here to where it waits on, as far as that has room. What the senders are is found out there.
+    /// Moves the waiting packets to another queue, as far as that has room. The other queue
+    /// classifies the senders.
     pub(crate) fn move_to(&mut self, other: &mut Self) {
         while other.has_room()
             && let Some(mut sender) = self.senders.pop_front()
@@ -250,16 +258,17 @@ impl FairReceiveQueue {
         other.drop_too_many();
     }
 
-    /// Packets dropped since this was last asked.
+    /// Packets dropped since the last call.
     pub(crate) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Whether the next packet is a stranger's; `None`: there is no next packet in this round.
+    /// Returns true if the next packet is one of an unknown source; `None`: there is no next packet
+    /// in this round.
     fn next_is_a_strangers(&self) -> Option<bool> {
         let may = !self.strangers.is_empty() && self.strangers_handled < ROUND_STRANGERS;
         if self.senders.is_empty() {
-            // Those who had a turn have sent more by now, perhaps.
+            // Peers that had a turn may have sent more by now.
             (may && (self.stranger_is_next || !self.had_peers)).then_some(true)
         } else {
             Some(may && self.stranger_is_next)
@@ -293,13 +302,13 @@ impl FairReceiveQueue {
         }
     }
 
-    /// The next sender's turn comes, and before it a stranger's packet.
+    /// Ends the turn of a sender; a packet of an unknown source is handled before the next turn.
     fn end_turn(&mut self) {
         (self.packets, self.handled) = (0, 0);
         self.stranger_is_next = true;
     }
 
-    /// The packet that [`FairReceiveQueue::pop`] gives next, and our address that it came to.
+    /// The packet that [`FairReceiveQueue::pop`] returns next, and its local destination address.
     pub(crate) fn peek(&self) -> Option<(IpAddr, &[u8])> {
         let arrival = match self.next_is_a_strangers()? {
             true => self.strangers.front(),
@@ -308,17 +317,17 @@ impl FairReceiveQueue {
         Some((arrival.local, &arrival.left()[..first_of(arrival)]))
     }
 
-    /// What holds the packet that [`FairReceiveQueue::pop`] gave last.
+    /// The buffer of the packet that [`FairReceiveQueue::pop`] returned last.
     pub(crate) fn block(&self) -> &Bytes {
         &self.block
     }
 
-    /// No packet that was given is looked at any more.
+    /// Releases the buffer of the returned packets.
     pub(crate) fn release_block(&mut self) {
         self.block = Bytes::new();
     }
 
-    /// The packet whose turn it is; `None` also where what waits is for the next round.
+    /// The next packet; `None` also if the waiting packets are for the next round.
     pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
         if self.next_is_a_strangers()? {
             return self.pop_stranger();
@@ -365,7 +374,7 @@ impl FairReceiveQueue {
         Some(turn)
     }
 
-    /// Forgets everything: nobody is there to take it.
+    /// Removes all packets, because there is no endpoint to take them.
     pub(crate) fn clear(&mut self) {
         while !self.senders.is_empty() {
             self.senders[0].arrivals.clear();
@@ -376,12 +385,14 @@ impl FairReceiveQueue {
     }
 }
 
-/// Whether the first packet of these has the verification tag 0, which only INIT may have.
+/// Returns true if the first of these packets has the verification tag 0, which is allowed only for
+/// INIT.
 fn is_init(packets: &[u8]) -> bool {
     packets.get(TAG).is_some_and(|tag| tag == [0; 4])
 }
 
-/// Takes the first packet out of an arrival. `block` becomes what it lies in: all packets of a call share one reference to that.
+/// Removes the first packet from an arrival. `block` becomes its buffer: all packets of a call
+/// share one reference to it.
 fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> QueuedPacket {
     let packet = arrival.taken..arrival.taken + first_of(arrival);
     if packet.end == arrival.packets.len() {
@@ -403,12 +414,12 @@ fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> Queue
     }
 }
 
-/// Bytes that an arrival counts.
+/// Cost of an arrival, bytes.
 fn cost(arrival: &Arrival) -> usize {
     arrival.left().len() + OVERHEAD
 }
 
-/// Bytes of its first packet.
+/// Size of its first packet, bytes.
 fn first_of(arrival: &Arrival) -> usize {
     arrival.stride.min(arrival.left().len())
 }

@@ -1,4 +1,4 @@
-//! A client that connects again.
+//! A client that connects again after failures.
 
 use std::fmt;
 use std::future::Future;
@@ -28,8 +28,9 @@ pub enum ConnectionFailure {
 }
 
 impl ConnectionFailure {
-    /// Whether another attempt cannot help, or needs a decision of the program: the peer cannot be
-    /// addressed, it redirects, or this side has aborted the association or lost its endpoint.
+    /// Returns true if another attempt cannot help, or needs a decision of the program: the peer
+    /// cannot be addressed, it redirects, or this side has aborted the association or lost its
+    /// endpoint.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Closed(reason) => *reason == CloseReason::AbortedHere,
@@ -44,27 +45,27 @@ impl ConnectionFailure {
     }
 }
 
-/// When a [`ReconnectingClient`] tries again, and when it ends.
+/// Timing and limits of a [`ReconnectingClient`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReconnectPolicy {
-    /// The delay after the first failure; 500 ms by default. Each further one in a row is twice the
-    /// previous one.
+    /// The delay after the first failure; 500 ms by default. Each consecutive failure doubles it.
     pub first_delay: Duration,
     /// The longest delay; 30 s by default.
     pub max_delay: Duration,
-    /// The part of each delay that is random, 0 to 1, so that the clients of a server that was
-    /// restarted do not come all at once; 0.5 by default: half of a delay to all of it.
+    /// The random part of each delay, 0 to 1, so that the clients of a restarted server do not
+    /// connect all at once; 0.5 by default: half of a delay to all of it.
     pub jitter: f64,
-    /// The client ends after so many failures in a row, at least 1. `None`, the default: never.
+    /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
+    /// never.
     pub max_failures: Option<u32>,
-    /// An association that lasted as long as this ends a row of failures; 10 s by default. Shorter
-    /// ones count as failures, so that a peer that accepts and aborts is not called in a loop.
+    /// An association that lasted this long ends a run of failures; 10 s by default. Shorter ones
+    /// count as failures, so that a peer that accepts and aborts is not called in a loop.
     pub stable_after: Duration,
-    /// Whether a failure ends the client; [`ConnectionFailure::is_permanent`] by default. A graceful
-    /// shutdown is [`ConnectionFailure::Closed`] with [`CloseReason::Shutdown`], whichever side began
-    /// it, and by default the client connects again, because a server that is replaced shuts its
-    /// associations down. A client that shall end is dropped.
+    /// Decides whether a failure ends the client; [`ConnectionFailure::is_permanent`] by default. A
+    /// graceful shutdown by either side is [`ConnectionFailure::Closed`] with
+    /// [`CloseReason::Shutdown`], and by default the client connects again, because a server that
+    /// is replaced shuts its associations down. To end a client, drop it.
     pub is_final: fn(&ConnectionFailure) -> bool,
 }
 
@@ -82,14 +83,14 @@ impl Default for ReconnectPolicy {
 }
 
 impl ReconnectPolicy {
-    /// The same with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The delay after so many failures in a row. `random`: 0 to 1.
+    /// The delay after this number of consecutive failures. `random`: 0 to 1.
     fn delay(&self, failures: u32, random: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let longest = self.first_delay.saturating_mul(1 << doublings);
@@ -97,7 +98,7 @@ impl ReconnectPolicy {
         longest.min(self.max_delay).mul_f64(1.0 - jitter * random)
     }
 
-    /// Whether this failure, with so many in a row, ends the client.
+    /// Returns true if this failure, the last of `failures` consecutive ones, ends the client.
     fn ends(&self, failures: u32, failure: &ConnectionFailure) -> bool {
         self.max_failures.is_some_and(|most| failures >= most) || (self.is_final)(failure)
     }
@@ -107,16 +108,16 @@ impl ReconnectPolicy {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ReconnectEvent {
-    /// An attempt begins.
+    /// An attempt starts.
     Connecting {
         /// Its number since the last association that was stable, counted from 1.
         attempt: u32,
     },
-    /// The association is up.
+    /// The association is established.
     Connected(Association),
     /// An attempt failed, or the association has ended; the next attempt follows.
     Failed {
-        /// Why.
+        /// The reason.
         failure: ConnectionFailure,
         /// The delay before the next attempt.
         retry_in: Duration,
@@ -157,14 +158,14 @@ pub enum ReconnectEvent {
 /// # }
 /// ```
 ///
-/// The client holds the association as a clone of it does. Dropping it aborts an attempt and shuts an
-/// association down that has no other handle.
+/// The client keeps a clone of the association. Dropping the client aborts an attempt, and shuts
+/// down an association without other handles.
 pub struct ReconnectingClient {
     endpoint: Endpoint,
     peer: Peer,
     policy: ReconnectPolicy,
     options: ConnectOptions,
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
     state: State,
 }
@@ -195,7 +196,7 @@ impl ReconnectingClient {
         }
     }
 
-    /// The same, whose attempts have these options.
+    /// Returns a copy whose attempts have these options.
     #[must_use]
     pub fn with_options(mut self, options: ConnectOptions) -> Self {
         self.options = options;
@@ -207,8 +208,8 @@ impl ReconnectingClient {
         &self.endpoint
     }
 
-    /// The next event; `None` after [`ReconnectEvent::Ended`]. While an association is up, it waits
-    /// for its end.
+    /// The next event; `None` after [`ReconnectEvent::Ended`]. While an association is established,
+    /// this waits for its end.
     ///
     /// Cancel-safe: if the future is dropped, no event is lost, and the next call continues.
     pub async fn next_event(&mut self) -> Option<ReconnectEvent> {
@@ -248,7 +249,7 @@ impl ReconnectingClient {
         }
     }
 
-    /// The association, if necessary after further attempts, whose events are not given then.
+    /// The association, after further attempts if necessary, whose events are not returned then.
     ///
     /// Cancel-safe: if the future is dropped, the next call continues.
     ///

@@ -1,17 +1,18 @@
-//! The reason of an abort that says where else to connect to.
+//! Abort reasons that redirect to another peer.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use crate::peer::Peer;
 
-/// What such a reason begins with.
+/// First word of such a reason.
 const WORD: &str = "redirect";
-/// The addresses that are named: as many as a peer may list.
+/// Maximum number of addresses: as many as a peer may list.
 const MOST_ADDRESSES: usize = 8;
 
 impl fmt::Display for Peer {
-    /// `192.0.2.1,2001:db8::1 port 5001`, and the UDP port where the peer has one of its own: `udp 9899`.
+    /// `192.0.2.1,2001:db8::1 port 5001`, and the UDP port if the peer has a different one: `udp
+    /// 9899`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}")?,
@@ -39,11 +40,11 @@ fn write_ports(f: &mut impl fmt::Write, peer: &Peer) -> fmt::Result {
 }
 
 impl Peer {
-    /// The reason that sends somebody to this peer.
+    /// The reason that redirects to this peer.
     pub(crate) fn to_redirect(&self) -> String {
         let first = self.addresses.len().min(MOST_ADDRESSES);
         let mut reason = format!("{WORD} ");
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = write_addresses(&mut reason, &self.addresses[..first]);
         let _ = write_ports(&mut reason, self);
         reason

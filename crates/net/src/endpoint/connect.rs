@@ -156,11 +156,7 @@ impl Endpoint {
     }
 
     /// Starts an attempt, as a member of the group `race` if there is one.
-    fn begin(
-        &self,
-        peer: &Peer,
-        race: Option<u64>,
-    ) -> Result<Association, ConnectError> {
+    fn begin(&self, peer: &Peer, race: Option<u64>) -> Result<Association, ConnectError> {
         let mut state = self.shared.lock();
         if state.stopped {
             return Err(AssociationError(CloseReason::AbortedHere).into());

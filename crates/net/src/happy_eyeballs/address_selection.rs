@@ -1,4 +1,4 @@
-//! In which order the addresses of a name are tried: by RFC 6724 §6, then the families in turn (RFC 8305 §4).
+//! Order of the addresses of a name: by RFC 6724 §6, then alternating families (RFC 8305 §4).
 
 use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,8 @@ const LINK: u8 = 0x2;
 const SITE: u8 = 0x5;
 const GLOBAL: u8 = 0xe;
 
-/// The default policy table (RFC 6724 §2.1): prefix, its length, precedence, label; the longest prefix counts.
+/// The default policy table (RFC 6724 §2.1): prefix, its length, precedence, label; the longest
+/// prefix counts.
 const POLICY: [(Ipv6Addr, u32, u8, u8); 9] = [
     (Ipv6Addr::LOCALHOST, 128, 50, 0),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 35, 4),
@@ -21,7 +22,7 @@ const POLICY: [(Ipv6Addr, u32, u8, u8); 9] = [
     (Ipv6Addr::UNSPECIFIED, 0, 40, 1),
 ];
 
-/// IPv4 addresses as the policy table has them.
+/// The form of IPv4 addresses in the policy table.
 fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
@@ -29,7 +30,7 @@ fn mapped(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// Leading bits that both have.
+/// Length of the common prefix, bits.
 fn common_prefix(a: Ipv6Addr, b: Ipv6Addr) -> u32 {
     (a.to_bits() ^ b.to_bits()).leading_zeros()
 }
@@ -54,7 +55,8 @@ fn scope(address: IpAddr) -> u8 {
     }
 }
 
-/// What RFC 6724 §6 compares of a destination and the source address that packets to it would have. Less is better.
+/// The criteria of RFC 6724 §6 for a destination and the source address that packets to it would
+/// have. Lower is better.
 fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
     let Some(source) = source else {
         // Rule 1: unusable ones last.
@@ -63,7 +65,7 @@ fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
     let (precedence, label) = precedence_and_label(destination);
     let other_scope = scope(destination) != scope(source); // rule 2
     let other_label = label != precedence_and_label(source).1; // rule 5
-    // Rule 9; of IPv4 addresses prefixes say nothing.
+    // Rule 9; prefixes of IPv4 addresses say nothing.
     let prefix = match (destination, source) {
         (IpAddr::V6(to), IpAddr::V6(from)) => common_prefix(to, from).min(64),
         _ => 0,
@@ -78,13 +80,14 @@ fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
     )
 }
 
-/// Sorts addresses; `source` names the one that packets to an address would come from, if they can be sent at all. Equal ones stay as
-/// they were (rule 10).
+/// Sorts addresses; `source` returns the source address of packets to an address, if they can be
+/// sent at all. Equal ones keep their order (rule 10).
 pub(super) fn sort(addresses: &mut [IpAddr], source: impl Fn(IpAddr) -> Option<IpAddr>) {
     addresses.sort_by_cached_key(|&address| rank(address, source(address)));
 }
 
-/// Lets the families take turns, with that of the first address first (RFC 8305 §4, with a First Address Family Count of 1).
+/// Alternates the families, starting with that of the first address (RFC 8305 §4, with a First
+/// Address Family Count of 1).
 pub(super) fn interleave(sorted: &[IpAddr]) -> Vec<IpAddr> {
     let Some(first) = sorted.first() else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! Which address is tried when: RFC 8305 §3 and §5. It knows no clock: the caller tells the time since the race began.
+//! Schedule of attempts: RFC 8305 §3 and §5. It reads no clock: the caller gives the time since the
+//! start.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,12 +7,12 @@ use std::time::Duration;
 use super::HappyEyeballsTiming;
 use super::address_selection::interleave;
 
-/// What is to be done now.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Begin an attempt to this address.
+    /// Start an attempt to this address.
     Begin(IpAddr),
-    /// Nothing before this time, or before something happens.
+    /// Nothing before this time, or before an event.
     Wait(Option<Duration>),
     /// Every address was tried, and every attempt failed.
     Over,
@@ -21,14 +22,14 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Race {
     timing: HappyEyeballsTiming,
-    /// Not tried yet, as they were sorted last.
+    /// Not tried yet, sorted.
     untried: Vec<IpAddr>,
     tried: Vec<IpAddr>,
     /// More answers may come.
     resolving: bool,
-    /// When the first answer came.
+    /// The time of the first answer.
     answered: Option<Duration>,
-    /// When the next attempt is due; `None`: at once.
+    /// The time of the next attempt; `None`: at once.
     due: Option<Duration>,
     running: usize,
 }
@@ -46,7 +47,7 @@ impl Race {
         }
     }
 
-    /// An answer brought these addresses; `sort` puts all that were not tried in their order.
+    /// An answer contained these addresses; `sort` sorts all that were not tried yet.
     pub(super) fn answer(&mut self, now: Duration, more: &[IpAddr], sort: impl Fn(&mut [IpAddr])) {
         for address in more {
             if !self.untried.contains(address) && !self.tried.contains(address) {
@@ -58,7 +59,7 @@ impl Race {
         }
         sort(&mut self.untried);
         self.untried = interleave(&self.untried);
-        // The families go on to take turns with what was tried last.
+        // The alternation of families continues from the last address that was tried.
         if let (Some(last), Some(next)) = (self.tried.last(), self.untried.first())
             && last.is_ipv4() == next.is_ipv4()
             && let Some(other) = self
@@ -82,7 +83,7 @@ impl Race {
         self.due = None;
     }
 
-    /// What is to be done now; asked again after each step and each event.
+    /// The next step; called again after each step and each event.
     pub(super) fn next(&mut self, now: Duration) -> Step {
         if self.untried.is_empty() {
             return match self.resolving || self.running > 0 {
@@ -90,7 +91,7 @@ impl Race {
                 false => Step::Over,
             };
         }
-        // IPv4 answers wait a moment for those of IPv6 (RFC 8305 §3).
+        // IPv4 answers wait briefly for those of IPv6 (RFC 8305 §3).
         let has_v6 = self.untried.iter().any(IpAddr::is_ipv6);
         let until = match self.answered {
             Some(at) if self.tried.is_empty() && self.resolving && !has_v6 => {
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(race.next(ms(10)), Step::Begin(v4[0]), "nobody to wait for");
     }
 
-    /// An answer that comes late joins what was not tried, once.
+    /// The addresses of a late answer join the untried ones, once.
     #[test]
     fn late_answers_join_the_race() {
         let first = addresses(&["::1", "::2"]);

@@ -1,4 +1,4 @@
-//! Connecting by name, with the addresses tried as RFC 8305 (Happy Eyeballs) says.
+//! Connecting by name, with the address selection of RFC 8305 (Happy Eyeballs).
 
 mod address_selection;
 mod attempts;
@@ -16,17 +16,19 @@ use tokio::sync::oneshot;
 use crate::runtime::{self, Runtime, Timer};
 use attempts::{Race, Step};
 
-/// Answers of a resolver, as they come: each has addresses of one family or of both.
+/// Answers of a resolver, as they arrive: each has addresses of one family or of both.
 pub type ResolverStream = Pin<Box<dyn Stream<Item = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Whoever finds the addresses of a name.
+/// A resolver: finds the addresses of a name.
 pub trait Resolve: Send + Sync {
-    /// Begins to look a name up. RFC 8305 §3 wants AAAA and A asked for at once, and each answer given when it is there. An error does not
-    /// end the attempt: the other answer may still come.
+    /// Starts to resolve a name. RFC 8305 §3 requires that AAAA and A are queried at once, and that
+    /// each answer is passed on when it arrives. An error does not end the attempt, because the
+    /// other answer may still arrive.
     fn resolve(&self, name: &str) -> ResolverStream;
 }
 
-/// The system's resolver: `getaddrinfo`, on the current runtime's threads for what blocks. It gives one answer, with both families.
+/// The system's resolver: `getaddrinfo`, on the current runtime's threads for blocking calls. It
+/// returns one answer, with both families.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -39,23 +41,23 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Asks the system for the addresses of a name.
+/// Resolves a name by the system.
 fn look_up(runtime: &dyn Runtime, name: &str) -> ResolverStream {
     let name = name.to_owned();
     let (tell, answer) = oneshot::channel();
     runtime.spawn_blocking(Box::new(move || {
-        // Nobody may wait any more.
+        // The receiver may have been dropped.
         let _ = tell.send(addresses_of(&name));
     }));
     Once::of(async move { answer.await.unwrap_or_else(|_| Err(no_answer())) })
 }
 
-/// The runtime is gone, or there is none.
+/// The runtime has ended, or there is none.
 fn no_answer() -> io::Error {
     io::Error::other("there is no runtime to ask the system on")
 }
 
-/// The addresses of a name, each once; waits for the system.
+/// The addresses of a name, without duplicates; blocks.
 fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
     let mut addresses: Vec<IpAddr> = Vec::new();
     for address in (name, 0).to_socket_addrs()?.map(|it| it.ip()) {
@@ -96,10 +98,10 @@ impl Stream for Once {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HappyEyeballsTiming {
-    /// How long IPv4 addresses wait for IPv6 ones to be found; 50 ms.
+    /// Time for which IPv4 addresses wait for IPv6 ones; 50 ms.
     pub resolution_delay: Duration,
-    /// How long after an attempt the next one begins; 250 ms. RFC 8305 §5 wants 100 ms to 2 s; below 10 ms a name with many addresses
-    /// floods the network, so that 10 ms is the least that counts.
+    /// Delay between the starts of two attempts; 250 ms. RFC 8305 §5 recommends 100 ms to 2 s. The
+    /// minimum is 10 ms, because shorter delays let a name with many addresses flood the network.
     pub attempt_delay: Duration,
 }
 
@@ -116,7 +118,7 @@ impl Default for HappyEyeballsTiming {
 }
 
 impl HappyEyeballsTiming {
-    /// The same, with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -124,9 +126,9 @@ impl HappyEyeballsTiming {
     }
 }
 
-/// Resolves `name` and connects to one of its addresses by `attempt` (RFC 8305). `local`: addresses of
-/// the endpoint. Without a connection: the error of the last attempt, if there was one, and of the
-/// resolver.
+/// Resolves `name` and connects to one of its addresses by `attempt` (RFC 8305). `local`: addresses
+/// of the endpoint. Without a connection: the error of the last attempt, if there was one, and of
+/// the resolver.
 pub(crate) async fn connect<T, E, F>(
     runtime: &dyn Runtime,
     name: &str,
@@ -147,14 +149,14 @@ where
     run(runtime, answers, timing, usable, sort, attempt).await
 }
 
-/// The address that packets from here to `to` would have.
+/// The source address of packets from this host to `to`.
 fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
     let mut of_family = local.iter().map(SocketAddr::ip);
     let bound = of_family.find(|it| it.is_ipv4() == to.is_ipv4())?;
     if !bound.is_unspecified() {
         return Some(bound);
     }
-    // The system chooses; nothing is sent.
+    // The system selects it; nothing is sent.
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -164,7 +166,8 @@ fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Runs the race. Gives what the winner or else the last attempt came to, and what the resolver complained of.
+/// Runs the attempts. Returns the result of the winner or else of the last attempt, and the
+/// resolver's error.
 async fn run<T, E, F>(
     runtime: &dyn Runtime,
     mut answers: ResolverStream,

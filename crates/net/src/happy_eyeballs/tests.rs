@@ -1,4 +1,4 @@
-//! Races in virtual time: attempts are sleeps.
+//! Attempts in virtual time, as sleeps.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::*;
 
-/// Answers that come after so many milliseconds each.
+/// Answers, each with its delay in milliseconds.
 struct Script {
     answers: VecDeque<(u64, io::Result<Vec<IpAddr>>)>,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -36,10 +36,11 @@ fn addresses(text: &[&str]) -> Vec<IpAddr> {
         .collect()
 }
 
-/// What becomes of an attempt: after so many milliseconds it is up, or fails.
+/// Outcome of an attempt: after this time in milliseconds it is established, or fails.
 type Fate = (&'static str, u64, Result<(), &'static str>);
 
-/// Runs a race; gives the winner's address or the last error, and when each attempt began, in milliseconds.
+/// Runs the attempts; returns the winner's address or the last error, and the starts of the
+/// attempts, in milliseconds.
 async fn raced(
     answers: Vec<(u64, io::Result<Vec<IpAddr>>)>,
     fates: &[Fate],
@@ -119,7 +120,7 @@ async fn a_refusal_begins_the_next_at_once_and_the_last_error_is_told() {
     assert_eq!((won, ended), (Some(Err("refused, too")), 520));
 }
 
-/// The A record is there first; AAAA comes within 50 ms, or fails.
+/// The A record arrives first; AAAA arrives within 50 ms, or fails.
 #[tokio::test(start_paused = true)]
 async fn answers_are_waited_for_as_the_rfc_says() {
     let [v4, v6] = [addresses(&["192.0.2.1"]), addresses(&["2001:db8::1"])];

@@ -1,11 +1,12 @@
-//! Senders of whom an association has taken a packet that is still there.
+//! Senders from which an existing association has accepted a packet.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many associations know of each. What lives is never forgotten, and what has ended is not remembered, so that this is as large as the
-/// associations are many.
+/// Number of associations that know each sender. Those of existing associations are never removed,
+/// and those of ended ones are not kept, so that the size is proportional to the number of
+/// associations.
 #[derive(Debug, Default)]
 pub(super) struct KnownPeers(BTreeMap<SocketAddr, u32>);
 
@@ -14,12 +15,12 @@ impl KnownPeers {
         self.0.contains_key(sender)
     }
 
-    /// One more association knows of it.
+    /// Adds an association that knows the sender.
     pub(super) fn insert(&mut self, sender: SocketAddr) {
         *self.0.entry(sender).or_default() += 1;
     }
 
-    /// One less.
+    /// Removes one.
     pub(super) fn remove(&mut self, sender: &SocketAddr) {
         if let Some(count) = self.0.get_mut(sender) {
             *count -= 1;
@@ -30,7 +31,7 @@ impl KnownPeers {
     }
 }
 
-/// The same, for those who receive what is for others.
+/// The same, shared with shards that receive packets for others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedKnownPeers(Arc<Mutex<KnownPeers>>);
 

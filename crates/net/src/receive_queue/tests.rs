@@ -4,7 +4,7 @@ fn peer(number: u16) -> SocketAddr {
     SocketAddr::new([192, 0, 2, 1].into(), number)
 }
 
-/// `count` packets of `size` bytes by one call, numbered from `first` on.
+/// `count` packets of `size` bytes in one call, numbered from `first` on.
 fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
     let packet = |number: u32| {
         let mut packet = vec![1; size];
@@ -21,7 +21,7 @@ fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
     }
 }
 
-/// Of peers, that is: an association has taken packets of these senders before.
+/// Packets of peers: an association has accepted packets of these senders before.
 fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     for arrival in arrivals {
         receive_queue.learn(arrival.from);
@@ -30,7 +30,7 @@ fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item =
     receive_queue.drop_too_many();
 }
 
-/// Of senders that nobody knows.
+/// Packets of unknown sources.
 fn push_strange(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     arrivals.into_iter().for_each(|it| receive_queue.push(it));
     receive_queue.drop_too_many();
@@ -41,7 +41,7 @@ fn number(receive_queue: &FairReceiveQueue, turn: &QueuedPacket) -> u32 {
     u32::from_be_bytes(*packet.first_chunk().expect("four bytes"))
 }
 
-/// Whoever floods has one turn before a packet of somebody else's, however much was there first.
+/// A flood has one turn before a packet of another sender, regardless of its backlog.
 #[test]
 fn a_flood_of_one_peer_delays_another_by_a_turn_at_most() {
     for size in [16, 1_500, 60_000] {
@@ -80,7 +80,8 @@ fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
     assert_eq!(receive_queue.bytes, 0);
 }
 
-/// A packet tells how many of its call are next, as far as its turn goes: nothing that is not next is waited for.
+/// A packet carries the number of packets of its call that are next in its turn: there is no
+/// waiting for others.
 #[test]
 fn a_packet_tells_what_is_next_of_its_call() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -92,14 +93,14 @@ fn a_packet_tells_what_is_next_of_its_call() {
     let behind: Vec<(u16, usize)> = std::iter::from_fn(|| receive_queue.pop())
         .map(|it| (it.from.port(), it.behind))
         .collect();
-    // 32 packets are a turn.
+    // A turn has 32 packets.
     let first = (0..31).map(|at| (1, 39 - at)).chain([(1, 0)]);
     let then = (0..8).map(|at| (1, 7 - at)).chain([(1, 1), (1, 0)]);
     let expected: Vec<_> = first.chain([(2, 0)]).chain(then).collect();
     assert_eq!(behind, expected);
 }
 
-/// What waits is bounded, and it is the flood that pays.
+/// The waiting bytes are bounded, and the flood loses packets.
 #[test]
 fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -152,7 +153,8 @@ fn a_round_ends_after_so_many_packets_or_bytes() {
     }
 }
 
-/// The sockets keep what comes of yet more senders: to look for one among those that wait stays cheap.
+/// The sockets buffer packets of further senders, so that the search among the waiting senders
+/// stays cheap.
 #[test]
 fn so_many_senders_wait_and_no_more_are_received() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -187,14 +189,14 @@ fn what_is_forgotten_does_not_count() {
     assert_eq!(receive_queue.bytes, 0);
 }
 
-/// A packet with verification tag 0, as an INIT has it.
+/// A packet with verification tag 0, like an INIT.
 fn init(from: u16) -> Arrival {
     let mut init = arrival(from, 0, 1, 32);
     init.packets = [&[0; 8][..], &[1; 24]].concat().into();
     init
 }
 
-/// However many addresses a flood comes from, it has one packet for each turn of a peer's.
+/// A flood from many addresses has one packet per turn of a peer.
 #[test]
 fn strangers_have_one_packet_after_a_turn_of_a_peer() {
     for strange in [|from| arrival(from, 0, 1, 100), init as fn(u16) -> Arrival] {
@@ -221,7 +223,8 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
             }
         }
         assert_eq!(strangers, 2 * 320 / TURN_PACKETS - 1);
-        // The last turn is over: one more, and then the round is, since its peers may have sent more.
+        // After the last turn there is one more, and then the round ends, because its peers may
+        // have sent more.
         assert!(receive_queue.pop().is_some_and(|it| it.stranger));
         assert!(
             receive_queue.peek().is_none()
@@ -234,7 +237,7 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
     }
 }
 
-/// A known peer's INIT waits with the strangers': its address may be anybody's invention.
+/// A known peer's INIT is queued with unknown sources, because its address may be forged.
 #[test]
 fn an_init_waits_among_strangers_whoever_sent_it() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -258,7 +261,7 @@ fn a_stranger_is_a_peer_once_an_association_took_its_packet() {
     assert!(receive_queue.pop().is_some_and(|it| !it.stranger));
 }
 
-/// What waits of strangers is bounded, and does not take the room of peers.
+/// Waiting packets of unknown sources are bounded, and do not use the space of peers.
 #[test]
 fn a_flood_of_strangers_is_dropped_beyond_its_bound() {
     let mut receive_queue = FairReceiveQueue::default();
