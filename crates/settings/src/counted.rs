@@ -1,8 +1,8 @@
-//! A number and what it counts.
+//! Numbers with a noun, in singular or plural.
 
 use std::fmt::Display;
 
-/// A number with what it counts: `1 packet`, `2 packets`. The plural is made by an s.
+/// A number with its noun: `1 packet`, `2 packets`. The plural is formed with an s.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")

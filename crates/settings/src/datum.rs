@@ -1,10 +1,10 @@
-//! A value between its text and its type.
+//! A parsed value, before its conversion to a Rust type.
 
-/// A value as a spec or a command line gives it, read by a [`Kind`](crate::Kind) and in base units: nanoseconds, bytes, bits
-/// per second.
+/// A value from a spec or a command line, read by a [`Kind`](crate::Kind) and converted to base
+/// units: nanoseconds, bytes, bits per second.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum {
-    /// Of a flag.
+    /// The value of a flag.
     Flag(bool),
     /// A count, a duration, a number of bytes, or a rate.
     Whole(u64),
@@ -16,14 +16,14 @@ pub enum Datum {
     Word(String),
     /// Several values.
     List(Vec<Datum>),
-    /// A variant and those of its parameters that were given.
+    /// A variant and its given parameters.
     Variant {
-        /// Which.
+        /// Name of the variant.
         kind: String,
         /// Its parameters, in the order in which they were given.
         parameters: Vec<(String, Datum)>,
     },
-    /// The keys of a table that were given, with their values.
+    /// The given keys of a table, with their values.
     Table(Vec<(String, Datum)>),
 }
 
@@ -33,7 +33,7 @@ impl Datum {
         Datum::Word(text.to_owned())
     }
 
-    /// The truth value of a flag.
+    /// The value of a flag.
     pub fn flag(&self) -> Option<bool> {
         match self {
             Datum::Flag(flag) => Some(*flag),
@@ -41,7 +41,7 @@ impl Datum {
         }
     }
 
-    /// A whole number, or what is counted in a base unit.
+    /// An integer, or a quantity in its base unit.
     pub fn whole(&self) -> Option<u64> {
         match self {
             Datum::Whole(number) => Some(*number),
@@ -49,7 +49,7 @@ impl Datum {
         }
     }
 
-    /// A number, whole or not.
+    /// A number, integer or real.
     pub fn number(&self) -> Option<f64> {
         match self {
             Datum::Real(number) => Some(*number),

@@ -1,32 +1,33 @@
-//! The macros that declare settings, and what they are made of.
+//! The macros that declare settings, and the functions that they use.
 
 use crate::datum::Datum;
 use crate::error::SettingError;
 use crate::setting::Setting;
 use crate::value::Value;
 
-/// The setting of that name in a list, for who can do without: the nearest name is not looked for, which takes longer than all else.
+/// The setting with this name in a list. Faster than [`find`], because it does not search the
+/// nearest name.
 pub fn look_up(settings: &'static [Setting], name: &str) -> Option<&'static Setting> {
     settings.iter().find(|setting| setting.name == name)
 }
 
-/// The setting of that name in a list.
+/// The setting with this name in a list.
 ///
 /// # Errors
-/// There is none; the nearest name is offered.
+/// There is no such setting; the error suggests the nearest name.
 pub fn find(settings: &'static [Setting], name: &str) -> Result<&'static Setting, SettingError> {
     look_up(settings, name).ok_or_else(|| SettingError::unknown(name, settings))
 }
 
-/// A setting's value from text.
+/// Parses the value of a setting.
 ///
 /// # Errors
-/// The text is not of its kind, or out of its range.
+/// The text is not of the setting's kind, or out of its range.
 pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> {
     take(setting, &setting.parse(text)?)
 }
 
-/// A setting's value.
+/// Converts the value of a setting.
 ///
 /// # Errors
 /// It is not of the setting's kind, or out of its range.
@@ -36,10 +37,10 @@ pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingErro
     T::from_datum(datum).ok_or_else(|| setting.error(kind.misfit(kind.show(datum))))
 }
 
-/// Checks a value against the range of the setting of that name.
+/// Checks a value against the range of the setting with this name.
 ///
 /// # Errors
-/// It does not lie there, or there is no such setting.
+/// It is out of range, or there is no such setting.
 #[cold]
 #[inline(never)]
 pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<(), SettingError> {
@@ -48,22 +49,24 @@ pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<
     kind.check(datum).map_err(|misfit| setting.error(misfit))
 }
 
-/// Declares `Profile`: a field for each switch, the list of them all, and to set and show each by its name.
+/// Declares `Profile`: a field for each switch, the list of all switches, and methods that set and
+/// show each by its name.
 ///
-/// A line is the reason as a doc comment, then `name: type, "clause";`, the type one that implements [`Value`], whose kind
-/// and range are the switch's. A range of its own follows the type: `rto_initial: Span => TIMEOUT, "...";`. Where a spec has
-/// another name for it, that name follows the field's: `initial_cwnd as initial_window: ...`. What it `needs` and what it has no effect
-/// with may stand at the end, as in [`settings!`](crate::settings).
+/// An entry is the reason as a doc comment, then `name: type, "clause";`. The type must implement
+/// [`Value`], and determines the switch's kind and range. A different range can follow the type:
+/// `rto_initial: Span => TIMEOUT, "...";`. If specs use a different name, it follows the name of
+/// the field: `initial_cwnd as initial_window: ...`. The partners that it `needs` and those with
+/// which it has no effect can be given at the end, as in [`settings!`](crate::settings).
 #[macro_export]
 macro_rules! switches {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal
         $(, needs $($partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)or+)?
         $(, not with $($rival:ident $(= $($rival_word:literal)|+)? $(in $rival_those:ident)?)or+)?;)+) => {
-        /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
+        /// The switches, each with its clause and reason. Use [`Profile::by_name`] to start.
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct Profile {
-            /// Name of the profile this one started from.
+            /// Name of the profile on which this one is based.
             pub name: &'static str,
             $($(#[doc = $doc])+
                 $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)? $(in $those)?)or+)])?
@@ -72,7 +75,7 @@ macro_rules! switches {
         }
 
         impl Profile {
-            /// Every switch with its clause, its text and what it may be set to.
+            /// All switches, each with its clause, its text and its kind.
             pub const SWITCHES: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $name $(as $key)?),
                 about: concat!($($doc, "\n"),+),
@@ -90,7 +93,7 @@ macro_rules! switches {
     };
 }
 
-/// Makes an enumeration without fields a value of settings: each variant and how a spec spells it.
+/// Implements [`Value`] for an enumeration without fields: each variant with its spelling in specs.
 #[macro_export]
 macro_rules! spelled {
     ($type:ty: $($variant:path = $text:literal),+ $(,)?) => {
@@ -107,7 +110,7 @@ macro_rules! spelled {
 
             #[inline]
             fn plainly_fits(&self, kind: &$crate::Kind) -> bool {
-                // Each variant has its word in the type's own kind.
+                // The type's own kind has a word for each variant.
                 kind.has_words_of(&<Self as $crate::Value>::KIND)
                     || kind.has_word(match self { $($variant => $text),+ })
             }
@@ -115,16 +118,21 @@ macro_rules! spelled {
     };
 }
 
-/// Declares a structure whose fields are settings: the fields, their defaults, the list of settings, and to set, show and
-/// check each by its name.
+/// Declares a structure whose fields are settings: the fields, their defaults, the list of
+/// settings, and methods that set, show and check each by its name.
 ///
-/// A line is what it does and why as a doc comment, then `field: type = default, kind, "clause";`. Where a spec has another
-/// name for it, that name follows: `outbound_streams as streams: ...`. Fields that no spec can set stand in a block
-/// `beside`, as `field: type = default;`.
+/// An entry is its effect and its reason as a doc comment, then `field: type = default, kind,
+/// "clause";`. If specs use a different name, it follows the name of the field: `outbound_streams
+/// as streams: ...`. Fields that specs cannot set are in a block `beside`, as `field: type =
+/// default;`.
 ///
-/// A setting that has an effect only with another says so behind the clause: `needs rack`, or with one of several, and with some
-/// words of one alone: `needs pacing or congestion = "cubic" | "own"`; a flag's word is `true` or `false`, a count's is a number. `congestion in paces_itself`
-/// means the words that the function `paces_itself` lists. One that has no effect beside another says `not with cmt`, in the same way, and behind what it needs. Its text and the check of a configuration ([`profiled!`](crate::profiled)) are made from that.
+/// A setting that has an effect only with another one declares it after the clause: `needs rack`,
+/// or several alternatives with some words of one of them: `needs pacing or congestion = "cubic" |
+/// "own"`; the words of a flag are `true` and `false`, those of a count are numbers. `congestion in
+/// paces_itself` means the words that the function `paces_itself` returns. A setting that has no
+/// effect together with another one declares `not with cmt`, in the same form, after its needs. Its
+/// help text and the check of a configuration ([`profiled!`](crate::profiled)) are derived from
+/// these declarations.
 #[macro_export]
 macro_rules! settings {
     (
@@ -158,7 +166,7 @@ macro_rules! settings {
         }
 
         impl $owner {
-            /// Every setting with its text, its kind, its range and its clause.
+            /// All settings, each with its text, its kind, its range and its clause.
             pub const SETTINGS: &'static [$crate::Setting] = &[$($crate::Setting {
                 name: $crate::settings!(@key $field $(as $key)?),
                 about: concat!($($doc, "\n"),+),
@@ -174,26 +182,29 @@ macro_rules! settings {
 
         $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)? = $kind;)+);
     };
-    // To set and show the fields of a structure by the names of their settings.
+    // Methods that set and show the fields of a structure by the names of their settings.
     (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)? = $kind:expr;)+) => {
         impl $owner {
-            /// The same, with what `change` changes.
+            /// Applies `change`.
             ///
-            /// The fields will grow, so that a literal cannot make one elsewhere: begin with a constructor or `Default`.
+            /// Fields may be added in later versions, so other crates cannot use a struct literal:
+            /// begin with a constructor or `Default`.
             #[must_use]
             pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
                 change(&mut self);
                 self
             }
 
-            /// Checks that every setting lies in its range.
+            /// Checks the range of every setting.
             ///
             /// # Errors
-            /// The first that does not: what was found, and what is allowed.
+            /// The first setting out of range: its value, and the allowed range.
             pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
-                // All are asked, without a branch for each: there is seldom one that does not fit, and this is less code to run through.
+                // All fields are checked without a branch for each, because an error is rare and
+                // this is less code.
                 let all_fit = true $(& {
-                    // A constant of each, so that most comparisons are with numbers that the compiler knows.
+                    // One constant for each field, so that the compiler knows the bounds of most
+                    // comparisons.
                     const KIND: $crate::Kind = $kind;
                     $crate::Value::plainly_fits(&self.$field, &KIND)
                 })+;
@@ -203,7 +214,7 @@ macro_rules! settings {
                 self.check_each()
             }
 
-            /// As [`Self::check_ranges`], one after the other.
+            /// As [`Self::check_ranges`], one setting after the other.
             #[cold]
             #[inline(never)]
             fn check_each(&self) -> Result<(), $crate::SettingError> {
@@ -218,16 +229,17 @@ macro_rules! settings {
                 Ok(())
             }
 
-            /// Sets one by its name from text, as a command line writes it.
+            /// Parses and sets the setting `name`, as on a command line.
             ///
             /// # Errors
-            /// The name is unknown (the nearest is offered), or it does not take the value.
+            /// The name is unknown (the error suggests the nearest one), or the value is not
+            /// accepted.
             pub fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::SettingError> {
                 let datum = $crate::find(Self::$list, name)?.parse(text)?;
                 self.put(name, &datum)
             }
 
-            /// Sets one by its name from a value that was read.
+            /// Sets the setting `name` to a parsed value.
             ///
             /// # Errors
             /// As [`Self::set`].
@@ -239,7 +251,7 @@ macro_rules! settings {
                 Ok(())
             }
 
-            /// The value of one; `None` if there is none of that name.
+            /// The value of the setting `name`; `None` if there is no such setting.
             pub fn get(&self, name: &str) -> Option<$crate::Datum> {
                 $(if name == $crate::settings!(@key $field $(as $key)?) {
                     return Some($crate::Value::to_datum(&self.$field));
@@ -247,14 +259,14 @@ macro_rules! settings {
                 None
             }
 
-            /// The value of one as text, as [`Self::set`] reads it.
+            /// The value of a setting as text that [`Self::set`] accepts.
             pub fn show(&self, name: &str) -> Option<String> {
                 let setting = $crate::look_up(Self::$list, name)?;
                 Some(setting.kind.show(&self.get(name)?))
             }
         }
     };
-    // What a setting needs: as the end of its text, and as a partner.
+    // The needs of a setting: the end of its text, and its partners.
     (@needs $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
         $(or $partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
@@ -262,7 +274,7 @@ macro_rules! settings {
             $(" or ", $crate::settings!(@need $partner $(= $($word)|+)? $(in $those)?),)* ".\n"
         )
     };
-    // What it has no effect with: as the end of its text.
+    // The settings with which it has no effect: the end of its text.
     (@rivals $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
         $(or $rival:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
@@ -291,12 +303,13 @@ macro_rules! settings {
     (@key $field:ident as $key:ident) => { stringify!($key) };
 }
 
-/// Joins a configuration, which has a field `profile`, and its profile: their settings and switches in one list.
+/// Joins a configuration, which has a field `profile`, and its profile: the settings and switches
+/// of both form one list.
 #[macro_export]
 macro_rules! profiled {
     ($config:ident, $profile:ident) => {
         impl $config {
-            /// The default configuration under a profile.
+            /// The default configuration of a profile.
             pub fn new(profile: $profile) -> Self {
                 Self {
                     profile,
@@ -304,7 +317,7 @@ macro_rules! profiled {
                 }
             }
 
-            /// Every setting: those of the configuration, and the switches of its profile.
+            /// All settings: those of the configuration, and the switches of its profile.
             pub fn all_settings() -> Vec<$crate::Setting> {
                 [Self::SETTINGS, $profile::SWITCHES].concat()
             }
@@ -312,7 +325,7 @@ macro_rules! profiled {
             /// Sets a setting or a switch by its name.
             ///
             /// # Errors
-            /// The name is unknown, or it does not take the value.
+            /// The name is unknown, or the value is not accepted.
             pub fn assign(
                 &mut self,
                 name: &str,
@@ -325,11 +338,11 @@ macro_rules! profiled {
                 }
             }
 
-            /// Checks that each setting that differs from the profile's default has what it needs beside it, and nothing that
-            /// takes its effect away.
+            /// Checks that each setting that differs from the profile's default has an effect: its
+            /// needs are satisfied, and no setting disables it.
             ///
             /// # Errors
-            /// The first that does not.
+            /// The first setting without an effect.
             pub fn check_partners(&self) -> Result<(), $crate::SettingError> {
                 let profile = $profile::by_name(self.profile.name);
                 let fresh = Self::new(profile.unwrap_or_default());
@@ -342,7 +355,7 @@ macro_rules! profiled {
                 all.try_for_each(|setting| $crate::check_partners(setting, &own, &default))
             }
 
-            /// What a setting or a switch is where it is left out, under the profile of that name.
+            /// The default of a setting or a switch in the profile with this name.
             pub fn fallback(profile: &str, name: &str) -> Option<String> {
                 let config = Self::new($profile::by_name(profile)?);
                 config.show(name).or_else(|| config.profile.show(name))

@@ -1,17 +1,18 @@
-//! Whether a parameter of a kind has an effect beside the others.
+//! The effect of a parameter in combination with others.
 
-/// A parameter that is set, and whether it has an effect beside the values of the others.
+/// A given parameter, and whether it has an effect in combination with the values of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The parameter, or a key that the tables of its family share.
+    /// The parameter, or a key that is common to the tables of its family.
     pub key: &'static str,
-    /// Why it has none; `None`: it has one.
+    /// The reason why it has no effect; `None`: it has one.
     pub idle: Option<String>,
-    /// Whether it then says what holds without it. Otherwise it cannot do what it says.
+    /// The value describes the actual behaviour even though it has no effect. Otherwise the value
+    /// cannot be honoured.
     pub redundant: bool,
 }
 
-/// Why a parameter has no effect, if the condition holds.
+/// The reason `why` a parameter has no effect, if the condition holds.
 pub fn idle_if(condition: bool, why: impl Into<String>) -> Option<String> {
     condition.then(|| why.into())
 }

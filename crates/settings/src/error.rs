@@ -1,4 +1,4 @@
-//! What is wrong with a value.
+//! Errors of values and of settings.
 
 use std::fmt;
 
@@ -6,23 +6,24 @@ use thiserror::Error;
 
 use crate::nearest;
 
-/// Why a value does not fit a [`Kind`](crate::Kind).
+/// The reason why a value does not fit a [`Kind`](crate::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// What was found, as it was written.
+    /// The value as it was written.
     pub found: String,
-    /// What is allowed, for people: `a time from 1 ms to 60 s, such as "250 ms"`.
+    /// The allowed values, as text for users: `a time from 1 ms to 60 s, such as "250 ms"`.
     pub allowed: String,
-    /// The range alone: `1 ms to 60 s`.
+    /// Only the range: `1 ms to 60 s`.
     pub range: String,
-    /// The words that are allowed, where any are.
+    /// The allowed words, if there are any.
     pub words: Vec<String>,
-    /// Where in the value it is: a parameter of a variant, a key of a table, an item of a list: `steps.2.0`.
+    /// The position of the error in the value, that is, a parameter of a variant, a key of a table,
+    /// or an item of a list: `steps.2.0`.
     pub parameter: Option<String>,
 }
 
 impl Misfit {
-    /// The same, of the key or item `name` of a larger value.
+    /// The error as one of the key or item `name` of a larger value.
     #[must_use]
     pub fn within(mut self, name: &str) -> Self {
         self.parameter = Some(match self.parameter {
@@ -46,23 +47,23 @@ impl fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-/// Why a setting could not be set.
+/// The reason why a setting could not be set.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
     /// There is no such setting.
     #[error("there is no setting `{found}`{}", hint(nearest.as_deref()))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         found: String,
-        /// The setting whose name is nearest, if one is near.
+        /// The most similar name of a setting, if there is one.
         nearest: Option<String>,
     },
-    /// The setting does not take that value.
+    /// The setting does not accept the value.
     #[error("`{setting}`: {misfit}")]
     Value {
         /// The setting.
         setting: &'static str,
-        /// What was found, and what it takes.
+        /// The value, and the allowed values.
         misfit: Misfit,
     },
 }
@@ -72,7 +73,7 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 impl SettingError {
-    /// What is wrong, where the setting is named beside it.
+    /// The message without the name of the setting.
     pub fn what(&self) -> String {
         match self {
             SettingError::Unknown { .. } => self.to_string(),
@@ -80,7 +81,7 @@ impl SettingError {
         }
     }
 
-    /// The setting that is meant; the name as it was found, where there is none of that name.
+    /// The name of the setting, or the unknown name.
     pub fn setting(&self) -> &str {
         match self {
             SettingError::Unknown { found, .. } => found,

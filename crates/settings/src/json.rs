@@ -1,4 +1,4 @@
-//! Values as JSON, and JSON Schema.
+//! Conversion of values from and to JSON, and JSON Schema.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,7 +10,7 @@ use crate::setting::{Fallback, Kind, Setting, Variant};
 use crate::units::pattern;
 
 impl Kind {
-    /// Reads a value from a spec, where numbers and truth values are not text.
+    /// Reads a value from a spec, in which numbers and truth values have their own types.
     ///
     /// # Errors
     /// It is not of this kind, or out of its range.
@@ -95,7 +95,7 @@ impl Kind {
         })
     }
 
-    /// Writes a value as [`Kind::read`] reads it.
+    /// Writes a value in the form that [`Kind::read`] accepts.
     pub fn to_json(&self, datum: &Datum) -> Json {
         match (self, datum) {
             (_, Datum::Flag(flag)) => json!(flag),
@@ -186,7 +186,7 @@ impl Kind {
                 let words = names(words.iter().map(|word| word.name));
                 json!({ "anyOf": [{ "enum": words }, other.json_schema()] })
             }
-            // A list of one may stand as the one.
+            // A list with one item may be written without brackets.
             Kind::List(item) => {
                 let item = item.json_schema();
                 json!({ "anyOf": [item.clone(), { "type": "array", "items": item }] })
@@ -245,7 +245,7 @@ fn unknown(key: &str, known: &[Setting]) -> Misfit {
 }
 
 impl Setting {
-    /// The JSON Schema of the setting; `fallback` says what holds where it is left out, if its owner knows.
+    /// The JSON Schema of the setting; `fallback` is the default, if its owner defines it.
     pub fn json_schema(&self, fallback: Option<&str>) -> Json {
         let mut schema = self.kind.json_schema();
         let mut words = vec![self.text()];
@@ -271,7 +271,8 @@ impl Setting {
 }
 
 impl Variant {
-    /// The JSON Schema of its table, in which `tag` names it and which may have the keys `shared`, too.
+    /// The JSON Schema of its table. The key `tag` names the variant, and the keys `shared` are
+    /// allowed in addition.
     pub fn json_schema(&self, tag: &str, shared: &[Setting]) -> Json {
         let mut schema = table_schema(&[self.parameters, shared].concat());
         schema["description"] = json!(self.text());
@@ -283,7 +284,7 @@ impl Variant {
     }
 }
 
-/// The JSON Schema of a table of these keys.
+/// The JSON Schema of a table with these keys.
 fn table_schema(settings: &[Setting]) -> Json {
     let properties = settings.iter();
     let properties = properties.map(|key| (key.name.to_owned(), key.json_schema(None)));
@@ -338,7 +339,7 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, Misfit> 
     Ok(read)
 }
 
-/// Checks that steps begin at 0, rise, and end before they begin anew.
+/// Checks that steps begin at 0, increase, and end before they repeat.
 fn check_steps(read: &Datum) -> Result<(), Misfit> {
     let wrong = |key: &str, found: String, allowed: &str| {
         let misfit = Misfit {
@@ -374,7 +375,7 @@ fn check_steps(read: &Datum) -> Result<(), Misfit> {
     }
 }
 
-/// Reads the items of a list, each by the kind at its place.
+/// Reads the items of a list, each by the kind at its index.
 fn read_items<'a>(
     kinds: impl Iterator<Item = &'a Kind>,
     items: &[Json],
@@ -388,7 +389,7 @@ fn read_items<'a>(
         .collect()
 }
 
-/// Reads the keys of a table, without those of `others`.
+/// Reads the keys of a table, except those in `others`.
 fn read_keys(
     settings: &[Setting],
     table: &Map<String, Json>,

@@ -1,28 +1,30 @@
-//! The macro that declares a kind of a thing: its parameters, the structure that they fill, its name and how it is made.
+//! The macro that declares a kind: its parameters, the structure that holds them, its name and its
+//! constructor.
 
 use crate::datum::Datum;
 use crate::effect::Effect;
 use crate::registry::{Parameters, Refusal};
 use crate::setting::{Kind, Setting};
 
-/// A value that is read from the parameters of a kind: a whole structure of them, or a field that several of them make.
+/// A value that is read from the parameters of a kind: a whole structure, or a field that is built
+/// from several parameters.
 pub trait FromParameters: Sized {
-    /// Reads it.
+    /// Reads the value.
     ///
     /// # Errors
-    /// A parameter is missing or out of its range, or the parameters do not go together.
+    /// A parameter is missing or out of its range, or the parameters contradict each other.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal>;
 }
 
-/// A structure that [`kind!`](crate::kind) declares: each field is a parameter.
+/// A structure declared by [`kind!`](crate::kind): each field is a parameter.
 pub trait Declared: FromParameters {
-    /// Its parameters, in the order of the declaration.
+    /// The parameters, in the order of the declaration.
     const PARAMETERS: &'static [Setting];
 
     /// The structure with the default of each parameter.
     ///
     /// # Panics
-    /// A parameter has no default, so that there is no default structure.
+    /// A parameter has no default.
     fn defaults() -> Self {
         let parameters = Parameters::new("", Self::PARAMETERS, &[]);
         match Self::read(&parameters) {
@@ -32,7 +34,8 @@ pub trait Declared: FromParameters {
     }
 }
 
-/// Makes a kind from its parameters: the type of `build` is known where the closure is checked.
+/// Builds a kind from its parameters. It fixes the type of `build` for the type check of the
+/// closure.
 #[doc(hidden)]
 pub fn build_kind<P: FromParameters, C, T>(
     parameters: &Parameters<'_>,
@@ -66,7 +69,7 @@ pub fn effect<P, C>(
     }
 }
 
-/// How many settings several lists have together.
+/// The total length of several lists of settings.
 #[doc(hidden)]
 pub const fn total(lists: &[&[Setting]]) -> usize {
     let (mut sum, mut index) = (0, 0);
@@ -77,7 +80,7 @@ pub const fn total(lists: &[&[Setting]]) -> usize {
     sum
 }
 
-/// Several lists of settings as one.
+/// Concatenates several lists of settings.
 #[doc(hidden)]
 pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
     const NONE: Setting = Setting::new("", "", Kind::Flag).optional();
@@ -94,7 +97,8 @@ pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
     all
 }
 
-/// Declares the parameters of a kind, the structure that they fill, and the [`Entry`](crate::Entry) by which specs name it.
+/// Declares the parameters of a kind, the structure that holds them, and the
+/// [`Entry`](crate::Entry) by which specs name it.
 ///
 /// ```
 /// use anabranch_settings::{Entry, Kind, Refusal, Registry, idle_if, kind};
@@ -128,18 +132,19 @@ pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
 /// assert_eq!(queue, QueueConfig::default());
 /// ```
 ///
-/// A line is the parameter's text as a doc comment, then `field: type = default, kind, "clause";`. A default is a literal, as
-/// [`Kind::parse`](crate::Kind::parse) reads it; `none`: it may be left out, and the type says what that means (`None`, an
-/// empty list); without a default it must be given. A parameter that several kinds share is a constant `SHARED` of type
-/// [`Setting`](crate::Setting): `field: type as SHARED;` takes all of it but the name, and the text where the line has one.
-/// `field: type as [A, B];` is a field that several shared parameters make, by [`FromParameters`]; `as (LIST)` takes a list of
-/// them.
+/// An entry is the parameter's text as a doc comment, then `field: type = default, kind,
+/// "clause";`. A default is a literal that [`Kind::parse`](crate::Kind::parse) accepts; with `none`
+/// the parameter is optional, and the type defines the meaning (`None`, an empty list); without a
+/// default the parameter is required. A parameter that several kinds share is a constant `SHARED`
+/// of type [`Setting`](crate::Setting): `field: type as SHARED;` uses all of it except the name,
+/// and except the text if the entry has one. `field: type as [A, B];` is a field that is built from
+/// several shared parameters by [`FromParameters`]; `as (LIST)` uses a list of them.
 ///
 /// A structure with `: Default` has the defaults of all its parameters.
 ///
-/// A block `idle` lists the parameters that have no effect beside some values of the others: the rule is a function of the
-/// structure and of the context in which the kind is made. A parameter that then says what holds without it stands in a block
-/// `redundant`.
+/// A block `idle` lists the parameters that have no effect in combination with some values of the
+/// others: the rule is a function of the structure and of the context in which the kind is built. A
+/// parameter whose value then still describes the actual behaviour is in a block `redundant`.
 ///
 /// One structure may serve several kinds, each a `static` with its text.
 #[macro_export]
@@ -226,11 +231,11 @@ macro_rules! kind {
     };
     (@doc $field:ident []) => { concat!(" The parameter `", stringify!($field), "`, which kinds share.") };
     (@doc $field:ident [$($doc:literal)+]) => { concat!($($doc, "\n"),+) };
-    // A field that several parameters make, or one.
+    // A field that is built from several parameters, or from one.
     (@read $parameters:ident $field:ident {[$($shared:ident),*]}) => { $crate::FromParameters::read($parameters)? };
     (@read $parameters:ident $field:ident {($shared:expr)}) => { $crate::FromParameters::read($parameters)? };
     (@read $parameters:ident $field:ident {$($shared:ident)?}) => { $parameters.get(stringify!($field))? };
-    // Its parameters.
+    // The parameters of a field.
     (@settings $field:ident {[$($shared:ident),*]} [$($doc:literal)*] []) => { &[$($shared),*] };
     (@settings $field:ident {($shared:expr)} [$($doc:literal)*] []) => { $shared };
     (@settings $field:ident {$shared:ident} [] []) => {
@@ -249,8 +254,8 @@ macro_rules! kind {
     (@fallback $text:tt) => { $crate::Fallback::Is(concat!($text)) };
 }
 
-/// Declares a table of a spec and the structure that it fills: an item of a list that is a parameter of a kind. A line is as
-/// in [`kind!`](crate::kind).
+/// Declares a table of a spec and the structure that holds it: an item of a list that is a
+/// parameter of a kind. An entry has the form of those of [`kind!`](crate::kind).
 #[macro_export]
 macro_rules! table {
     (

@@ -1,11 +1,14 @@
-//! What a setting is: its name, what it does and why, its type with unit and range, its clause, and its default.
+//! Declarations of settings: name, effect and reason, type with unit and range, clause, and
+//! default.
 //!
-//! A setting is declared once, beside the code that it sets. [`settings!`](crate::settings) declares a structure whose
-//! fields are settings, [`switches!`](crate::switches) a profile, that is, the choices in which texts and implementations
-//! differ. Command lines, specs, JSON Schema, help and the manual are made from the declarations ([`Setting`]).
+//! A setting is declared once, next to the code that it affects. [`settings!`](crate::settings)
+//! declares a structure whose fields are settings, [`switches!`](crate::switches) a profile, that
+//! is, the choices in which RFCs and implementations differ. Command lines, specs, JSON Schema,
+//! help and the manual are derived from the declarations ([`Setting`]).
 //!
-//! A kind of thing that a spec can name, such as a loss model, is declared by [`kind!`](crate::kind): its parameters with the
-//! structure that they fill, its name and a line about it ([`Variant`]), and how it is made ([`Entry`]).
+//! A kind that a spec can name, such as a loss model, is declared by [`kind!`](crate::kind): its
+//! parameters with the structure that holds them, its name and description ([`Variant`]), and its
+//! constructor ([`Entry`]).
 #![forbid(unsafe_code)]
 
 mod counted;

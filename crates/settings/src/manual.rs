@@ -1,21 +1,22 @@
-//! Pages of the manual, and help, made from declarations.
+//! Pages of the manual, and help, generated from declarations.
 
 use std::fmt::Write;
 
 use crate::setting::{Fallback, Kind, Setting};
 
-/// A group of settings with one owner: what a page and a help text are made of.
+/// A group of settings with one owner, for a page or a help text.
 #[derive(Clone, Copy)]
 pub struct Section<'a> {
     /// The heading.
     pub title: &'a str,
-    /// What stands below it.
+    /// The paragraph below the heading.
     pub about: &'a str,
     /// The settings.
     pub settings: &'a [Setting],
-    /// The names of the profiles whose defaults are told apart; one where there are none.
+    /// The names of the profiles whose defaults are listed separately; one name if there are no
+    /// profiles.
     pub profiles: &'a [&'a str],
-    /// What a setting is under a profile where it is left out.
+    /// The default of a setting in a profile.
     pub fallback: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
@@ -48,7 +49,8 @@ impl Section<'_> {
         page
     }
 
-    /// The section as help: name, range and default, and a sentence, for a terminal `width` columns wide.
+    /// The section as help: name, range and default, and a sentence, for a terminal of `width`
+    /// columns.
     pub fn help(&self, width: usize) -> String {
         let mut help = format!("{}:\n", self.title);
         for setting in self.settings {
@@ -67,7 +69,7 @@ impl Section<'_> {
         help
     }
 
-    /// The default, where profiles differ each with its name.
+    /// The default; if profiles differ, each with its name.
     pub fn default_of(&self, setting: &Setting) -> String {
         let of = |profile: &&str| (self.fallback)(profile, setting.name);
         let Some(first) = self.profiles.first().and_then(of) else {
@@ -92,7 +94,7 @@ impl Section<'_> {
     }
 }
 
-/// The text, with the words that it explains.
+/// The text, including the descriptions of the words.
 fn what(setting: &Setting) -> String {
     let mut text = setting.text();
     let words = match &setting.kind {
@@ -106,7 +108,7 @@ fn what(setting: &Setting) -> String {
     text
 }
 
-/// The text in lines of at most `width` columns, `indent` blanks in front of each.
+/// The text in lines of at most `width` columns, indented by `indent` blanks.
 fn wrapped(text: &str, indent: usize, width: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;

@@ -1,14 +1,17 @@
-//! The nearest correct spelling, or what this project calls a thing that others call otherwise.
+//! Suggestions for unknown names: the nearest spelling, or the name that this project uses for a
+//! term of other programs.
 
-/// The shortest beginning of a name, letters, by which the only candidate that begins so is known.
+/// Minimum length, in letters, of an unambiguous prefix that is accepted as a match.
 const LEAST_BEGIN: usize = 3;
 
-/// Bytes of a word that is compared, and words that it is compared with: the work grows with the product of all three.
+/// Maximum length of a compared word, in bytes, and maximum number of candidates: the work grows
+/// with the product of both lengths and the number of candidates.
 const MOST_BYTES: usize = 256;
 const MOST_CANDIDATES: usize = 1_000;
 
-/// What other programs, and papers, call a thing, and what it is called here: the first of these that is allowed at the place is meant. Where
-/// none is, no word that is only spelt alike is: a round-trip time is neither a `rate` nor a delay of one way.
+/// Terms of other programs and papers, with the names used here: the suggestion is the first of
+/// these that is allowed at the position. If none is allowed, similar spellings are not suggested
+/// either, because a round-trip time is neither a `rate` nor a one-way delay.
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -106,8 +109,8 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["hertz"], &["Hz"]),
 ];
 
-/// The candidate that is called `found` elsewhere, or nearest to it, if one is near enough to be meant, or the only one that begins with it
-/// or has it as one of its words.
+/// The candidate that `found` means in other programs, or the nearest one if it is sufficiently
+/// similar, or the only one that begins with `found` or contains it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MOST_BYTES {
         return None;
@@ -149,7 +152,7 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
         })
 }
 
-/// What a word of others may mean here, if it is one.
+/// The names for a term of other programs, if `wanted` is one.
 fn foreign(wanted: &str) -> Option<&'static [&'static str]> {
     let plain = wanted.replace(['-', ' '], "_");
     let mut all = FOREIGN.iter();
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(nearest("reno", ["sctp", "cubic", "veno"]), Some("sctp"));
     }
 
-    /// A word of two ways, or none of the letters, is worse than none.
+    /// An ambiguous or dissimilar suggestion would be worse than none.
     #[test]
     fn nothing_is_said_where_nothing_is_meant() {
         assert_eq!(nearest("rtt", ["rate", "delay"]), None);
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(nearest("delay", metrics), None);
     }
 
-    /// A word that stands twice would be looked up once, and one that is not normal never.
+    /// A duplicate term would be found only once, and a term that is not normalised never.
     #[test]
     fn each_foreign_word_stands_once_and_can_be_found() {
         let all: Vec<&str> = FOREIGN

@@ -1,21 +1,22 @@
-//! A part of a thing that is itself one of several kinds: the size of a workload's transfers.
+//! A nested kind: a parameter that is itself one of several kinds, such as the size of a workload's
+//! transfers.
 
 use crate::datum::Datum;
 use crate::setting::Kind;
 use crate::value::Value;
 
-/// The kind that was chosen for a part, and the parameters that were given for it. A [`Registry`](crate::Registry) of its
-/// kinds makes it.
+/// The kind that was chosen for a parameter, and its given parameters. A
+/// [`Registry`](crate::Registry) of its kinds builds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Which kind.
+    /// Name of the kind.
     pub kind: String,
-    /// Its parameters, in the order in which they were given.
+    /// Its parameters, in the given order.
     pub parameters: Vec<(String, Datum)>,
 }
 
 impl Value for Part {
-    /// Each declaration says which kinds there are, by [`Kind::Variant`].
+    /// Each declaration lists the kinds by [`Kind::Variant`].
     const KIND: Kind = Kind::Variant(Vec::new);
 
     fn from_datum(datum: &Datum) -> Option<Self> {

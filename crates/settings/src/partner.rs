@@ -1,13 +1,14 @@
-//! A setting without which another has no effect, or with which.
+//! Checks of settings that have an effect only with, or only without, another setting.
 
 use crate::datum::Datum;
 use crate::error::{Misfit, SettingError};
 use crate::setting::{Partner, Partners, Setting};
 
-/// Checks that a setting is left at its default, or that one of its partners is on and none of its rivals.
+/// Checks that a setting is at its default, or that one of its partners is on and none of its
+/// rivals.
 ///
 /// # Errors
-/// It has no effect: what it is, and what it needs or what it has no effect with.
+/// It has no effect: its value, and the settings that it needs or with which it has no effect.
 pub fn check_partners(
     setting: &Setting,
     value: &dyn Fn(&str) -> Option<Datum>,
@@ -36,7 +37,8 @@ pub fn check_partners(
     Err(without_effect(setting, [&found, &default], &why))
 }
 
-/// The error for a value that has no effect: what it is, what it is left at, and beside what, or without what, it is `why`.
+/// The error for a value without effect: the value, the default, and the settings because of which
+/// it has no effect (`why`).
 pub fn without_effect(setting: &Setting, [found, default]: [&Datum; 2], why: &str) -> SettingError {
     let default = setting.kind.show(default);
     setting.error(Misfit {

@@ -1,11 +1,12 @@
-//! Quantities: how values with a unit are read.
+//! Parsing of quantities, which are numbers with a unit.
 
 use crate::expression::{Ratio, constant, is_compound};
 use crate::nearest;
 use crate::units::Unit;
 
-/// Splits `"2 Mbit/s"` into number and unit; returns the number in base units, and the unit found. `what` and `example` are
-/// for the error: `a rate`, `2 Mbit/s`. An expression without parameters (`"2 * 250 ms"`) may stand for the number.
+/// Splits `"2 Mbit/s"` into number and unit; returns the number in base units, and the unit. `what`
+/// and `example` are for the error: `a rate`, `2 Mbit/s`. An expression without parameters (`"2 *
+/// 250 ms"`) may replace the number.
 ///
 /// # Errors
 /// No number, no unit, an unknown unit, a negative number, or one too large for 64 bits, in words.
@@ -61,30 +62,31 @@ pub fn parse(
     Ok((number * factor, name))
 }
 
-/// What may be meant by a unit that nobody knows.
+/// A suggestion for an unknown unit.
 fn hint<'a, N: Iterator<Item = &'a str>>(unit: &str, names: impl Fn() -> N) -> String {
     let in_bytes = unit.contains('B') && !unit.to_lowercase().contains("bit");
     if in_bytes && names().any(|name| name == "bit/s") {
         return "; rates are in bits, and a byte has 8".to_owned();
     }
-    // The sign for a millionth has two codes, and is far from the letter that stands for it here.
+    // The micro sign has two code points, which are dissimilar to the letter that is used here.
     let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
     let name = nearest(&plain, names());
     name.map_or(String::new(), |name| format!("; did you mean {name:?}?"))
 }
 
-/// A number of base units as it was written.
+/// A number of base units, rounded to an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {
-    /// Rounded, halves up.
+    /// The number, ties rounded up.
     pub number: u64,
-    /// It was whole as it was written.
+    /// The number was an integer before rounding.
     pub exact: bool,
-    /// The unit found.
+    /// The unit that was written.
     pub unit: &'static str,
 }
 
-/// The same as [`parse`], of what is counted in whole base units: exact where a 64-bit float is not, from 2^53 on.
+/// As [`parse`], for quantities that are integers in the base unit: exact also from 2^53 on, unlike
+/// a 64-bit float.
 ///
 /// # Errors
 /// Those of [`parse`].
@@ -104,7 +106,8 @@ pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result
                 .and_then(|(number, factor)| number.times(factor))
         }
     };
-    // What has too many digits to be computed with is so near a whole number of base units as makes no difference.
+    // A number with too many digits for exact arithmetic: its distance from an integer is
+    // negligible.
     let number = exact.and_then(|exact| u64::try_from(exact.round()).ok());
     Ok(Whole {
         number: number.unwrap_or(near.round() as u64),
@@ -113,7 +116,7 @@ pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result
     })
 }
 
-/// The same of an expression.
+/// As [`whole`], for an expression.
 fn compute(
     text: &str,
     what: &str,
@@ -133,7 +136,7 @@ fn compute(
     Ok((number, unit))
 }
 
-/// The number in front, without separators, and what follows it.
+/// The leading number, without separators, and the remaining text.
 fn split(text: &str) -> (String, &str) {
     let is_number = |i: usize, c: char| {
         c.is_ascii_digit()
@@ -147,7 +150,7 @@ fn split(text: &str) -> (String, &str) {
     (text[..end].replace('_', ""), text[end..].trim())
 }
 
-/// Whether the `e` at `i` stands in a number (`1e6 bit/s`) rather than in a unit.
+/// Whether the `e` at `i` belongs to a number (`1e6 bit/s`) and not to a unit.
 fn is_exponent(text: &str, i: usize) -> bool {
     i > 0 && text[i + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
 }
@@ -180,7 +183,7 @@ mod tests {
             assert_eq!(rate(&format!("3 {word}")), rate(&format!("3{letters}")));
         }
         assert_eq!(rate("10 Mbps"), Ok(10_000_000));
-        // Of a product, too.
+        // The suggestion also works in a product.
         assert_eq!(rate("2 * 5 Gbps"), Ok(10_000_000_000));
         assert_eq!(size("2 * 1 GiB"), Ok(1 << 31));
     }

@@ -1,8 +1,9 @@
-//! Kinds of a thing by their names: each declares itself beside its code, a registry lists them, and builds one from named
-//! values.
+//! Registries of kinds by name: each kind has a declaration next to its code; a registry lists the
+//! kinds, and builds one from named values.
 //!
-//! A kind is one [`Entry`], which [`kind!`](crate::kind) declares; adding it is one line in the list that its crate makes a
-//! [`Registry`] of. A program that uses the crates adds its own with [`Registry::with`].
+//! A kind is one [`Entry`], declared by [`kind!`](crate::kind); adding it requires one line in the
+//! list from which its crate creates a [`Registry`]. A program that uses the crates adds its own
+//! with [`Registry::with`].
 
 use std::error::Error as StdError;
 
@@ -15,13 +16,15 @@ use crate::nearest::nearest;
 use crate::setting::{Fallback, Setting, Variant};
 use crate::value::Value;
 
-/// A kind of `T`: what it is called, what it is made of, and how. `C` is what making one takes beside its parameters.
+/// A kind of `T`: its name, parameters and constructor. `C` is the context that the constructor
+/// needs in addition to its parameters.
 pub struct Entry<T, C = ()> {
-    /// Its name, a line about it, and its parameters.
+    /// Its name, its description, and its parameters.
     pub variant: Variant,
-    /// Makes one.
+    /// The constructor.
     pub build: fn(&Parameters<'_>, C) -> Result<T, Refusal>,
-    /// Which of its parameters have an effect beside these values of the others, of those for which it has a rule.
+    /// The effects of those parameters for which the kind has a rule, in combination with these
+    /// values of the others.
     pub effects: fn(&Parameters<'_>, &C) -> Result<Vec<Effect>, Refusal>,
 }
 
@@ -31,32 +34,32 @@ impl<T, C> std::fmt::Debug for Entry<T, C> {
     }
 }
 
-/// Why a kind cannot be made as asked.
+/// The reason why a kind cannot be built.
 #[derive(Debug, Error)]
 pub enum Refusal {
-    /// No kind has that name.
+    /// No kind has this name.
     #[error("there is no kind `{found}`; it is one of {known}{}", hint(nearest.as_deref()))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         found: String,
-        /// All that there are.
+        /// All names.
         known: String,
-        /// The one whose name is nearest, if one is near.
+        /// The most similar name, if there is one.
         nearest: Option<String>,
     },
-    /// A parameter does not exist, or has a value that it does not take.
+    /// A parameter does not exist, or does not accept its value.
     #[error(transparent)]
     Parameter(#[from] SettingError),
     /// A parameter without a default was left out.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// The parameters do not go together.
+    /// The parameters contradict each other.
     #[error(transparent)]
     Together(Box<dyn StdError + Send + Sync>),
 }
 
 impl Refusal {
-    /// The parameters do not go together, and this says why.
+    /// The parameters contradict each other, with the given reason.
     pub fn together(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Refusal::Together(error.into())
     }
@@ -66,7 +69,7 @@ fn hint(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// The values that a kind is made from, each checked against its declaration.
+/// The values from which a kind is built, each checked against its declaration.
 #[derive(Debug)]
 pub struct Parameters<'a> {
     kind: &'static str,
@@ -88,7 +91,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The name of the kind that is made: one function may serve several.
+    /// The name of the kind that is built, because one function may serve several.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -98,10 +101,10 @@ impl<'a> Parameters<'a> {
         self.declared
     }
 
-    /// Every parameter that has a value or a default, in the order of their declarations.
+    /// All parameters with a value or a default, in the order of their declarations.
     ///
     /// # Errors
-    /// One is missing, or not what was declared.
+    /// A parameter is missing, or does not match its declaration.
     pub fn all(&self) -> Result<Vec<(&'static str, Datum)>, Refusal> {
         let mut all = Vec::with_capacity(self.declared.len());
         for setting in self.declared {
@@ -118,10 +121,11 @@ impl<'a> Parameters<'a> {
         Ok(all)
     }
 
-    /// The value of the parameter `name`, its default, or what its type is where it is left out.
+    /// The value of the parameter `name`, its default, or the value that its type uses for a
+    /// missing parameter.
     ///
     /// # Errors
-    /// It is missing, or not what was declared.
+    /// It is missing, or does not match its declaration.
     pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
         let setting = crate::declare::find(self.declared, name)?;
         let datum = match (self.datum(name), setting.fallback) {
@@ -139,7 +143,7 @@ impl<'a> Parameters<'a> {
         Ok(T::from_parameter(Some(&datum)).ok_or_else(misfit)?)
     }
 
-    /// Whether the parameter `name` is set to another value than its default.
+    /// Whether the parameter `name` is set to a value other than its default.
     fn differs(&self, name: &str) -> bool {
         let setting = crate::declare::look_up(self.declared, name);
         let default = setting.and_then(|it| match it.fallback {
@@ -156,7 +160,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The kinds of `T` that a program knows.
+/// The kinds of `T` that a program supports.
 pub struct Registry<T: 'static, C: 'static = ()> {
     entries: Vec<&'static Entry<T, C>>,
 }
@@ -169,12 +173,12 @@ impl<T, C> Clone for Registry<T, C> {
     }
 }
 
-/// What a grammar asks about the kinds of a thing, whatever they make.
+/// The part of a registry that a grammar needs, independent of the type that the kinds build.
 pub trait Kinds: Sync {
-    /// All of them, with their parameters.
+    /// All kinds, with their parameters.
     fn variants(&self) -> Vec<Variant>;
 
-    /// Checks that the kind `name` can be made from these parameters.
+    /// Checks that the kind `name` can be built from these parameters.
     ///
     /// # Errors
     /// As [`Registry::build`].
@@ -198,14 +202,14 @@ impl<T, C> std::fmt::Debug for Registry<T, C> {
 }
 
 impl<T, C> Registry<T, C> {
-    /// These kinds.
+    /// A registry of these kinds.
     pub fn new(entries: &[&'static Entry<T, C>]) -> Self {
         Self {
             entries: entries.to_vec(),
         }
     }
 
-    /// These and one more, which takes the place of one of the same name.
+    /// Adds a kind, or replaces the one with the same name.
     #[must_use]
     pub fn with(mut self, entry: &'static Entry<T, C>) -> Self {
         self.entries
@@ -214,12 +218,12 @@ impl<T, C> Registry<T, C> {
         self
     }
 
-    /// What specs, schemas, help and manuals need to know of them.
+    /// The information for specs, schemas, help and manuals.
     pub fn variants(&self) -> Vec<Variant> {
         self.entries.iter().map(|entry| entry.variant).collect()
     }
 
-    /// The kind of that name.
+    /// The kind with this name.
     ///
     /// # Errors
     /// [`Refusal::Unknown`].
@@ -236,15 +240,16 @@ impl<T, C> Registry<T, C> {
         })
     }
 
-    /// Makes the kind `name` from the parameters `given`.
+    /// Builds the kind `name` from the parameters `given`.
     ///
     /// # Errors
-    /// There is no such kind, a parameter is unknown, missing or out of range, or they do not go together.
+    /// There is no such kind, a parameter is unknown, missing or out of range, or the parameters
+    /// contradict each other.
     pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, Refusal> {
         self.prepare(name, given.to_vec())?.build(context)
     }
 
-    /// The kind `name` with parameters, to be made any number of times.
+    /// The kind `name` with parameters, which can be built any number of times.
     ///
     /// # Errors
     /// There is no such kind, or a parameter is unknown.
@@ -277,16 +282,17 @@ impl<T, C> std::fmt::Debug for Prepared<T, C> {
 }
 
 impl<T, C> Prepared<T, C> {
-    /// Makes one.
+    /// Builds the kind.
     ///
     /// # Errors
-    /// A parameter is missing or out of range, or they do not go together.
+    /// A parameter is missing or out of range, or the parameters contradict each other.
     pub fn build(&self, context: C) -> Result<T, Refusal> {
         (self.entry.build)(&self.parameters(), context)
     }
 
-    /// Which of its parameters that differ from their defaults have an effect beside the others, of those for which the kind
-    /// has a rule; and which of the keys that its family shares, whether or not they are set.
+    /// The effects of the parameters that differ from their defaults, in combination with the
+    /// others, if the kind has a rule for them; and the effects of the keys shared by its family,
+    /// whether or not they are set.
     ///
     /// # Errors
     /// As [`Self::build`].
@@ -306,7 +312,7 @@ impl<T, C> Prepared<T, C> {
     }
 }
 
-/// The names of a list whose entries begin with theirs.
+/// The names of a list of pairs that begin with a name.
 pub const fn names_of<T: Copy, const N: usize>(all: [(&'static str, T); N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut index = 0;
@@ -437,7 +443,7 @@ mod tests {
             idle: idle.map(str::to_owned),
             redundant: false,
         };
-        // What is left out, or set to its default, is not judged.
+        // A parameter that is left out, or set to its default, is not checked.
         assert_eq!(effects(6, &[]), [shared.clone()]);
         assert_eq!(effects(6, &[0.5]), [shared.clone()]);
         assert_eq!(

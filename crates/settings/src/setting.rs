@@ -1,4 +1,4 @@
-//! A setting's declaration.
+//! The declaration of a setting.
 
 pub mod kind;
 mod partners;
@@ -10,38 +10,38 @@ use crate::nearest;
 pub use kind::{Choice, Kind, OFF};
 pub use partners::{Partner, Partners, Words};
 
-/// What a setting is where it is left out.
+/// The value of a setting that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// It must be given.
+    /// The setting is required.
     Required,
-    /// This value, as [`Kind::parse`] reads it.
+    /// This value, which [`Kind::parse`] accepts.
     Is(&'static str),
-    /// What its owner says: a protocol's configuration, under the profile chosen.
+    /// The value is defined by its owner: a protocol's configuration, under the chosen profile.
     Owner,
-    /// Nothing; its text says what that means.
+    /// No value; the text of the setting describes the behaviour.
     Nothing,
 }
 
-/// One setting: all that specs, schemas, help, manuals and errors need to know of it.
+/// The declaration of a setting: the source of specs, schemas, help, manuals and errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Its name in specs.
     pub name: &'static str,
-    /// What it does and why it exists, as its doc comment: lines with a blank in front.
+    /// Its effect and reason, as in its doc comment: lines with a leading blank.
     pub about: &'static str,
-    /// The clause it comes from, departs from, or chooses in.
+    /// The clause that specifies it, from which it departs, or in which it chooses.
     pub clause: &'static str,
     /// Its type, with unit and range.
     pub kind: Kind,
-    /// What it is where it is left out.
+    /// The value if it is left out.
     pub fallback: Fallback,
     /// The settings on which its effect depends.
     pub partners: Partners,
 }
 
 impl Setting {
-    /// A setting that must be given: its name, its text and its type.
+    /// A required setting with a name, a text and a type.
     pub const fn new(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
             name,
@@ -53,38 +53,38 @@ impl Setting {
         }
     }
 
-    /// The same, from that clause.
+    /// Sets the clause.
     #[must_use]
     pub const fn clause(mut self, clause: &'static str) -> Self {
         self.clause = clause;
         self
     }
 
-    /// The same, with that default.
+    /// Sets the default.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         self.fallback(Fallback::Is(default))
     }
 
-    /// The same, without a default; it may be left out.
+    /// Makes it optional, without a default.
     #[must_use]
     pub const fn optional(self) -> Self {
         self.fallback(Fallback::Nothing)
     }
 
-    /// The same, where it is left out as `fallback` says.
+    /// Sets the behaviour for a setting that is left out.
     #[must_use]
     pub const fn fallback(mut self, fallback: Fallback) -> Self {
         self.fallback = fallback;
         self
     }
 
-    /// What it does and why, on one line.
+    /// Its effect and reason, on one line.
     pub fn text(&self) -> String {
         plain(self.about) + &self.partners.text()
     }
 
-    /// The first sentence of it: what it does.
+    /// The first sentence of the text: its effect.
     pub fn summary(&self) -> String {
         let text = self.text();
         match text.find(". ") {
@@ -93,7 +93,7 @@ impl Setting {
         }
     }
 
-    /// Reads its value from text.
+    /// Parses its value.
     ///
     /// # Errors
     /// The text is not of its kind, or out of its range.
@@ -101,7 +101,7 @@ impl Setting {
         self.kind.parse(text).map_err(|misfit| self.error(misfit))
     }
 
-    /// The error for a value of its own.
+    /// The error for an invalid value of this setting.
     pub fn error(&self, misfit: Misfit) -> SettingError {
         SettingError::Value {
             setting: self.name,
@@ -121,24 +121,25 @@ impl SettingError {
     }
 }
 
-/// One of several kinds of a thing, such as a loss model: what specs, schemas, help and manuals need to know of it.
+/// One of several kinds, such as a loss model: the source of specs, schemas, help and manuals.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Its name in specs.
     pub name: &'static str,
-    /// What it is and where it comes from, as a doc comment.
+    /// Its description and source, as in its doc comment.
     pub about: &'static str,
     /// Its parameters.
     pub parameters: &'static [Setting],
 }
 
 impl Variant {
-    /// What it is, on one line.
+    /// Its description, on one line.
     pub fn text(&self) -> String {
         plain(self.about)
     }
 
-    /// How it is written where another thing chooses it: a table with the parameters that must be given, or its name where there are none.
+    /// Its form as a value of a parameter: a table with the required parameters, or its name if
+    /// there are none.
     pub fn form(&self) -> String {
         let must = self
             .parameters
@@ -151,7 +152,7 @@ impl Variant {
         }
     }
 
-    /// Whether these are parameters of its own, each in its range.
+    /// Whether these are its parameters, each in its range.
     pub(crate) fn holds(&self, parameters: &[(String, Datum)]) -> bool {
         parameters.iter().all(|(name, datum)| {
             let known = self.parameters.iter().find(|known| known.name == name);

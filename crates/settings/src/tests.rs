@@ -1,6 +1,6 @@
 use super::*;
 
-/// A lamp's.
+/// The colour of a lamp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Colour {
     /// Stop.
@@ -203,7 +203,7 @@ mod json {
 
     use super::*;
 
-    /// A shade, with parameters of its own.
+    /// A shade, with its own parameters.
     const SHADES: &[Variant] = &[
         Variant {
             name: "none",
@@ -314,7 +314,7 @@ fn a_setting_that_says_no_need_has_no_partner() {
     assert!(all.all(|it| it.partners.needs.is_empty() && it.partners.rivals.is_empty()));
 }
 
-/// A fan: it can be quiet where it turns slowly, and its lamp works only where it turns.
+/// A fan: `quiet` has no effect at speed 3, and `light` only while the fan turns.
 #[allow(dead_code, reason = "a macro's; what it says of partners is looked at")]
 mod fan {
     use super::*;

@@ -1,8 +1,8 @@
-//! Units: which there are, and how values with a unit are written.
+//! Units, and the formatting of values with a unit.
 
 use anabranch_transport::Nanos;
 
-/// A unit's name and how many base units it holds.
+/// The name of a unit, and its size in base units.
 pub type Unit = (&'static str, f64);
 
 /// Units of time; the base is the nanosecond.
@@ -25,7 +25,7 @@ pub const RATE: &[Unit] = &[
     ("Mbps", 1e6),
     ("Gbps", 1e9),
 ];
-/// Units of sizes, by thousands and by 1024; the base is the byte.
+/// Units of sizes, by powers of 1000 and of 1024; the base is the byte.
 pub const SIZE: &[Unit] = &[
     ("B", 1.0),
     ("kB", 1e3),
@@ -63,7 +63,7 @@ pub fn pattern(units: &[&[Unit]]) -> String {
     )
 }
 
-/// A span of time in the largest unit in which it is a whole number.
+/// A time span in the largest unit in which it is an integer.
 pub fn show_time(span: Nanos) -> String {
     let (divisor, unit) = match span {
         ns if ns % 1_000_000_000 == 0 => (1_000_000_000, "s"),
@@ -74,7 +74,7 @@ pub fn show_time(span: Nanos) -> String {
     format!("{} {unit}", span / divisor)
 }
 
-/// A size in the largest unit in which it is a whole number.
+/// A size in the largest unit in which it is an integer.
 pub fn show_size(bytes: u64) -> String {
     match bytes {
         bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
@@ -83,7 +83,7 @@ pub fn show_size(bytes: u64) -> String {
     }
 }
 
-/// A rate in the largest unit in which it is a whole number.
+/// A rate in the largest unit in which it is an integer.
 pub fn show_rate(bits: u64) -> String {
     match bits {
         bits if bits > 0 && bits.is_multiple_of(1_000_000) => {

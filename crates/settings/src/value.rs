@@ -1,35 +1,36 @@
-//! The Rust types that a setting of any protocol can have.
+//! Rust types for the settings of any protocol.
 
 use anabranch_transport::{Nanos, Probe};
 
 use crate::datum::Datum;
 use crate::setting::{Choice, Kind, OFF};
 
-/// A type that a setting can have.
+/// A type of a setting.
 pub trait Value: Sized {
-    /// What it may be, where a declaration does not say.
+    /// The kind, if a declaration does not specify one.
     const KIND: Kind;
 
-    /// Takes a value that lies in its kind's range; `None` if it is of another kind.
+    /// Converts a value that is in the kind's range; `None` if it is of another kind.
     fn from_datum(datum: &Datum) -> Option<Self>;
 
-    /// Takes the value of a parameter, which may be left out; `None` if it is of another kind, or has to be given.
+    /// Converts the value of an optional parameter; `None` if it is of another kind, or is
+    /// required.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
         Self::from_datum(datum?)
     }
 
-    /// Gives the value.
+    /// Converts to a value.
     fn to_datum(&self) -> Datum;
 
-    /// Whether it is seen at a glance that the value lies in the range of `kind`. Where it is not, [`Kind::check`] of its datum tells, which
-    /// takes ten times as long.
+    /// Whether the value is obviously in the range of `kind`. If it is not obvious, the caller
+    /// should use [`Kind::check`] with its datum, which takes ten times as long.
     fn plainly_fits(&self, kind: &Kind) -> bool {
         let _ = kind;
         false
     }
 }
 
-/// The most seconds that a time may have.
+/// Maximum of a time in seconds.
 const LONGEST: Nanos = 1_000_000 * 1_000_000_000;
 
 impl Value for bool {
@@ -49,7 +50,7 @@ impl Value for bool {
     }
 }
 
-/// Implements a whole number.
+/// Implements [`Value`] for an integer type.
 macro_rules! whole {
     ($($name:ty: $least:literal to $most:expr;)+) => {$(
         impl Value for $name {
@@ -199,7 +200,7 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Names that a spec gives, each with a value: `{ early = ["0 s", "5 s"] }`.
+/// Names from a spec, each with a value: `{ early = ["0 s", "5 s"] }`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<T>(
     /// The names and their values, in the order of the spec.
@@ -228,7 +229,7 @@ impl<T: Value> Value for Named<T> {
     }
 }
 
-/// Implements a wrapper around a number by its kind.
+/// Implements [`Value`] for a wrapper around a number.
 macro_rules! wrapper {
     ($name:ident, $get:ident, $put:ident, $fits:ident, $kind:expr) => {
         impl Value for $name {
@@ -250,7 +251,7 @@ macro_rules! wrapper {
     };
 }
 
-/// How often something may happen; 0: there is no limit.
+/// Maximum number of occurrences; 0: unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(
     /// The number.
@@ -267,7 +268,7 @@ wrapper!(
     }
 );
 
-/// A span of time above 0.
+/// A time span above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(
     /// The span, nanoseconds.
@@ -284,7 +285,7 @@ wrapper!(
     }
 );
 
-/// As [`Span`], and may be 0.
+/// A time span that may be 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pause(
     /// The span, nanoseconds.
@@ -339,7 +340,7 @@ wrapper!(
     }
 );
 
-/// How much a window holds: bytes, or full segments (chunks) of the flow.
+/// The size of a window: bytes, or full segments (chunks) of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes.
@@ -349,7 +350,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// In bytes, for a segment of `segment` bytes.
+    /// The amount in bytes, for a segment of `segment` bytes.
     pub const fn bytes(self, segment: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
@@ -357,7 +358,7 @@ impl Amount {
         }
     }
 
-    /// In whole segments of `segment` bytes, rounded down.
+    /// The amount in whole segments of `segment` bytes, rounded down.
     pub const fn segments(self, segment: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes / segment,

@@ -19,21 +19,21 @@ use std::ops::Range;
 pub use ratio::Ratio;
 pub use value::{Shown, Value};
 
-/// What is wrong with an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which bytes of the text.
+    /// Byte range in the text.
     pub at: Range<usize>,
-    /// What was found, and what is wrong with it; empty where that was said elsewhere.
+    /// The error message; empty if the cause was already reported.
     pub message: String,
-    /// The word that was found, where `allowed` lists others.
+    /// The unknown word, if `allowed` lists alternatives.
     pub found: String,
-    /// What is allowed instead.
+    /// The allowed alternatives.
     pub allowed: Vec<String>,
 }
 
 impl Fault {
-    /// A fault that says all in its message.
+    /// An error with a complete message.
     pub fn new(at: Range<usize>, message: impl Into<String>) -> Self {
         Self {
             at,
@@ -43,7 +43,7 @@ impl Fault {
         }
     }
 
-    /// A fault that only follows from one that was told.
+    /// A consequence of an error that was already reported.
     pub fn told(at: Range<usize>) -> Self {
         Self::new(at, "")
     }
@@ -55,21 +55,21 @@ impl Fault {
     }
 }
 
-/// Gives the value of a parameter; the range is where its name stands.
+/// Returns the value of a parameter; the range is the position of its name.
 pub type Lookup<'a> = dyn FnMut(&str, Range<usize>) -> Result<Value, Fault> + 'a;
 
-/// Computes an expression.
+/// Evaluates an expression.
 ///
 /// # Errors
-/// The first thing wrong with it.
+/// The first error in it.
 pub fn evaluate(text: &str, lookup: &mut Lookup<'_>) -> Result<Value, Fault> {
     parser::Parser::new(text, lookup).whole()
 }
 
-/// Computes an expression without parameters.
+/// Evaluates an expression without parameters.
 ///
 /// # Errors
-/// The first thing wrong with it.
+/// The first error in it.
 pub fn constant(text: &str) -> Result<Value, Fault> {
     evaluate(text, &mut |name, at| {
         let message = format!("found ${name}; no parameter can stand here");
@@ -77,13 +77,14 @@ pub fn constant(text: &str) -> Result<Value, Fault> {
     })
 }
 
-/// Whether a text means to be an expression rather than one number with its unit: it has parentheses, a `*`, or another operator
-/// between blanks.
+/// Whether a text is an expression and not one number with its unit: it contains parentheses, a
+/// `*`, or another operator between blanks.
 pub fn is_compound(text: &str) -> bool {
     text.contains(['*', '(', ')']) || [" + ", " - ", " / "].iter().any(|op| text.contains(op))
 }
 
-/// Whether a text names a parameter: a `$` before a letter or `_`. A dollar that stands for itself is written twice.
+/// Whether a text contains a parameter: a `$` before a letter or `_`. A literal dollar is written
+/// twice.
 pub fn names_parameter(text: &str) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find('$') {

@@ -1,4 +1,4 @@
-//! Reads an expression and computes it on the way.
+//! Parses and evaluates an expression in one pass.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -7,13 +7,13 @@ use super::ratio::Ratio;
 use super::value::{self, Dimension, Value, unit_names};
 use super::{Fault, Lookup};
 
-/// How deep parentheses and signs may stand within one another.
+/// Maximum nesting depth of parentheses and signs.
 const MAX_DEPTH: usize = 64;
 
 /// The functions.
 const FUNCTIONS: [&str; 6] = ["min", "max", "round", "floor", "ceil", "sqrt"];
 
-/// A text that is read from left to right.
+/// A parser that reads a text from left to right.
 pub(super) struct Parser<'t, 'l, 'f> {
     text: &'t str,
     at: usize,
@@ -40,14 +40,14 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
     }
 
-    /// The next character that is no blank, at which the reader then stands.
+    /// Skips blanks and returns the next character.
     fn peek(&mut self) -> Option<char> {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
         self.text[self.at..].chars().next()
     }
 
-    /// Passes over a character, if it comes next.
+    /// Consumes a character, if it is the next one.
     fn take(&mut self, wanted: char) -> bool {
         let found = self.peek() == Some(wanted);
         if found {
@@ -56,7 +56,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         found
     }
 
-    /// Passes over characters while they are of a kind.
+    /// Consumes characters of a class.
     fn word(&mut self, is_part: fn(char) -> bool) -> &'t str {
         let rest = &self.text[self.at..];
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
@@ -223,7 +223,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
         let begin = self.at;
         self.word(char::is_alphanumeric);
-        // `bit/s` is one unit; in `5 B/s` the size is divided by nothing that has a value.
+        // `bit/s` is one unit; in `5 B/s` the `s` is not a value by which the size is divided.
         let rest = &self.text[self.at..];
         if let Some(after) = rest.strip_prefix("/s")
             && !after.starts_with(char::is_alphanumeric)
@@ -273,7 +273,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         rounded.ok_or_else(|| self.too_large(at.start))
     }
 
-    /// The square root, as a 64-bit float has it.
+    /// The square root, with the precision of a 64-bit float.
     fn root(&self, value: &Value, at: Range<usize>) -> Result<Value, Fault> {
         let even = value.dimension.iter().all(|power| power % 2 == 0);
         if value.number.is_negative() || !even {
@@ -290,7 +290,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         self.checked(root, value.dimension.map(|power| power / 2), at.start)
     }
 
-    /// The least or the greatest of some values of one kind.
+    /// The minimum or the maximum of values of the same kind.
     fn extreme(&self, name: &str, values: &[Value], at: Range<usize>) -> Result<Value, Fault> {
         let mut values = values.iter();
         let mut chosen = *values.next().ok_or_else(|| self.too_large(at.start))?;
@@ -327,7 +327,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
     }
 }
 
-/// The one value that a function takes.
+/// The single argument of a function.
 fn one<'v>(name: &str, values: &'v [Value], at: &Range<usize>) -> Result<&'v Value, Fault> {
     match values {
         [value] => Ok(value),

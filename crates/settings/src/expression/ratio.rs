@@ -1,8 +1,8 @@
-//! Exact fractions: what expressions are computed with.
+//! Exact fractions, the numbers of expressions.
 
 use std::cmp::Ordering;
 
-/// A fraction in lowest terms. Every operation is exact; what does not fit 128 bits gives `None`.
+/// A fraction in lowest terms. Every operation is exact; a result that exceeds 128 bits is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     numerator: i128,
@@ -11,7 +11,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// A fraction; `None` where the denominator is 0.
+    /// A fraction; `None` if the denominator is 0.
     pub fn new(numerator: i128, denominator: i128) -> Option<Self> {
         if denominator == 0 {
             return None;
@@ -31,7 +31,7 @@ impl Ratio {
         })
     }
 
-    /// A whole number.
+    /// An integer.
     pub const fn whole(number: i128) -> Self {
         Self {
             numerator: number,
@@ -39,7 +39,7 @@ impl Ratio {
         }
     }
 
-    /// Reads a decimal number such as `0.015`, `1_000` or `1e-9`; the fraction is exactly what is written.
+    /// Parses a decimal number such as `0.015`, `1_000` or `1e-9`; the fraction is exact.
     pub fn decimal(text: &str) -> Option<Self> {
         let text = text.replace('_', "");
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -79,7 +79,7 @@ impl Ratio {
         })
     }
 
-    /// The product. What can be reduced is, before anything is multiplied.
+    /// The product. Fractions are reduced before the multiplication.
     pub fn times(self, other: Self) -> Option<Self> {
         let left = Self::new(self.numerator, other.denominator)?;
         let right = Self::new(other.numerator, self.denominator)?;
@@ -89,50 +89,51 @@ impl Ratio {
         )
     }
 
-    /// One over it; `None` for 0.
+    /// The reciprocal; `None` for 0.
     pub fn inverse(self) -> Option<Self> {
         Self::new(self.denominator, self.numerator)
     }
 
-    /// Which of two is larger.
+    /// Compares two fractions; `None` if an intermediate result exceeds 128 bits.
     pub fn compare(self, other: Self) -> Option<Ordering> {
         let left = self.numerator.checked_mul(other.denominator)?;
         Some(left.cmp(&other.numerator.checked_mul(self.denominator)?))
     }
 
-    /// Whether it is below 0.
+    /// Whether the fraction is below 0.
     pub fn is_negative(self) -> bool {
         self.numerator < 0
     }
 
-    /// Whether it is 0.
+    /// Whether the fraction is 0.
     pub fn is_zero(self) -> bool {
         self.numerator == 0
     }
 
-    /// The whole number, where it is one.
+    /// The integer, if the fraction is one.
     pub fn as_whole(self) -> Option<i128> {
         (self.denominator == 1).then_some(self.numerator)
     }
 
-    /// The largest whole number that is not above it.
+    /// The largest integer that is not above the fraction.
     pub fn floor(self) -> i128 {
         self.numerator.div_euclid(self.denominator)
     }
 
-    /// The smallest whole number that is not below it.
+    /// The smallest integer that is not below the fraction.
     pub fn ceil(self) -> i128 {
         self.floor() + i128::from(self.denominator != 1)
     }
 
-    /// The nearest whole number; of two that are equally near the larger.
+    /// The nearest integer; ties are rounded up.
     pub fn round(self) -> i128 {
         let (floor, rest) = (self.floor(), self.numerator.rem_euclid(self.denominator));
         floor + i128::from(rest >= self.denominator - rest)
     }
 
-    /// The nearest number of 64 bits, where numerator and denominator have up to 53 bits; else one beside it. The same on every
-    /// platform: two conversions and a division, each rounded as IEEE 754 says.
+    /// The nearest 64-bit float if numerator and denominator have up to 53 bits; otherwise the
+    /// error is at most a few units in the last place. The same on every platform, because two
+    /// conversions and a division are each rounded as IEEE 754 requires.
     pub fn real(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }

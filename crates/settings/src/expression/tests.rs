@@ -1,4 +1,4 @@
-//! Expressions and what is wrong with them.
+//! Tests of expressions and of their errors.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn units_are_multiplied() {
     assert_eq!(shown("$rtt / 1 s"), Ok(Shown::Real(0.5)));
 }
 
-/// 1/3 of a second three times is a second, and a third of a byte is rounded once.
+/// A third of a second times three is a second, and a third of a byte is rounded once.
 #[test]
 fn results_are_rounded_once_at_the_end() {
     assert_eq!(text("1 s / 3 * 3"), "1 s");

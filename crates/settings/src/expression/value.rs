@@ -1,4 +1,4 @@
-//! Numbers with a dimension: a time, a size, a rate, or what comes of multiplying them.
+//! Numbers with a dimension: times, sizes, rates, and their products.
 
 use super::ratio::Ratio;
 use crate::units::{
@@ -6,19 +6,20 @@ use crate::units::{
     show_size, show_time,
 };
 
-/// How often each base stands in a dimension: bits, seconds, packets, segments, metres, watts.
+/// The exponent of each base in a dimension: bits, seconds, packets, segments, metres, watts.
 pub type Dimension = [i8; 6];
 
-/// What bases are called.
+/// Names of the bases.
 const BASES: [&str; 6] = ["size", "time", "packets", "segments", "length", "power"];
 
 /// A dimension that has units.
 struct Family {
-    /// With its article.
+    /// Name with its article.
     name: &'static str,
     dimension: Dimension,
     units: &'static [Unit],
-    /// How many of the dimension's base (bits, seconds) the units' base (bytes, nanoseconds) holds: so many over so many.
+    /// The unit base (bytes, nanoseconds) in the base of the dimension (bits, seconds), as a
+    /// fraction.
     scale: (i128, i128),
 }
 
@@ -52,15 +53,15 @@ const fn family(
 /// A number with a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// In bits, seconds, packets, segments, metres, watts.
+    /// The number in bits, seconds, packets, segments, metres, watts.
     pub(super) number: Ratio,
     pub(super) dimension: Dimension,
 }
 
-/// A value as a spec writes it.
+/// A value in the form of specs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
-    /// A whole number without a unit.
+    /// An integer without a unit.
     Whole(i64),
     /// A number without a unit.
     Real(f64),
@@ -68,14 +69,14 @@ pub enum Shown {
     Text(String),
 }
 
-/// Every unit's name.
+/// The names of all units.
 pub(super) fn unit_names() -> impl Iterator<Item = &'static str> {
     FAMILIES
         .iter()
         .flat_map(|family| family.units.iter().map(|(name, _)| *name))
 }
 
-/// How a dimension is called, with an article: `a time`, `size * time`.
+/// The name of a dimension, with an article: `a time`, `size * time`.
 pub(super) fn name(dimension: Dimension) -> String {
     if dimension == NUMBER {
         return "a number".to_owned();
@@ -107,13 +108,14 @@ impl Value {
         }
     }
 
-    /// The value of a number that a spec has without quotes, exactly as it is written there.
+    /// The value of an unquoted number in a spec, exactly as it is written there.
     pub fn real(number: f64) -> Option<Self> {
-        // The shortest text that reads as this number is what was written, or means the same.
+        // The shortest text that parses to this number equals the written text or has the same
+        // meaning.
         Ratio::decimal(&number.to_string()).map(Self::number)
     }
 
-    /// A number with a unit; `None` where there is no such unit, or the number is too large.
+    /// A number with a unit; `None` if there is no such unit, or the number is too large.
     pub(super) fn with_unit(number: Ratio, unit: &str) -> Option<Self> {
         let mut found = FAMILIES.iter().filter_map(|family| {
             let of_family = family.units.iter().find(|(name, _)| *name == unit);
@@ -128,7 +130,7 @@ impl Value {
         })
     }
 
-    /// What kind of value it is, with an article.
+    /// The kind of the value, with an article.
     pub fn kind(&self) -> String {
         name(self.dimension)
     }
@@ -139,7 +141,7 @@ impl Value {
             .find(|family| family.dimension == self.dimension)
     }
 
-    /// In the base of the family's units: nanoseconds, bytes, bits per second.
+    /// The number in the base of the family's units: nanoseconds, bytes, bits per second.
     fn in_base(&self) -> Option<Ratio> {
         let Some(family) = self.family() else {
             return Some(self.number);
@@ -148,7 +150,8 @@ impl Value {
         self.number.times(Ratio::new(below, above)?)
     }
 
-    /// The same with its number, in nanoseconds, bytes, bits per second, packets, made whole by `to_whole`.
+    /// The value with its number, in nanoseconds, bytes, bits per second or packets, rounded by
+    /// `to_whole`.
     pub(super) fn rounded(self, to_whole: fn(Ratio) -> i128) -> Option<Self> {
         let whole = Ratio::whole(to_whole(self.in_base()?));
         let (above, below) = self.family().map_or((1, 1), |family| family.scale);
@@ -158,8 +161,8 @@ impl Value {
         })
     }
 
-    /// In the base of a family of units that it belongs to: the number (a whole one for times, rates and sizes) and the name of
-    /// its unit there.
+    /// The value in the base of a family of units to which it belongs: the number (an integer for
+    /// times, rates and sizes) and the name of its base unit.
     pub(crate) fn in_units(&self, units: &[&[Unit]]) -> Option<(Ratio, &'static str)> {
         let family = self.family()?;
         let name = family.units.first()?.0;
@@ -174,18 +177,18 @@ impl Value {
         wanted.then_some((number, name))
     }
 
-    /// Whether it is given in whole nanoseconds, bytes or bits per second.
+    /// Whether the value is rounded to whole nanoseconds, bytes or bits per second.
     fn rounds(&self) -> bool {
         let whole: [&[Unit]; 3] = [TIME, RATE, SIZE];
         self.family()
             .is_some_and(|family| whole.contains(&family.units))
     }
 
-    /// The value as a spec writes it. Times are rounded to the nanosecond, sizes to the byte, rates to the bit per second, halves
-    /// up; packets and segments must be whole.
+    /// The value in the form of specs. Times are rounded to the nanosecond, sizes to the byte,
+    /// rates to the bit per second, ties up; packets and segments must be integers.
     ///
     /// # Errors
-    /// It is nothing that a spec can write, or too large, in words.
+    /// The value has no form in specs, or is too large, in words.
     pub fn show(&self) -> Result<Shown, String> {
         let large = || "the result is too large".to_owned();
         if self.dimension == NUMBER {

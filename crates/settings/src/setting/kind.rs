@@ -1,4 +1,4 @@
-//! The type of a setting: what may be written, in which unit, and in which range.
+//! The type of a setting: the accepted forms, units and ranges.
 
 use anabranch_transport::Nanos;
 
@@ -10,17 +10,17 @@ use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
 
 use super::{Fallback, Setting, Variant};
 
-/// A word that a setting takes, and what it stands for.
+/// A word that a setting accepts, and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// As a spec writes it.
+    /// The spelling in specs.
     pub name: &'static str,
-    /// A line about it; empty where the setting tells.
+    /// Its description; empty if the setting describes it.
     pub about: &'static str,
 }
 
 impl Choice {
-    /// A word that needs no explanation of its own.
+    /// A word without a description.
     pub const fn new(name: &'static str) -> Self {
         Self { name, about: "" }
     }
@@ -29,7 +29,7 @@ impl Choice {
 /// The word that switches a setting off.
 pub const OFF: &[Choice] = &[Choice::new("off")];
 
-/// The key that says which variant a table is.
+/// The key that names the variant of a table.
 pub(crate) const TAG: &str = "kind";
 
 /// The keys of a value over time.
@@ -37,7 +37,7 @@ pub(crate) const STEPS: &str = "steps";
 #[cfg(feature = "json")]
 pub(crate) const REPEAT: &str = "repeat";
 
-/// A time of a step.
+/// The time of a step.
 #[cfg(feature = "json")]
 pub(crate) const STEP_TIME: Kind = Kind::Duration {
     least: 0,
@@ -49,81 +49,80 @@ pub(crate) const STEP_TIME: Kind = Kind::Duration {
 pub enum Kind {
     /// `true` or `false`.
     Flag,
-    /// A whole number without a unit.
+    /// An integer without a unit.
     Count {
-        /// The least.
+        /// The minimum.
         least: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
     /// A real number without a unit.
     Number {
-        /// The least.
+        /// The minimum.
         least: f64,
-        /// The most.
+        /// The maximum.
         most: f64,
-        /// The least itself is not allowed.
+        /// The minimum itself is excluded.
         above: bool,
-        /// It is a multiple of this; 0: any number.
+        /// The value must be a multiple of this; 0: any number.
         step: f64,
     },
-    /// A span of time, as `"250 ms"`.
+    /// A time span, such as `"250 ms"`.
     Duration {
-        /// The least, nanoseconds.
+        /// The minimum, nanoseconds.
         least: Nanos,
-        /// The most, nanoseconds.
+        /// The maximum, nanoseconds.
         most: Nanos,
     },
-    /// A size, as `"64 KiB"`.
+    /// A size, such as `"64 KiB"`.
     Bytes {
-        /// The least, bytes.
+        /// The minimum, bytes.
         least: u64,
-        /// The most, bytes.
+        /// The maximum, bytes.
         most: u64,
     },
-    /// A rate, as `"2 Mbit/s"`.
+    /// A rate, such as `"2 Mbit/s"`.
     Rate {
-        /// The least, bits per second.
+        /// The minimum, bits per second.
         least: u64,
-        /// The most, bits per second.
+        /// The maximum, bits per second.
         most: u64,
     },
-    /// A size, or a number of full segments (packets, chunks), as `"10 segments"`.
+    /// A size, or a number of full segments (packets, chunks), such as `"10 segments"`.
     Amount {
-        /// The least and the most segments.
+        /// The minimum and the maximum number of segments.
         segments: [u64; 2],
-        /// The least and the most bytes.
+        /// The minimum and the maximum number of bytes.
         bytes: [u64; 2],
-        /// What is counted beside bytes: `"segments"` of the flow, or `"packets"`.
+        /// The countable unit: `"segments"` of the flow, or `"packets"`.
         counted: &'static str,
     },
     /// One of these words.
     Choice(&'static [Choice]),
     /// One of the words of a registry, which may grow.
     Registered(fn() -> Vec<Choice>),
-    /// Text without rules of its own: what it is.
+    /// Free text, with a description of its content.
     Text(&'static str),
     /// One of these words, or a value of the other kind.
     Either(&'static [Choice], &'static Kind),
-    /// A list of values of that kind.
+    /// A list of values of this kind.
     List(&'static Kind),
     /// A list of one value of each of these kinds, in this order: `["10 s", 0.05]`.
     Tuple(&'static [Kind]),
-    /// A table of these keys: `{ flow = "web", number = 8 }`.
+    /// A table with these keys: `{ flow = "web", number = 8 }`.
     Table(&'static [Setting]),
-    /// A value of that kind, or one that changes: `{ steps = [["0 s", VALUE], ["10 s", VALUE]] }`, the same again after
-    /// `repeat`.
+    /// A value of this kind, or `{ steps = [["0 s", VALUE], ["10 s", VALUE]], repeat = "20 s" }`.
     OverTime(&'static Kind),
-    /// The name of a part of the spec: a `flow`, a `link`, a `node`. Whoever reads the spec checks that it is there.
+    /// The name of a `flow`, a `link` or a `node` of the spec. The reader must check that it exists.
     Name(&'static str),
-    /// A table of names that the writer gives, each with a value of that kind: `{ early = ["0 s", "5 s"] }`.
+    /// A table of arbitrary names, each with a value of this kind: `{ early = ["0 s", "5 s"] }`.
     Named(&'static Kind),
     /// A table with the key `kind` and the parameters of that variant.
     Variant(fn() -> Vec<Variant>),
 }
 
 impl Kind {
-    /// A whole number.
+    /// An integer.
     pub const fn count(least: u64, most: u64) -> Self {
         Kind::Count { least, most }
     }
@@ -138,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// A span of time, nanoseconds.
+    /// A time span, nanoseconds.
     pub const fn duration(least: Nanos, most: Nanos) -> Self {
         Kind::Duration { least, most }
     }
@@ -153,7 +152,7 @@ impl Kind {
         Kind::Rate { least, most }
     }
 
-    /// Reads a value from text, as a command line gives it.
+    /// Parses a value, as from a command line.
     ///
     /// # Errors
     /// It is not of this kind, or out of its range.
@@ -210,7 +209,7 @@ impl Kind {
         }
     }
 
-    /// The error for what is no number with a unit.
+    /// The error for a text that is not a number with a unit.
     fn unread(&self, text: &str) -> Misfit {
         Misfit {
             allowed: format!("{}; units: {}", self.allowed(), self.unit()),
@@ -227,10 +226,10 @@ impl Kind {
         }))
     }
 
-    /// Checks that a value of this kind lies in its range.
+    /// Checks that a value is of this kind and in its range.
     ///
     /// # Errors
-    /// It does not.
+    /// It is not.
     pub fn check(&self, datum: &Datum) -> Result<(), Misfit> {
         if self.holds(datum) {
             Ok(())
@@ -239,7 +238,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is of whole numbers, and `number` lies in its range.
+    /// Whether this is a kind of integers, and `number` is in its range.
     #[inline]
     pub(crate) fn has_whole(&self, number: u64) -> bool {
         match self {
@@ -251,7 +250,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is of real numbers, and `number` lies in its range.
+    /// Whether this is a kind of real numbers, and `number` is in its range.
     #[inline]
     pub(crate) fn has_number(&self, number: f64) -> bool {
         match self {
@@ -270,24 +269,24 @@ impl Kind {
         }
     }
 
-    /// Whether it is of amounts, and so many bytes lie in its range.
+    /// Whether this is a kind of amounts, and `number` bytes are in its range.
     #[inline]
     pub fn has_bytes(&self, number: u64) -> bool {
         matches!(self, Kind::Amount { bytes, .. } if (bytes[0]..=bytes[1]).contains(&number))
     }
 
-    /// The same for segments.
+    /// Whether this is a kind of amounts, and `number` segments are in its range.
     #[inline]
     pub fn has_segments(&self, number: u64) -> bool {
         matches!(self, Kind::Amount { segments, .. } if (segments[0]..=segments[1]).contains(&number))
     }
 
-    /// Whether it has the word `word`.
+    /// Whether the kind contains the word `word`.
     pub fn has_word(&self, word: &str) -> bool {
         matches!(self, Kind::Choice(words) if words.iter().any(|known| known.name == word))
     }
 
-    /// Whether it is seen at a glance that it has the words of `other`: they are the same list.
+    /// Whether the kind obviously has the words of `other`, because both refer to the same list.
     #[inline]
     pub fn has_words_of(&self, other: &Kind) -> bool {
         matches!((self, other), (Kind::Choice(words), Kind::Choice(others)) if std::ptr::eq(*words, *others))
@@ -295,7 +294,7 @@ impl Kind {
 
     fn holds(&self, datum: &Datum) -> bool {
         match (self, datum) {
-            // A program may use what no registry has.
+            // A program may use a value that is not in the registry.
             (Kind::Flag, Datum::Flag(_))
             | (Kind::Text(_) | Kind::Name(_) | Kind::Registered(_), Datum::Word(_)) => true,
             (
@@ -348,7 +347,7 @@ impl Kind {
         }
     }
 
-    /// The error for what was found.
+    /// The error for the value `found`.
     pub fn misfit(&self, found: String) -> Misfit {
         Misfit {
             found,
@@ -359,7 +358,7 @@ impl Kind {
         }
     }
 
-    /// Writes a value as [`Kind::parse`] reads it.
+    /// Writes a value in the form that [`Kind::parse`] accepts.
     pub fn show(&self, datum: &Datum) -> String {
         match (self, datum) {
             (Kind::Either(_, other), Datum::Whole(_) | Datum::Segments(_) | Datum::Real(_)) => {
@@ -395,7 +394,7 @@ impl Kind {
         }
     }
 
-    /// The type in a word: `flag`, `count`, `duration`.
+    /// The name of the type: `flag`, `count`, `duration`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Kind::Flag => "flag",
@@ -413,7 +412,7 @@ impl Kind {
         }
     }
 
-    /// The units that a value of this kind itself is read with.
+    /// The units in which a value of this kind itself is parsed.
     pub(crate) fn families(&self) -> &'static [&'static [Unit]] {
         match self {
             Kind::Duration { .. } => &[TIME],
@@ -424,7 +423,7 @@ impl Kind {
         }
     }
 
-    /// The units that a value may have: `s, ms, us, ns, min, h`; empty where it has none.
+    /// The units that a value may have: `s, ms, us, ns, min, h`; empty if it has none.
     pub fn unit(&self) -> String {
         let units: &[&[Unit]] = match self {
             Kind::Amount {
@@ -443,7 +442,7 @@ impl Kind {
         names.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
     }
 
-    /// A value as it may be written, for errors and schemas; empty where the words say it.
+    /// An example of a value, for errors and schemas; empty if the words are sufficient.
     pub fn example(&self) -> &'static str {
         match self {
             Kind::Duration { .. } => "250 ms",
@@ -523,7 +522,7 @@ impl Kind {
         }
     }
 
-    /// What is allowed, for people.
+    /// The allowed values, as text for users.
     pub fn allowed(&self) -> String {
         let range = self.range();
         match self {
@@ -563,7 +562,7 @@ impl Kind {
         }
     }
 
-    /// The words that it takes.
+    /// The accepted words.
     pub fn words(&self) -> Vec<String> {
         let names = |words: &[Choice]| words.iter().map(|word| word.name.to_owned()).collect();
         match self {
@@ -584,7 +583,7 @@ impl Kind {
     }
 }
 
-/// The number that an expression gives.
+/// The result of an expression.
 fn computed(text: &str) -> Option<Datum> {
     match constant(text).ok()?.show().ok()? {
         Shown::Whole(number) => u64::try_from(number).ok().map(Datum::Whole),
@@ -593,7 +592,7 @@ fn computed(text: &str) -> Option<Datum> {
     }
 }
 
-/// One of these words, or what else is allowed.
+/// One of these words, or another allowed value.
 fn either(words: &[Choice], other: String) -> String {
     let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
     format!("{}, or {other}", quoted(&words))

@@ -1,25 +1,25 @@
-//! The settings on which the effect of another depends.
+//! The settings on which the effect of another setting depends.
 
 use super::kind::OFF;
 use crate::datum::Datum;
 
-/// The settings that a setting needs beside it, and those beside which it has no effect.
+/// The settings that a setting needs, and those with which it has no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Partners {
-    /// It needs one of these to have an effect; none: it needs none.
+    /// The setting has an effect only with one of these; empty: always.
     pub needs: &'static [Partner],
-    /// It has no effect beside one of these.
+    /// The setting has no effect with any of these.
     pub rivals: &'static [Partner],
 }
 
 impl Partners {
-    /// None at all.
+    /// No dependencies.
     pub const NONE: Self = Self {
         needs: &[],
         rivals: &[],
     };
 
-    /// The end of a setting's text that says it.
+    /// The sentences about the partners, for the end of a setting's text.
     pub(super) fn text(&self) -> String {
         let or = |partners: &[Partner]| {
             let texts: Vec<String> = partners.iter().map(Partner::text).collect();
@@ -36,26 +36,27 @@ impl Partners {
     }
 }
 
-/// What another setting needs beside it, or what takes its effect away.
+/// A setting that another setting needs, or that disables it.
 #[derive(Clone, Copy, Debug)]
 pub struct Partner {
-    /// The setting that must be on.
+    /// Name of the setting that must be on.
     pub setting: &'static str,
-    /// The words of which it must have one.
+    /// Its value must be one of these words.
     pub words: Words,
 }
 
-/// Words of a setting, of which one is meant.
+/// A set of words of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Words {
-    /// These; `true` or `false` where it is a flag, and numbers where it is a count. None: any but `off`.
+    /// These words; `true` or `false` for a flag, and numbers for a count. Empty: any value except
+    /// `off`.
     Listed(&'static [&'static str]),
-    /// Those of a registry that have a property, which may grow.
+    /// The words of a registry with a certain property. The registry may grow.
     Those(fn() -> Vec<&'static str>),
 }
 
 impl Partner {
-    /// The words of which the setting must have one; none: any but `off`.
+    /// The words, one of which must be set; empty: any value except `off`.
     pub fn words(&self) -> Vec<&'static str> {
         match self.words {
             Words::Listed(words) => words.to_vec(),
@@ -63,7 +64,7 @@ impl Partner {
         }
     }
 
-    /// Whether this value of it is the one that is meant.
+    /// Whether this value matches.
     pub(crate) fn works(&self, value: &Datum) -> bool {
         if matches!(self.words, Words::Listed([])) {
             return match (value, value.text()) {
@@ -81,7 +82,7 @@ impl Partner {
         }
     }
 
-    /// Its words as a spec has them.
+    /// The words in the form of specs.
     fn quoted(&self) -> Vec<String> {
         let is_bare = |word: &str| word.parse::<bool>().is_ok() || word.parse::<u64>().is_ok();
         let quoted = |word: &str| match is_bare(word) {
@@ -91,7 +92,7 @@ impl Partner {
         self.words().into_iter().map(quoted).collect()
     }
 
-    /// It as a spec has it.
+    /// The partner in the form of specs.
     pub(crate) fn shown(&self) -> String {
         let setting = self.setting;
         let words = self.quoted();
@@ -105,7 +106,7 @@ impl Partner {
         all.join(" or ")
     }
 
-    /// It in the text of a setting.
+    /// The partner in the text of a setting.
     fn text(&self) -> String {
         match &self.quoted()[..] {
             [] => format!("`{}`", self.setting),
