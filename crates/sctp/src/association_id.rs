@@ -1,8 +1,8 @@
-//! The name of an association at its endpoint.
+//! Identifier of an association at its endpoint.
 
 use std::fmt;
 
-/// Names an association of an endpoint. It is not reused after the association was released.
+/// Identifies an association of an endpoint. It is not reused after the association was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId {
     pub(crate) slot: u32,

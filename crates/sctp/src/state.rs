@@ -277,7 +277,7 @@ impl State {
         )
     }
 
-    /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to SHUTDOWN or SHUTDOWN ACK).
+    /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to SHUTDOWN (ACK) sent).
     #[inline]
     pub(crate) fn probes_paths(&self) -> bool {
         self.sends_data()

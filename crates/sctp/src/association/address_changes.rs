@@ -1,5 +1,5 @@
-//! Addresses that change (RFC 5061): what the peer asks and is answered ([`answer`]), what this side asks ([`ask`]), and from which
-//! address packets go meanwhile ([`sources`]).
+//! ASCONF of an association (RFC 5061): the peer's requests ([`answer`]), this side's requests
+//! ([`ask`]), and the source addresses of packets meanwhile ([`sources`]).
 
 mod answer;
 mod ask;
@@ -12,8 +12,8 @@ use crate::association::Association;
 use crate::state::{Stage, State};
 
 impl Association {
-    /// Whether both sides may change their addresses: both ends speak ASCONF (RFC 5061), which the setting
-    /// [`Config::address_changes`](crate::Config::address_changes) offers.
+    /// Whether both sides may change their addresses, because both support ASCONF (RFC 5061), which
+    /// the setting [`Config::address_changes`](crate::Config::address_changes) offers.
     pub(crate) fn takes_address_changes(&self) -> bool {
         self.address_changes().is_some()
     }
@@ -32,13 +32,14 @@ impl Association {
         }
     }
 
-    /// Whether `local` is an address of this side that is being removed, or was lately.
+    /// Whether `local` is a local address that is being removed or was removed recently.
     pub(super) fn is_of_the_past(&self, local: IpAddr) -> bool {
         self.address_changes()
             .is_some_and(|it| it.asking.is_of_the_past(local))
     }
 
-    /// Whether `local` is an address of this side that the peer has not agreed to, while there are others.
+    /// Whether `local` is a local address that the peer has not accepted yet, while other addresses
+    /// exist.
     pub(super) fn is_unknown_yet(&self, local: IpAddr) -> bool {
         let asking = self.address_changes().map(|it| &it.asking);
         let coming = asking.is_some_and(|it| it.adding().contains(&local));

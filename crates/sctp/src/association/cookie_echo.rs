@@ -1,4 +1,4 @@
-//! What a COOKIE ECHO does to an association that exists or has just come to be (RFC 9260 §5.2.4).
+//! Processing of a COOKIE ECHO for an existing or new association (RFC 9260 §5.2.4).
 
 use std::net::IpAddr;
 
@@ -11,8 +11,8 @@ use crate::discard::Discards;
 use crate::state::{Known, Stage, State};
 
 impl Association {
-    /// COOKIE ECHO of a restarted peer in SHUTDOWN-ACK-SENT: the SHUTDOWN ACK again, and an ERROR that says why there is
-    /// no new association (RFC 9260 §5.2.4.1, action A).
+    /// Handles the COOKIE ECHO of a restarted peer in SHUTDOWN-ACK-SENT: resends the SHUTDOWN ACK,
+    /// with an ERROR that reports why there is no new association (RFC 9260 §5.2.4.1, action A).
     pub(crate) fn refuse_cookie_at_end(&mut self, discards: &mut Discards) {
         if let Some(Stage::ShutdownAckSent(closing)) = self.state.stage_mut() {
             closing.retry.due = true;
@@ -23,17 +23,19 @@ impl Association {
         }
     }
 
-    /// COOKIE ACK to where the COOKIE ECHO came from, verified or not: the path it would take else may be the one that lost
-    /// the COOKIE ECHO before. It then shares its packet with a HEARTBEAT (RFC 9260 §5.4).
+    /// Sends the COOKIE ACK to the source of the COOKIE ECHO, verified or not, because the default
+    /// path may be the one that lost the COOKIE ECHO before. Its packet then also has a HEARTBEAT
+    /// (RFC 9260 §5.4).
     pub(crate) fn acknowledge_cookie(&mut self, source: IpAddr) {
         self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
     }
 
-    /// Whether the peer named the tag it has now after the one in `cookie`, whose tag for us is ours. Every cookie with that
-    /// tag was made while this side called.
+    /// Whether the peer announced its current tag after the tag in `cookie`, whose tag for this
+    /// side is the current one. Every cookie with that tag was made while this side was connecting.
     ///
-    /// In COOKIE-ECHOED the order in which the peer's INIT and its INIT ACK came may not be that in which they were sent: our
-    /// COOKIE ECHO, which the peer answers if it is the later, is given one T1-cookie; then the cookie counts.
+    /// In COOKIE-ECHOED, the peer's INIT and INIT ACK may have arrived in a different order than
+    /// they were sent. The COOKIE ECHO of this side, which the peer answers if it is the later one,
+    /// gets one T1-cookie; after that the cookie counts.
     pub(crate) fn knows_better(&self, cookie: &Cookie) -> bool {
         let State::Known(Known { peer, stage, .. }) = &self.state else {
             return false;
@@ -52,7 +54,7 @@ impl Association {
         self.state.is_being_set_up()
     }
 
-    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; elsewhere nothing changes.
+    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; does nothing in other states.
     pub(crate) fn establish_unless_up(&mut self, now: Nanos) {
         if self.is_being_set_up() {
             self.establish(now);

@@ -1,10 +1,10 @@
-//! What an association has to do beside data and its acknowledgement.
+//! Pending control work of an association besides data and SACKs.
 
-/// What keeps an association from being plain: several things that one look tells of.
+/// Set of conditions that exclude the fast path, tested together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Errands(u8);
 
-/// One of them.
+/// One pending item or condition.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum Errand {
@@ -12,14 +12,14 @@ pub(crate) enum Errand {
     ReConfig = 1,
     /// An ASCONF must be sent.
     Asconf = 2,
-    /// No address is left that anything but an ASCONF may be sent from.
+    /// No source address is left, except for an ASCONF.
     Mute = 4,
-    /// The peer has no verified address, that anything but HEARTBEATs may be sent to.
+    /// The peer has no verified address, so only HEARTBEATs may be sent.
     Stranded = 8,
 }
 
 impl Errands {
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[inline]
     pub(crate) fn are_none(self) -> bool {
         self.0 == 0

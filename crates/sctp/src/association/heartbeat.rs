@@ -1,6 +1,8 @@
-//! HEARTBEAT: is an idle or unconfirmed path alive, and how long is its round trip (RFC 9260 §5.4, §8.3)?
+//! HEARTBEAT: checks whether idle or unconfirmed paths are alive, and measures their round-trip
+//! time (RFC 9260 §5.4, §8.3).
 //!
-//! With RSCTP the same chunks measure: what they then carry and when they go is in [`crate::rsctp`].
+//! With RSCTP the same chunks measure the path; [`crate::rsctp`] describes their contents and
+//! schedule.
 
 use anabranch_transport::Nanos;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -11,17 +13,19 @@ use crate::path::{Answered, Heartbeat, PathEntry, PathId, PathState, Role};
 use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
 use crate::rsctp::{Claim, Report};
 
-/// How many HEARTBEATs went to unconfirmed addresses within the current RTO (HB.Max.Burst, RFC 9260 §5.4).
+/// Number of HEARTBEATs sent to unconfirmed addresses in the current RTO (HB.Max.Burst, RFC 9260
+/// §5.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Verifying {
     sent: u32,
-    /// The RTO of the first of them, microseconds.
+    /// RTO of the first of them, in microseconds.
     span: u32,
     since: Nanos,
 }
 
 impl Verifying {
-    /// When the current RTO is over for a path whose own is `rto`: it does not wait for a longer one, of a path that does not answer.
+    /// End of the current RTO for a path with timeout `rto`, so that it does not wait for the
+    /// longer RTO of a path that does not answer.
     fn until(&self, rto: Nanos) -> Nanos {
         let span = Nanos::from(self.span) * 1_000;
         self.since.saturating_add(span.min(rto))
@@ -30,7 +34,8 @@ impl Verifying {
 
 const OWN_LEN: usize = 9;
 
-/// What a HEARTBEAT says to ourselves: path and nonce. The time it was sent stays here, where the peer cannot alter it.
+/// Encodes the Heartbeat Info: path and nonce. The transmission time stays here, so that the peer
+/// cannot change it.
 pub(crate) fn own_info(path: PathId, nonce: u64) -> Bytes {
     let mut info = BytesMut::with_capacity(OWN_LEN);
     info.put_u8(path.0);
@@ -38,7 +43,7 @@ pub(crate) fn own_info(path: PathId, nonce: u64) -> Bytes {
     info.freeze()
 }
 
-/// Path and nonce of an answer.
+/// Decodes path and nonce of a HEARTBEAT ACK.
 fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
     if info.len() != OWN_LEN {
         return None;
@@ -47,7 +52,7 @@ fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
 }
 
 impl Association {
-    /// Begins to probe: unconfirmed paths at once, the others when they have been idle.
+    /// Starts probing: unconfirmed paths at once, others when they have been idle.
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
         for path in self.path_ids() {
             *self.heartbeat_mut(path) = Heartbeat::default();
@@ -70,8 +75,8 @@ impl Association {
         &mut self.paths.get_mut(path).heartbeat
     }
 
-    /// Sends a HEARTBEAT to `path` without waiting for its time (RFC 9260 §11.1.8). Nothing happens where there is no such
-    /// path, or the association is not up.
+    /// Sends a HEARTBEAT to `path` immediately (RFC 9260 §11.1.8). Does nothing if the path does
+    /// not exist or the association is not established.
     pub fn request_heartbeat(&mut self, path: PathId) {
         let ours = usize::from(path.0) < self.paths.len() && !self.paths.get(path).disowned;
         if ours && self.state.probes_paths() {
@@ -79,7 +84,8 @@ impl Association {
         }
     }
 
-    /// HB.interval and one RTO, give or take half of it, from `now` on (RFC 9260 §8.3); RSCTP's intervals are exact.
+    /// Schedules the next HEARTBEAT at HB.interval plus one RTO with a jitter of half an RTO from
+    /// `now` (RFC 9260 §8.3); RSCTP's intervals are exact.
     pub(crate) fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
         let (rto, interval) = (entry.rto.rto(), entry.heartbeat_interval());
@@ -94,7 +100,7 @@ impl Association {
         self.heartbeat_mut(path).schedule(now, wait);
     }
 
-    /// The earliest time a path must be looked at.
+    /// Earliest time of work on a path.
     pub(crate) fn heartbeat_deadline(&self) -> Option<Nanos> {
         if !self.state.probes_paths() || self.is_mute() {
             return None;
@@ -109,13 +115,14 @@ impl Association {
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
-    /// What is known of when paths are to be probed may be wrong now.
+    /// Invalidates the cached time of the next probe.
     pub(crate) fn forget_probes(&mut self) {
         self.probes_at = 0;
     }
 
-    /// The earliest time a path must be looked at, for HEARTBEAT or its MTU; [`Nanos::MAX`]: never. It is found out once, and
-    /// known until something that a HEARTBEAT or an MTU depends on changes: not by DATA and its acknowledgement.
+    /// Earliest time of work on a path, for HEARTBEAT or path MTU probes; [`Nanos::MAX`]: never. It
+    /// is cached until something changes that HEARTBEATs or the MTU depend on, which excludes DATA
+    /// and SACKs.
     pub(crate) fn probes_deadline(&mut self) -> Nanos {
         let at = |this: &Self| {
             let heartbeat = this.heartbeat_deadline().unwrap_or(Nanos::MAX);
@@ -134,12 +141,13 @@ impl Association {
         at
     }
 
-    /// Whether it is known that no path wants a HEARTBEAT or a probe at `now`, where the association [is plain](Self::is_plain).
+    /// Whether no path is known to need a HEARTBEAT or probe at `now`, if the association [is
+    /// plain](Self::is_plain).
     pub(crate) fn probes_nothing(&self, now: Nanos) -> bool {
         now < self.probes_at
     }
 
-    /// A path that a HEARTBEAT must be sent to.
+    /// Path to which a HEARTBEAT must be sent.
     pub(crate) fn heartbeat_due(&self, now: Nanos) -> Option<PathId> {
         if !self.state.probes_paths() {
             return None;
@@ -157,7 +165,8 @@ impl Association {
         if !is_unconfirmed(entry) {
             return Some(first);
         }
-        // Where not all may go: one that does not answer does not keep those behind it from being verified.
+        // If only some may be sent: a path that does not answer should not delay the verification
+        // of others.
         let waiting = || {
             self.paths
                 .iter()
@@ -171,7 +180,7 @@ impl Association {
         longest.map(|(path, _)| path)
     }
 
-    /// The info of the HEARTBEAT now being sent to `path`.
+    /// Info of the HEARTBEAT that is being sent to `path`.
     pub(crate) fn send_heartbeat(&mut self, now: Nanos, path: PathId) -> Bytes {
         self.forget_probes();
         let nonce = self.random.next_u64();
@@ -201,12 +210,12 @@ impl Association {
         self.verifying.sent += 1;
     }
 
-    /// The second of a pair is to follow.
+    /// Whether the second HEARTBEAT of a pair is due.
     pub(crate) fn second_heartbeat_due(&self, path: PathId) -> bool {
         self.paths.get(path).heartbeat.is_second_due()
     }
 
-    /// Runs what is due at `now`: paths that were idle, HEARTBEATs that were not answered.
+    /// Runs timers due at `now`: idle paths and unanswered HEARTBEATs.
     pub(crate) fn handle_heartbeat_timeout(&mut self, now: Nanos) {
         for path in self.path_ids() {
             let measures = self.rsctp.is_some();
@@ -228,14 +237,15 @@ impl Association {
         }
     }
 
-    /// One RTO passed without an answer: an error of the path, and of the association where data uses that path
-    /// (RFC 9260 §8.1, §8.3).
+    /// Handles one RTO without an answer: an error of the path, and of the association if the path
+    /// carries data (RFC 9260 §8.1, §8.3).
     fn on_heartbeat_lost(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
         let before = entry.state;
         let carries_data = path == self.paths.choose_for_new_data();
         if self.rsctp.is_some() && carries_data && entry.t3_deadline.is_some() {
-            // It only measures: that the path lives is what T3-rtx watches, with data more often than this.
+            // This HEARTBEAT only measures: T3-rtx monitors the path, because data is sent more
+            // often.
             return self.judge_lost_heartbeat(now, path);
         }
         let active = self.is_active_or_none_is(path);
@@ -257,17 +267,19 @@ impl Association {
         }
     }
 
-    /// Probes a path that has not answered once per RTO, where the text wants it so: until it is confirmed or inactive
-    /// (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); ns-2.35 wherever there are HEARTBEATs at all.
+    /// Probes a path that has not answered once per RTO, if the profile says so: until it is
+    /// confirmed or inactive (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3);
+    /// ns-2.35 whenever HEARTBEATs are enabled.
     pub(crate) fn probe_again(&mut self, path: PathId) {
         let on = self.paths.get(path).heartbeat_interval().is_some();
         let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;
         let again = match self.paths.get(path).state {
             PathState::Unconfirmed => true,
-            // Not where HEARTBEATs are off (RFC 7829 §3.2, rule 5).
+            // Not if HEARTBEATs are off (RFC 7829 §3.2, rule 5).
             PathState::PotentiallyFailed => on,
             PathState::Active => always,
-            // Nothing else may go before one address is verified; the peer may have deleted those that were.
+            // No other chunk may be sent before an address is verified; the peer may have removed
+            // the verified ones.
             PathState::Inactive => always || !self.paths.has_verified(),
         };
         if again {
@@ -275,7 +287,8 @@ impl Association {
         }
     }
 
-    /// A lost HEARTBEAT of the path that carries data, as `rsctp_heartbeat_loss` says.
+    /// Handles the loss of a HEARTBEAT on the path that carries data according to
+    /// `rsctp_heartbeat_loss`.
     fn judge_lost_heartbeat(&mut self, now: Nanos, path: PathId) {
         if self.config.profile.rsctp_heartbeat_loss == HeartbeatLoss::Judged {
             self.paths.switch_if_lossy(now, path, &mut self.trace);
@@ -285,8 +298,9 @@ impl Association {
         }
     }
 
-    /// A HEARTBEAT ACK: the path is alive (RFC 9260 §8.3). Only an answer to what was sent to that path counts, so nobody
-    /// who did not see it can confirm a path (§5.4), or tell what it carries.
+    /// Processes a HEARTBEAT ACK: the path is alive (RFC 9260 §8.3). Only an answer to a HEARTBEAT
+    /// sent to this path counts, so that an attacker who did not see it can neither confirm a path
+    /// (§5.4) nor report measurements.
     pub(crate) fn on_heartbeat_ack(
         &mut self,
         now: Nanos,
@@ -316,7 +330,7 @@ impl Association {
         }
     }
 
-    /// Whether it answers a probe of the path MTU, which then is a sign of life, too.
+    /// Whether the chunk answers a path MTU probe, which also shows that the path is alive.
     fn is_answer_to_probe(&mut self, now: Nanos, acknowledged: &Bytes) -> bool {
         let Some((path, nonce)) = read_own_info(acknowledged.clone()) else {
             return false;
@@ -337,7 +351,7 @@ impl Association {
         true
     }
 
-    /// The HEARTBEAT that an answer belongs to, which with those before it is no longer waited for.
+    /// Finds the HEARTBEAT of an answer. This one and earlier ones are no longer outstanding.
     fn answered(&mut self, info: Bytes) -> Option<(Answered, PathId, Option<Report>)> {
         let (own, report) = self.read_heartbeat_ack(info)?;
         let (path, nonce) = read_own_info(own)?;

@@ -1,4 +1,4 @@
-//! What an ICMP message does to an association (RFC 9260 §10).
+//! Effect of ICMP messages on an association (RFC 9260 §10).
 
 use anabranch_transport::Nanos;
 
@@ -11,7 +11,8 @@ use crate::path::PathId;
 use crate::state_name::StateName;
 
 impl Association {
-    /// Takes a message about a packet that may be ours. Why it has no effect, if it has none.
+    /// Processes a message about a packet that may belong to this association. Returns the reason
+    /// if it has no effect.
     pub(crate) fn handle_icmp(
         &mut self,
         now: Nanos,
@@ -33,7 +34,7 @@ impl Association {
         None
     }
 
-    /// Whether the quoted packet shows a tag that only the two ends and those on the way between them know.
+    /// Whether the quoted packet has a tag that only the two ends and on-path nodes know.
     fn sent(&self, quote: &Quote) -> bool {
         match quote.verification_tag {
             0 => quote.initiate_tag == Some(self.local_tag),
@@ -41,7 +42,7 @@ impl Association {
         }
     }
 
-    /// Does what the message asks for; `false` if it asks for nothing here.
+    /// Applies the message; returns `false` if it has no effect.
     fn on_icmp(&mut self, now: Nanos, path: PathId, quote: &Quote, meaning: Meaning) -> bool {
         match meaning {
             Meaning::TooBig(mtu) => self.lower_pmtu(
@@ -50,14 +51,15 @@ impl Association {
                 usize::try_from(mtu).unwrap_or(usize::MAX),
             ),
             Meaning::NoProtocol => self.on_nobody_there(quote),
-            // The UDP port of an SCTP stack that is there is open; one that is not does not answer by ABORT.
+            // The UDP port of a running SCTP stack is open; a stopped one does not answer by ABORT.
             Meaning::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
             Meaning::NoPort | Meaning::Nothing => false,
             Meaning::Unreachable => self.on_unreachable(now, path),
         }
     }
 
-    /// As an ABORT; but what was said of an INIT counts in COOKIE-WAIT only, since afterwards somebody was there.
+    /// Handled like an ABORT; an answer to an INIT counts in COOKIE-WAIT only, because later the
+    /// peer has answered.
     fn on_nobody_there(&mut self, quote: &Quote) -> bool {
         let of_init = quote.verification_tag == 0;
         if of_init && self.state() != StateName::CookieWait {
@@ -67,7 +69,7 @@ impl Association {
         true
     }
 
-    /// A flight of packets draws a message each: they are one error, as a timeout would be.
+    /// Several packets cause one message each; together they count as one error, like a timeout.
     fn on_unreachable(&mut self, now: Nanos, path: PathId) -> bool {
         let entry = self.paths.get_mut(path);
         if now < entry.unreachable_until.get().unwrap_or(0) {

@@ -1,4 +1,4 @@
-//! Interleaving's part of an association: the chunks that stand for DATA and FORWARD TSN ([`crate::interleaving`]).
+//! Interleaving: processing of I-DATA and I-FORWARD-TSN ([`crate::interleaving`]).
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::extension::{Extension, IData, IForwardTsn};
@@ -11,7 +11,7 @@ use crate::reconfig::UserChunk;
 use crate::state::{Known, State};
 
 impl Association {
-    /// I-DATA or I-FORWARD-TSN, which is spoken.
+    /// Processes I-DATA or I-FORWARD-TSN if the extension was negotiated.
     pub(super) fn on_interleaved(
         &mut self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! What receives is made when there is first something for it to do: many associations are up for long and never receive DATA.
+//! Receiver that is created on first use, because many associations never receive DATA.
 
 use anabranch_wire::Tsn;
 
@@ -9,7 +9,7 @@ use crate::rx::Receiver;
 use crate::state::{Known, State};
 
 impl Association {
-    /// What receives while the association lives, once something came.
+    /// Receiver of a live association, if it was created.
     #[inline]
     pub(super) fn live_rx(&self) -> Option<&Receiver> {
         match self.state {
@@ -18,13 +18,14 @@ impl Association {
         }
     }
 
-    /// As [`Self::sack_due`], where it is known that the association is not over.
+    /// Like [`Self::sack_due`], if the association is known not to be closed.
     #[inline(always)]
     pub(super) fn owes_sack(&self) -> bool {
         self.rx.as_deref().is_some_and(Receiver::sack_due)
     }
 
-    /// The first DATA comes, in a packet of so many bytes: what receives is made, where DATA is taken at all.
+    /// Creates the receiver for the first DATA, in a packet of `packet` bytes, if the state accepts
+    /// DATA.
     #[cold]
     #[inline(never)]
     pub(super) fn begin_to_receive(&mut self, packet: usize) {
@@ -36,8 +37,8 @@ impl Association {
         }
     }
 
-    /// The handshake has settled what is spoken. What receives is there at once where that does not begin with DATA alone. What was received in
-    /// a former life stays readable.
+    /// Sets up the receiver after the handshake. It is created at once if the negotiated extensions
+    /// need more than DATA. Data received before a restart stays readable.
     #[cold]
     #[inline(never)]
     pub(super) fn receive_anew(&mut self) {
@@ -55,7 +56,7 @@ impl Association {
         self.rx = Some(rx);
     }
 
-    /// The last TSN of the peer's before which none is missing.
+    /// Cumulative TSN of the received data.
     pub(super) fn cumulative(&self, known: &Known) -> Tsn {
         match &self.rx {
             Some(rx) => rx.cumulative_tsn(),
@@ -64,7 +65,7 @@ impl Association {
     }
 }
 
-/// Whether what receives need not be there before there is DATA.
+/// Whether the receiver can be created later, with the first DATA.
 fn may_wait(known: &Known) -> bool {
     #[cfg(test)]
     if crate::tx::EARLY.get() {
@@ -74,9 +75,9 @@ fn may_wait(known: &Known) -> bool {
     !spoken.has(&INTERLEAVING) && !spoken.give_up() && !spoken.has(&RE_CONFIG)
 }
 
-/// What receives, on `streams` of the peer's.
+/// Creates the receiver for `streams` inbound streams.
 fn begun(known: &Known, config: &Config, streams: u16) -> Box<Receiver> {
-    // Made in its block, and not moved there: nothing here can fail.
+    // Constructed in its allocation, to avoid a move; nothing here can fail.
     let block = Box::new_uninit();
     let rx = Receiver::new(config, known.peer.initial_tsn, streams);
     let mut rx = Box::write(block, rx);

@@ -1,9 +1,10 @@
-//! The extensions that both ends of an association offered.
+//! Negotiated extensions of an association.
 
 use super::Association;
 use crate::authentication::ChunkTypes;
 
-/// The extensions that an association uses, because both ends offered them. The names are those of the settings that offer them.
+/// Extensions that an association uses, because both ends offered them. The names are those of the
+/// settings that offer them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Negotiated {
@@ -17,20 +18,22 @@ pub struct Negotiated {
     pub authentication: bool,
     /// Both ends may change their addresses (ASCONF, RFC 5061).
     pub address_changes: bool,
-    /// Packets go to the peer without a checksum (RFC 9653).
+    /// Packets are sent to the peer without a checksum (RFC 9653).
     pub zero_checksum: bool,
     /// Both ends use ECN.
     pub ecn: bool,
-    /// Both ends speak RSCTP.
+    /// Both ends use RSCTP.
     pub rsctp: bool,
-    /// The chunks that this side accepts only with a valid HMAC (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458 §8.2.4).
+    /// Chunks that this side accepts only with a valid HMAC (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458
+    /// §8.2.4).
     pub local_auth_chunks: ChunkTypes,
-    /// The chunks that the peer accepts only with a valid HMAC (SCTP_PEER_AUTH_CHUNKS, RFC 6458 §8.2.3).
+    /// Chunks that the peer accepts only with a valid HMAC (SCTP_PEER_AUTH_CHUNKS, RFC 6458
+    /// §8.2.3).
     pub peer_auth_chunks: ChunkTypes,
 }
 
 impl Negotiated {
-    /// The names of the extensions in use.
+    /// Names of the extensions in use.
     pub fn names(&self) -> Vec<&'static str> {
         let all = [
             ("partial_reliability", self.partial_reliability),
@@ -47,7 +50,7 @@ impl Negotiated {
 }
 
 impl Association {
-    /// The extensions in use; none before it is up.
+    /// Extensions in use; none before the association is established.
     pub fn negotiated(&self) -> Negotiated {
         Negotiated {
             partial_reliability: self.tx.is_partially_reliable(),

@@ -1,4 +1,4 @@
-//! Chunks that RFC 9260 does not know: of extensions that are spoken, and of types unknown here.
+//! Chunks outside of RFC 9260: those of negotiated extensions, and unknown types.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
@@ -13,7 +13,7 @@ use crate::discard::{Discard, Discards};
 use crate::state::{Stage, State};
 
 impl Association {
-    /// A chunk that RFC 9260 does not know: of an extension that is spoken, or of a type unknown here.
+    /// Processes a chunk of a negotiated extension, or of an unknown type.
     pub(super) fn on_other(
         &mut self,
         now: Nanos,
@@ -40,7 +40,7 @@ impl Association {
             }
             Ok(Extension::Asconf(asconf)) => self.on_asconf(now, path, &asconf, discards),
             Ok(Extension::AsconfAck(ack)) => self.on_asconf_ack(now, &ack, discards),
-            // It was looked at before any chunk of its packet.
+            // Processed before all other chunks of its packet.
             Ok(Extension::Auth(_)) => {}
             Ok(_) => discards.count(Discard::Unexpected),
             Err(_) => discards.count(Discard::ChunkFields),
@@ -51,7 +51,7 @@ impl Association {
     fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
         discards.count(Discard::UnknownChunk);
         let action = raw.action();
-        // Before the COOKIE ACK no packet may follow the COOKIE ECHO (RFC 9260 §5.1 C).
+        // Before the COOKIE ACK, no packet may follow the COOKIE ECHO (RFC 9260 §5.1 C).
         if action.report
             && !matches!(self.state.stage(), Some(Stage::CookieEchoed(_)))
             && let Some(to) = self.paths.find(path.remote)
@@ -69,8 +69,8 @@ impl Association {
     }
 }
 
-/// An unrecognised chunk as it is reported in a packet of at most `most` bytes: with its padding, as it came; cut where it is
-/// larger, and then of the length that is left.
+/// Unrecognized chunk as reported in a packet of at most `most` bytes: complete with its padding,
+/// or truncated with its length adjusted.
 fn reported(chunk: &Bytes, most: usize) -> Bytes {
     let room = most.saturating_sub(COMMON_HEADER + CHUNK_HEADER + tlv::HEADER) / 4 * 4;
     let mut whole = BytesMut::from(&chunk[..chunk.len().min(room)]);

@@ -1,4 +1,4 @@
-//! What arriving user data does to an association.
+//! Processing of received DATA.
 
 use anabranch_transport::{Nanos, Path, Probe};
 use anabranch_wire::cause::{Cause, Causes};
@@ -18,9 +18,9 @@ use crate::rx::DataOutcome;
 use crate::state::State;
 
 impl Association {
-    /// Takes a chunk of type DATA that is no common one, or in no common packet. `from`: the path to which the packet's DATA is acknowledged, once it is known and nobody has a say in
-    /// DATA.
-    #[inline(never)] // else every control packet runs past it, which wastes lines of code
+    /// Processes a DATA chunk that the fast path does not handle. `from`: the path on which the
+    /// packet's DATA is acknowledged, once it is known and no extension examines DATA.
+    #[inline(never)] // keeps its code out of the way of control packets
     pub(super) fn handle_data_chunk(
         &mut self,
         now: Nanos,
@@ -56,19 +56,19 @@ impl Association {
         }
     }
 
-    /// Where DATA that came over `path` is acknowledged to.
+    /// Path on which DATA received over `path` is acknowledged.
     pub(super) fn acknowledging_path(&self, path: Path) -> PathId {
         let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
         self.paths.verified(from)
     }
 
-    /// Whether something is spoken that [`Self::admit_data`] asks for.
+    /// Whether an extension is in use that [`Self::admit_data`] consults.
     #[inline(always)]
     fn cares_for_data(&self) -> bool {
         self.rsctp.is_some() || self.tx.is_interleaving() || self.reconfiguration().is_some()
     }
 
-    /// What extensions have to say to DATA: whether it may be taken now.
+    /// Asks the extensions whether this DATA may be accepted now.
     #[cold]
     #[inline(never)]
     fn admit_data(&mut self, path: Path, frame: &Frame<'_>, discards: &mut Discards) -> bool {
@@ -89,7 +89,7 @@ impl Association {
         true
     }
 
-    /// DATA that was held back.
+    /// Processes deferred DATA.
     pub(super) fn take_data(
         &mut self,
         now: Nanos,
@@ -105,7 +105,7 @@ impl Association {
         }
     }
 
-    /// DATA became something that more follows from than its having come.
+    /// Handles the consequences of DATA other than its arrival.
     #[cold]
     fn note_data_of(
         &mut self,
@@ -123,7 +123,7 @@ impl Association {
         self.note_data(now, from, names, outcome, discards);
     }
 
-    /// What follows from what became of user data.
+    /// Handles the consequences of received user data.
     pub(super) fn note_data(
         &mut self,
         now: Nanos,
@@ -163,7 +163,7 @@ impl Association {
     }
 }
 
-/// DATA in a state that takes none.
+/// Discards DATA in a state that accepts none.
 #[cold]
 fn discard_data(frame: &Frame<'_>, discards: &mut Discards) {
     discards.count(match Data::read(frame) {

@@ -1,5 +1,5 @@
-//! Reconfiguration's part of an association: what its user wishes, and the request that is under way (RFC 6525 §5.1,
-//! [`crate::reconfig`]).
+//! Stream reconfiguration of an association: the user's requests, and the outstanding request (RFC
+//! 6525 §5.1, [`crate::reconfig`]).
 
 mod answer;
 mod settle;
@@ -20,16 +20,16 @@ use crate::reconfig::{
 };
 use crate::state::{Known, State};
 
-/// Between two resets of all numbers at the wish of one side (RFC 6525 §5.1.4).
+/// Minimum time between two association resets requested by one side (RFC 6525 §5.1.4).
 const BETWEEN_RESETS: Nanos = 30 * SECOND;
-/// Bytes of an Outgoing SSN Reset Request without streams, the longest of all requests.
+/// Length in bytes of an Outgoing SSN Reset Request without streams, the longest of all requests.
 const OUTGOING_HEADER: usize = 16;
-/// Bytes of an Incoming SSN Reset Request without streams.
+/// Length in bytes of an Incoming SSN Reset Request without streams.
 const INCOMING_HEADER: usize = 8;
 
 impl Association {
-    /// Whether streams can be reset and added: both ends speak RE-CONFIG (RFC 6525), which the setting
-    /// [`Config::reconfiguration`](crate::Config::reconfiguration) offers.
+    /// Whether streams can be reset and added, because both ends support RE-CONFIG (RFC 6525),
+    /// which the setting [`Config::reconfiguration`](crate::Config::reconfiguration) offers.
     pub(crate) fn is_reconfigurable(&self) -> bool {
         self.reconfiguration().is_some()
     }
@@ -55,7 +55,7 @@ impl Association {
         }
     }
 
-    /// Resets `streams` outwards; none: all.
+    /// Requests an outgoing reset of `streams`; an empty list means all.
     fn reset_streams(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let there_are = self.outbound_streams;
         let streams = self.wished(streams, there_are)?;
@@ -70,7 +70,7 @@ impl Association {
         Ok(())
     }
 
-    /// Asks the peer to reset `streams`; none: all.
+    /// Asks the peer to reset `streams`; an empty list means all.
     fn reset_incoming(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let streams = self.wished(streams, self.inbound_streams)?;
         let most = self.most_listed(INCOMING_HEADER);
@@ -83,7 +83,7 @@ impl Association {
         Ok(())
     }
 
-    /// Lets all numbers of both sides begin again.
+    /// Requests a reset of all TSNs and stream sequence numbers of both sides.
     fn reset_association(&mut self, now: Nanos) -> Result<(), ReconfigError> {
         let reconfig = self.reconfiguring()?;
         if reconfig.resets_any(&Streams::all()) {
@@ -99,7 +99,7 @@ impl Association {
         Ok(())
     }
 
-    /// Adds streams.
+    /// Requests additional streams.
     fn add_streams(&mut self, outbound: u16, inbound: u16) -> Result<(), ReconfigError> {
         let there_are = [self.outbound_streams, self.inbound_streams];
         let reconfig = self.reconfiguring()?;
@@ -113,7 +113,7 @@ impl Association {
         let outgoing = sum(there_are[0], wishes.add_outgoing, flying_out, outbound)?;
         let incoming = sum(there_are[1], wishes.add_incoming, flying_in, inbound)?;
         (wishes.add_outgoing, wishes.add_incoming) = (outgoing, incoming);
-        // Who asks for them takes them.
+        // The requester must accept these streams.
         let wanted = there_are[1]
             .saturating_add(incoming)
             .saturating_add(flying_in);
@@ -122,19 +122,19 @@ impl Association {
         Ok(())
     }
 
-    /// The streams of a wish, where `there_are` so many.
+    /// Streams of a request, if `there_are` this many.
     fn wished(&self, streams: &[u16], there_are: u16) -> Result<Streams, ReconfigError> {
         let wished = Streams::of(streams.iter().copied());
         if let Some(stream) = wished.highest().filter(|&it| it >= there_are) {
             let streams = there_are;
             return Err(ReconfigError::NoSuchStream { stream, streams });
         }
-        // All of them are asked for without a list (RFC 6525 §5.1.2 A4).
+        // A list of all streams is sent without a list (RFC 6525 §5.1.2 A4).
         let all = wished.listed() == usize::from(there_are);
         Ok(if all { Streams::all() } else { wished })
     }
 
-    /// What is kept of it, while wishes can be taken.
+    /// Reconfiguration state, if requests are possible now.
     fn reconfiguring(&mut self) -> Result<&mut ReconfigState, ReconfigError> {
         if !self.is_established() {
             return Err(ReconfigError::NotEstablished);
@@ -159,14 +159,15 @@ impl Association {
         }
     }
 
-    /// Streams that a request with a header of `header` bytes can list in a packet of any path.
+    /// Number of streams that a request with a header of `header` bytes can list in a packet of any
+    /// path.
     fn most_listed(&self, header: usize) -> usize {
         let packets = self.paths.iter().map(|(_, entry)| entry.max_packet);
         let packet = packets.min().unwrap_or_default();
         packet.saturating_sub(COMMON_HEADER + CHUNK_HEADER + header) / 4 * 2
     }
 
-    /// From now on what is given for `streams` waits for their reset.
+    /// Holds new messages on `streams` until their reset is performed.
     fn hold_for(&mut self, streams: Streams, answers: Option<u32>) {
         self.sender().hold(streams.some());
         if let Some(reconfig) = self.reconfiguration_mut() {
@@ -174,7 +175,8 @@ impl Association {
         }
     }
 
-    /// Asks the peer for what is wished next, if nothing is under way and the data before it has come.
+    /// Sends the next waiting request, if none is outstanding and all earlier data was
+    /// acknowledged.
     pub(super) fn advance_reconfiguration(&mut self) {
         if !self.is_established() {
             return;
@@ -215,7 +217,7 @@ impl Association {
         self.errands.set(Errand::ReConfig);
     }
 
-    /// Where a RE-CONFIG with requests goes that is due.
+    /// Destination of a RE-CONFIG with requests that is due.
     pub(super) fn request_destination(&self) -> Option<PathId> {
         if !self.errands.has(Errand::ReConfig) || !self.state.sends_data() || self.is_held() {
             return None;
@@ -252,7 +254,7 @@ impl Association {
             parameters: TlvList::of(&flight.parameters(expected)),
         };
         if packet.is_empty() && chunk.encoded_len() > packet.room() {
-            packet.make_room(chunk.encoded_len()); // for IP to fragment: the path's MTU has fallen
+            packet.make_room(chunk.encoded_len()); // IP fragments it, because the path MTU has decreased
         }
         if packet.push(&chunk).is_ok() {
             flight.sent(now, rto);
@@ -265,7 +267,8 @@ impl Association {
         }
     }
 
-    /// When the Re-configuration Timer expires (RFC 6525 §5.1.1), or the peer is not waited for any more.
+    /// Expiration time of the Re-configuration Timer (RFC 6525 §5.1.1), or of the wait for the
+    /// peer.
     #[inline]
     pub(super) fn request_deadline(&self) -> Option<Nanos> {
         let reconfig = self.reconfiguration()?;
@@ -279,7 +282,8 @@ impl Association {
         flight.deadline
     }
 
-    /// One of them has come. Requests go again, and count as errors unless the peer has answered (RFC 6525 §5.1.1, §5.2.7).
+    /// Handles an expiration: retransmits requests, which counts as an error unless the peer has
+    /// answered (RFC 6525 §5.1.1, §5.2.7).
     pub(super) fn handle_request_timeout(&mut self, now: Nanos) {
         let Some(reconfig) = self.reconfiguration() else {
             return;
@@ -320,7 +324,7 @@ impl Association {
         self.errands.set(Errand::ReConfig);
     }
 
-    /// The association closes: what the peer was not asked yet will not be.
+    /// Cancels requests that were not sent, because the association is closing.
     pub(super) fn drop_wishes(&mut self) {
         let Some(reconfig) = self.reconfiguration_mut() else {
             return;

@@ -1,4 +1,5 @@
-//! RSCTP's part of an association: what the measuring HEARTBEATs carry, and what their answers do ([`crate::rsctp`]).
+//! RSCTP of an association: contents of the measuring HEARTBEATs, and effects of their answers
+//! ([`crate::rsctp`]).
 
 use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
@@ -17,13 +18,13 @@ use crate::profile::ProbeSize;
 use crate::rsctp::{Claim, Report};
 
 impl Association {
-    /// What the handshake settled.
+    /// Records the result of the negotiation.
     pub(crate) fn settle_rsctp(&mut self, spoken: bool) {
         self.rsctp = spoken.then(Box::default);
         self.paths.switch_rules = SwitchRules::of(&self.config.profile).filter(|_| spoken);
     }
 
-    /// DATA went out: from the first on, every path is measured.
+    /// Records that DATA was sent: from the first DATA on, all paths are measured.
     pub(crate) fn note_data_sent(&mut self) {
         match &mut self.rsctp {
             Some(rsctp) if !rsctp.sending => rsctp.sending = true,
@@ -34,7 +35,7 @@ impl Association {
         }
     }
 
-    /// The interval of HEARTBEATs to `path`; `None` where RSCTP does not measure.
+    /// Interval of HEARTBEATs to `path`; `None` if RSCTP does not measure.
     pub(crate) fn rsctp_interval(&self, path: PathId) -> Option<Nanos> {
         self.rsctp.as_ref().filter(|rsctp| rsctp.sending)?;
         let profile = &self.config.profile;
@@ -45,7 +46,7 @@ impl Association {
         })
     }
 
-    /// What the HEARTBEAT now being sent to `path` is for.
+    /// Purpose of the HEARTBEAT that is being sent to `path`.
     pub(crate) fn role_of_heartbeat(&mut self, path: PathId) -> Role {
         let second = self.second_heartbeat_due(path);
         let unconfirmed = self.paths.get(path).state == PathState::Unconfirmed;
@@ -65,7 +66,7 @@ impl Association {
         }
     }
 
-    /// The info of a HEARTBEAT to `path`: ours, and under RSCTP time and chunk count before it.
+    /// Info of a HEARTBEAT to `path`: with RSCTP, time and chunk count precede this side's info.
     pub(crate) fn heartbeat_info(&self, now: Nanos, path: PathId, own: Bytes) -> Bytes {
         if self.rsctp.is_none() {
             return own;
@@ -78,7 +79,7 @@ impl Association {
         fields.encode()
     }
 
-    /// The parameter of the answer to a HEARTBEAT that came over `path`, where it is no copy.
+    /// Parameter of the answer to a HEARTBEAT received over `path`, if it is not an exact copy.
     pub(crate) fn answer_info(&mut self, now: Nanos, path: Path, info: Bytes) -> Option<Bytes> {
         let chunk = (8 + info.len()).next_multiple_of(4);
         let size = match self.config.profile.rsctp_probe_size {
@@ -100,7 +101,7 @@ impl Association {
         Some(parameters.as_bytes().clone())
     }
 
-    /// Our own part of the HEARTBEAT that `info` answers, and what the receiver reports.
+    /// This side's info in the HEARTBEAT ACK `info`, and the report of the receiver.
     pub(crate) fn read_heartbeat_ack(&self, info: Bytes) -> Option<(Bytes, Option<Report>)> {
         if self.rsctp.is_none() {
             return Some((info, None));
@@ -114,7 +115,7 @@ impl Association {
         Some((own, Some(report)))
     }
 
-    /// DATA arrived over `path`: `bytes` with header and padding.
+    /// Records DATA received over `path`: `bytes` with header and padding.
     #[inline]
     pub(crate) fn meter_data(&mut self, path: Path, bytes: u64) {
         if let Some(rsctp) = &mut self.rsctp {
@@ -122,7 +123,8 @@ impl Association {
         }
     }
 
-    /// The receiver's report on `path`, its nonce being right. One that cannot be true moves nothing and is counted.
+    /// Processes the receiver's report on `path`, whose nonce is correct. An implausible report has
+    /// no effect and is counted.
     pub(crate) fn on_report(
         &mut self,
         now: Nanos,
@@ -164,7 +166,8 @@ impl Association {
         }
     }
 
-    /// Notices that new data takes another path than before, and that the primary is another than the user knows.
+    /// Detects that new data uses another path than before, and that the user was not notified of
+    /// the current primary path.
     #[inline(always)]
     pub(crate) fn note_data_path(&mut self, now: Nanos) {
         let told = [self.known_primary, self.data_path];
@@ -192,7 +195,7 @@ impl Association {
         let before = std::mem::replace(&mut self.data_path, path);
         self.trace.record(now, Probe::DataPath, 0, path.0.into());
         let Some(rsctp) = &mut self.rsctp else { return };
-        // What came before, over whatever time, says nothing of the path under load.
+        // Earlier reports say nothing about the path under load.
         rsctp.marked = false;
         if let Some(receiver) = &mut self.paths.get_mut(path).receiver {
             receiver.forget_losses();

@@ -1,4 +1,4 @@
-//! What the user changes while the association is up ([`crate::runtime`]).
+//! Dynamic settings of an association ([`crate::runtime`]).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::runtime::{AssociationSettings, PathSettings, RuntimeError};
 use crate::tx::SendingHalf;
 
 impl Association {
-    /// The settings that can change while it is up.
+    /// Settings that can change during the association.
     pub fn settings(&self) -> AssociationSettings {
         AssociationSettings {
             send_defaults: self.send_defaults(),
@@ -21,11 +21,11 @@ impl Association {
         }
     }
 
-    /// Changes settings, from the next packet on. They outlast a restart.
+    /// Changes settings, effective from the next packet on. They survive a restart.
     ///
     /// # Errors
-    /// One of them is out of its range, the stream of [`AssociationSettings::send_defaults`] does not exist, or the association is closed;
-    /// nothing changes then.
+    /// One of them is out of range, the stream of [`AssociationSettings::send_defaults`] does not
+    /// exist, or the association is closed; nothing changes then.
     pub fn set_settings(&mut self, settings: AssociationSettings) -> Result<(), RuntimeError> {
         let (config, defaults) = (self.changeable()?, settings.send_defaults);
         if let Some(stream) = defaults.stream.filter(|it| *it >= self.outbound_streams) {
@@ -50,17 +50,20 @@ impl Association {
         Ok(())
     }
 
-    /// The settings of the path to the peer's address `address`; `None` if the peer has no such address.
+    /// Settings of the path to the peer's address `address`; `None` if the peer has no such
+    /// address.
     pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
         let path = self.paths.find(address)?;
         Some(self.paths.get(path).settings())
     }
 
-    /// Changes the settings of the path to `address`; without an address, of all paths and of those to come. The timeout in
-    /// force is cut to its new bounds; a timer that runs keeps its time. They outlast a restart.
+    /// Changes the settings of the path to `address`, or without an address of all current and
+    /// future paths. The current timeout is clamped to its new bounds; a running timer keeps its
+    /// expiration time. The settings survive a restart.
     ///
     /// # Errors
-    /// One of them is out of its range, the peer has no such address, or the association is closed; nothing changes then.
+    /// One of them is out of range, the peer has no such address, or the association is closed;
+    /// nothing changes then.
     pub fn set_path_settings(
         &mut self,
         now: Nanos,
@@ -89,7 +92,7 @@ impl Association {
         }
     }
 
-    /// What can change, while it can.
+    /// Configuration, if the association is not closed.
     fn changeable(&self) -> Result<&Config, RuntimeError> {
         if self.is_closed() {
             return Err(RuntimeError::Closed);
@@ -105,20 +108,21 @@ impl Association {
         }
     }
 
-    /// The value of a stream as it was set, if it was.
+    /// Configured value of a stream.
     pub fn stream_value(&self, stream: u16) -> Option<u16> {
         self.stream_values.get(&stream).copied()
     }
 
-    /// Sets the value of a stream: its priority, the smaller the sooner, under the scheduler `priority`; its weight under
-    /// `weighted_fair`, where 0 is taken as 1 (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or
-    /// piece on, and outlasts a restart. The other schedulers have no use for it.
+    /// Sets the value of a stream: its priority under the scheduler `priority` (smaller is
+    /// earlier), or its weight under `weighted_fair`, for which 0 is treated as 1
+    /// (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It applies from the next message or fragment
+    /// on, and survives a restart. The other schedulers ignore it.
     pub fn set_stream_value(&mut self, stream: u16, value: u16) {
         self.stream_values.make().insert(stream, value);
         self.sender().set_stream_value(stream, value);
     }
 
-    /// From now on `config.scheduler` decides which stream's message goes next.
+    /// Applies `config.scheduler` from now on.
     fn change_scheduler(&mut self) {
         let values = self
             .stream_values
@@ -130,7 +134,7 @@ impl Association {
             .set_scheduler(kind, values);
     }
 
-    /// A sender for a new life of the association, with what the user has set.
+    /// Sender after a restart of the association, with the user's settings.
     pub(super) fn new_sender(&self) -> SendingHalf {
         let mut tx = SendingHalf::new(&self.config, self.local_initial_tsn);
         for (&stream, &value) in self.stream_values.iter() {

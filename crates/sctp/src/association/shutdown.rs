@@ -1,4 +1,4 @@
-//! Ending an association: SHUTDOWN in its four steps, and ABORT (RFC 9260 §9).
+//! End of an association: graceful SHUTDOWN, and ABORT (RFC 9260 §9).
 
 use anabranch_transport::Nanos;
 use anabranch_wire::cause::{Cause, Causes};
@@ -13,17 +13,19 @@ use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::state::{Closing, Retry, Stage};
 
-/// Bytes of the user's reason that an ABORT carries.
+/// Maximum number of bytes of the user's reason in an ABORT.
 pub(crate) const MAX_REASON: usize = 512;
 
 impl Association {
-    /// Asks for a graceful end: what was accepted is still delivered and acknowledged, nothing more is accepted
-    /// (RFC 9260 §9.2, §11.1.3). [`Event::Closed`] tells when it is done.
+    /// Starts a graceful shutdown: accepted messages are still delivered and acknowledged, and no
+    /// more are accepted (RFC 9260 §9.2, §11.1.3). [`Event::Closed`] reports the end.
     ///
-    /// With a `timeout`, nanoseconds, the association is aborted if it has not ended by then, in whatever state it is:
-    /// [`CloseReason::ShutdownTimeout`]. Without one a peer that never answers the SHUTDOWN is waited for until
-    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded or T5-shutdown-guard expires, which is five
-    /// times [`Config::rto_max`](crate::Config::rto_max): five minutes by default. A later call can only shorten the time.
+    /// With a `timeout` in nanoseconds, the association is aborted if it has not closed by then, in
+    /// any state: [`CloseReason::ShutdownTimeout`]. Without a timeout, a peer that never answers
+    /// the SHUTDOWN is waited for until
+    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded or
+    /// T5-shutdown-guard expires, which is five times [`Config::rto_max`](crate::Config::rto_max):
+    /// five minutes by default. A later call can only shorten the time.
     ///
     /// # Errors
     /// The association is closed already.
@@ -44,18 +46,20 @@ impl Association {
         Ok(())
     }
 
-    /// From now on what was accepted is delivered, and nothing more accepted.
+    /// Stops accepting messages; accepted ones are still delivered.
     pub(crate) fn finish_data(&mut self, now: Nanos, stage: Stage) {
         self.drop_wishes();
         self.set_stage(stage);
         self.drained_at = now;
     }
 
-    /// When waiting for the end is over: the user's limit, or that of what is left to be acknowledged, SHUTDOWN ACK included.
+    /// Deadline of the shutdown: the user's timeout, or the drain timeout of unacknowledged chunks,
+    /// including SHUTDOWN ACK.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
         let drain = match self.state.stage() {
             Some(Stage::ShutdownPending | Stage::ShutdownReceived) => self.config.drain_timeout,
-            // A peer that repeats its SHUTDOWN is answered each time, and no answer counts as one in vain.
+            // A peer that repeats its SHUTDOWN is answered each time, and these answers do not
+            // count as unanswered.
             Some(Stage::ShutdownAckSent(_)) => self.config.drain_timeout,
             _ => None,
         };
@@ -63,7 +67,7 @@ impl Association {
         self.close_by.get().into_iter().chain(drained_by).min()
     }
 
-    /// The limit of [`Self::closing_deadline`] is over.
+    /// Handles the expiration of [`Self::closing_deadline`].
     pub(crate) fn give_up_closing(&mut self) {
         let reason = Bytes::from_static(b"the shutdown took too long");
         self.abort_with(
@@ -72,8 +76,8 @@ impl Association {
         );
     }
 
-    /// T5-shutdown-guard expired: the shutdown ends in an ABORT, however many retransmissions were
-    /// left (RFC 9260 §9.2).
+    /// Handles the expiration of T5-shutdown-guard: the shutdown ends with an ABORT, even if
+    /// retransmissions were left (RFC 9260 §9.2).
     pub(crate) fn on_guard_expired(&mut self) {
         let information = Bytes::from_static(b"T5-shutdown-guard expired");
         self.abort_with(
@@ -82,8 +86,8 @@ impl Association {
         );
     }
 
-    /// Ends the association at once, telling the peer `reason` (RFC 9260 §9.1, §11.1.4). What is queued or outstanding
-    /// is lost. At most 512 bytes of the reason are sent.
+    /// Aborts the association immediately and sends `reason` to the peer (RFC 9260 §9.1, §11.1.4).
+    /// Queued and outstanding messages are lost. At most 512 bytes of the reason are sent.
     ///
     /// # Errors
     /// The association is closed already.
@@ -99,24 +103,24 @@ impl Association {
         Ok(())
     }
 
-    /// Sends an ABORT with `cause`, where the peer's tag is known, and closes.
+    /// Sends an ABORT with `cause` if the peer's tag is known, and closes the association.
     pub(crate) fn abort_with(&mut self, cause: Cause, reason: CloseReason) {
         self.abort_under(self.state.peer_tag(), cause, reason);
     }
 
-    /// As [`Self::abort_with`], under a tag that the peer has just named.
+    /// Like [`Self::abort_with`], with a tag that the peer has just announced.
     pub(crate) fn abort_under(&mut self, tag: Option<u32>, cause: Cause, reason: CloseReason) {
         self.parting =
             tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::Abort(Causes::of(&[cause]))));
         self.close(reason);
     }
 
-    /// Ends the association because the peer broke the protocol.
+    /// Aborts the association because the peer violated the protocol.
     pub(crate) fn refuse(&mut self, cause: Cause, violation: Violation) {
         self.abort_with(cause, CloseReason::PeerViolation(violation));
     }
 
-    /// Goes on with a shutdown once nothing is outstanding or queued.
+    /// Continues a shutdown if nothing is outstanding or queued.
     #[inline(always)]
     pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
         if self.is_established() {
@@ -125,7 +129,7 @@ impl Association {
         self.advance_shutdown_to(now, self.paths.choose_for_new_data());
     }
 
-    /// As [`Self::advance_shutdown`], with SHUTDOWN or SHUTDOWN ACK to `path`.
+    /// Like [`Self::advance_shutdown`], with SHUTDOWN or SHUTDOWN ACK to `path`.
     #[inline(never)]
     fn advance_shutdown_to(&mut self, now: Nanos, path: PathId) {
         let closes = match self.state.stage() {
@@ -133,7 +137,7 @@ impl Association {
             Some(Stage::ShutdownReceived) => false,
             _ => return,
         };
-        // While no address is left to send from, or to send to, the end waits for the one to come.
+        // Without a source or destination address, the shutdown waits for a new one.
         if !self.tx.is_drained() || self.is_mute() || !self.paths.has_verified() {
             return;
         }
@@ -150,7 +154,8 @@ impl Association {
         });
     }
 
-    /// A SHUTDOWN arrived over `from`, where the SHUTDOWN ACK goes (RFC 9260 §6.4, §9.2).
+    /// Processes a SHUTDOWN received over `from`, the destination of the SHUTDOWN ACK (RFC 9260
+    /// §6.4, §9.2).
     pub(crate) fn on_shutdown(
         &mut self,
         now: Nanos,
@@ -177,7 +182,7 @@ impl Association {
                 self.set_stage(Stage::ShutdownAckSent(Box::new(closing)));
                 self.drained_at = now;
             }
-            // Our SHUTDOWN ACK was lost.
+            // The SHUTDOWN ACK was lost.
             Some(Stage::ShutdownAckSent(closing)) => {
                 closing.retry.path = from;
                 closing.retry.due = true;
@@ -196,8 +201,8 @@ impl Association {
         self.advance_shutdown_to(now, from);
     }
 
-    /// A SHUTDOWN ACK arrived, and the packet's tag is right. In COOKIE-WAIT and COOKIE-ECHOED it is out of the blue,
-    /// and does not come here (RFC 9260 §8.5.1 E).
+    /// Processes a SHUTDOWN ACK with a valid tag. In COOKIE-WAIT and COOKIE-ECHOED it is out of the
+    /// blue and handled elsewhere (RFC 9260 §8.5.1 E).
     pub(crate) fn on_shutdown_ack(&mut self, from: PathId, discards: &mut Discards) {
         if self.state.closing().is_none() {
             return discards.count(Discard::Unexpected);
@@ -208,7 +213,7 @@ impl Association {
         self.close(CloseReason::Shutdown);
     }
 
-    /// A SHUTDOWN COMPLETE arrived, and its tag is right (RFC 9260 §8.5.1 C).
+    /// Processes a SHUTDOWN COMPLETE with a valid tag (RFC 9260 §8.5.1 C).
     pub(crate) fn on_shutdown_complete(&mut self, discards: &mut Discards) {
         match self.state.stage() {
             Some(Stage::ShutdownAckSent(_)) => self.close(CloseReason::Shutdown),
@@ -216,8 +221,8 @@ impl Association {
         }
     }
 
-    /// A packet of the peer's arrived. In SHUTDOWN-SENT the peer may still be sending the data that
-    /// it has: the count of retransmissions and T2-shutdown start again (RFC 9260 §9.2).
+    /// Processes the arrival of a packet. In SHUTDOWN-SENT the peer may still be sending its
+    /// remaining data, so the retransmission count and T2-shutdown restart (RFC 9260 §9.2).
     pub(crate) fn hear_of_peer(&mut self, now: Nanos) {
         let restarts = !self.config.profile.t2_restarts_with_data_only;
         let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() else {
@@ -231,8 +236,8 @@ impl Association {
         self.error_count = 0;
     }
 
-    /// DATA arrived in SHUTDOWN-SENT: the SHUTDOWN goes again, for it acknowledges, and T2-shutdown starts anew
-    /// (RFC 9260 §9.2).
+    /// Resends the SHUTDOWN for DATA received in SHUTDOWN-SENT, because it acknowledges the DATA,
+    /// and restarts T2-shutdown (RFC 9260 §9.2).
     pub(crate) fn repeat_shutdown(&mut self) {
         if let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() {
             closing.retry.due = true;

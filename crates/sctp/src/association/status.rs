@@ -1,4 +1,4 @@
-//! What is asked of an association now and then, at once.
+//! Status snapshot of an association.
 
 use bytes::Bytes;
 
@@ -6,35 +6,39 @@ use super::Association;
 use crate::state::State;
 use crate::tx::Sender;
 
-/// The state of an association at an instant (SCTP_STATUS, RFC 6458 §8.2.1).
+/// Status of an association at one point in time (SCTP_STATUS, RFC 6458 §8.2.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssociationStatus {
-    /// The peer's port.
+    /// Port of the peer.
     pub remote_port: u16,
-    /// Streams this side may send on: those asked for, until the handshake has settled it.
+    /// Number of outbound streams; the requested number until the handshake is complete.
     pub outbound_streams: u16,
-    /// Streams the peer may send on: the most allowed, until the handshake has settled it.
+    /// Number of inbound streams; the maximum allowed until the handshake is complete.
     pub inbound_streams: u16,
-    /// Streams that messages without a [stream](crate::SendOptions::stream) use now: 1 to those negotiated.
+    /// Number of streams that messages without a [stream](crate::SendOptions::stream) use now: 1 to
+    /// those negotiated.
     pub streams_in_use: u16,
-    /// What is believed to be left of the peer's receive window, bytes.
+    /// Estimated free space in the peer's receive window, in bytes.
     pub peer_rwnd: u64,
-    /// DATA chunks sent and not yet cumulatively acknowledged.
+    /// Number of DATA chunks sent and not yet cumulatively acknowledged.
     pub outstanding_chunks: usize,
-    /// Bytes of the largest message that is sent in one DATA chunk (sstat_fragmentation_point).
+    /// Size in bytes of the largest message that fits into one DATA chunk
+    /// (sstat_fragmentation_point).
     pub fragmentation_point: usize,
-    /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). If both ends use ECN ([`Negotiated::ecn`](crate::Negotiated::ecn))
-    /// the peer learns of them; else they change nothing.
+    /// Number of packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). If both ends use
+    /// ECN ([`Negotiated::ecn`](crate::Negotiated::ecn)) they are reported to the peer; otherwise
+    /// they have no effect.
     pub ce_received: u64,
-    /// The layer above the peer, in its own numbers (RFC 5061 §4.2.6), if it has said so in the handshake.
+    /// Adaptation layer indication of the peer (RFC 5061 §4.2.6), if it sent one in the handshake.
     pub peer_adaptation_layer: Option<u32>,
-    /// What the peer's user said when it aborted the association, if anything (User-Initiated Abort, RFC 9260 §3.3.10.12, §9.1).
+    /// Reason that the peer's user gave with an ABORT, if any (User-Initiated Abort, RFC 9260
+    /// §3.3.10.12, §9.1).
     pub abort_reason: Option<Bytes>,
 }
 
 impl Association {
-    /// Its state at this instant.
+    /// Current status.
     pub fn status(&self) -> AssociationStatus {
         AssociationStatus {
             remote_port: self.remote_port,

@@ -1,4 +1,4 @@
-//! What goes out: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
+//! Packet assembly: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
 
 use std::collections::VecDeque;
 
@@ -20,11 +20,11 @@ use crate::path::{PathId, mtu};
 use crate::rx::Receiver;
 use crate::state::{Known, Stage, State};
 
-/// COOKIE ECHOs that DATA goes with.
+/// Maximum number of COOKIE ECHOs that are bundled with DATA.
 const MOST_LADEN: u32 = 2;
 
 impl Association {
-    /// Appends the next packet to `out`, whatever is to be sent; `None` when nothing may be sent now.
+    /// Appends the next packet to `out`, of any kind; `None` if nothing may be sent now.
     #[inline(never)]
     pub(super) fn poll_any(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if self.parting.is_some() {
@@ -39,7 +39,7 @@ impl Association {
 
     #[inline(always)]
     fn write_next(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // Nothing but the INIT goes before the peer's tag is known.
+        // Only the INIT is sent before the peer's tag is known.
         if let State::CookieWait(wait) = &self.state {
             let due = wait.init.due;
             return due.then(|| self.write_init(now, out));
@@ -90,16 +90,16 @@ impl Association {
                     may_fragment: len > entry.max_packet + self.paths.reserved(),
                 });
             }
-            // An answer larger than the path's packets was dropped: is there anything else? But DATA that does not come
-            // although it was announced would not come the next time either, and keeps no path from being probed. If a tail loss probe
-            // was to carry it, what it was for has been given up since.
+            // A reply larger than the path's packets was dropped, so look for other work. But if
+            // announced DATA could not be sent, a retry would fail, too, so path probes should not
+            // wait for it. If a tail loss probe was to send it, its data has been abandoned since.
             if !self.tx.drops_probe() && self.next_control_destination().is_none() {
                 return self.write_probe(now, out);
             }
         }
     }
 
-    /// A probe of a path, if one is due.
+    /// Writes a path probe, if one is due.
     #[inline(never)]
     fn write_probe(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some(path) = self.heartbeat_due(now) {
@@ -109,7 +109,8 @@ impl Association {
         Some(self.write_pmtu_probe(now, probe, out))
     }
 
-    /// Whether the COOKIE ECHO is out and nothing else can be due: neither DATA nor a probe of a path goes before its answer.
+    /// Whether the COOKIE ECHO was sent and nothing else can be due: neither DATA nor path probes
+    /// may precede its answer.
     fn waits_for_cookie_ack(&self) -> bool {
         let State::Known(Known { stage, .. }) = &self.state else {
             return false;
@@ -122,7 +123,7 @@ impl Association {
             && !self.tx.is_partially_reliable()
     }
 
-    /// Whether all that may be sent is DATA, a SACK, or a probe of a path: no handshake, no shutdown, no answer.
+    /// Whether only DATA, a SACK or a path probe can be due: no handshake, shutdown or reply.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.state.is_established()
@@ -149,7 +150,8 @@ impl Association {
         }
     }
 
-    /// Of a packet to the peer, whose tag is known in every state that sends more than INIT.
+    /// Common header of a packet to the peer, whose tag is known in every state that sends more
+    /// than INIT.
     #[inline]
     pub(super) fn header_to_peer(&self) -> CommonHeader {
         let tag = match &self.state {
@@ -159,7 +161,7 @@ impl Association {
         self.header(tag)
     }
 
-    /// Where the next packet with DATA goes, if any may go.
+    /// Destination of the next packet with DATA, if one may be sent.
     fn data_destination(&self, now: Nanos) -> Option<PathId> {
         if self.may_send_data() {
             self.tx.wants_to_send(now, &self.paths)
@@ -172,7 +174,7 @@ impl Association {
         if let Some(retry) = self.state.retry().filter(|retry| retry.due) {
             return Some(retry.path);
         }
-        // In COOKIE-WAIT only the INIT goes: the peer's tag is not known.
+        // In COOKIE-WAIT only the INIT is sent, because the peer's tag is unknown.
         if self.is_closed() || matches!(self.state, State::CookieWait(_)) {
             return None;
         }
@@ -184,7 +186,7 @@ impl Association {
             .or_else(|| (self.owes_sack() && !self.is_held()).then_some(self.sack_path))
     }
 
-    /// Where a FORWARD TSN goes that is due: to a confirmed address (RFC 3758 §3.5 C3).
+    /// Destination of a FORWARD TSN that is due: a confirmed address (RFC 3758 §3.5 C3).
     fn forward_destination(&self) -> Option<PathId> {
         if !self.tx.forward_due() || !self.may_send_data() {
             return None;
@@ -197,9 +199,9 @@ impl Association {
         self.state.sends_data() && !self.is_held()
     }
 
-    /// One packet to `path` where all that is due [is plain](Self::is_plain): a SACK, DATA, or both; 0 if nothing came together. `data` is where DATA
-    /// goes next.
-    #[inline(never)] // of all this a handshake needs nothing
+    /// Writes one packet to `path` if all that is due [is plain](Self::is_plain): a SACK, DATA, or
+    /// both; returns 0 if there was nothing to send. `data` is the next destination of DATA.
+    #[inline(never)] // a handshake needs none of it
     fn write_plain(
         &mut self,
         now: Nanos,
@@ -217,7 +219,8 @@ impl Association {
         self.seal_filled(key, packet, self.sums.wanted(false))
     }
 
-    /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next.
+    /// Writes one packet to `path` with any chunks due there; returns 0 if there was nothing to
+    /// send. `data` is the next destination of DATA.
     #[inline(always)]
     fn write_packet(
         &mut self,
@@ -257,15 +260,16 @@ impl Association {
         self.seal_filled(key, packet, self.sums.wanted(echoed))
     }
 
-    /// Whether DATA goes with the COOKIE ECHO that was just written (RFC 9260 §5.1 C). When two such packets were in vain, the next may have
-    /// been too large for the path, and what is alone in its packet arrives.
+    /// Whether DATA is bundled with the COOKIE ECHO just written (RFC 9260 §5.1 C). If two such
+    /// packets were unanswered, they may have been too large for the path, so the next one is sent
+    /// without DATA.
     #[inline(never)]
     fn takes_data_along(&self) -> bool {
         let echo = self.state.retry();
         self.config.data_with_cookie_echo && echo.is_none_or(|it| it.retransmissions < MOST_LADEN)
     }
 
-    /// DATA behind control chunks, of which a handshake mostly has none.
+    /// Adds DATA after control chunks; a handshake usually has none.
     #[inline(never)]
     fn push_late_data(
         &mut self,
@@ -277,7 +281,8 @@ impl Association {
         self.push_data(now, path, last, packet)
     }
 
-    /// DATA, as much as the packet takes; the key that the user chose for it. `last`: no more will come.
+    /// Adds as much DATA as fits, and returns the key that the user chose for it. `last`: no more
+    /// DATA follows.
     #[inline(always)]
     fn push_data(
         &mut self,
@@ -308,7 +313,8 @@ impl Association {
         }
     }
 
-    /// COOKIE ECHO, which must be its packet's first chunk, and the report on the INIT ACK (RFC 9260 §5.1 C).
+    /// Adds the COOKIE ECHO, which must be the first chunk of its packet, and error reports about
+    /// the INIT ACK (RFC 9260 §5.1 C).
     fn push_cookie_echo(
         &mut self,
         now: Nanos,
@@ -322,16 +328,18 @@ impl Association {
         if !echoed.echo.due || echoed.echo.path != path {
             return false;
         }
-        // Lent, and not shared: to count who else has it costs more than the copy into the packet.
+        // Moved instead of cloned, because reference counting costs more than the copy into the
+        // packet.
         let echo = CookieEcho {
             cookie: std::mem::take(&mut echoed.cookie),
         };
-        // An INIT ACK may be longer than a packet, and its cookie (RFC 9260 §3.3.3): it goes back whole, for IP to fragment.
+        // An INIT ACK and its cookie may be longer than a packet (RFC 9260 §3.3.3). The cookie is
+        // returned complete, and IP fragments it.
         packet.make_room(echo.encoded_len());
         let pushed = packet.push(&echo);
         echoed.cookie = echo.cookie;
         if pushed.is_err() {
-            // It cannot be given back at all. T1-cookie then ends the association.
+            // The cookie cannot be returned at all. T1-cookie then ends the association.
             echoed.echo.sent(now, rto);
             return false;
         }
@@ -342,7 +350,7 @@ impl Association {
         true
     }
 
-    /// COOKIE ACK, and beside it a HEARTBEAT if the address is not verified (RFC 9260 §5.4).
+    /// Adds a COOKIE ACK, and a HEARTBEAT if the address is not verified (RFC 9260 §5.4).
     fn push_cookie_ack(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         if self.cookie_ack != Some(path) || packet.push(&CookieAck).is_err() {
             return;
@@ -358,13 +366,13 @@ impl Association {
     fn push_heartbeat(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         let info = self.send_heartbeat(now, path);
         let heartbeat = Heartbeat { info };
-        // Two small chunks fit any packet.
+        // Two small chunks fit into any packet.
         if packet.push(&heartbeat).is_ok() {
             self.count_heartbeat(now, path, heartbeat.encoded_len());
         }
     }
 
-    /// Counts a HEARTBEAT sent: so many bytes, with all headers if it went alone.
+    /// Counts a HEARTBEAT sent: `bytes` with all headers if it was alone in its packet.
     fn count_heartbeat(&mut self, now: Nanos, path: PathId, bytes: usize) {
         self.control.heartbeats += 1;
         self.count_heartbeat_bytes(now, path, bytes);
@@ -376,7 +384,7 @@ impl Association {
             .record(now, Probe::HeartbeatBytes, path.0.into(), bytes as f64);
     }
 
-    /// Bytes of the headers before the first chunk of a packet to `path`.
+    /// Length in bytes of the headers before the first chunk of a packet to `path`.
     fn headers(&self, path: PathId) -> usize {
         let remote = self.paths.get(path).path.remote;
         mtu::ip_header(remote) + self.config.encapsulation + mtu::COMMON_HEADER
@@ -414,7 +422,7 @@ impl Association {
         }
     }
 
-    /// A SACK behind control chunks, and a SHUTDOWN or its answer.
+    /// Adds a SACK after control chunks, and SHUTDOWN or SHUTDOWN ACK.
     #[inline(always)]
     fn push_late_sack(
         &mut self,
@@ -426,7 +434,7 @@ impl Association {
         let State::Known(Known { stage, .. }) = &self.state else {
             return;
         };
-        // Mostly there is neither.
+        // Usually there is neither.
         let tells = |rx: &Receiver| rx.sack_due() || rx.sack_useful();
         if self.rx.as_deref().is_some_and(tells) || stage.is_shutting_down() {
             self.push_sack_and_end(now, path, data, packet);
@@ -445,7 +453,7 @@ impl Association {
         self.push_end(now, path, packet);
     }
 
-    /// The SACK that is due, or one that may ride along with DATA (RFC 9260 §6.2).
+    /// Adds the SACK that is due, or one that is useful together with DATA (RFC 9260 §6.2).
     #[inline(always)]
     fn push_sack(
         &mut self,
@@ -472,12 +480,12 @@ impl Association {
         }
         self.push_ecne(packet);
         if let Some(rx) = &mut self.rx {
-            // Without room it stays due, and goes in the next packet.
+            // Without space it stays due for the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
         }
     }
 
-    /// SHUTDOWN or SHUTDOWN ACK.
+    /// Adds SHUTDOWN or SHUTDOWN ACK.
     fn push_end(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         let rto = self.paths.get(path).rto.rto();
         let cumulative_tsn_ack = Tsn(self.cumulative_tsn());
@@ -498,7 +506,7 @@ impl Association {
         }
     }
 
-    /// INIT, alone in its packet and with tag 0 (RFC 9260 §6.10, §8.5.1 A).
+    /// Writes an INIT, alone in its packet and with tag 0 (RFC 9260 §6.10, §8.5.1 A).
     fn write_init(&mut self, now: Nanos, out: &mut BytesMut) -> Transmit {
         let own = self.own();
         let (header, vital) = (self.header(0), self.sums.wanted(true));
@@ -512,7 +520,7 @@ impl Association {
         }
         let init = handshake::init(&self.config, own, entry.path.remote, preservative);
         let mut packet = PacketBuilder::new(out, header, entry.max_packet);
-        // Its parameters are bounded far below any MTU.
+        // Its parameters are limited to far less than any MTU.
         let _ = packet.push(&init);
         Transmit {
             len: packet.finish(vital),
@@ -522,7 +530,7 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT, alone, so that a lost packet of data does not depend on an unproved path.
+    /// Writes a HEARTBEAT into a separate packet, so that no data depends on an unverified path.
     fn write_heartbeat(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
         let info = self.send_heartbeat(now, path);
         let mut packet =
@@ -569,8 +577,8 @@ impl Association {
     }
 }
 
-/// Reports parameters that were not recognised, as many as fit beside the COOKIE ECHO. The
-/// association does not depend on it.
+/// Reports unrecognized parameters, as many as fit next to the COOKIE ECHO. The association does
+/// not depend on it.
 #[cold]
 #[inline(never)]
 fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
@@ -582,8 +590,8 @@ fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
     }
 }
 
-/// Parameters one after the other in `room` bytes, each padded but for the last, whose padding is
-/// the chunk's (RFC 9260 §3.2).
+/// Concatenated parameters in `room` bytes, each padded except the last, whose padding belongs to
+/// the chunk (RFC 9260 §3.2).
 fn joined(parameters: &[Bytes], room: usize) -> Bytes {
     let mut joined = BytesMut::new();
     for parameter in parameters {

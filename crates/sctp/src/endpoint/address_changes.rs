@@ -1,4 +1,5 @@
-//! Packets from an address that their sender adds by them (RFC 5061 §5.2): an ASCONF names an address that is known.
+//! ASCONF from a source address that it adds (RFC 5061 §5.2): lookup by an address inside the
+//! ASCONF.
 
 use std::net::IpAddr;
 
@@ -10,13 +11,13 @@ use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::extensions::ASCONF;
 
-/// ASCONFs of a packet that are looked at.
+/// Maximum number of ASCONFs examined per packet.
 const MOST_ASCONFS: usize = 4;
 
 impl Endpoint {
-    /// The association that the address of one of the packet's ASCONFs belongs to, if the packet has its tag: of several, the first may
-    /// name an address that it has deleted itself, when it comes again (RFC 5061 §5.5). Whether it may do anything is shown by the AUTH
-    /// before it.
+    /// Association found by the address in one of the packet's ASCONFs, if the verification tag
+    /// matches: of several ASCONFs, a retransmitted first one may name an address that it has
+    /// removed itself (RFC 5061 §5.5). The AUTH before it shows whether it is permitted.
     pub(super) fn by_asconf(&mut self, arrival: &Arrival, packet: &Packet<'_>) -> Option<u32> {
         if !(ASCONF.wanted)(&self.config) {
             return None;
@@ -31,12 +32,12 @@ impl Endpoint {
         })
     }
 
-    /// The association of a peer that has `address`, if the packet has its tag.
+    /// Association whose peer has `address`, if the verification tag matches.
     fn with_address(&mut self, arrival: &Arrival, address: IpAddr) -> Option<u32> {
         let (port, tag) = (arrival.header.source_port, arrival.header.verification_tag);
         let fits = |it: &Association| it.local_tag() == tag && it.takes_address_changes();
         let slot = self.live(port, address).or_else(|| {
-            // An address that was added lately and is not verified.
+            // An address that was added recently and is not verified.
             self.table.claimants(port, address, tag).next()
         })?;
         self.table.get(slot).is_some_and(fits).then_some(slot)

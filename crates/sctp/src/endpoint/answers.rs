@@ -1,4 +1,4 @@
-//! Answers without an association that wait to be sent.
+//! Queue of stateless replies.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::seldom::Seldom;
 
-/// A packet, between these addresses and to this UDP port of the peer's.
+/// Reply packet with its addresses and the peer's UDP port.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) path: Path,
@@ -17,9 +17,9 @@ pub(super) struct Answer {
     pub(super) packet: Bytes,
 }
 
-/// A chunk to be pushed whatever its type.
+/// Chunk of any type that can be added to a packet.
 pub(super) trait DynEncode {
-    /// Bytes with padding.
+    /// Length in bytes with padding.
     fn len(&self) -> usize;
 
     fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full>;
@@ -35,10 +35,10 @@ impl<T: Encode> DynEncode for T {
     }
 }
 
-/// Those that wait, in their order. Mostly it is one, which takes no block of a queue.
+/// Waiting replies in order. Usually there is only one, which needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// None waits behind none.
+    /// `others` is empty if this is `None`.
     first: Option<Answer>,
     others: Seldom<VecDeque<Answer>>,
 }
@@ -62,7 +62,7 @@ impl Answers {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Answer> {
-        // Mostly there is none, and nothing is moved to find that out.
+        // Usually there is none; avoid moving anything to find out.
         self.first.as_ref()?;
         let first = self.first.take()?;
         self.first = self.others.change(VecDeque::pop_front).flatten();

@@ -1,4 +1,4 @@
-//! Associations that begin here (RFC 9260 §11.1.2).
+//! Outgoing associations (RFC 9260 §11.1.2).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,19 +13,21 @@ use crate::error::ConnectError;
 #[cfg(doc)]
 use crate::event::Event;
 
-/// How an association is begun with a peer; by default right above IP, and in no race.
+/// Options of a connection attempt; by default SCTP directly over IP, and not part of a race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// Every packet goes inside UDP to this port of the peer (RFC 6951), until the peer is found to send from another one; 0: right above IP.
+    /// UDP port of the peer (RFC 6951) for all packets, until the peer is found to send from
+    /// another one; 0: SCTP directly over IP.
     pub udp_port: u16,
-    /// It is one of the attempts that the user calls by this number (RFC 8305): of these one at a time goes on behind INIT ACK. Once one is
-    /// up, abort the others.
+    /// Number of a set of concurrent attempts (RFC 8305), chosen by the user: only one attempt of
+    /// the set continues after INIT ACK at a time. When one is established, the user should abort
+    /// the others.
     pub race: Option<u64>,
 }
 
 impl ConnectOptions {
-    /// Inside UDP to this port of the peer.
+    /// UDP encapsulation to this port of the peer.
     #[must_use]
     pub const fn over_udp(port: u16) -> Self {
         Self {
@@ -34,7 +36,7 @@ impl ConnectOptions {
         }
     }
 
-    /// As one of the attempts of this race, or of none.
+    /// Makes the attempt part of this race, or of none.
     #[must_use]
     pub const fn with_race(mut self, race: Option<u64>) -> Self {
         self.race = race;
@@ -43,8 +45,8 @@ impl ConnectOptions {
 }
 
 impl Endpoint {
-    /// Begins an association with the peer at `port` and these addresses; the first is the primary (RFC 9260 §11.1.2).
-    /// [`Event::Established`] or [`Event::Closed`] will tell how it went.
+    /// Connects to the peer at `port` and these addresses; the first is the primary (RFC 9260
+    /// §11.1.2). [`Event::Established`] or [`Event::Closed`] will report the result.
     ///
     /// # Errors
     /// The addresses or the port cannot be used, or there is an association with that peer already.
@@ -57,10 +59,10 @@ impl Endpoint {
         self.begin(now, remote, port, 0)
     }
 
-    /// As [`Endpoint::connect`], as `options` say.
+    /// Like [`Endpoint::connect`], with `options`.
     ///
     /// # Errors
-    /// As [`Endpoint::connect`].
+    /// Like [`Endpoint::connect`].
     pub fn connect_with(
         &mut self,
         now: Nanos,

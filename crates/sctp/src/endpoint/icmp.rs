@@ -1,4 +1,4 @@
-//! ICMP messages: which association they are about, whether they can be believed, what follows (RFC 9260 §10).
+//! ICMP messages: lookup of the association, validation and effect (RFC 9260 §10).
 
 use anabranch_transport::Nanos;
 
@@ -7,15 +7,19 @@ use crate::discard::Discard;
 use crate::icmp::{Icmp, Meaning, Quote};
 
 impl Endpoint {
-    /// Takes an ICMP message that reached this host. Only one that quotes a packet of an association's, with its ports, UDP
-    /// port and verification tag (of an INIT: its Initiate Tag), has an effect; the others are counted by reason
-    /// ([`Discard::IcmpIgnored`] and those after it). The effects:
+    /// Processes an ICMP message received by this host. It has an effect only if it quotes a packet
+    /// of an association, with matching ports, UDP port and verification tag (for an INIT: its
+    /// Initiate Tag); others are counted by reason ([`Discard::IcmpIgnored`] and those after it).
+    /// The effects:
     ///
-    /// - packet too big: the path's packets become smaller ([`Association::lower_pmtu`](crate::Association::lower_pmtu)), never larger;
-    /// - protocol unreachable, and inside UDP port unreachable (RFC 6951 §5.5): the association ends as by an ABORT;
-    /// - other kinds of unreachable: one error of the path, at most once per RTO, and none of the association's.
+    /// - packet too big: the path's packets become smaller
+    ///   ([`Association::lower_pmtu`](crate::Association::lower_pmtu)), never larger;
+    /// - protocol unreachable, and with UDP encapsulation port unreachable (RFC 6951 §5.5): the
+    ///   association ends like after an ABORT;
+    /// - other unreachable codes: one error of the path, at most once per RTO, and none of the
+    ///   association.
     ///
-    /// Afterwards drain `poll_transmit` and `poll_event`.
+    /// The caller should drain `poll_transmit` and `poll_event` afterwards.
     pub fn handle_icmp(&mut self, now: Nanos, icmp: &Icmp<'_>) {
         let meaning = icmp.meaning();
         if meaning == Meaning::Nothing {

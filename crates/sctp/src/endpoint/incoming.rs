@@ -1,9 +1,11 @@
-//! Associations that peers begin and whose acceptance the user decides.
+//! Incoming associations that wait for the user's decision.
 //!
-//! Nothing is kept at INIT (RFC 9260 §5.1.3). The peer has shown that it is where it says when its COOKIE ECHO comes back: only then
-//! is something kept, the packet itself, and no answer is sent before the user has decided. Meanwhile the peer repeats it by
-//! T1-cookie, which changes nothing. To accept is to take the packet as if it came now; to refuse is an ABORT, after which nothing
-//! is kept: a repeat of the COOKIE ECHO is asked about again, so that a lost ABORT leaves no peer without an answer.
+//! Nothing is stored at INIT (RFC 9260 §5.1.3). A returned COOKIE ECHO shows that the peer is
+//! reachable at its address: only then is the packet stored, and no answer is sent before the user
+//! has decided. Meanwhile the peer retransmits it by T1-cookie, without effect. Accepting processes
+//! the packet as if it arrived now; refusing sends an ABORT and deletes it. A later copy of the
+//! COOKIE ECHO is presented to the user again, so that a lost ABORT does not leave the peer without
+//! an answer.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -19,73 +21,75 @@ use crate::association_id::AssociationId;
 use crate::cookie::Cookie;
 use crate::discard::Discard;
 
-/// An association that a peer begins, and that waits for the user's decision.
+/// Incoming association that waits for the user's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// Its number, by which it is decided on.
+    /// Number for the decision calls.
     pub number: u64,
-    /// The peer's addresses: the first is where its COOKIE ECHO came from, which is verified; of the others it says that they are its own.
+    /// Peer's addresses: the first is the source of its COOKIE ECHO, which is verified; the others
+    /// are claimed by the peer.
     pub addresses: Vec<IpAddr>,
     /// The peer's SCTP port.
     pub port: u16,
-    /// The peer's UDP port; 0 if it came without UDP.
+    /// The peer's UDP port; 0 without UDP encapsulation.
     pub udp_port: u16,
-    /// This host's address that it came to.
+    /// Local address at which it arrived.
     pub local: IpAddr,
-    /// Streams this side may send on.
+    /// Number of outbound streams.
     pub outbound_streams: u16,
-    /// Streams the peer may send on.
+    /// Number of inbound streams.
     pub inbound_streams: u16,
 }
 
-/// What a peer is told that is refused, by an ABORT.
+/// Error cause in the ABORT that refuses a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Nothing more.
+    /// No cause.
     #[default]
     Plain,
-    /// Out of Resource (RFC 9260 §3.3.10.4): it may come again later.
+    /// Out of Resource (RFC 9260 §3.3.10.4): the peer may retry later.
     OutOfResource,
-    /// User-Initiated Abort (RFC 9260 §3.3.10.12) with what the user says, of which 512 bytes are sent.
+    /// User-Initiated Abort (RFC 9260 §3.3.10.12) with the user's reason, of which 512 bytes are
+    /// sent.
     Reason(Bytes),
 }
 
-/// The peer that waited for a decision is gone: it began anew, or its cookie is too old by now (RFC 9260 §5.2.6).
+/// The waiting peer is gone: it restarted, or its cookie has expired (RFC 9260 §5.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the peer that waited to be accepted is gone")]
 pub struct Gone;
 
-/// One that waits.
+/// One waiting association.
 #[derive(Debug)]
 struct Held {
     incoming: Incoming,
     arrival: Arrival,
     local_tag: u32,
     peer_tag: u32,
-    /// Until when its cookie is good.
+    /// Expiration time of its cookie.
     until: Nanos,
     packet: Bytes,
     told: bool,
 }
 
-/// All that wait.
+/// All waiting associations.
 #[derive(Debug)]
 pub(super) struct Undecided {
     held: VecDeque<Held>,
     most: usize,
     last: u64,
-    /// The packet that is being taken, if it may be of one who begins.
+    /// Packet being processed, if it may begin an association.
     at_hand: Bytes,
-    /// The user has accepted the association of this tag.
+    /// Tag of the association that the user has accepted.
     approved: Option<u32>,
-    /// What came of that.
+    /// Association that resulted from it.
     accepted: Option<AssociationId>,
 }
 
 impl Undecided {
-    /// Notes a packet that may have to be kept.
+    /// Stores a packet that may have to be retained.
     pub fn note(&mut self, packet: &Bytes) {
         self.at_hand = packet.clone();
     }
@@ -98,13 +102,14 @@ impl Undecided {
         self.held.remove(place)
     }
 
-    /// Whether the peer of this cookie waits, or is accepted just now.
+    /// Whether the peer of this cookie waits, or is being accepted.
     pub fn knows(&self, cookie: &Cookie) -> bool {
         let tag = cookie.local_tag;
         self.approved == Some(tag) || self.held.iter().any(|it| it.local_tag == tag)
     }
 
-    /// Whether an association of this cookie is made now. If not, its packet is kept, where there is room.
+    /// Whether the association of this cookie may be created now. If not, its packet is stored, if
+    /// there is space.
     pub fn approves(&mut self, arrival: Arrival, cookie: &Cookie) -> Result<(), Option<Discard>> {
         if self.approved == Some(cookie.local_tag) {
             return Ok(());
@@ -113,7 +118,7 @@ impl Undecided {
         if self.held.iter().any(|it| it.local_tag == cookie.local_tag) {
             return Err(Some(Discard::Undecided));
         }
-        // Whoever begins anew waits once.
+        // A peer that restarts waits only once.
         let (remote, port) = (arrival.path.remote, cookie.remote_port);
         let same = |it: &Held| it.arrival.path.remote == remote && it.incoming.port == port;
         self.held.retain(|it| !same(it));
@@ -141,24 +146,25 @@ impl Undecided {
             local_tag: cookie.local_tag,
             peer_tag: cookie.peer_tag,
             until: cookie.created_at.saturating_add(cookie.lifespan),
-            // Of its own, so that it keeps no larger buffer alive.
+            // A copy, so that it does not keep a larger buffer alive.
             packet: Bytes::copy_from_slice(&packet),
             told: false,
         });
         Err(None)
     }
 
-    /// What became of the association that was approved.
+    /// Records the association that was created.
     pub fn note_accepted(&mut self, id: AssociationId) {
         self.accepted = Some(id);
     }
 }
 
-/// Peers that wait to be accepted.
+/// Incoming associations.
 impl Endpoint {
-    /// Lets the user decide which associations that peers begin are accepted: [`Endpoint::poll_incoming`] tells of them. `most` may wait at
-    /// a time; COOKIE ECHOs beyond it go unanswered, and peers come again by T1-cookie (RFC 9260 §5.1 C). 0: all are accepted while
-    /// the endpoint listens, as at first; those that wait are forgotten.
+    /// Lets the user decide about incoming associations, which [`Endpoint::poll_incoming`] returns.
+    /// At most `most` may wait at a time; further COOKIE ECHOs are not answered, and peers
+    /// retransmit them by T1-cookie (RFC 9260 §5.1 C). 0: all are accepted while the endpoint
+    /// listens, which is the default; those that wait are dropped.
     pub fn decide_incoming(&mut self, most: usize) {
         self.undecided = (most > 0).then(|| {
             Box::new(Undecided {
@@ -172,7 +178,7 @@ impl Endpoint {
         });
     }
 
-    /// The next peer that waits and was not told of.
+    /// Next waiting peer that was not returned before.
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
         let undecided = self.undecided.as_mut()?;
         let held = undecided.held.iter_mut().find(|it| !it.told)?;
@@ -180,17 +186,18 @@ impl Endpoint {
         Some(held.incoming.clone())
     }
 
-    /// Whether [`Endpoint::poll_incoming`] has something to tell.
+    /// Whether [`Endpoint::poll_incoming`] would return one.
     pub fn has_incoming(&self) -> bool {
         let undecided = self.undecided.as_ref();
         undecided.is_some_and(|it| it.held.iter().any(|held| !held.told))
     }
 
-    /// Accepts a peer that waits, whether or not the endpoint still listens. Afterwards drain `poll_transmit` and `poll_event`:
+    /// Accepts a waiting peer, even if the endpoint no longer listens. The caller should drain
+    /// `poll_transmit` and `poll_event` afterwards:
     /// [`Event::Established`](crate::Event::Established) comes first.
     ///
     /// # Errors
-    /// It is gone, or there is no room for it: [`Endpoint::set_max_associations`].
+    /// The peer is gone, or the limit of [`Endpoint::set_max_associations`] is reached.
     pub fn accept_incoming(&mut self, now: Nanos, number: u64) -> Result<AssociationId, Gone> {
         let undecided = self.undecided.as_mut().ok_or(Gone)?;
         let held = undecided.take(number).ok_or(Gone)?;
@@ -208,10 +215,10 @@ impl Endpoint {
         undecided.accepted.take().ok_or(Gone)
     }
 
-    /// Refuses a peer that waits, or all of them, by an ABORT (RFC 9260 §9.1).
+    /// Refuses a waiting peer, or all of them, by an ABORT (RFC 9260 §9.1).
     ///
     /// # Errors
-    /// It is gone.
+    /// The peer is gone.
     pub fn refuse_incoming(&mut self, number: Option<u64>, refusal: &Refusal) -> Result<(), Gone> {
         let undecided = self.undecided.as_mut().ok_or(Gone)?;
         let refused = match number {

@@ -1,4 +1,5 @@
-//! INIT ACKs that are answered where they came from, whatever becomes of the association (RFC 9260 §3.3.3).
+//! INIT ACKs that are refused with a reply to their source, independent of the association (RFC
+//! 9260 §3.3.3).
 
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, kind};
@@ -10,7 +11,7 @@ use crate::event::{CloseReason, Violation};
 use crate::handshake::MIN_A_RWND;
 use crate::state_name::StateName;
 
-/// Whether an INIT ACK has a tag or a window that is not taken, by the first two fields of its value.
+/// Whether an INIT ACK has an invalid tag or window, in the first two fields of its value.
 fn is_refused(ack: Frame<'_>) -> bool {
     let field = |at: usize| {
         let bytes = ack.value().get(at..)?.first_chunk();
@@ -20,9 +21,9 @@ fn is_refused(ack: Frame<'_>) -> bool {
 }
 
 impl Endpoint {
-    /// Whether `first` is an INIT ACK that is waited for and has a tag of 0, which ends the attempt, or a window below 1,500
-    /// bytes, which changes nothing. Either is told to its sender by an ABORT: under the tag that it gave, or where it gave
-    /// none under the packet's own, with the T bit.
+    /// Whether `first` is an expected INIT ACK with a tag of 0, which ends the attempt, or a window
+    /// below 1,500 bytes, which changes nothing. Both are reported to the sender by an ABORT: with
+    /// the tag that it announced, or if it announced none with the packet's tag and the T bit.
     pub(super) fn refuses_init_ack(
         &mut self,
         slot: u32,

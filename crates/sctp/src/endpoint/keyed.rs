@@ -1,4 +1,4 @@
-//! What finds an association by something that a packet tells, in the same time however many there are.
+//! Hash table with a secret key, for lookups in constant time.
 
 #![expect(
     clippy::disallowed_types,
@@ -11,36 +11,40 @@ use std::hash::{BuildHasher, Hash};
 
 use siphasher::sip::SipHasher13;
 
-/// Numbers of associations by `K`.
+/// Association numbers by `K`.
 ///
-/// Peers choose much of what they are found by, their ports and addresses; a table whose places they could foretell would be slow whenever
-/// they wished. So the hash is SipHash-1-3 under a key that only the endpoint has. The same seed gives the same key.
+/// Peers choose much of the keys, their ports and addresses; if they could predict the hash, they
+/// could make the table slow. Therefore the hash is SipHash-1-3 with a key that only the endpoint
+/// knows. The same seed yields the same key.
 ///
-/// One that is alone is found without a hash, and takes no block of memory: an endpoint that calls has one association mostly.
+/// A single entry is found without hashing or allocation, because a client endpoint usually has one
+/// association.
 ///
-/// A table of several grows by putting all of it into one of twice the size, at once: one packet in so many as there are entries then costs
-/// that many steps. The entries are verified addresses of associations, of which peers can begin no more than
-/// [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) says; each has one address by its handshake, and
-/// [`Paths::MOST`](crate::path::Paths::MOST) at most. Memory is given back as associations end: a table that is less than an eighth full is
-/// made anew for what is left, and one that is empty goes.
+/// A table grows by rehashing everything into twice the size at once, so that one packet in as many
+/// as there are entries causes that many steps. The entries are verified addresses of associations,
+/// which [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) limits for
+/// incoming ones; each has one address after its handshake, and at most
+/// [`Paths::MOST`](crate::path::Paths::MOST). Memory is released as associations end: a table that
+/// is less than an eighth full is rebuilt for the remaining entries, and an empty one is freed.
 #[derive(Debug)]
 pub(super) struct Keyed<K> {
     few: Option<(K, u32)>,
-    /// Where there are several; then `few` is empty.
+    /// Present for several entries; `few` is then empty.
     many: Option<Box<Many<K>>>,
 }
 
-/// A table that had no more than this in it is not made smaller.
+/// Tables that never had more entries than this are not shrunk.
 const KEPT: usize = 64;
 
 #[derive(Debug)]
 struct Many<K> {
     table: HashMap<K, u32, Secret>,
-    /// The most that it has been made for: what is removed leaves marks behind, so that the table itself cannot tell.
+    /// Maximum number of entries it was sized for; the table itself cannot tell, because removed
+    /// entries leave tombstones.
     most: usize,
 }
 
-/// The hash's key.
+/// Key of the hash.
 #[derive(Clone, Copy)]
 pub(super) struct Secret(pub(super) [u8; 16]);
 
@@ -87,7 +91,7 @@ impl<K: Hash + Eq> Keyed<K> {
         }
     }
 
-    /// `secret`: the same at each call.
+    /// Inserts an entry. `secret` must be the same for each call.
     pub(super) fn insert(&mut self, by: K, slot: u32, secret: Secret) {
         if self.many.is_none() && self.few.as_ref().is_none_or(|(key, _)| *key == by) {
             self.few = Some((by, slot));
@@ -109,7 +113,7 @@ impl<K: Hash + Eq> Keyed<K> {
         many.most = many.most.max(many.table.len());
     }
 
-    /// As [`Self::insert`], unless one is found by `by`: gives that one.
+    /// Like [`Self::insert`], unless `by` exists: returns its value instead.
     pub(super) fn insert_new(&mut self, by: K, slot: u32, secret: Secret) -> Option<u32> {
         let Some(many) = &mut self.many else {
             let known = self.get(&by);
@@ -138,7 +142,8 @@ impl<K: Hash + Eq> Keyed<K> {
         if left == 0 {
             self.many = None;
         } else if many.most > KEPT && left < many.most / 8 {
-            // As many again may come before it grows, and three quarters of them go before it shrinks.
+            // Twice the entries fit before it grows, and three quarters must be removed before it
+            // shrinks.
             many.most = 2 * left;
             many.table.shrink_to(many.most);
         }
@@ -184,7 +189,7 @@ mod tests {
         assert!(keyed.many.is_none() && keyed.few.is_none());
     }
 
-    /// Memory follows what is in the table: down, too, and not at each step.
+    /// The memory follows the number of entries, also downwards, but not at each step.
     #[test]
     fn what_many_took_is_given_back_as_they_go() {
         let mut keyed = Keyed::default();
@@ -207,7 +212,7 @@ mod tests {
         assert!((5..=10).contains(&remade), "{remade}");
     }
 
-    /// Where things stand cannot be foretold without the key, and is the same under the same one.
+    /// Positions are unpredictable without the key, and reproducible with it.
     #[test]
     fn the_key_decides_where_things_stand() {
         let hashes = |key| (0..100_u32).map(move |by| Secret([key; 16]).hash_one(by));

@@ -1,11 +1,12 @@
-//! Queues of slots that run through the slots themselves: to wait takes no memory, and each waits once.
+//! Intrusive queues: their links are in the slots themselves, so that queueing allocates nothing
+//! and each slot is queued once.
 
-/// It is in no queue.
+/// Link of a slot that is not queued.
 const OUT: u32 = u32::MAX;
-/// Nobody waits behind it. No endpoint has so many slots.
+/// Link of the last slot of a queue. No endpoint has this many slots.
 const LAST: u32 = u32::MAX - 1;
 
-/// What a slot knows of a queue: who waits behind it.
+/// Link in a slot: the number of the next slot in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(u32);
 
@@ -15,13 +16,13 @@ impl Default for Place {
     }
 }
 
-/// Slots by their numbers.
+/// Storage of slots by number.
 pub(super) trait Row<S> {
-    /// The one of that number, if there is one.
+    /// Slot with this number, if it exists.
     fn at(&mut self, slot: u32) -> Option<&mut S>;
 }
 
-/// A queue: the first and the last that wait.
+/// Queue: its first and last slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     first: u32,
@@ -38,7 +39,8 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Lets `slot` wait, unless it does; there must be one of that number. `place` gives the place of a slot in this queue.
+    /// Appends `slot`, unless it is queued; the slot must exist. `place` returns the link of a slot
+    /// for this queue.
     #[inline(always)]
     pub(super) fn push<S>(
         &mut self,
@@ -62,13 +64,13 @@ impl Line {
         self.last = slot;
     }
 
-    /// Who waits longest.
+    /// First slot of the queue.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != OUT).then_some(self.first)
     }
 
-    /// That one waits no more.
+    /// Removes the first slot.
     #[inline]
     pub(super) fn pop<S>(&mut self, slots: &mut impl Row<S>, place: impl Fn(&mut S) -> &mut Place) {
         let Some(first) = slots.at(self.first) else {
@@ -112,7 +114,7 @@ mod tests {
             }
             assert_eq!(all(&mut line, &mut places), [2, 0, 3]);
         }
-        // Who was first may wait again, behind the others.
+        // A removed slot may be queued again, behind the others.
         line.push(&mut places, 1, |it| it);
         line.push(&mut places, 2, |it| it);
         line.pop(&mut places, |it| it);

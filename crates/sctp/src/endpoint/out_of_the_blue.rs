@@ -7,25 +7,26 @@ use anabranch_wire::packet::{Chunks, Packet, RawChunk};
 use super::{Arrival, Endpoint};
 use crate::discard::Discard;
 
-/// How a packet out of the blue is answered.
+/// Answer to an out of the blue packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Nothing(Discard),
     ShutdownComplete,
-    /// `data`: there is nothing but data and acknowledgements of data.
+    /// `data`: the packet has only DATA and SACKs.
     Abort {
         data: bool,
     },
 }
 
 impl Endpoint {
-    /// Answers, with the packet's own tag and the T bit, or not at all. INIT and COOKIE ECHO (rules 3 and 4) do not
-    /// come here.
+    /// Answers with the packet's tag and the T bit, or not at all. INIT and COOKIE ECHO (rules 3
+    /// and 4) are handled elsewhere.
     pub(super) fn out_of_the_blue(&mut self, arrival: Arrival, packet: &Packet<'_>) {
         let answer = judge(packet);
         let tag = arrival.header.verification_tag;
         match answer {
-            // The end has overtaken it, and the ABORT might overtake the SHUTDOWN COMPLETE.
+            // The shutdown has overtaken this data, and the ABORT might overtake the SHUTDOWN
+            // COMPLETE.
             Answer::Abort { data: true }
                 if (self.retired).change(|it| it.expects_late_data(arrival.now, tag))
                     == Some(true) => {}
@@ -43,7 +44,7 @@ impl Endpoint {
     }
 }
 
-/// Packets for a port that nobody has, where no other stack answers for them.
+/// Packets for a port that is not in use, if no other stack answers them.
 impl Endpoint {
     pub(super) fn for_another_port(
         &mut self,
@@ -54,7 +55,7 @@ impl Endpoint {
         let alone = packet.chunks().count() == 1;
         let has_tag = arrival.header.verification_tag != 0;
         match (first.kind, Chunk::decode(first)) {
-            // Rule 3: with the tag that it asks for, so that its sender believes the answer.
+            // Rule 3: with the Initiate Tag, so that the sender accepts the answer.
             (kind::INIT, Ok(Chunk::Init(init))) if alone && !has_tag => {
                 self.discards.count(Discard::Port);
                 self.refuse_init(arrival, init.initiate_tag, &[]);
@@ -67,11 +68,11 @@ impl Endpoint {
     }
 }
 
-/// INITs under a tag.
+/// INITs with a nonzero verification tag.
 impl Endpoint {
-    /// Rule 3 is for INITs under tag 0. One under another tag, with `rest` behind it, gets the
-    /// answer of rule 8, unless there is an association with its sender, which discards it for its
-    /// tag (§8.5).
+    /// Rule 3 is for INITs with tag 0. One with another tag, followed by `rest`, gets the answer of
+    /// rule 8, unless there is an association with its sender, which discards it for its tag
+    /// (§8.5).
     #[cold]
     #[inline(never)]
     pub(super) fn on_tagged_init(&mut self, arrival: Arrival, mut rest: Chunks<'_>) {
@@ -88,7 +89,7 @@ impl Endpoint {
         self.abort_reflected(arrival);
     }
 
-    /// ABORT with the packet's own tag.
+    /// Sends an ABORT with the packet's own tag.
     fn abort_reflected(&mut self, arrival: Arrival) {
         let abort = Abort {
             tag_reflected: true,
@@ -98,15 +99,15 @@ impl Endpoint {
     }
 }
 
-/// Rules 2 and 5 to 8. Of a packet that cannot be read to its end, the chunks before the partial
-/// one count (§6.10).
+/// Applies rules 2 and 5 to 8. If a packet cannot be parsed to its end, the chunks before the
+/// partial one count (§6.10).
 fn judge(packet: &Packet<'_>) -> Answer {
     let is_bundled = packet.chunks().count() > 1;
     let (mut shutdown_ack, mut unanswered, mut data) = (false, false, true);
     for chunk in packet.chunks().map_while(Result::ok) {
         match chunk.kind {
             kind::ABORT => return Answer::Nothing(Discard::OutOfTheBlue),
-            // Each has to be the only chunk of its packet (§6.10).
+            // Each of these must be the only chunk of its packet (§6.10).
             kind::INIT | kind::INIT_ACK if is_bundled => {
                 return Answer::Nothing(Discard::ForbiddenBundle);
             }
@@ -117,7 +118,7 @@ fn judge(packet: &Packet<'_>) -> Answer {
                 data = false;
             }
             kind::DATA | kind::I_DATA | kind::SACK | kind::ECNE | kind::CWR => {}
-            // It is processed as if it were not there (RFC 4895 §6.3).
+            // Processed as if it were absent (RFC 4895 §6.3).
             kind::AUTH => {}
             _ => data = false,
         }

@@ -1,4 +1,4 @@
-//! What an endpoint sends: answers that belong to no association, then each association in turn.
+//! Packets of an endpoint: stateless replies, then the packets of each association, round robin.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,14 @@ use crate::partial::SendOptions;
 use crate::tx::SendError;
 
 impl Endpoint {
-    /// All packets that may be sent now, in one call, because what does not change between them is then asked once: first answers that belong to
-    /// no association, then those of each association in turn, or of one ([`TransmitOptions::association`]). `each` gets every packet when it
-    /// has been appended to `out`, and may take it from there; after [`ControlFlow::Break`] the rest is left to the next call.
+    /// Writes all packets that may be sent now in one call, because repeated checks are then done
+    /// once: first stateless replies, then the packets of each association, or of one
+    /// ([`TransmitOptions::association`]). `each` receives every packet after it was appended to
+    /// `out`, and may remove it from there; after [`ControlFlow::Break`] the remaining packets wait
+    /// for the next call.
     ///
-    /// Gives whether nothing is left: all was given, and the association that was asked alone has no event.
+    /// Returns whether nothing is left: all packets were written, and the selected single
+    /// association has no event.
     pub fn poll_transmit_batch(
         &mut self,
         now: Nanos,
@@ -35,14 +38,14 @@ impl Endpoint {
         }
     }
 
-    /// Whether neither answers nor associations are to be asked.
+    /// Whether neither stateless replies nor associations have anything to send.
     #[inline]
     pub(super) fn has_nothing_to_send(&self) -> bool {
         self.answers.is_empty() && self.table.next_to_transmit().is_none()
     }
 
-    /// The next packet that may be sent now.
-    #[inline(never)] // Where there is none, nothing need be made room for.
+    /// Next packet that may be sent now.
+    #[inline(never)] // keeps its stack frame out of the empty case
     pub(super) fn poll_one(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let mut first = None;
         self.poll_each(now, false, out, |outgoing, _| {
@@ -90,9 +93,10 @@ impl Endpoint {
         true
     }
 
-    /// As [`Association::send`]; `None` if there is no such association. Afterwards drain `poll_transmit`. Unlike after
-    /// [`Endpoint::association_mut`], the association is polled again only if the message may change what it sends: not if others wait
-    /// before it for room in the congestion window.
+    /// Like [`Association::send`]; `None` if the association does not exist. The caller should
+    /// drain `poll_transmit` afterwards. Unlike after [`Endpoint::association_mut`], the
+    /// association is polled again only if the message may change its output, which it does not if
+    /// others wait before it for the congestion window.
     #[inline]
     pub fn send(
         &mut self,
@@ -103,7 +107,7 @@ impl Endpoint {
     ) -> Option<Result<(), SendError>> {
         let slot = self.table.slot_of(id)?;
         let association = self.table.get_mut(slot)?;
-        // Others may be abandoned for one that has a priority.
+        // A message with a priority may cause others to be abandoned.
         let waits = association.plain_stream(options).is_some() && association.waits_for_room();
         let sent = association.send(now, payload, options);
         if !waits {
@@ -112,7 +116,8 @@ impl Endpoint {
         Some(sent)
     }
 
-    /// What one association has to send, whatever the others have. Whether all of it is in `out`, and nothing is to be told.
+    /// Writes the packets of one association, independent of the others. Returns whether all of
+    /// them are in `out`, and there is no event.
     fn poll_association(
         &mut self,
         now: Nanos,
@@ -135,7 +140,8 @@ impl Endpoint {
         !association.is_some_and(Association::has_news)
     }
 
-    /// What one association has to send. What comes back with [`ControlFlow::Break`] says whether it is known that there is no more.
+    /// Writes the packets of one association. The value with [`ControlFlow::Break`] says whether it
+    /// is known that nothing is left.
     #[inline(always)]
     fn poll_slot(
         &mut self,
@@ -165,7 +171,7 @@ impl Endpoint {
         flow
     }
 
-    /// Packets of the peer's find a closed association no more; its tag is remembered for a while.
+    /// Removes a closed association from the lookup tables, and remembers its tag for some time.
     pub(super) fn retire(&mut self, now: Nanos, slot: u32) {
         if let Some(association) = self.table.get(slot) {
             let (tag, life) = (association.local_tag(), self.config.valid_cookie_life);

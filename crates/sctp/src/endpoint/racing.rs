@@ -1,21 +1,23 @@
-//! Attempts at several addresses of which one is wanted (RFC 8305, for SCTP).
+//! Concurrent attempts at several addresses of which one is wanted (Happy Eyeballs, RFC 8305).
 //!
-//! The addresses may be one host's. It would take the COOKIE ECHO of a second attempt, from the same port with another tag, for a
-//! restart of the association that the first has made (RFC 9260 §5.2.4). So one attempt of a race at a time goes on behind INIT
-//! ACK. The others wait in COOKIE-WAIT, repeat their INIT by T1-init, and go on if the first one fails. A peer keeps nothing before
-//! COOKIE ECHO (§5.1.3): an attempt that is aborted in COOKIE-WAIT leaves no trace there.
+//! The addresses may belong to one host. It would treat the COOKIE ECHO of a second attempt, from
+//! the same port with another tag, as a restart of the association of the first attempt (RFC 9260
+//! §5.2.4). Therefore only one attempt of a race continues after INIT ACK at a time. The others
+//! wait in COOKIE-WAIT, retransmit their INIT by T1-init, and continue if the first one fails. A
+//! peer stores nothing before COOKIE ECHO (§5.1.3), so an attempt aborted in COOKIE-WAIT leaves no
+//! state there.
 
 use super::Endpoint;
 use crate::association_id::AssociationId;
 use crate::seldom::Seldom;
 use crate::state_name::StateName;
 
-/// Which attempts are of which race.
+/// Attempts by race.
 #[derive(Debug, Default)]
 pub(super) struct Racers(Seldom<Vec<(u64, AssociationId)>>);
 
 impl Endpoint {
-    /// The attempt is one of that race.
+    /// Adds the attempt to the race.
     pub(super) fn enter_race(&mut self, race: u64, id: AssociationId) {
         let mut racers = std::mem::take(&mut self.racers);
         let lives = |id| self.association(id).is_some_and(|it| !it.is_closed());
@@ -24,7 +26,7 @@ impl Endpoint {
         self.racers = racers;
     }
 
-    /// Whether another attempt of the same race is further than this one.
+    /// Whether another attempt of the same race is ahead of this one.
     pub(super) fn is_behind(&self, slot: u32) -> bool {
         let own = self.table.id_of(slot);
         let Some(&(race, _)) = self.racers.0.iter().find(|(_, id)| *id == own) else {

@@ -1,5 +1,5 @@
-//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one
-//! back to life, and data that comes late for one that ended by SHUTDOWN is known.
+//! Tags of recently closed associations, so that an intercepted COOKIE ECHO cannot restore one, and
+//! so that late data after a SHUTDOWN is recognized.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,16 +7,18 @@ use anabranch_transport::Nanos;
 
 use crate::seldom::Blank;
 
-/// The most tags remembered; beyond it the oldest are forgotten early, and with them all cookies as old as they may be.
+/// Maximum number of remembered tags; beyond it the oldest are dropped early, and all cookies of
+/// the same age become invalid.
 const MOST: usize = 16_384;
 
 /// Tags whose cookies may still be within their lifespan.
 #[derive(Debug, Default)]
 pub(super) struct RetiredTags {
-    /// Until when data for each is known to be late.
+    /// Time until which data for each tag is considered late.
     tags: BTreeMap<u32, Nanos>,
     order: VecDeque<Retired>,
-    /// When the last one ended that was forgotten early: any cookie made until then may be one's that has ended.
+    /// Close time of the last tag that was dropped early: any cookie made until then may belong to
+    /// a closed association.
     horizon: Option<Nanos>,
 }
 
@@ -24,16 +26,17 @@ pub(super) struct RetiredTags {
 struct Retired {
     tag: u32,
     ended: Nanos,
-    /// Its cookies are good no longer than that.
+    /// Expiration time of its cookies.
     until: Nanos,
 }
 
-/// What is known of a cookie's association.
+/// Knowledge about the association of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
-    /// It has ended.
+    /// The association was closed.
     Over,
-    /// It may have ended: the cookie is older by so much than one of which it would be known.
+    /// The association may have been closed: the cookie is older by this much than those that are
+    /// still recorded.
     Unknown(Nanos),
 }
 
@@ -50,8 +53,8 @@ impl Blank for RetiredTags {
 }
 
 impl RetiredTags {
-    /// Remembers `tag` as long as a cookie of it can be good: one lifespan, and as much again where the peer asked for
-    /// a longer one. `late_until`: until when data for it is late.
+    /// Remembers `tag` for the longest validity of its cookies: one lifespan, doubled if the peer
+    /// requested a longer one. `late_until`: time until which data for it is considered late.
     pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos, late_until: Nanos) {
         self.forget_expired(now);
         if self.tags.insert(tag, late_until).is_none() {
@@ -69,25 +72,27 @@ impl RetiredTags {
         }
     }
 
-    /// What is known against a cookie of the association of that tag, made at `created_at`.
+    /// Whether the association with this tag and a cookie made at `created_at` was or may have been
+    /// closed.
     pub(super) fn past(&mut self, now: Nanos, tag: u32, created_at: Nanos) -> Option<Past> {
         self.forget_expired(now);
         if self.tags.contains_key(&tag) {
             return Some(Past::Over);
         }
-        // One nanosecond at least: it is told as an age.
+        // At least one nanosecond, because it is reported as an age.
         let younger = self.horizon?.saturating_add(1);
         let lacks = younger.saturating_sub(created_at);
         (lacks > 0).then_some(Past::Unknown(lacks))
     }
 
-    /// Whether data under that tag is late.
+    /// Whether data with this tag is late.
     pub(super) fn expects_late_data(&mut self, now: Nanos, tag: u32) -> bool {
         self.forget_expired(now);
         self.tags.get(&tag).is_some_and(|&until| now <= until)
     }
 
-    /// Where none is left, cookies as old as the horizon have expired too: those that were forgotten early ended before all of these.
+    /// Removes expired tags. If none is left, cookies as old as the horizon have expired, too,
+    /// because the tags dropped early belong to associations that closed before all of these.
     fn forget_expired(&mut self, now: Nanos) {
         while let Some(oldest) = self.order.front()
             && oldest.until < now
@@ -116,7 +121,7 @@ mod tests {
         assert!(tags.is_blank());
     }
 
-    /// However many end, no cookie of theirs is taken for one of an association that has yet to begin.
+    /// No cookie of a closed association is accepted, for any number of closed associations.
     #[test]
     fn no_cookie_is_good_that_may_be_of_a_tag_forgotten_early() {
         let mut tags = RetiredTags::default();
@@ -130,7 +135,8 @@ mod tests {
             tags.retire(ended(tag), tag, LIFE, 0);
         }
         assert_eq!(tags.order.len(), MOST);
-        // Those of 0 to 9 are forgotten: cookies made until the last of them ended are not taken, later ones are.
+        // Tags 0 to 9 are dropped: cookies made until the last of them closed are rejected, later
+        // ones are accepted.
         for tag in 0..10 {
             let lacks = ended(9) + 1 - SECOND;
             assert_eq!(tags.past(now, tag, SECOND), Some(Past::Unknown(lacks)));

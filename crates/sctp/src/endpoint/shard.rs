@@ -1,49 +1,56 @@
-//! The seam for endpoints that share a port, each of which is a shard of what peers take for one endpoint.
+//! Interface between endpoints that share a port, each of which is a shard of one endpoint as seen
+//! by peers.
 //!
-//! They have one port at the same addresses, so a peer sees one SCTP endpoint, which has at most one association with it (RFC 9260 §1.2).
-//! A verification tag names the shard: each draws tags of a class of its own. An INIT has no tag (§8.5.1 A), and a tag that is reflected is
-//! the peer's (§8.5.1 B, C), so for these the peer's address has to name the shard. Therefore the driver, which knows the other shards, keeps
-//! the addresses that peers of all of them have verified. It is asked if an association begins, ends or gets another address, and for packets
-//! that no association here takes.
+//! They have one port at the same addresses, so a peer sees one SCTP endpoint, which has at most
+//! one association with it (RFC 9260 §1.2). A verification tag identifies the shard, because each
+//! shard draws tags of a separate class. An INIT has no tag (§8.5.1 A), and a reflected tag is the
+//! peer's (§8.5.1 B, C), so for these the peer's address must identify the shard. Therefore the
+//! driver, which knows the other shards, stores the verified addresses of the peers of all shards.
+//! It is consulted if an association begins, ends or gets another address, and for packets that no
+//! association accepts.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-/// What a driver knows of the peers of all shards, as one of them sees it. Others may ask at the same time; an answer holds at its instant.
+/// Driver's view of the peers of all shards, for one of the shards. Shards may call it
+/// concurrently; an answer is valid at that instant only.
 pub trait ShardPeers: Debug + Send {
-    /// The tag of this shard's class for a tag that was drawn; `None`: draw again. All of the class must be equally likely, and none 0.
+    /// Maps a drawn tag to a tag of this shard's class; `None`: draw again. All tags of the class
+    /// must be equally likely, and none 0.
     fn own_tag(&self, drawn: u32) -> Option<u32>;
 
-    /// Notes that these addresses of a peer at `port` are this shard's. All or none: `false` if another shard has one of them.
+    /// Claims these addresses of a peer at `port` for this shard. All or none: `false` if another
+    /// shard has one of them.
     fn take(&self, port: u16, addresses: &[IpAddr]) -> bool;
 
-    /// The address is no longer this shard's, if it was.
+    /// Releases the address, if this shard has it.
     fn release(&self, port: u16, address: IpAddr);
 
-    /// The other shard that has an association with a peer of that address.
+    /// Other shard that has an association with a peer at this address.
     fn owner(&self, port: u16, address: IpAddr) -> Option<u32>;
 
-    /// The association in `slot` lists an address that is not verified, and has `tag` for itself or for its peer.
+    /// Records that the association in `slot` lists an unverified address, and has `tag` as its own
+    /// or its peer's tag.
     fn claim(&self, port: u16, address: IpAddr, tag: u32, slot: u32);
 
-    /// It does so no longer.
+    /// Reverts [`ShardPeers::claim`].
     fn withdraw(&self, port: u16, address: IpAddr, tag: u32, slot: u32);
 
-    /// Another shard with an association that lists that address and has that tag.
+    /// Other shard with an association that lists this address and has this tag.
     fn claimant(&self, port: u16, address: IpAddr, tag: u32) -> Option<u32>;
 }
 
-/// What an endpoint is among the shards; mostly there are no others.
+/// Shard membership of an endpoint; usually there are no other shards.
 #[derive(Debug, Default)]
 pub(super) struct Shard(Option<Box<Seat>>);
 
 #[derive(Debug)]
 struct Seat {
     peers: Box<dyn ShardPeers>,
-    /// What stays taken until [`Shard::settle`], and whether what is released meanwhile does.
+    /// Addresses retained until [`Shard::settle`], and whether released addresses are retained now.
     held: Vec<(u16, IpAddr)>,
     holds: bool,
-    /// Whose the last packet was, if another's.
+    /// Shard of the last packet, if it is another one.
     misrouted: Option<u32>,
 }
 
@@ -57,7 +64,7 @@ impl Shard {
         })))
     }
 
-    /// Whether there are others.
+    /// Whether there are other shards.
     #[inline]
     pub(super) fn has_any(&self) -> bool {
         self.0.is_some()
@@ -71,13 +78,14 @@ impl Shard {
         }
     }
 
-    /// Takes a peer's address, unless another has it.
+    /// Claims a peer's address, unless another shard has it.
     pub(super) fn take(&self, port: u16, address: IpAddr) -> bool {
         let seat = self.0.as_ref();
         seat.is_none_or(|it| it.peers.take(port, &[address]))
     }
 
-    /// Takes all of these, or none if another has one. Those that no association has by the next [`Shard::settle`] are released again.
+    /// Claims all of these addresses, or none if another shard has one. Those without an
+    /// association by the next [`Shard::settle`] are released again.
     pub(super) fn take_all(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         let Some(it) = &mut self.0 else { return true };
         let taken = it.peers.take(port, addresses);
@@ -87,7 +95,7 @@ impl Shard {
         taken
     }
 
-    /// An association no longer has this address.
+    /// Releases an address of an association.
     pub(super) fn release(&mut self, port: u16, address: IpAddr) {
         match &mut self.0 {
             Some(it) if it.holds => it.held.push((port, address)),
@@ -96,14 +104,15 @@ impl Shard {
         }
     }
 
-    /// What is released from now on stays taken until [`Shard::settle`]: an association changes, and no other may come between.
+    /// Retains released addresses until [`Shard::settle`], because an association is changing and
+    /// no other shard may take them meanwhile.
     pub(super) fn hold(&mut self) {
         if let Some(it) = &mut self.0 {
             it.holds = true;
         }
     }
 
-    /// Releases what was held and is not `owned`, by its port and address.
+    /// Releases retained addresses that are not `owned`, by port and address.
     #[inline]
     pub(super) fn settle(&mut self, owned: impl Fn(u16, IpAddr) -> bool) {
         if let Some(it) = &mut self.0 {
@@ -140,14 +149,14 @@ impl Shard {
         self.0.as_ref()?.peers.claimant(port, address, tag)
     }
 
-    /// The packet at hand is for another.
+    /// Marks the current packet as belonging to another shard.
     pub(super) fn misroute(&mut self, shard: u32) {
         if let Some(it) = &mut self.0 {
             it.misrouted = Some(shard);
         }
     }
 
-    /// Which shard the packet at hand is for, if it is for another.
+    /// Shard of the current packet, if it is another one.
     #[inline]
     pub(super) fn take_misrouted(&mut self) -> Option<u32> {
         self.0.as_mut()?.misrouted.take()

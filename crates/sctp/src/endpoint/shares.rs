@@ -1,11 +1,11 @@
-//! Room for a peer where there are as many associations as there may be.
+//! Admission of new peers when the maximum number of associations is reached.
 //!
-//! One address, which a cookie has verified, could take all places at the cost of a few packets
-//! each, and keep them. So nobody is refused for lack of room while an address has more than a
-//! share of the places: one of its associations goes, first such over which nothing came since the
-//! handshake, not even the answer to a HEARTBEAT that asks for it. Another peer at that address
-//! itself takes the place of such a silent one alone. Who has places at a time when nobody else
-//! wants them may have all.
+//! One address verified by a cookie could occupy all slots at the cost of a few packets each, and
+//! keep them. Therefore no peer is refused while some address has more than its share of the slots:
+//! one of its associations is removed, preferably one over which nothing was received since the
+//! handshake, not even the answer to a requested HEARTBEAT. A new peer at that same address
+//! replaces only such a silent association. While there is no competition, one address may use all
+//! slots.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,53 +18,53 @@ use super::Endpoint;
 use crate::association::Association;
 use crate::event::CloseReason;
 
-/// One in so many places is the share of an address.
+/// The share of an address is one slot in this number.
 const SHARES: usize = 8;
-/// Associations that are noted to go by one look at all, and the time between two looks: the work
-/// that peers can cause is bounded.
+/// Maximum number of removal candidates found by one scan, and minimum time between two scans,
+/// because the work that peers can cause must be bounded.
 const MAX_NOTED: usize = 64;
 const BETWEEN_LOOKS: Nanos = 100 * MILLISECOND;
-/// How long the answer to a HEARTBEAT may take. The COOKIE ECHO that waits for that comes again by
-/// T1-cookie, after RTO.Initial (1 s).
+/// Maximum time for the answer to a HEARTBEAT. The COOKIE ECHO that waits for it is retransmitted
+/// by T1-cookie, after RTO.Initial (1 s).
 const ANSWER: Nanos = 900 * MILLISECOND;
 
-/// Whether there is room for an association.
+/// Result of a request for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// It was made.
+    /// A slot was freed.
     Made,
-    /// It may be known soon.
+    /// The result may be known soon.
     Soon,
-    /// There is none.
+    /// No slot is available.
     None,
 }
 
-/// An association that may go.
+/// Candidate for removal.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     slot: u32,
     generation: u32,
     of: IpAddr,
-    /// Nothing came over it: when it was asked.
+    /// Time of the HEARTBEAT request, if nothing was received over it.
     asked: Option<Nanos>,
 }
 
-/// What is known of shares while there is no room.
+/// State while no slot is free.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// Associations that may go, in order.
+    /// Candidates in order.
     may_go: VecDeque<Noted>,
-    /// Associations of addresses, as they were counted.
+    /// Number of associations by address, from the last scan.
     counts: BTreeMap<IpAddr, usize>,
     looked: Option<Nanos>,
-    /// The last look found some.
+    /// Whether the last scan found candidates.
     found: bool,
-    /// The next look begins behind this slot: places are filled in about this order, so that the
-    /// oldest go first.
+    /// Last scanned slot, after which the next scan begins: slots are filled in about this order,
+    /// so that the oldest are removed first.
     last: u32,
 }
 
-/// One address of a host: of IPv6, a host has 64 bits of its own.
+/// Holder of an address; for IPv6 the /64 prefix, because a host controls that much.
 fn holder(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -73,7 +73,7 @@ fn holder(address: IpAddr) -> IpAddr {
 }
 
 impl Endpoint {
-    /// Whether there is room for one more association, or may be for a peer at this address.
+    /// Whether there is a slot, or may be one, for a peer at this address.
     #[cold]
     #[inline(never)]
     pub(super) fn may_have_room_for(&mut self, now: Nanos, address: IpAddr) -> bool {
@@ -83,7 +83,7 @@ impl Endpoint {
         found != Err(Room::None)
     }
 
-    /// Makes room for an association with a peer at this address, which is verified.
+    /// Frees a slot for an association with a peer at this address, which is verified.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room_for(&mut self, now: Nanos, address: IpAddr) -> Room {
@@ -111,12 +111,13 @@ impl Endpoint {
         }
     }
 
-    /// The place in the list of the association that goes for one of this holder.
+    /// Index of the candidate that is removed for an association of this holder.
     fn one_to_go(&mut self, shares: &mut Shares, now: Nanos, of: IpAddr) -> Result<usize, Room> {
         let looked_lately = shares
             .looked
             .is_some_and(|at| now < at.saturating_add(BETWEEN_LOOKS));
-        // Those that ended meanwhile, or were heard of, are looked at with the next look.
+        // Candidates that were closed, or from which something was received, are examined by the
+        // next scan.
         shares.may_go.retain(|it| {
             let same = self.table.id_of(it.slot).generation == it.generation;
             let association = self.table.get(it.slot).filter(|it| same && !it.is_closed());
@@ -128,7 +129,7 @@ impl Endpoint {
             shares.found = !shares.may_go.is_empty();
         }
         if shares.may_go.is_empty() && shares.found {
-            // All have answered: the next look tells who goes then.
+            // All have answered: the next scan finds a candidate.
             return Err(Room::Soon);
         }
         let own = shares.counts.get(&of).copied().unwrap_or(0);
@@ -152,8 +153,8 @@ impl Endpoint {
         (self.max_associations / SHARES).max(1)
     }
 
-    /// Counts, and notes which may go: of those who have more than their share, silent ones first,
-    /// which are asked whether they are there.
+    /// Counts associations by holder, and collects candidates among holders with more than their
+    /// share. Silent ones come first; a HEARTBEAT is requested from them.
     fn look(&mut self, shares: &mut Shares, now: Nanos) {
         let of = |association: &Association| holder(association.primary_remote());
         let all = || {

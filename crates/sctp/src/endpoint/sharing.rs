@@ -1,4 +1,4 @@
-//! An endpoint among the shards that share its port: its tags, and the packets that are not for it.
+//! Endpoint as a member of a shard group: its tags, and packets for other shards.
 
 use std::net::IpAddr;
 
@@ -9,19 +9,21 @@ use super::shard::{Shard, ShardPeers};
 use super::{Arrival, Endpoint};
 use crate::discard::Discard;
 
-/// The T bit of ABORT and SHUTDOWN COMPLETE: the tag is the one that the sender of this chunk was sent to under (RFC 9260 §3.3.7, §3.3.13).
+/// T bit of ABORT and SHUTDOWN COMPLETE: the tag is the sender's own (RFC 9260 §3.3.7, §3.3.13).
 const TAG_REFLECTED: u8 = 1;
 
 impl Endpoint {
-    /// Makes it a shard: its driver has other endpoints with the port at the same addresses, which peers take for one endpoint with this, and
-    /// `peers` tells of theirs. `None`: it is alone, or is driven no more, and others may have associations with its peers. It is called before
-    /// the endpoint has any association, or gets any packet.
+    /// Makes this endpoint a shard: its driver has other endpoints with this port at the same
+    /// addresses, which appear as one endpoint to peers, and `peers` knows their peers. `None`: it
+    /// is alone, or is no longer driven, so that others may have associations with its peers. The
+    /// caller must set it before the endpoint has any association or receives any packet.
     pub fn set_shard(&mut self, peers: Option<Box<dyn ShardPeers>>) {
         let shard = peers.map(Shard::new);
         self.table.join(shard.unwrap_or_default());
     }
 
-    /// A verification tag for an association of this endpoint's. Without other shards it is the next that is drawn.
+    /// Draws a verification tag for an association of this endpoint. Without other shards it is the
+    /// next random number.
     pub(super) fn draw_tag(&mut self) -> u32 {
         loop {
             let drawn = self.random.tag();
@@ -31,7 +33,8 @@ impl Endpoint {
         }
     }
 
-    /// As [`Self::draw_tag`], for an INIT: no other that waits for its INIT ACK has the tag.
+    /// Like [`Self::draw_tag`], for an INIT: no other association that waits for its INIT ACK has
+    /// the tag.
     pub(super) fn draw_free_tag(&mut self) -> u32 {
         loop {
             let tag = self.draw_tag();
@@ -41,7 +44,8 @@ impl Endpoint {
         }
     }
 
-    /// The shard that has an association with a peer of these addresses: of the first of them that anybody knows. None where that is here.
+    /// Other shard that has an association with a peer of these addresses, decided by the first
+    /// known address; `None` if the association is here.
     #[inline]
     pub(super) fn shard_with(&mut self, port: u16, addresses: &[IpAddr]) -> Option<u32> {
         let none = !self.table.shard().has_any();
@@ -67,22 +71,24 @@ impl Endpoint {
         None
     }
 
-    /// The packet at hand is for that one.
+    /// Marks the current packet as belonging to this shard.
     #[cold]
     pub(super) fn misrouted(&mut self, shard: u32) {
         self.table.shard().misroute(shard);
     }
 
-    /// Whether another shard has an association with a peer of one of these addresses. A cookie of this endpoint's then comes late: that
-    /// association does not have its tag, and is not what its Tie-Tags speak of (RFC 9260 §5.2.4, action C and "no other").
+    /// Whether another shard has an association with a peer of one of these addresses. A cookie of
+    /// this endpoint is then late: that association neither has its tag nor matches its Tie-Tags
+    /// (RFC 9260 §5.2.4, action C and "no other").
     pub(super) fn is_peer_of_another(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         let shard = self.table.shard();
         shard.has_any() && addresses.iter().any(|&it| shard.other(port, it).is_some())
     }
 
-    /// Whether a packet that no association here takes is none out of the blue: the sender is a peer of another shard. What its association may take
-    /// under a tag that is not of its own class is left to it. The rest it would throw away for the tag (RFC 9260 §8.5), and so does
-    /// this one.
+    /// Whether a packet that no association here accepts is not out of the blue, because its sender
+    /// is a peer of another shard. Chunks that its association may accept with a tag of another
+    /// class are passed to that shard. It would discard the others for their tag (RFC 9260 §8.5),
+    /// and so does this one.
     #[cold]
     #[inline(never)]
     pub(super) fn is_for_another(&mut self, arrival: &Arrival, first: Frame<'_>) -> bool {

@@ -1,8 +1,9 @@
-//! Places for things by their numbers. An endpoint that calls has one association mostly: the first place lies here, and takes no block.
+//! Slab of numbered slots. The first slot is stored inline without an allocation, because a client
+//! endpoint usually has one association.
 
 use super::line::Row;
 
-/// Places from 0 on, one after the other.
+/// Slots numbered from 0 on.
 #[derive(Debug)]
 pub(super) struct Slots<S> {
     first: S,
@@ -25,7 +26,7 @@ impl<S: Default> Slots<S> {
         self.len
     }
 
-    /// One place more: gives its number.
+    /// Adds a slot and returns its number.
     pub(super) fn add(&mut self) -> u32 {
         if self.len > 0 {
             self.others.push(S::default());
@@ -34,7 +35,8 @@ impl<S: Default> Slots<S> {
         self.len - 1
     }
 
-    /// The place of that number, if there is one. The first is there always, and empty before it is used.
+    /// Slot with this number, if it exists. The first always exists, and is empty before its first
+    /// use.
     #[inline(always)]
     pub(super) fn get(&self, slot: u32) -> Option<&S> {
         match slot {
@@ -51,7 +53,7 @@ impl<S: Default> Slots<S> {
         }
     }
 
-    /// As [`Self::get`], of one that there is.
+    /// Like [`Self::get`], for a slot that exists.
     #[inline(always)]
     pub(super) fn of(&self, slot: u32) -> &S {
         match slot {

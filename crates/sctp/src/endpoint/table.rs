@@ -1,8 +1,9 @@
-//! The associations of an endpoint, found by the peer's address and port.
+//! Associations of an endpoint, found by the peer's address and port.
 //!
-//! An address that is verified (RFC 9260 §5.4) belongs to one association. Others may list it as long as it is not; then
-//! only their own packets, told by their tags, come to them from there, so that nobody who lists an address keeps its owner
-//! out or is taken for it (RFC 5062 §2).
+//! A verified address (RFC 9260 §5.4) belongs to one association. Other associations may list it
+//! while it is not verified; they then receive only their own packets from there, identified by
+//! their tags, so that a peer that lists an address neither locks out its owner nor impersonates it
+//! (RFC 5062 §2).
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -29,7 +30,8 @@ struct Key {
 }
 
 impl Hash for Key {
-    /// As few words as tell keys apart: one for IPv4. Keys of the two families differ in length, which is hashed, too.
+    /// Hashes as few words as possible: one for IPv4. Keys of the two families differ in length,
+    /// which is hashed, too.
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self.address {
             IpAddr::V4(address) => {
@@ -43,11 +45,12 @@ impl Hash for Key {
     }
 }
 
-/// Claims to one address under one tag that are looked at. Tags that are drawn here differ; those that peers choose, and
-/// reflect in an ABORT, may be made alike, to the harm of those who make them so.
+/// Maximum number of claims to one address with one tag that are examined. Tags drawn here differ;
+/// tags chosen by peers, and reflected in an ABORT, can be made equal, but only to their own
+/// disadvantage.
 const MOST_ALIKE: usize = 4;
 
-/// How a packet came, and what its header says.
+/// Source, destination and header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) header: CommonHeader,
@@ -55,36 +58,37 @@ pub(super) struct Way {
     pub(super) path: Path,
 }
 
-/// A place for an association.
+/// Slot for an association.
 #[derive(Debug, Default)]
 struct Slot {
     generation: u32,
     association: Option<Box<Association>>,
-    /// What finds it in `by_peer`: its verified addresses. Most have one.
+    /// Its keys in `by_peer`: its verified addresses. Most have one.
     keys: SmallVec<[Key; 1]>,
-    /// What finds it in `claims`.
+    /// Its keys in `claims`.
     claims: Seldom<Vec<(Key, u32)>>,
-    /// In `to_transmit` and `to_tell`.
+    /// Links of `to_transmit` and `to_tell`.
     transmits: Place,
     tells: Place,
 }
 
-/// All associations, and the queues of those that have something to send or to tell.
+/// All associations, and the queues of those that have packets to send or events to report.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Slots<Slot>,
     free: Seldom<Vec<u32>>,
     by_peer: Keyed<Key>,
     secret: Secret,
-    /// Associations that list an address which nobody has verified: by the address and each of their two tags.
+    /// Associations that list an unverified address: by the address and each of their two tags.
     claims: Seldom<BTreeSet<(Key, u32, u32)>>,
-    /// The peer that was looked for and found last: packets come in rows.
+    /// Last peer found, because packets often arrive in series.
     last: Option<(Key, u32)>,
-    /// How the last packet of DATA or SACK came that was one of its association's, by address, ports and tag: another that comes
-    /// like it is of the same. Until anything changes by which associations are found.
+    /// Source, ports and tag of the last packet with DATA or SACK that matched its association. The
+    /// next packet with the same values belongs to the same association, until any lookup key
+    /// changes.
     way: Option<(Way, u32)>,
-    /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
-    /// (RFC 9260 §5.1.2 B).
+    /// Associations whose INIT is unanswered, by their tag, because the INIT ACK may come from an
+    /// unknown address (RFC 9260 §5.1.2 B).
     by_tag: Keyed<u32>,
     shard: Shard,
     to_transmit: Line,
@@ -92,7 +96,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// `key`: a secret under which it arranges what peers choose.
+    /// `key`: secret key of the hash tables.
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             slots: Slots::default(),
@@ -109,7 +113,7 @@ impl Table {
         }
     }
 
-    /// Takes in an association and makes it findable.
+    /// Inserts an association and its lookup keys.
     pub(super) fn insert(&mut self, association: Box<Association>) -> AssociationId {
         let slot = self
             .free
@@ -126,8 +130,9 @@ impl Table {
         id
     }
 
-    /// Makes the association findable by all its addresses, as they stand now. One that it has verified is its own from now
-    /// on, and no longer of others that list it; one that another association has verified it does not get.
+    /// Updates the lookup keys of the association to its current addresses. Newly verified
+    /// addresses now belong to it, and no longer to others that list them; an address that another
+    /// association has verified is not assigned.
     pub(super) fn index(&mut self, slot: u32) {
         self.index_all(slot);
         let by_peer = &self.by_peer;
@@ -151,7 +156,7 @@ impl Table {
         let first = association.paths().get(PathId(0));
         let (address, settled) = (first.path.remote, first.verified && !first.disowned);
         if paths == 1 && settled && self.slots.of(slot).keys.is_empty() {
-            // Most begin so.
+            // The most common start.
             return self.own_verified(slot, Key { port, address });
         }
         self.forget_lost_keys(slot);
@@ -175,7 +180,7 @@ impl Table {
         }
     }
 
-    /// What finds the association no more: addresses that are not its verified ones any longer.
+    /// Removes the keys of addresses that are no longer verified addresses of the association.
     fn forget_lost_keys(&mut self, slot: u32) {
         let Slot {
             keys, association, ..
@@ -196,13 +201,13 @@ impl Table {
         });
     }
 
-    /// Who has verified the address. An association that is over has nothing.
+    /// Association that has verified the address. A closed association owns nothing.
     fn owner(&mut self, key: Key) -> Option<u32> {
         let owner = self.by_peer.get(&key)?;
         self.lives(owner).then_some(owner)
     }
 
-    /// Whether the association goes on; packets find one no more that is over.
+    /// Whether the association is alive; packets no longer find a closed one.
     fn lives(&mut self, slot: u32) -> bool {
         if self.get(slot).is_some_and(|it| !it.is_closed()) {
             return true;
@@ -211,7 +216,7 @@ impl Table {
         false
     }
 
-    /// The address is the association's own; not if another has it.
+    /// Assigns the address to the association, unless another has it.
     fn own(&mut self, slot: u32, key: Key) -> bool {
         if let Some(other) = self.by_peer.insert_new(key, slot, self.secret) {
             if self.lives(other) {
@@ -238,7 +243,8 @@ impl Table {
         true
     }
 
-    /// The association has verified the address. Another shard may have done so at the same time; it stays that one's.
+    /// Records that the association has verified the address. Another shard may have done so at the
+    /// same time; the address then stays with that shard.
     fn own_verified(&mut self, slot: u32, key: Key) {
         if !self.own(slot, key) {
             let Key { address, .. } = key;
@@ -259,7 +265,7 @@ impl Table {
         }
     }
 
-    /// The association's peer does not have `address`: another's has.
+    /// Removes `address` from the association, because it belongs to another peer.
     fn disown(&mut self, slot: u32, address: IpAddr) {
         let entry = self.slots.of_mut(slot);
         let claimed = |claim: &mut (Key, u32)| claim.0.address == address;
@@ -283,7 +289,8 @@ impl Table {
         }
     }
 
-    /// Associations that list the address, which nobody has verified, and have `tag` for themselves or for their peer.
+    /// Associations that list this unverified address, and have `tag` as their own or their peer's
+    /// tag.
     pub(super) fn claimants(
         &self,
         port: u16,
@@ -295,13 +302,13 @@ impl Table {
         alike.take(MOST_ALIKE).map(|&(_, _, slot)| slot)
     }
 
-    /// Remembers the tag under which an INIT ACK will come.
+    /// Registers the tag with which an INIT ACK will arrive.
     pub(super) fn await_init_ack(&mut self, id: AssociationId, tag: u32) {
         self.by_tag.insert(tag, id.slot, self.secret);
     }
 
-    /// The association, which waits for an INIT ACK, has `tag` from now on; gives the one that it
-    /// had. The caller indexes it next.
+    /// Changes the tag of the association, which waits for an INIT ACK, to `tag`; returns the
+    /// previous tag. The caller must index it next.
     pub(super) fn renew_tag(&mut self, slot: u32, tag: u32) -> Option<u32> {
         let former = self.get_mut(slot)?.replace_tag(tag);
         if self.by_tag.get(&former) == Some(slot) {
@@ -315,7 +322,7 @@ impl Table {
         self.by_tag.get(&tag).is_some()
     }
 
-    /// The association whose peer has been shown to be at `address` and `port`.
+    /// Association whose peer is verified at `address` and `port`.
     pub(super) fn find(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let key = Key { port, address };
         if let Some((last, slot)) = self.last
@@ -328,19 +335,20 @@ impl Table {
         Some(slot)
     }
 
-    /// A packet of the association's came; `way`: others that come like it are its own.
+    /// Records a packet of the association; `way`: further packets with the same values belong to
+    /// it.
     pub(super) fn came(&mut self, way: Option<Way>, slot: u32) {
         self.way = way.map(|way| (way, slot));
     }
 
-    /// Whose packets came this way just now.
+    /// Association of the last packet, if this one has the same values.
     #[inline]
     pub(super) fn comes_again(&self, way: &Way) -> Option<u32> {
         let (last, slot) = self.way.as_ref()?;
         (last == way).then_some(*slot)
     }
 
-    /// The association whose INIT carried `tag`.
+    /// Association whose INIT had `tag`.
     pub(super) fn find_waiting(&self, tag: u32) -> Option<u32> {
         self.by_tag.get(&tag)
     }
@@ -374,7 +382,8 @@ impl Table {
         })
     }
 
-    /// Makes the association unfindable: packets of its peer are out of the blue from now on.
+    /// Removes all lookup keys of the association: packets of its peer are out of the blue from now
+    /// on.
     pub(super) fn detach(&mut self, slot: u32) {
         self.way = None;
         self.withdraw_claims(slot);
@@ -393,29 +402,31 @@ impl Table {
         }
     }
 
-    /// The same, for one that is indexed again: no other shard gets a peer of its addresses meanwhile.
+    /// Like [`Self::detach`], for an association that is indexed again: no other shard can take its
+    /// peer meanwhile.
     pub(super) fn detach_to_index(&mut self, slot: u32) {
         self.shard.hold();
         self.detach(slot);
     }
 
-    /// Has the endpoint among other shards, or alone.
+    /// Sets the shard membership of the endpoint.
     pub(super) fn join(&mut self, shard: Shard) {
         self.shard = shard;
     }
 
-    /// What it is among them.
+    /// Shard membership of the endpoint.
     #[inline]
     pub(super) fn shard(&mut self) -> &mut Shard {
         &mut self.shard
     }
 
-    /// Takes the peer of these addresses for an association that is taken in next; not if another shard has one with it.
+    /// Claims the peer with these addresses for an association that is inserted next; fails if
+    /// another shard has one with it.
     pub(super) fn reserve(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         self.shard.take_all(port, addresses)
     }
 
-    /// Forgets the association whole.
+    /// Removes the association completely.
     pub(super) fn remove(&mut self, slot: u32) -> Option<Box<Association>> {
         self.detach(slot);
         let entry = self.slots.get_mut(slot)?;
@@ -425,60 +436,60 @@ impl Table {
         Some(association)
     }
 
-    /// The slots in use, lowest first.
+    /// Used slots in ascending order.
     pub(super) fn ids(&self) -> impl Iterator<Item = AssociationId> + '_ {
         (0..self.slots.len())
             .filter(|&slot| self.get(slot).is_some())
             .map(|slot| self.id_of(slot))
     }
 
-    /// Associations that are not closed yet, or closed and not yet released.
+    /// Number of associations that were not released, closed or not.
     pub(super) fn len(&self) -> usize {
         self.slots.len() as usize - self.free.len()
     }
 
-    /// Notes that `slot` may have something to send, and may have something to tell.
+    /// Records that `slot` may have packets to send and events to report.
     #[inline]
     pub(super) fn touch(&mut self, slot: u32) {
         self.sends(slot);
         self.tells(slot);
     }
 
-    /// As [`Self::touch`], for who comes here seldom.
+    /// Like [`Self::touch`], for infrequent callers.
     #[inline(never)]
     pub(super) fn begins(&mut self, slot: u32) {
         self.touch(slot);
     }
 
-    /// Notes that `slot` may have something to send.
+    /// Records that `slot` may have packets to send.
     #[inline(always)]
     pub(super) fn sends(&mut self, slot: u32) {
         (self.to_transmit).push(&mut self.slots, slot, |it| &mut it.transmits);
     }
 
-    /// Notes that `slot` has something to tell.
+    /// Records that `slot` has events to report.
     #[inline(always)]
     pub(super) fn tells(&mut self, slot: u32) {
         (self.to_tell).push(&mut self.slots, slot, |it| &mut it.tells);
     }
 
-    /// The slot whose turn it is to send.
+    /// Next slot to send, round robin.
     pub(super) fn next_to_transmit(&self) -> Option<u32> {
         self.to_transmit.first()
     }
 
-    /// That slot has nothing more to send.
+    /// Removes the first slot of the send queue, which has nothing more to send.
     pub(super) fn transmitted(&mut self) {
         (self.to_transmit).pop(&mut self.slots, |it| &mut it.transmits);
     }
 
-    /// The slot whose turn it is to tell.
+    /// Next slot with events, round robin.
     #[inline]
     pub(super) fn next_to_tell(&self) -> Option<u32> {
         self.to_tell.first()
     }
 
-    /// That slot has nothing more to tell.
+    /// Removes the first slot of the event queue, which has no more events.
     pub(super) fn told(&mut self) {
         (self.to_tell).pop(&mut self.slots, |it| &mut it.tells);
     }

@@ -17,7 +17,7 @@ pub enum FastRecovery {
 spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "exit_point",
     FastRecovery::RecoveryPoint = "recovery_point");
 
-/// See [`Profile::fast_retransmit_in_recovery_waits`](super::Profile::fast_retransmit_in_recovery_waits).
+/// See [`super::Profile::fast_retransmit_in_recovery_waits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryWaits {

@@ -1,4 +1,4 @@
-//! What the peer's changes of its addresses do to an association (RFC 5061 §5.2, §5.3).
+//! Processing of the peer's ASCONF chunks (RFC 5061 §5.2, §5.3).
 
 use std::net::IpAddr;
 
@@ -18,25 +18,25 @@ use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::{PathId, PathState};
 
-/// Bytes of an unrecognised parameter that are told back.
+/// Maximum number of bytes of an unrecognized parameter that are reported.
 const MOST_ECHOED: usize = 32;
 
-/// Why a request was not carried out.
+/// Why a request was refused.
 enum Refusal {
     LastAddress,
     NoRoom,
     SourceAddress,
-    /// It is not an address that can be used here, or none of the peer's.
+    /// The address is not usable here, or is not an address of the peer.
     Unresolvable,
     Unrecognized,
-    /// One before it in the same chunk was refused.
+    /// An earlier request of the same chunk was refused.
     BehindAnother,
     /// The settings do not allow it.
     NotAllowed,
 }
 
 impl Association {
-    /// ASCONF. That it was authenticated was looked at before.
+    /// Processes an ASCONF. Its authentication was already checked.
     pub(in crate::association) fn on_asconf(
         &mut self,
         now: Nanos,
@@ -64,7 +64,7 @@ impl Association {
                 answer
             }
         };
-        // To where it came from, verified or not (RFC 5061 §5.2 E7).
+        // Respond to the source address, verified or not (RFC 5061 §5.2 E7).
         let to = self.paths.find(path.remote);
         let to = to.unwrap_or_else(|| self.paths.choose_for_new_data());
         let parameters = TlvList::from_bytes(parameters);
@@ -79,7 +79,8 @@ impl Association {
         self.answer_beside_asconf();
     }
 
-    /// Does what is asked, in order; the parameters of the answer. Where all succeeded there are none (RFC 5061 §4.2.5).
+    /// Performs the requests in order, and returns the response parameters. If all succeed, there
+    /// are none (RFC 5061 §4.2.5).
     fn carry_out(&mut self, now: Nanos, path: Path, asconf: &Asconf) -> Result<Bytes, ()> {
         let requests: Result<Vec<Tlv>, ()> = asconf
             .parameters
@@ -107,12 +108,13 @@ impl Association {
                     } else {
                         self.change(now, path, request, address.to_canonical())
                     };
-                    // From then on no address is added or removed by this ASCONF (RFC 5061 §5.3 F11).
+                    // After a failure, this ASCONF adds and removes no more addresses (RFC 5061
+                    // §5.3 F11).
                     refusing |= done.is_err() && request != AsconfRequest::SetPrimary;
                     done
                 }
                 Ok(AsconfParameter::Unknown(_)) => Err(Refusal::Unrecognized),
-                // Of a family that is not spoken here, or of none (CVE-2014-7841).
+                // Unsupported or unknown address family (CVE-2014-7841).
                 Err(_) => Err(Refusal::Unresolvable),
             };
             responses.push(match done {
@@ -169,7 +171,7 @@ impl Association {
             }
             AsconfRequest::SetPrimary => {
                 let address = if wildcard { source } else { address };
-                // One that is not verified yet is used once it is.
+                // An unverified address is used once it is verified.
                 self.set_primary(now, address)
                     .then_some(())
                     .ok_or(Refusal::Unresolvable)
@@ -185,7 +187,7 @@ impl Association {
         if self.paths.find(address).is_some() {
             return Ok(());
         }
-        // Not from an address of this side that the peer does not know any more.
+        // Not from a local address that the peer has removed.
         let own = &self.config.addresses;
         let arrived = Some(path.local).filter(|it| own.is_empty() || own.contains(it));
         let local = self.config.local_address_for(address, arrived);
@@ -205,7 +207,7 @@ impl Association {
         Ok(())
     }
 
-    /// The peer does not have the address of `id` any more: what is in flight there is sent again elsewhere.
+    /// Removes the peer's address `id`: data in flight there is retransmitted elsewhere.
     pub(super) fn remove_path(&mut self, now: Nanos, id: PathId) {
         if self.paths.get(id).disowned {
             return;
@@ -232,7 +234,7 @@ impl Association {
         }
         if !self.paths.has_verified() {
             self.errands.set(Errand::Stranded);
-            // Those that did not answer so far, too: one must.
+            // Also those that did not answer so far, because one must.
             for other in self.path_ids() {
                 self.request_heartbeat(other);
             }
@@ -254,7 +256,7 @@ impl Association {
 }
 
 impl Refusal {
-    /// What the peer is told of `request`, which is cut where it is long.
+    /// Error causes that report `request` to the peer, truncated if it is long.
     fn causes(&self, request: &Tlv) -> Causes {
         let parameter = request
             .whole()

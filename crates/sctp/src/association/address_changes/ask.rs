@@ -1,4 +1,4 @@
-//! What this side asks: ASCONF, its timer T-4, and the answer (RFC 5061 §5.1).
+//! Requests of this side: ASCONF, its T-4 timer, and the ASCONF-ACK (RFC 5061 §5.1).
 
 use std::net::IpAddr;
 
@@ -20,12 +20,14 @@ use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 
 impl Association {
-    /// Asks the peer for changes of this side's addresses, in this order and in one chunk (RFC 5061 §5.1): ten at most.
-    /// [`Event::AddressChanged`] tells of each when the peer has answered. What is wished before that waits.
+    /// Asks the peer for changes of this side's addresses, in this order and in one chunk (RFC 5061
+    /// §5.1): ten at most. [`Event::AddressChanged`] reports each outcome when the peer has
+    /// responded. Later requests wait.
     ///
-    /// An address that is removed is no source of packets from now on, one that is added none until the peer has agreed. Where the
-    /// last one goes and another comes, in one call, nothing but the request is sent meanwhile; what was in flight then goes
-    /// again. A path that begins at another address than before begins anew, with the RTO and window of a new one.
+    /// A removed address is immediately no source of packets; an added one only after the peer has
+    /// agreed. If one call removes the last address and adds another, only the request is sent
+    /// meanwhile, and data in flight is retransmitted afterwards. A path whose source address
+    /// changes is reset to the RTO and cwnd of a new path.
     ///
     /// # Errors
     /// See [`AddressChangeError`]; nothing changes then.
@@ -47,7 +49,7 @@ impl Association {
         Ok(())
     }
 
-    /// This side's addresses once all that was wished is done.
+    /// Local addresses after all requests have been performed.
     pub fn wished_addresses(&self) -> Vec<IpAddr> {
         match self.asking() {
             Some(asking) if asking.has_begun() => asking.afterwards(),
@@ -55,7 +57,7 @@ impl Association {
         }
     }
 
-    /// Whether `changes` can be asked for.
+    /// Checks whether `changes` can be requested.
     fn judge_changes(&self, changes: &[AddressChange]) -> Result<(), AddressChangeError> {
         if !self.state.sends_data() {
             return Err(AddressChangeError::NotEstablished);
@@ -106,7 +108,7 @@ impl Association {
         Some(&mut self.address_changes_mut()?.asking)
     }
 
-    /// Asks the peer for what is wished, if nothing is under way.
+    /// Sends waiting requests to the peer, if none is outstanding.
     fn advance_address_changes(&mut self) {
         if !self.may_send_asconf() {
             return;
@@ -129,8 +131,8 @@ impl Association {
         self.errands.has(Errand::Asconf) && self.may_send_asconf()
     }
 
-    /// The ASCONF that is due, alone in its packet but for the AUTH before it: it may come from an address that nothing else may
-    /// come from yet.
+    /// Writes the ASCONF that is due into a separate packet, after its AUTH, because it may need a
+    /// source address that no other chunk may use yet.
     #[cold]
     pub(in crate::association) fn write_asconf(
         &mut self,
@@ -144,7 +146,7 @@ impl Association {
         let retry = self.asking_mut()?.retry_mut()?;
         retry.path = id;
         retry.sent(now, rto);
-        // Without an address to send it from it waits for T-4.
+        // Without a source address the ASCONF waits for T-4.
         way?;
         let asconfs: Vec<_> = self
             .asking()?
@@ -153,7 +155,7 @@ impl Association {
             .collect();
         let limit = self.paths.get(id).max_packet - self.room_for_auth();
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
-        // Where packets are very small, IP fragments it.
+        // If the path MTU is very small, IP fragments the packet.
         let all: usize = asconfs.iter().map(Encode::encoded_len).sum();
         packet.make_room(CookieAck.encoded_len() + all);
         self.push_cookie_ack_before(&mut packet);
@@ -173,9 +175,11 @@ impl Association {
         })
     }
 
-    /// A COOKIE ACK before an ASCONF where nothing else may be sent: the peer takes no ASCONF before it has one (RFC 9260 §5.1 E), and the
-    /// first may have been lost. It is sent unasked where the ASCONF was in vain and the peer has acknowledged nothing so far: its COOKIE
-    /// ECHO may go to an address that is gone. A peer that is up discards it (§5.2.5).
+    /// Adds a COOKIE ACK before an ASCONF if nothing else may be sent: the peer accepts no ASCONF
+    /// before a COOKIE ACK (RFC 9260 §5.1 E), and the first one may have been lost. It is sent
+    /// without a COOKIE ECHO if the ASCONF was unanswered and the peer has acknowledged nothing so
+    /// far, because its COOKIE ECHO may go to an address that no longer exists. An established peer
+    /// discards it (§5.2.5).
     fn push_cookie_ack_before(&mut self, packet: &mut PacketBuilder<'_>) {
         if !self.is_mute() {
             return;
@@ -188,8 +192,9 @@ impl Association {
         }
     }
 
-    /// The answers to ASCONFs of the peer, which go from an address that is not agreed on only beside an ASCONF (RFC 5061 §5.3 F1):
-    /// the peer may have none that it may use, either.
+    /// Adds responses to the peer's ASCONFs. They leave from an address that is not accepted yet
+    /// only together with an ASCONF (RFC 5061 §5.3 F1), because the peer may have no usable
+    /// address, either.
     fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
         let waits = |reply: &Reply| match reply {
             Reply::AsconfAck { ack, .. } => packet.push(ack).is_err(),
@@ -198,7 +203,8 @@ impl Association {
         self.replies.change(|it| it.retain(waits));
     }
 
-    /// An answer to the peer's ASCONF waits: while nothing else may be sent the ASCONF goes again, with it.
+    /// Records that a response to the peer's ASCONF waits: while nothing else may be sent, the
+    /// ASCONF is retransmitted together with it.
     pub(super) fn answer_beside_asconf(&mut self) {
         let flying = self.asking().is_some_and(|it| it.retry().is_some());
         if self.is_mute() && flying {
@@ -206,7 +212,7 @@ impl Association {
         }
     }
 
-    /// When T-4 expires.
+    /// Expiration time of T-4.
     #[inline]
     pub(in crate::association) fn asconf_deadline(&self) -> Option<Nanos> {
         let retry = self.asking()?.retry()?;
@@ -215,8 +221,8 @@ impl Association {
             .filter(|_| !retry.due && self.may_send_asconf())
     }
 
-    /// T-4 expired: an error of the path and of the association, and the same chunk again, elsewhere if there is a choice
-    /// (RFC 5061 §5.1 B1 to B5).
+    /// Handles the expiration of T-4: counts an error of the path and of the association, and
+    /// retransmits the same chunk, over another path if possible (RFC 5061 §5.1 B1 to B5).
     pub(in crate::association) fn handle_asconf_timeout(&mut self, now: Nanos) {
         let Some(path) = self.asking().and_then(Asking::retry).map(|it| it.path) else {
             return;
@@ -236,8 +242,8 @@ impl Association {
         self.settle_sources(now);
     }
 
-    /// ASCONF-ACK (RFC 5061 §5.1 A5 to A8). One to a serial that was never used, while nothing is under way, is illegal (§4.3.4, §5.3
-    /// F0).
+    /// Processes an ASCONF-ACK (RFC 5061 §5.1 A5 to A8). One with a serial number that was never
+    /// used, while nothing is outstanding, is illegal (§4.3.4, §5.3 F0).
     pub(in crate::association) fn on_asconf_ack(
         &mut self,
         now: Nanos,
@@ -269,7 +275,8 @@ impl Association {
         }
         self.settle_sources(now);
         if !self.paths.get(retry.path).disowned {
-            // By the address that is the path's source now, or was until now: one of another way is measured anew.
+            // Only with the current or previous source address of the path: other routes are
+            // measured again.
             if let Some(sent) = retry.sent_once_at {
                 let rtt = now.saturating_sub(sent);
                 let entry = self.paths.get_mut(retry.path);
@@ -295,8 +302,8 @@ impl Association {
         }
     }
 
-    /// The peer has reported `chunk` as of a type that it does not know: if that is the ASCONF under way, no more are sent
-    /// (RFC 5061 §5.1 A9).
+    /// Processes the peer's report that it does not know the type of `chunk`: if that is the
+    /// outstanding ASCONF, no more are sent (RFC 5061 §5.1 A9).
     pub(in crate::association) fn on_unrecognized_chunk(&mut self, now: Nanos, chunk: &[u8]) {
         let retry = self.asking().and_then(Asking::retry);
         let unanswered = retry.is_some_and(|it| it.deadline.is_some());
@@ -306,7 +313,7 @@ impl Association {
         }
     }
 
-    /// What is wished will not be.
+    /// Cancels all requests.
     pub(in crate::association) fn give_up_address_changes(&mut self) {
         self.end_address_changes(false);
     }

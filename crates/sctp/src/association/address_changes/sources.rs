@@ -1,4 +1,4 @@
-//! From which of this side's addresses packets go (RFC 5061 §5.3).
+//! Source addresses of packets (RFC 5061 §5.3).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::event::Event;
 use crate::path::{PathEntry, PathId, PathState};
 
 impl Association {
-    /// This side's addresses as the peer knows them, oldest first: those it was told of, or where it was told of none, where packets
-    /// leave from. None: that is left to the system.
+    /// Local addresses known to the peer, oldest first: those announced, or if none was announced,
+    /// the source addresses of packets. Empty if the operating system chooses the address.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         if let Some(changes) = self.address_changes().filter(|it| it.asking.has_begun()) {
             return changes.asking.own().to_vec();
@@ -36,7 +36,7 @@ impl Association {
         remotes.any(|remote| addresses.iter().any(|it| it.is_ipv4() == remote.is_ipv4()))
     }
 
-    /// The peer was told that these are the addresses of this side.
+    /// Records the local addresses that were announced to the peer.
     pub(in crate::association) fn take_addresses(&mut self, own: &[IpAddr]) {
         if self.config.addresses != own {
             let mut config = (*self.config).clone();
@@ -45,18 +45,20 @@ impl Association {
         }
     }
 
-    /// Whether nothing but an ASCONF may be sent.
+    /// Whether only an ASCONF may be sent.
     pub(in crate::association) fn is_mute(&self) -> bool {
         self.errands.has(Errand::Mute)
     }
 
-    /// Whether no data may be sent, nor be acknowledged: there is no address to send from or to.
+    /// Whether neither data nor SACKs may be sent, because there is no source or destination
+    /// address.
     pub(in crate::association) fn is_held(&self) -> bool {
         self.is_mute() || self.errands.has(Errand::Stranded)
     }
 
-    /// This side's addresses have changed, or are about to: each path begins at the nearest that may be used. One that none is left
-    /// for is given up; where that is so of all, nothing but the ASCONF goes until the peer has agreed to another.
+    /// Applies a change of the local addresses, done or requested: each path uses the nearest
+    /// permitted source address. A path without one is removed. If no path has one, only the ASCONF
+    /// is sent until the peer has accepted another address.
     pub(super) fn settle_sources(&mut self, now: Nanos) {
         let Some(asking) = self.asking_mut().filter(|it| it.has_begun()) else {
             return;
@@ -67,7 +69,7 @@ impl Association {
         if !self.reaches_peer(&usable) {
             self.errands.set(Errand::Mute);
             (self.replies).change(|it| it.retain(|reply| matches!(reply, Reply::AsconfAck { .. })));
-            // What was in vain says nothing of the way that comes.
+            // Errors of the old route say nothing about the new one.
             let config = Arc::clone(&self.config);
             for (_, entry) in self.paths.iter_mut() {
                 entry.forget_timeouts(&config);
@@ -101,8 +103,9 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Packets to `id` leave from `local` from now on. Where nothing was sent for a while, what was in flight before is taken for
-    /// lost: nothing was heard of it, and perhaps nothing could be.
+    /// Changes the source address of packets to `id` to `local`. If nothing could be sent for some
+    /// time, data in flight is considered lost, because no answer arrived and perhaps none was
+    /// possible.
     fn move_path(&mut self, now: Nanos, id: PathId, local: IpAddr, was_mute: bool) {
         let config = Arc::clone(&self.config);
         if was_mute {
@@ -121,8 +124,8 @@ impl Association {
         self.note_data_path(now);
     }
 
-    /// Addresses of the peer that were given up for want of an address of their family, and are reached from `usable`, are the peer's
-    /// as before, to be verified.
+    /// Restores peer addresses that were removed because no local address had their family, and
+    /// that `usable` can reach again. They must be verified.
     fn regain_paths(&mut self, usable: &[IpAddr]) {
         let Some(asking) = self.asking_mut() else {
             return;
@@ -146,8 +149,8 @@ impl Association {
         }
     }
 
-    /// Where the ASCONF under way goes next, and from which address: one that it does not remove, or else one that it adds
-    /// (RFC 5061 §5.3 F1, F6); when the first was in vain, the other in turn.
+    /// Destination and source address of the outstanding ASCONF: a source that it does not remove,
+    /// or else one that it adds (RFC 5061 §5.3 F1, F6); alternating after each timeout.
     pub(super) fn way_of_asconf(&self) -> Option<(PathId, Path)> {
         let asking = &self.address_changes()?.asking;
         let retry = asking.retry()?;
@@ -164,7 +167,8 @@ impl Association {
         let all = || [first].into_iter().chain(self.path_ids());
         let ours = |id: &PathId| !self.paths.get(*id).disowned;
         let mut ways: Vec<_> = all().filter(ours).collect();
-        // Where both ends have moved, there may be no verified one: none can be verified by who may send nothing else.
+        // If both ends have moved, there may be no verified path, because an end that may send
+        // nothing else cannot verify one.
         if ways.iter().any(|&id| self.paths.get(id).is_verified()) {
             ways.retain(|&id| self.paths.get(id).is_verified());
         }

@@ -1,4 +1,4 @@
-//! What the peer asks (RFC 6525 §5.2.1 to §5.2.6).
+//! Requests of the peer (RFC 6525 §5.2.1 to §5.2.6).
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::Tsn;
@@ -13,14 +13,15 @@ use crate::reconfig::{
 };
 use crate::state::{Known, Stage, State};
 
-/// The receiver of an SSN/TSN reset names a TSN so far on (RFC 6525 §5.2.4 G1).
+/// Distance of the TSN that the receiver of an SSN/TSN reset selects (RFC 6525 §5.2.4 G1).
 const FAR: u32 = 1 << 31;
 
-/// Streams that may wait, listed, for their reset when the peer asks for more: what a peer makes this side keep is bounded.
+/// Maximum number of listed streams that wait for their reset when the peer requests more, because
+/// the memory that a peer can occupy must be bounded.
 const MOST_WAITING: usize = 2_048;
 
 impl Association {
-    /// RE-CONFIG.
+    /// Processes a RE-CONFIG.
     pub(in super::super) fn on_re_config(
         &mut self,
         now: Nanos,
@@ -69,7 +70,7 @@ impl Association {
         }
     }
 
-    /// A request; gives what is to be answered now.
+    /// Processes a request; returns the response to send now.
     fn on_request(
         &mut self,
         now: Nanos,
@@ -85,7 +86,7 @@ impl Association {
             | ReConfigParameter::AddIncomingStreams { request, .. } => *request,
             _ => return None,
         };
-        // What cannot be answered is not done, and will be asked again.
+        // If no response can be sent, the request is not performed; the peer will retransmit it.
         if !self.may_reply() {
             discards.count(Discard::Overload);
             return None;
@@ -190,7 +191,7 @@ impl Association {
         self.perform_incoming(now, &deferred)
     }
 
-    /// All that the peer sent before the reset has come.
+    /// Performs a reset when all data sent before it has arrived.
     fn perform_incoming(&mut self, now: Nanos, reset: &Deferred) -> ReConfigResult {
         let Some(rx) = &mut self.rx else {
             return ReConfigResult::Denied;
@@ -198,7 +199,7 @@ impl Association {
         let Deferred {
             last_tsn, streams, ..
         } = reset;
-        // A message that goes on behind the reset would be of two lives.
+        // A message that continues after the reset would mix old and new stream sequence numbers.
         if rx.has_unfinished(*last_tsn, streams.some()) {
             return ReConfigResult::Denied;
         }
@@ -212,8 +213,9 @@ impl Association {
         ReConfigResult::Performed
     }
 
-    /// Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the request that resets them is the answer. That goes only where it can at once: two
-    /// sides that ask each other at the same time would else wait for each other.
+    /// Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the outgoing reset request is the response.
+    /// This is used only if it can be sent immediately, because otherwise two sides that send such
+    /// requests at the same time would wait for each other.
     fn on_incoming_reset(&mut self, number: u32, streams: Streams) -> Option<ReConfigResult> {
         let most = self.most_listed(OUTGOING_HEADER);
         if !self.config.accept_stream_resets || !self.is_established() || streams.listed() > most {
@@ -260,12 +262,14 @@ impl Association {
         Some(ReConfigResult::Performed)
     }
 
-    /// SSN/TSN Reset (RFC 6525 §5.2.4). Nothing that was sent is lost by it: while something is in flight it is refused, and nothing new
-    /// is sent, so that it can be done when the peer asks again.
+    /// SSN/TSN Reset (RFC 6525 §5.2.4). It loses no sent data: while data is in flight the request
+    /// is refused, and no new data is sent, so that it can be performed when the peer asks again.
     ///
-    /// The answer to a number is final. TSNs go on where they were (G2), so that the peer cannot tell data that was sent before the reset
-    /// from data behind it: it takes the one kind until it asks, and none until it is answered. Had a number two answers, "In progress"
-    /// and later "Performed", the former could come late and let it take data behind the reset for data before it.
+    /// The response to a request number is final. TSNs continue (G2), so the peer cannot
+    /// distinguish data sent before the reset from data sent after it: it accepts the former until
+    /// it sends the request, and none until the response arrives. If a number had two responses,
+    /// first "In progress" and then "Performed", a late "In progress" could make the peer accept
+    /// data sent after the reset as data sent before it.
     fn on_ssn_tsn_reset(
         &mut self,
         now: Nanos,
@@ -300,7 +304,7 @@ impl Association {
             }
             return (ReConfigResult::AlreadyInProgress, None);
         }
-        // What this side wished is done by it, too.
+        // The reset also performs waiting requests of this side.
         let Some(reconfig) = self.reconfiguration_mut() else {
             return (ReConfigResult::Denied, None);
         };
@@ -324,7 +328,7 @@ impl Association {
         (ReConfigResult::Performed, Some((next, peers)))
     }
 
-    /// Nothing is held any more for the sake of a reset of all numbers that the peer asked for.
+    /// Ends the hold of data for an association reset requested by the peer.
     pub(super) fn no_longer_quiet(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && reconfig.answers.quieting.take().is_some()
@@ -333,7 +337,7 @@ impl Association {
         }
     }
 
-    /// Add Outgoing Streams (RFC 6525 §5.2.5): the peer sends on more.
+    /// Add Outgoing Streams (RFC 6525 §5.2.5): the peer wants to send on more streams.
     fn on_add_outgoing(&mut self, count: u16) -> ReConfigResult {
         let (State::Known(Known { reconfig, .. }), Some(rx)) = (&mut self.state, &mut self.rx)
         else {
@@ -353,7 +357,8 @@ impl Association {
         }
     }
 
-    /// Add Incoming Streams (RFC 6525 §5.2.6): this side is to send on more, and asks for them.
+    /// Add Incoming Streams (RFC 6525 §5.2.6): the peer asks this side to send on more streams, so
+    /// this side requests them.
     fn on_add_incoming(&mut self, count: u16) -> ReConfigResult {
         let there_are = self.outbound_streams;
         let accepted = self.config.accept_added_streams && self.is_established();
@@ -376,7 +381,8 @@ impl Association {
         }
     }
 
-    /// The end of a packet: a reset that waited for data may be due, and a wish that waited for acknowledgements.
+    /// At the end of a packet, continues a reset that waited for data, and a request that waited
+    /// for acknowledgments.
     #[inline(always)]
     pub(in super::super) fn follow_reconfiguration(
         &mut self,
@@ -414,8 +420,9 @@ impl Association {
         self.advance_reconfiguration();
     }
 
-    /// Keeps DATA back that cannot be judged before a reset is settled: of streams whose reset waits for data before it, and any while it
-    /// is not known whether the peer has let all numbers begin anew.
+    /// Defers DATA that cannot be interpreted before a reset is settled: on streams whose reset
+    /// waits for earlier data, and on all streams while it is unknown whether the peer has reset
+    /// all numbers.
     pub(in super::super) fn holds_data(
         &mut self,
         (tsn, stream): (Tsn, u16),
@@ -435,13 +442,13 @@ impl Association {
         }
     }
 
-    /// Whether the peer may have let all numbers begin anew, or not: to which numbers a FORWARD TSN belongs is not known then. It counts as
-    /// not arrived, as DATA does, and comes again.
+    /// Whether it is unknown if the peer has reset all numbers. A FORWARD TSN is then ambiguous; it
+    /// is ignored like DATA, and will be retransmitted.
     pub(in super::super) fn is_unsure_of_numbers(&self) -> bool {
         self.reconfiguration().is_some_and(|it| it.is_unsure())
     }
 
-    /// Takes what was held, once nothing is.
+    /// Processes deferred DATA as soon as no reset requires it to wait.
     pub(super) fn release_held(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && !reconfig.is_unsure()

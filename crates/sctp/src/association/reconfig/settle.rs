@@ -1,4 +1,4 @@
-//! The answers to what this side asked (RFC 6525 §5.2.7).
+//! Responses to this side's requests (RFC 6525 §5.2.7).
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::Tsn;
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{Answered, Asked, ReconfigOutcome, Request, StreamDirection};
 
-/// What became of a request by the answer to it; `None`: nothing yet.
+/// Outcome of a request according to its response; `None`: not decided yet.
 fn outcome_of(result: ReConfigResult) -> Option<ReconfigOutcome> {
     match result {
         ReConfigResult::Performed | ReConfigResult::NothingToDo => Some(ReconfigOutcome::Performed),
@@ -23,7 +23,7 @@ fn outcome_of(result: ReConfigResult) -> Option<ReconfigOutcome> {
 }
 
 impl Association {
-    /// A Re-configuration Response.
+    /// Processes a Re-configuration Response.
     pub(super) fn on_response(
         &mut self,
         now: Nanos,
@@ -35,7 +35,7 @@ impl Association {
         let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
             return discards.count(Discard::BadReConfig);
         };
-        // Of a request that was never sent there is no answer.
+        // A request that was never sent has no response.
         let sent = flight.deadline.is_some();
         let mut open = flight.requests.iter_mut().filter(|it| sent && !it.settled);
         let Some(request) = open.find(|it| it.number == answered.number) else {
@@ -60,13 +60,13 @@ impl Association {
         self.end_flight();
     }
 
-    /// The peer lives.
+    /// Clears errors, because the peer has answered.
     fn heard_answer(&mut self, now: Nanos, path: PathId) {
         self.error_count = 0;
         self.paths.record_answer(now, path, &mut self.trace);
     }
 
-    /// Nothing is left to be answered: the next wish has its turn.
+    /// Ends the outstanding request; the next one follows.
     fn end_flight(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && let Some(flight) = &reconfig.flight
@@ -78,7 +78,8 @@ impl Association {
         self.advance_reconfiguration();
     }
 
-    /// The peer is at it, or has something else to do first: it is asked again later.
+    /// Schedules a repetition, because the peer is still processing the request or has to finish
+    /// another one.
     fn wait_longer(&mut self, now: Nanos, result: ReConfigResult) {
         let ours_is_later = self.state.peer_tag() > Some(self.local_tag);
         let Some(path) = self
@@ -97,15 +98,15 @@ impl Association {
         let mut wait = rto;
         if result == ReConfigResult::AlreadyInProgress {
             flight.renumber = true;
-            // Both may have asked at once, and would again.
+            // Both ends may have sent requests at the same time, and would do so again.
             let crossed = flight.crossed || !flight.is_of_association();
             wait = if ours_is_later && crossed { 3 } else { 1 } * rto;
-            // What the peer has in flight may be much.
+            // The peer may have much data in flight.
             if flight.is_of_association() {
                 wait = wait.saturating_mul(1 << flight.renumbered.min(3));
             }
         } else if flight.all_was_there {
-            // Some never look again at a request of the same number.
+            // Some implementations never re-evaluate a request with the same number.
             flight.senseless += 1;
             flight.renumber |= flight.senseless > 1;
         }
@@ -113,7 +114,7 @@ impl Association {
         self.errands.clear(Errand::ReConfig);
     }
 
-    /// The request has its outcome.
+    /// Completes a request with its outcome.
     fn settle(
         &mut self,
         now: Nanos,
@@ -144,7 +145,7 @@ impl Association {
                     });
                 }
             }
-            // Done when the peer's own request for it comes.
+            // Performed when the corresponding request of the peer arrives.
             Asked::Incoming(_) | Asked::AddIncoming(_) if performed => {}
             Asked::Incoming(streams) => {
                 self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
@@ -178,8 +179,8 @@ impl Association {
         }
     }
 
-    /// All numbers begin anew: the peer's next TSN is `peers`, and ours `ours` (RFC 6525 §5.2.7). What came meanwhile and is from
-    /// before belongs to the old numbers.
+    /// Resets all numbers: the peer's next TSN is `peers`, and this side's is `ours` (RFC 6525
+    /// §5.2.7). Data received meanwhile with earlier TSNs belongs to the old numbers.
     fn begin_all_anew(
         &mut self,
         now: Nanos,
@@ -194,11 +195,12 @@ impl Association {
         let before = reconfig.held.take_before(peers);
         self.take_data_again(now, path, before, discards);
         self.restart_numbers(now, peers, ours);
-        // Where the peer had wished the same, it has it.
+        // If the peer had requested the same, it is done.
         self.no_longer_quiet();
     }
 
-    /// The next TSN of the peer's is `peers`, of this side's `ours`, and all streams begin with 0.
+    /// Sets the next TSNs, `peers` of the peer and `ours` of this side, and restarts all streams at
+    /// 0.
     pub(super) fn restart_numbers(&mut self, now: Nanos, peers: Tsn, ours: Tsn) {
         let Some(rx) = &mut self.rx else {
             return;
@@ -220,7 +222,8 @@ impl Association {
         });
     }
 
-    /// The peer's request to reset its streams answers request `number` of this side (RFC 6525 §5.2.2 E1).
+    /// The peer's outgoing reset request is the response to request `number` of this side (RFC 6525
+    /// §5.2.2 E1).
     pub(super) fn on_implicit_response(&mut self, now: Nanos, number: u32) {
         let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
             return;
