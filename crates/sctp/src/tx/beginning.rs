@@ -1,4 +1,4 @@
-//! A sender before it has sent anything.
+//! Construction of a sender.
 
 use anabranch_wire::Tsn;
 
@@ -17,7 +17,7 @@ use crate::profile::OfSender;
 use crate::scheduling::Scheduler;
 use crate::stats::SenderCounters;
 
-/// What of a sender is made before it: it may have blocks of its own.
+/// Components of a sender that may allocate, built before it.
 pub(super) struct Kit {
     scheduler: Scheduler,
     in_use: StreamsInUse,
@@ -26,7 +26,7 @@ pub(super) struct Kit {
 }
 
 impl Kit {
-    /// That of a sender with these settings.
+    /// The components for these settings.
     pub(super) fn of(config: &Config) -> Self {
         Self {
             scheduler: Scheduler::new(config.scheduler),
@@ -38,14 +38,15 @@ impl Kit {
 }
 
 impl Sender {
-    /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
+    /// A sender whose first chunk will have `initial_tsn`. It sends nothing before
+    /// [`Sender::set_peer`].
     pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
         let mut sender = Self::with(config, initial_tsn, Kit::of(config));
         sender.set_up(config);
         sender
     }
 
-    /// The same where it stays: nothing here can fail. [`Self::set_up`] is to be called next.
+    /// Constructs it in place: nothing here can fail. [`Self::set_up`] must be called next.
     #[inline(always)]
     pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: Kit) -> Self {
         Self {
@@ -94,7 +95,7 @@ impl Sender {
         }
     }
 
-    /// What settings ask of few.
+    /// Applies uncommon settings.
     pub(super) fn set_up(&mut self, config: &Config) {
         let values = config.stream_values.iter().flat_map(|it| &it.0);
         for (stream, value) in (0..=u16::MAX).zip(values) {

@@ -1,6 +1,7 @@
-//! Concurrent multipath transfer (CMT): new data goes over all active paths at once (J. Iyengar, P. Amer and R. Stewart,
-//! "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent End-to-End Paths", IEEE/ACM Transactions on Networking,
-//! 2006). Each switch is a file of its own. Without the setting `cmt` nothing of this exists in a sender.
+//! Concurrent multipath transfer (CMT): new data uses all active paths at the same time (J.
+//! Iyengar, P. Amer and R. Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over
+//! Independent End-to-End Paths", IEEE/ACM Transactions on Networking, 2006). Each switch has its
+//! own file. Without the setting `cmt` a sender has no such state.
 
 mod buffers;
 mod coupling;
@@ -17,7 +18,7 @@ use super::Sender;
 use crate::config::{BufferSplit, Config};
 use crate::path::{PathId, PathState, Paths};
 
-/// What a sender over several paths at once keeps beside the others.
+/// State of a sender that uses several paths at the same time.
 #[derive(Debug)]
 pub(super) struct Cmt {
     split_fast_retransmit: bool,
@@ -25,26 +26,28 @@ pub(super) struct Cmt {
     delayed_ack: bool,
     buffers: BufferSplit,
     pub(super) send_buffer: u64,
-    /// Packets that the SACK at hand says it answers; 0 where it says nothing.
+    /// Packets that the current SACK reports to acknowledge; 0 if not reported.
     reported: u8,
     each: Vec<Each>,
 }
 
-/// What is kept of each path.
+/// State of each path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Each {
-    /// Fast recovery of the path: until all of its TSNs up to this one are acknowledged or sent elsewhere.
+    /// Fast recovery of the path: until all its TSNs up to this one are acknowledged or sent
+    /// elsewhere.
     recovery_until: Option<Tsn>,
-    /// No chunk sent here for the first time, and only once, is unacknowledged and lower: a bound.
+    /// Lower bound of the unacknowledged chunks first sent here and sent only once.
     fresh_from: Option<Tsn>,
-    /// The lowest such chunk before the SACK at hand.
+    /// The lowest such chunk before the current SACK.
     fresh_before: Option<Tsn>,
-    /// Bytes sent here last that Gap Ack Blocks alone have reported: the receiver may still hold them.
+    /// Bytes last sent here that only gap ack blocks have reported: the receiver may still buffer
+    /// them.
     gap_acked: u64,
 }
 
 impl Cmt {
-    /// What `config` asks for.
+    /// The state required by `config`.
     pub(super) fn of(config: &Config) -> Option<Box<Self>> {
         config.cmt.then(|| {
             Box::new(Self {
@@ -61,8 +64,9 @@ impl Cmt {
 }
 
 impl Sender {
-    /// As [`Sender::wants_to_send`] where chunks wait to be sent again, and paths are used at once: a path whose window is full
-    /// holds up no other. Each path sends again before it sends new data.
+    /// Like [`Sender::wants_to_send`], if chunks wait for retransmission and several paths are in
+    /// use: a path with a full window should not block others. Each path retransmits before it
+    /// sends new data.
     #[cold]
     pub(super) fn wants_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if let Some(path) = self.sends_again_on(now, paths) {
@@ -72,7 +76,7 @@ impl Sender {
         new.then(|| self.new_concurrently(now, paths)).flatten()
     }
 
-    /// The lowest of the chunks to be sent again whose path lets it go: where it goes.
+    /// The path of the lowest chunk to be retransmitted whose path allows it.
     fn sends_again_on(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let allowed = |&(_, to): &(u32, PathId)| {
             self.one_packet || (!self.gate_closed && paths.get(to).may_go(now))
@@ -81,7 +85,7 @@ impl Sender {
         waiting.min().map(|(_, to)| to)
     }
 
-    /// Whether all paths are used at once.
+    /// Whether all paths are used at the same time.
     pub(super) fn uses_paths_at_once(&self) -> bool {
         self.cmt.is_some()
     }
@@ -93,7 +97,7 @@ impl Sender {
         paths.iter().filter_map(lowest)
     }
 
-    /// The same, by its distance from the first in the ring, and where it goes.
+    /// The same chunks, as distance from the first in the ring and destination path.
     fn waiting_to_go_again(&self, paths: &Paths) -> impl Iterator<Item = (u32, PathId)> {
         let first = self.outstanding.cumulative_point().next();
         self.next_on_each(paths).filter_map(move |tsn| {
@@ -102,7 +106,7 @@ impl Sender {
         })
     }
 
-    /// The chunk that goes again to `id` first. However many are marked that go elsewhere, they do not hide it.
+    /// The chunk to be retransmitted first on `id`. Marked chunks for other paths do not hide it.
     pub(super) fn first_to_go_again(&self, id: PathId, paths: &Paths) -> Option<Tsn> {
         if !self.uses_paths_at_once() {
             return self.outstanding.first_marked();
@@ -113,13 +117,14 @@ impl Sender {
         lowest.map(|(distance, _)| first.add(distance))
     }
 
-    /// Whether, where paths are used at once, nothing that waits to be sent again goes to `id`.
+    /// Whether several paths are in use and no retransmission is due on `id`.
     #[cold]
     pub(super) fn nothing_goes_again_on(&self, id: PathId, paths: &Paths) -> bool {
         self.cmt.is_some() && self.waiting_to_go_again(paths).all(|(_, to)| to != id)
     }
 
-    /// Where new data goes now, if it may go: to the path after the one that new data took last which has room.
+    /// The path for new data, if it may be sent: the next path with space after the last one used
+    /// for new data.
     pub(super) fn new_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let newest = self.outstanding.get(self.outstanding.next_tsn().prev());
         let last = newest.map_or(0, |chunk| usize::from(chunk.path.0) + 1);
@@ -133,7 +138,7 @@ impl Sender {
             .find(|&id| self.may_send_new(now, id, paths))
     }
 
-    /// All TSNs have begun anew; nothing is outstanding.
+    /// All TSNs restarted; nothing is outstanding.
     pub(super) fn begin_anew_concurrently(&mut self) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each.fill(Each::default());
@@ -141,7 +146,8 @@ impl Sender {
         }
     }
 
-    /// Whether new data goes to `id` at all: where paths are used at once, to every active one that has its share of the buffers.
+    /// Whether `id` takes new data: with several paths in use, every active one with its share of
+    /// the buffers.
     pub(super) fn takes_new(&self, id: PathId, paths: &Paths) -> bool {
         let active = |id: PathId| paths.get(id).state == PathState::Active;
         match &self.cmt {

@@ -1,7 +1,8 @@
-//! A packet of new DATA alone, from a sender of which nothing else is asked.
+//! Transmit fast path for DATA: a packet of new DATA only.
 //!
-//! While nothing waits to be sent again, nothing is watched or given up, and nobody records what is common, most questions that a packet
-//! raises have their answer before they are asked. What is done here is what [`Sender::fill`] would do, no less; where any answer is another, that does it.
+//! While no retransmission is pending, no recovery option or partial reliability is in use, and
+//! tracing is disabled, most checks are settled in advance. The result must equal that of
+//! [`Sender::fill`], which handles every other case.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::PacketBuilder;
@@ -14,7 +15,8 @@ use crate::profile::Summed;
 use crate::uncommon::UNCOMMON;
 
 impl Sender {
-    /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`] has just named.
+    /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`]
+    /// has just returned.
     #[inline]
     pub fn is_plain(&self, trace: &Trace) -> bool {
         trace.wants_only(UNCOMMON)
@@ -27,8 +29,8 @@ impl Sender {
             && !self.queue.has_courses()
     }
 
-    /// Whether a further message on a stream changes nothing of what may go, or when: others wait before it, and the window of the only
-    /// path has no room.
+    /// Whether a further message cannot be sent now: others wait before it, and the window of the
+    /// only path is full.
     #[inline]
     pub fn waits_for_room(&self, paths: &Paths) -> bool {
         !self.queue.is_empty()
@@ -39,7 +41,8 @@ impl Sender {
             && !paths.get(PathId(0)).has_room()
     }
 
-    /// As [`Sender::fill`], where all that may go is new DATA, in chunks of that type, and nobody looks: see [`Sender::is_plain`].
+    /// Like [`Sender::fill`], if only new DATA may be sent, in chunks of that type, without
+    /// tracing: see [`Sender::is_plain`].
     #[inline(always)]
     pub fn fill_plainly(
         &mut self,
@@ -54,7 +57,7 @@ impl Sender {
         let entry = paths.get_mut(id);
         let rwnd_counts = self.profile.rwnd_counts;
         let length = self.next_piece(most, packet.room(), false);
-        // Idle time may shrink the window, and a closed window is probed.
+        // Idle time may reduce the window, and a closed window is probed.
         if entry.decay_at.has_come(now) || rwnd_counts.bytes(length) > self.peer_rwnd {
             return self.fill(now, id, packet, paths, trace);
         }
@@ -89,8 +92,8 @@ impl Sender {
         sent.count as usize
     }
 
-    /// Puts messages in the packet that fit a chunk each, as long as all that wait are of one stream. Whether there may be more for the
-    /// packet that must go otherwise.
+    /// Adds unfragmented messages to the packet, as long as all queued ones belong to one stream.
+    /// Returns whether the slow path may add more.
     #[inline(always)]
     fn fill_wholes(
         &mut self,
@@ -127,7 +130,7 @@ impl Sender {
         wholes.end(most)
     }
 
-    /// Puts chunks in the packet, of whatever goes next.
+    /// Adds chunks of any kind to the packet.
     #[inline(always)]
     fn fill_pieces(
         &mut self,
@@ -156,7 +159,7 @@ impl Sender {
         }
     }
 
-    /// The next chunk goes into the packet.
+    /// Adds the next chunk to the packet.
     #[inline(always)]
     fn send_plainly(
         &mut self,

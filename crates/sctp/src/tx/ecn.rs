@@ -1,5 +1,5 @@
-//! What a mark does to the sender of data: one reduction for a window of data and destination (RFC 4960 Appendix A, RFC 3168
-//! §6.1.2).
+//! Sender response to ECN marks: one reduction per window of data and destination (RFC 4960
+//! Appendix A, RFC 3168 §6.1.2).
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
@@ -7,20 +7,20 @@ use anabranch_wire::Tsn;
 use super::{Sender, trace_window, window};
 use crate::path::{PathId, Paths, Reduction};
 
-/// An ECNE names one of so many TSNs sent last: what is older was told long ago, or was never sent.
+/// Maximum age of a TSN in an ECNE: older ones were answered long ago, or never sent.
 const MOST_AGO: u32 = 1 << 16;
 
-/// What an ECNE meant.
+/// Outcome of an ECNE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// It names a TSN that was never sent, or long ago.
     Impossible,
-    /// The window was reduced for it, now or before: the peer is to be told.
+    /// The window was reduced for it, now or before: a CWR must be sent.
     Answered,
 }
 
 impl Sender {
-    /// The peer tells that the packet with `tsn` was marked.
+    /// The peer reports that the packet with `tsn` was marked.
     pub(crate) fn handle_ecne(
         &mut self,
         now: Nanos,
@@ -32,7 +32,7 @@ impl Sender {
         if ago == 0 || ago > MOST_AGO || u64::from(ago) > self.statistics.chunks_sent {
             return Heard::Impossible;
         }
-        // The SACK that comes with it grows no window.
+        // The accompanying SACK should not grow a window.
         self.echoed = true;
         let chunk = self.outstanding.get(tsn);
         let id = chunk.map_or_else(|| paths.choose_for_new_data(), |chunk| chunk.path);
@@ -55,8 +55,9 @@ impl Sender {
         paths.get_mut(id).reduction = Some(Reduction::new(highest, by_mark));
     }
 
-    /// Whether the lowest chunk that is marked as lost on a path was sent in the window of data for which a mark has reduced
-    /// cwnd: then the loss is the same congestion (RFC 3168 §6.1.2). That of a retransmission is congestion anew (RFC 5681 §4.3).
+    /// Whether the lowest marked chunk of a path was sent in the window of data for which a mark
+    /// has reduced cwnd: the loss is then the same congestion event (RFC 3168 §6.1.2). The loss of
+    /// a retransmission is a new one (RFC 5681 §4.3).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
         let Some(last) = paths.get(id).reduction.filter(Reduction::is_by_mark) else {
             return false;
@@ -68,8 +69,8 @@ impl Sender {
         lost.is_some_and(|lost| last.answers(lost) && first_loss(lost))
     }
 
-    /// Packets of DATA so far that must not be ECN-capable: those with a chunk sent again (RFC 3168 §6.1.5), and probes of a
-    /// closed window (§6.1.6).
+    /// Packets of DATA so far that must not be ECN-capable: those with retransmissions (RFC 3168
+    /// §6.1.5), and probes of a closed window (§6.1.6).
     pub(crate) fn never_marked(&self) -> u64 {
         let counted = self.statistics.told();
         counted.chunks_retransmitted + counted.window_probes

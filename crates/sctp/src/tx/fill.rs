@@ -1,5 +1,5 @@
-//! Putting DATA in a packet: retransmissions first, then new chunks as cwnd, the peer's window and Max.Burst allow
-//! (RFC 9260 §6.1, §6.10).
+//! Bundling of DATA into a packet: retransmissions first, then new chunks as cwnd, the peer's
+//! window and Max.Burst allow (RFC 9260 §6.1, §6.10).
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::Data;
@@ -11,15 +11,15 @@ use crate::maybe::Maybe;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, MaxBurst};
 
-/// Marked chunks that go to another path, looked past for more that fit into a packet.
+/// Marked chunks for other paths that are skipped in search of more chunks for a packet.
 const MOST_PASSED_OVER: u32 = 64;
-/// Bytes of user data that a message which needs several chunks begins with in what is left of a packet, at least.
+/// Minimum user data of a first fragment in the rest of a packet, bytes.
 const LEAST_BEGINNING: usize = 64;
 
 impl Sender {
-    /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just named, to a packet, and returns how many. None
-    /// is added if none may go, or if what must go next does not fit beside the chunks already there; send that packet then,
-    /// and ask again.
+    /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just returned, to a
+    /// packet. Returns their number. None is added if none may be sent, or if the next one does not
+    /// fit; the caller should then send the packet and call again.
     #[inline(never)]
     pub fn fill(
         &mut self,
@@ -80,7 +80,7 @@ impl Sender {
         again + new
     }
 
-    /// A packet with `bytes` of DATA, as cwnd counts them, goes out on a path.
+    /// A packet with `bytes` of DATA, as cwnd counts them, is sent on a path.
     #[inline(always)]
     pub(super) fn note_packet(&self, now: Nanos, bytes: u64, entry: &mut PathEntry) {
         if entry.t3_deadline.is_none() {
@@ -98,7 +98,7 @@ impl Sender {
         }
     }
 
-    /// Whether cwnd may be another.
+    /// Whether cwnd may have changed.
     fn decay_if_idle(
         &mut self,
         now: Nanos,
@@ -129,7 +129,7 @@ impl Sender {
         let mut next = self.first_to_go_again(id, paths);
         while let Some(tsn) = next {
             if self.forbids(now, tsn).is_some() {
-                // It is given up once it is the lowest.
+                // It is abandoned once it is the lowest.
                 next = self.outstanding.next_marked(tsn.next());
                 continue;
             }
@@ -140,7 +140,8 @@ impl Sender {
                 if !self.keys.join(self.keys.of(tsn), count == 0) {
                     break;
                 }
-                // The path MTU has fallen since it was cut: it goes alone, for IP to fragment (RFC 9260 §6.9).
+                // The path MTU has decreased since it was fragmented: it is sent alone and
+                // fragmented by IP (RFC 9260 §6.9).
                 let length = (chunk.fragment.user_data.len() + self.header).next_multiple_of(4);
                 if packet.is_empty() && length > packet.room() {
                     packet.make_room(length);
@@ -180,7 +181,8 @@ impl Sender {
         count
     }
 
-    /// A marked chunk has been put in a packet for path `id`: it is in flight again, and T3-rtx follows it.
+    /// A marked chunk was added to a packet for path `id`: it is in flight again, and covered by
+    /// T3-rtx.
     fn retransmitted(
         &mut self,
         now: Nanos,
@@ -258,7 +260,7 @@ impl Sender {
         }
     }
 
-    /// Retransmissions count towards the burst, and under ns-2.35's rule may be one more than new packets.
+    /// Retransmissions count towards the burst, and may exceed it by one under ns-2.35's rule.
     fn count_burst_of_retransmission(&mut self) {
         match self.profile.max_burst_applies {
             MaxBurst::Off => {}
@@ -272,14 +274,14 @@ impl Sender {
                     self.gate_closed = self.outstanding.first_marked().is_some();
                 }
                 self.burst.packets += 1;
-                // The count ends with new data, which has no turn while chunks are marked.
+                // The count ends with new data, which is not sent while chunks are marked.
                 self.burst.carried = self.timed_out || self.outstanding.first_marked().is_some();
             }
             MaxBurst::AfterFastRetransmit => {}
         }
     }
 
-    /// `shared`: behind retransmissions; `known`: new data may go to `id`.
+    /// `shared`: after retransmissions; `known`: new data may be sent on `id`.
     #[expect(clippy::too_many_arguments, reason = "one step of fill")]
     fn fill_new(
         &mut self,
@@ -355,8 +357,9 @@ impl Sender {
         count
     }
 
-    /// User data of the next chunk, of at most `most` bytes, in a packet that has `room`, `behind` another chunk: less than
-    /// would fit a packet of its own where a message that is cut anyway can begin there.
+    /// User data of the next chunk, at most `most` bytes, in a packet with `room`, `behind` another
+    /// chunk. It is less than a full packet's if a message that must be fragmented anyway can begin
+    /// there.
     #[inline(always)]
     pub(super) fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
@@ -375,7 +378,7 @@ impl Sender {
         }
         self.burst.packets += 1;
         let full = self.burst.packets >= self.profile.max_burst;
-        // Under ns-2.35's rule the limit is spent once it held something back.
+        // Under ns-2.35's rule the limit is exhausted once it has blocked a packet.
         if self.burst.armed
             && full
             && self.path_allows_new(id, paths)
@@ -427,6 +430,6 @@ struct Sent {
     /// As the windows count it.
     rwnd: u64,
     cwnd: u64,
-    /// Whole chunks with header and padding.
+    /// Complete chunks with header and padding.
     carried: u64,
 }

@@ -1,11 +1,14 @@
-//! Timeouts for data that was late and not lost: F-RTO with selective acknowledgements (RFC 5682 §3), as RFC 4138 adapts it to SCTP.
+//! F-RTO: detection of spurious timeouts with selective acknowledgements (RFC 5682 §3), adapted to
+//! SCTP by RFC 4138.
 //!
-//! After a timeout the first packet goes again, and nothing else until the cumulative point passes its first chunk. Then new data goes, up to two
-//! packets, and the next SACK tells: if it acknowledges a chunk that was not sent again since, that arrived late, and so will the others.
-//! Then nothing else goes again, and the window is restored (RFC 4015). If it acknowledges the new data instead, the rest was lost.
+//! After a timeout the first packet is retransmitted, and nothing else until the cumulative TSN
+//! passes its first chunk. Then up to two packets of new data are sent, and the next SACK decides.
+//! If it acknowledges a chunk that was not retransmitted since, the data was late and the rest will
+//! arrive too: nothing else is retransmitted, and the window is restored (RFC 4015). If it
+//! acknowledges the new data instead, the rest was lost.
 //!
-//! RFC 4138 warns of retransmissions to another address, whose SACK may overtake those of what was sent first. F-RTO is not begun there, and not over
-//! several paths at once.
+//! RFC 4138 warns of retransmissions to another address, whose SACK may overtake those of the
+//! original data. F-RTO is not used in that case or with several paths in use.
 
 use anabranch_congestion::recovery::Transmission;
 use anabranch_transport::{Nanos, Trace};
@@ -19,34 +22,35 @@ use crate::path::{PathId, Paths, Sending};
 /// Packets of new data that show whether the rest was lost.
 const NEW_PACKETS: u32 = 2;
 
-/// How far it has come.
+/// Progress of F-RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The first packet goes again (step 2 of RFC 5682 §3.1).
+    /// The first packet is retransmitted (step 2 of RFC 5682 §3.1).
     Again,
-    /// New data goes, so many packets more (step 3).
+    /// This number of packets of new data remains (step 3).
     New(u32),
 }
 
-/// What is kept from a timeout on.
+/// State since a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forward {
     step: Step,
     path: PathId,
-    /// When T3-rtx expired: what goes again goes later.
+    /// When T3-rtx expired: retransmissions have later times.
     at: Nanos,
-    /// What goes again first, and the highest TSN that was sent by then.
+    /// The first retransmission, and the highest TSN sent before the timeout.
     first: Tsn,
     recover: Tsn,
-    /// The window before.
+    /// The window before the timeout.
     cwnd: f64,
     ssthresh: u64,
-    /// The SACK at hand acknowledges a chunk that did not go again since the timeout, or one that was sent after it.
+    /// The current SACK acknowledges a chunk that was not retransmitted since the timeout, or one
+    /// sent after it.
     late: bool,
     beyond: bool,
 }
 
-/// F-RTO, where it is on.
+/// F-RTO, if enabled.
 #[derive(Debug, Default)]
 pub(super) struct ForwardRecovery {
     under_way: Option<Forward>,
@@ -55,7 +59,7 @@ pub(super) struct ForwardRecovery {
 }
 
 impl ForwardRecovery {
-    /// A chunk was newly acknowledged that was sent last at `sent_at`.
+    /// A chunk last sent at `sent_at` was newly acknowledged.
     pub fn on_acknowledged(&mut self, tsn: Tsn, sent_at: Nanos) {
         if let Some(forward) = &mut self.under_way {
             forward.beyond |= tsn.gt(forward.recover);
@@ -77,13 +81,13 @@ impl Sender {
         self.forward_recovery()?.under_way.as_mut()
     }
 
-    /// Whether a timeout is looked into.
+    /// Whether F-RTO examines a timeout.
     pub(super) fn goes_forward(&self) -> bool {
         self.forward().is_some()
     }
 
-    /// T3-rtx of a path has expired, whose window was this before, and marked what is to go again, `first` first. Not after a timeout whose data is not all
-    /// acknowledged (step 1).
+    /// T3-rtx of a path with this window has expired and marked chunks, `first` first. F-RTO does
+    /// not start if data of an examined timeout is still unacknowledged (step 1).
     pub(super) fn begin_forward(
         &mut self,
         now: Nanos,
@@ -117,7 +121,7 @@ impl Sender {
         self.timed_out = true;
     }
 
-    /// The timeout is answered as any other from now on.
+    /// Ends F-RTO: the timeout is handled like any other from now on.
     fn end_forward(&mut self) -> Option<Forward> {
         let forward = self.forward_recovery()?.under_way.take()?;
         if matches!(forward.step, Step::New(1..)) {
@@ -126,7 +130,7 @@ impl Sender {
         Some(forward)
     }
 
-    /// All numbers begin anew.
+    /// All TSNs restart.
     pub(super) fn forget_forward(&mut self) {
         self.end_forward();
         if let Some(recovery) = self.forward_recovery() {
@@ -162,23 +166,24 @@ impl Sender {
         }
     }
 
-    /// Neither what was marked nor new data goes before the next SACK, but for what goes forward.
+    /// Neither marked chunks nor new data are sent before the next SACK, except by F-RTO.
     fn wait_for_sack(&mut self) {
         self.gate_closed = true;
         self.timed_out = true;
     }
 
-    /// Where new data goes to find out.
+    /// The path for new data that tests the timeout.
     pub(super) fn goes_new(&self, paths: &Paths) -> Option<PathId> {
         let forward = self.forward()?;
         let due = matches!(forward.step, Step::New(1..));
         (due && self.may_go_forward(forward.path, paths)).then_some(forward.path)
     }
 
-    /// Whether there is new data for the path, for which the peer has room even if all that was marked arrives.
+    /// Whether there is new data for the path that fits the peer's window even if all marked data
+    /// arrives.
     fn may_go_forward(&self, id: PathId, paths: &Paths) -> bool {
         let marked = match self.profile.flight_counts_marked {
-            true => 0, // its room is not given back
+            true => 0, // its window is not given back
             false => self.rwnd_marked,
         };
         let next = self.queue.next_len(self.most_user_data(paths));
@@ -189,7 +194,7 @@ impl Sender {
             && self.may_use(id, paths)
     }
 
-    /// A packet of new data has gone.
+    /// A packet of new data was sent.
     pub(super) fn went_forward(&mut self) {
         if let Some(forward) = self.forward_mut()
             && let Step::New(left @ 1..) = forward.step
@@ -201,13 +206,16 @@ impl Sender {
         }
     }
 
-    /// What was sent before the timeout is on its way still. The window is that of before, but no more than what is in flight and what was just
-    /// acknowledged, an initial window of it at most (RFC 4015 §3.2). The timer stays backed off until a round trip is measured: it was too short.
+    /// The timeout was spurious: data sent before it is still in flight. The window is restored,
+    /// but to at most the data in flight plus the newly acknowledged data, of which at most an
+    /// initial window counts (RFC 4015 §3.2). The timer stays backed off until a round trip is
+    /// measured, because it was too short.
     fn undo_timeout(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         let Some(forward) = self.end_forward() else {
             return;
         };
-        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682 §3.1, end).
+        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682
+        // §3.1, end).
         let point = self.outstanding.cumulative_point();
         if let Some(recovery) = self.forward_recovery() {
             recovery.recover = Some(point);
@@ -238,7 +246,8 @@ impl Sender {
         initial.bytes(unit, entry.path.remote.is_ipv6())
     }
 
-    /// What the timeout marked on a path, and has not gone again, is in flight; but for what had been found lost before.
+    /// Puts chunks marked by the timeout that were not retransmitted back in flight, except those
+    /// found lost before.
     fn take_back_marked(&mut self, id: PathId, paths: &mut Paths) {
         let mut restored = Vec::new();
         let mut next = self
@@ -271,7 +280,7 @@ impl Sender {
                 transmission: Transmission { sent_at, number },
             });
         }
-        // RACK let go of them when they were marked.
+        // RACK removed them when they were marked.
         if let Some(state) = &mut paths.get_mut(id).rack {
             for sending in restored.into_iter().rev() {
                 state.sent.push_front(sending);

@@ -1,18 +1,18 @@
-//! Gap Ack Blocks as the sender keeps them: the runs of TSNs that the last SACK reported.
+//! Gap ack blocks of the last SACK, as runs of TSNs.
 
 use anabranch_wire::chunk::GapAckBlock;
 
 use super::tsn_set::step;
 
-/// A run of TSNs as offsets from the cumulative point; both ends belong to it, `0 < start <= end`.
+/// A run of TSNs as offsets from the cumulative TSN, both ends inclusive, `0 < start <= end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub start: u32,
     pub end: u32,
 }
 
-/// Reads a SACK's blocks into `runs`: ascending, apart from each other by at least one TSN. Blocks that make no sense
-/// (end before start, or touching the cumulative point) are left out.
+/// Reads a SACK's blocks into `runs`: ascending, with at least one TSN between them. Invalid blocks
+/// (end before start, or adjacent to the cumulative TSN) are ignored.
 pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut Vec<Run>) {
     runs.clear();
     let mut in_order = true;
@@ -41,8 +41,9 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
     }
 }
 
-/// Moves `runs` to a cumulative point `advance` further on; what it passes is forgotten. So is a TSN right after the new
-/// point: a peer that held it would have moved the point past it.
+/// Moves `runs` to a cumulative TSN that is `advance` higher and removes passed ones. A TSN right
+/// after the new cumulative TSN is removed too, because a peer that had it would have advanced
+/// further.
 pub(super) fn advance(runs: &mut Vec<Run>, advance: u32) {
     if advance == 0 {
         return;
@@ -58,7 +59,7 @@ pub(super) fn advance(runs: &mut Vec<Run>, advance: u32) {
     });
 }
 
-/// TSNs in runs that are apart from each other.
+/// Number of TSNs in disjoint runs.
 pub(super) fn covered(runs: &[Run]) -> usize {
     runs.iter()
         .map(|run| (run.end - run.start + 1) as usize)

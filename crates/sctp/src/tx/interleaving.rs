@@ -1,4 +1,4 @@
-//! Interleaving's part of the sender: which chunks carry user data, and how much ([`crate::interleaving`]).
+//! Sender part of interleaving: type and size of chunks with user data ([`crate::interleaving`]).
 
 use anabranch_wire::extension::IData;
 
@@ -7,7 +7,8 @@ use crate::mtu::DATA_HEADER;
 use crate::path::Paths;
 
 impl Sender {
-    /// Whether messages are interleaved: both ends speak I-DATA. Told before anything is sent.
+    /// Sets whether messages are interleaved: both ends support I-DATA. Called before anything is
+    /// sent.
     pub(crate) fn set_interleaving(&mut self, spoken: bool) {
         if self.outstanding.is_empty() {
             self.interleaving = spoken;
@@ -21,12 +22,12 @@ impl Sender {
         self.interleaving
     }
 
-    /// Sets the value of a stream, which the scheduler goes by.
+    /// Sets the scheduler value of a stream.
     pub(crate) fn set_stream_value(&mut self, stream: u16, value: u16) {
         self.queue.set_value(stream, value);
     }
 
-    /// The most user data that a new chunk carries.
+    /// Maximum user data of a new chunk.
     #[inline]
     pub(crate) fn most_user_data(&self, paths: &Paths) -> usize {
         paths.max_user_data() + DATA_HEADER - self.header

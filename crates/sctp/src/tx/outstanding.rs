@@ -1,4 +1,5 @@
-//! Chunks sent and not yet cumulatively acknowledged: a ring indexed by the distance from the cumulative point.
+//! Chunks sent and not cumulatively acknowledged: a ring indexed by the distance from the
+//! cumulative TSN.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::Data;
@@ -12,19 +13,19 @@ use super::undelivered::Payloads;
 use crate::path::PathId;
 use crate::queue::Queue;
 
-/// With nothing outstanding, sets for no more chunks than this keep their memory.
+/// With nothing outstanding, sets for at most this number of chunks keep their memory.
 const KEPT: usize = 1024;
 
-/// Where a chunk stands.
+/// State of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkState {
     /// Sent, and counted in flightsize.
     InFlight,
-    /// Taken for lost; waits to be sent again. `timed_out`: by T3-rtx, not by missing reports.
+    /// Considered lost; waits for retransmission. `timed_out`: by T3-rtx, not by missing reports.
     Marked { timed_out: bool },
-    /// Reported by a Gap Ack Block; the receiver may still withdraw it (RFC 9260 §6.2.1).
+    /// Reported by a gap ack block; the receiver may still renege (RFC 9260 §6.2.1).
     GapAcked,
-    /// Given up: as good as acknowledged (RFC 3758 §3.5 A2).
+    /// Abandoned, which counts as acknowledged (RFC 3758 §3.5 A2).
     Abandoned,
 }
 
@@ -33,23 +34,23 @@ pub(super) enum ChunkState {
 pub(super) struct Outgoing {
     pub fragment: Fragment,
     pub state: ChunkState,
-    /// Where it was last sent.
+    /// Path of the last transmission.
     pub path: PathId,
     /// It was sent on another path before.
     pub moved: bool,
-    /// When it was last sent.
+    /// Time of the last transmission.
     pub sent_at: Nanos,
     pub transmissions: u32,
-    /// It was the first of its packet, when it was last sent.
+    /// It was the first of its packet at the last transmission.
     pub begins_packet: bool,
     pub missing_reports: u32,
-    /// It was retransmitted fast once (RFC 9260 §7.2.4 (5)).
+    /// It was fast retransmitted once (RFC 9260 §7.2.4 (5)).
     pub fast_retransmitted: bool,
-    /// A Gap Ack Block has reported it, and may have taken that back since.
+    /// A gap ack block has reported it; the receiver may have reneged since.
     pub reported: bool,
 }
 
-/// What the bookkeeping needs of a chunk, without its data.
+/// State of a chunk without its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub state: ChunkState,
@@ -65,7 +66,7 @@ pub(super) struct Standing {
 }
 
 impl Outgoing {
-    /// A chunk that goes for the first time, over `path`.
+    /// A chunk sent for the first time on `path`.
     #[inline(always)]
     pub fn first(fragment: Fragment, path: PathId, now: Nanos, begins_packet: bool) -> Self {
         Self {
@@ -97,7 +98,7 @@ impl Outgoing {
         }
     }
 
-    /// The chunk as it goes on the wire; its data is lent, which counts no reference.
+    /// The DATA chunk for the wire; it borrows the data without a reference count.
     #[inline]
     pub fn to_data(&self, tsn: Tsn) -> Data<&[u8]> {
         Data {
@@ -113,7 +114,7 @@ impl Outgoing {
         }
     }
 
-    /// The chunk where messages are interleaved.
+    /// The I-DATA chunk for the wire.
     pub fn to_i_data(&self, tsn: Tsn) -> IData<&[u8]> {
         let Fragment { ppid, fsn, .. } = self.fragment;
         IData {
@@ -133,25 +134,26 @@ impl Outgoing {
     }
 }
 
-/// The ring. Its first element is the TSN after the cumulative point.
+/// The ring. Its first element is the TSN after the cumulative TSN.
 ///
-/// Beside it stand sets, so that what an acknowledgement asks for is found without a look at every chunk: a peer chooses
-/// what it acknowledges, and must not choose how long that takes.
+/// Additional sets allow lookups without a walk over all chunks, because a peer chooses what it
+/// acknowledges and must not control the cost.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     first: Tsn,
     ring: Queue<Outgoing>,
     sets: TsnSets,
     marked: usize,
-    /// Not 0 while any is marked, or paths are used at once: then it takes a look to tell what goes next, and where.
+    /// Nonzero if chunks are marked or several paths are in use: the next chunk and its path must
+    /// then be determined.
     look: usize,
-    /// The lowest marked TSN, while any is marked.
+    /// The lowest marked TSN while any is marked.
     first_marked: Tsn,
     gap_acked: usize,
-    /// User data of those, bytes.
+    /// User data of these, bytes.
     gap_acked_bytes: usize,
     abandoned: usize,
-    /// Chunks whose missing reports count for nothing until they are sent again.
+    /// Chunks whose missing reports are ignored until they are retransmitted.
     judged: u32,
     payloads: Payloads,
 }
@@ -174,14 +176,14 @@ impl Outstanding {
         }
     }
 
-    /// The next chunk to be added is the last of several of one message, all of which is `whole`.
+    /// The next chunk to be added is the last fragment of the message `whole`.
     #[inline(never)]
     pub fn will_end(&mut self, whole: Bytes) {
         let tsn = self.next_tsn();
         self.payloads.keep(tsn, whole);
     }
 
-    /// The chunks that are not acknowledged and were not given up, and the messages that are cut into several.
+    /// Unacknowledged chunks that were not abandoned, and the fragmented messages.
     pub fn into_parts(self) -> (impl Iterator<Item = (Tsn, Fragment)>, Payloads) {
         let first = self.first;
         let chunks = self.ring.into_iter().enumerate();
@@ -190,7 +192,7 @@ impl Outstanding {
         (parts, self.payloads)
     }
 
-    /// The last TSN cumulatively acknowledged.
+    /// The last cumulatively acknowledged TSN.
     pub fn cumulative_point(&self) -> Tsn {
         self.first.prev()
     }
@@ -208,17 +210,17 @@ impl Outstanding {
         self.ring.is_empty()
     }
 
-    /// Chunks that a Gap Ack Block has reported, withdrawn or not.
+    /// Chunks that a gap ack block has reported, reneged or not.
     pub fn gap_acked(&self) -> usize {
         self.gap_acked
     }
 
-    /// User data of what [`Self::gap_acked`] counts, bytes: the receiver may still ask for it.
+    /// User data counted by [`Self::gap_acked`], bytes: the receiver may still request it.
     pub fn gap_acked_bytes(&self) -> usize {
         self.gap_acked_bytes
     }
 
-    /// Chunks that were given up and are not cumulatively acknowledged.
+    /// Abandoned chunks that are not cumulatively acknowledged.
     pub fn abandoned(&self) -> usize {
         self.abandoned
     }
@@ -234,7 +236,7 @@ impl Outstanding {
         self.index(tsn).map(|index| &self.ring[index])
     }
 
-    /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`]. Gives it where it lies now.
+    /// Adds a chunk in flight with the TSN [`Outstanding::next_tsn`]. Returns its reference.
     #[inline(always)]
     pub fn push(&mut self, chunk: Outgoing) -> &Outgoing {
         if self.ring.is_full() {
@@ -247,7 +249,7 @@ impl Outstanding {
         &self.ring[at]
     }
 
-    /// As [`Self::push`], where there is no room. The sets have room for as many chunks as the ring has.
+    /// Like [`Self::push`], if the ring is full. The sets have the same capacity as the ring.
     #[cold]
     #[inline(never)]
     fn push_full(&mut self, chunk: Outgoing) -> &Outgoing {
@@ -259,7 +261,8 @@ impl Outstanding {
         self.push(chunk)
     }
 
-    /// Lets go of the chunk after the cumulative point, if its TSN is not past `up_to`, and tells how it stood.
+    /// Removes the chunk after the cumulative TSN, if its TSN is not past `up_to`. Returns its
+    /// state.
     #[inline]
     pub fn pop_up_to(&mut self, up_to: Tsn) -> Option<(Tsn, Standing)> {
         if !self.first.le(up_to) {
@@ -286,13 +289,14 @@ impl Outstanding {
         Some((tsn, chunk))
     }
 
-    /// Whether every chunk is in flight: none is marked, reported by a Gap Ack Block or given up.
+    /// Whether every chunk is in flight: none is marked, reported by a gap ack block or abandoned.
     #[inline]
     pub fn all_in_flight(&self) -> bool {
         self.marked + self.gap_acked + self.abandoned == 0
     }
 
-    /// As [`Self::pop_up_to`] for the next `count` chunks at once, where all are in flight on the only path; `each` is shown them in order.
+    /// Like [`Self::pop_up_to`] for the next `count` chunks, all in flight on the only path; calls
+    /// `each` in order.
     #[inline(always)]
     pub fn pop_in_flight(&mut self, count: u32, mut each: impl FnMut(Tsn, &Outgoing)) {
         let begin = self.first;
@@ -314,7 +318,7 @@ impl Outstanding {
         }
     }
 
-    /// The chunk `tsn`, which was not in flight, is let go of.
+    /// Chunk `tsn`, which was not in flight, is removed.
     fn no_longer_out(&mut self, tsn: Tsn, chunk: &Standing) {
         match chunk.state {
             ChunkState::GapAcked => {
@@ -344,14 +348,14 @@ impl Outstanding {
         self.abandoned -= 1;
     }
 
-    /// Gives up a chunk, and tells how it stood before; `None` if it is not in the ring, or given up already. It stays that way
-    /// until the cumulative point passes it. Its user data goes at once.
+    /// Abandons a chunk and releases its user data. Returns its former state; `None` if it is not
+    /// in the ring or abandoned already. It stays abandoned until the cumulative TSN passes it.
     pub fn abandon(&mut self, tsn: Tsn) -> Option<Standing> {
         let before = self.get(tsn)?.standing();
         if before.state == ChunkState::Abandoned {
             return None;
         }
-        // No search for what is not acknowledged finds it from now on.
+        // No search for unacknowledged chunks finds it from now on.
         self.set_state(tsn, ChunkState::GapAcked);
         self.gap_acked -= 1;
         self.gap_acked_bytes -= before.length;
@@ -368,7 +372,7 @@ impl Outstanding {
         Some(before)
     }
 
-    /// Puts a chunk in another state and tells which it was in; `None` if the TSN is not in the ring.
+    /// Sets the state of a chunk. Returns the former one; `None` if the TSN is not in the ring.
     pub fn set_state(&mut self, tsn: Tsn, state: ChunkState) -> Option<ChunkState> {
         let index = self.index(tsn)?;
         let chunk = &mut self.ring[index];
@@ -413,7 +417,7 @@ impl Outstanding {
         self.index(tsn).map(|index| &mut self.ring[index])
     }
 
-    /// A chunk that is not acknowledged goes out on `path`.
+    /// An unacknowledged chunk is sent on `path`.
     pub fn move_to(&mut self, tsn: Tsn, path: PathId) {
         let Some(chunk) = self.get_mut(tsn) else {
             return;
@@ -425,7 +429,7 @@ impl Outstanding {
         }
     }
 
-    /// Whether missing reports of a chunk count for something from now on.
+    /// Sets whether missing reports of a chunk count.
     pub fn set_reportable(&mut self, tsn: Tsn, counts: bool) {
         if self.index(tsn).is_none() {
             return;
@@ -441,7 +445,7 @@ impl Outstanding {
         }
     }
 
-    /// `tsn` is no longer marked: finds the lowest that still is.
+    /// `tsn` is no longer marked: finds the next lowest one.
     fn unmarked(&mut self, tsn: Tsn) {
         let (word, bit) = self.sets.word(tsn);
         word.marked &= !bit;
@@ -452,7 +456,7 @@ impl Outstanding {
         }
     }
 
-    /// `from`, or the first TSN of the ring if that is later.
+    /// The later of `from` and the first TSN of the ring.
     #[inline]
     fn at_least_first(&self, from: Tsn) -> Tsn {
         if from.lt(self.first) {
@@ -474,22 +478,23 @@ impl Outstanding {
         self.sets.next_marked_on(path, from, self.next_tsn())
     }
 
-    /// Paths are used at once.
+    /// Several paths are in use.
     pub fn use_paths_at_once(&mut self) {
         self.look += 1;
     }
 
-    /// Something beside new data may go next: it takes a look.
+    /// Chunks other than new data may be next, so a full check is required.
     pub fn look_closer(&mut self) {
         self.look += 1;
     }
 
-    /// That has gone, or is not to go any more.
+    /// Those were sent, or need not be sent any more.
     pub fn look_no_more(&mut self) {
         self.look -= 1;
     }
 
-    /// Whether what goes next, and where, is not plainly new data on the path for it.
+    /// Whether the next chunk may be other than new data, or on another path than the one for new
+    /// data.
     #[inline]
     pub fn takes_a_look(&self) -> bool {
         self.look > 0
@@ -500,37 +505,37 @@ impl Outstanding {
         (self.marked > 0).then_some(self.first_marked)
     }
 
-    /// The highest TSN sent that does not wait to be sent again.
+    /// The highest TSN sent that does not wait for retransmission.
     pub fn highest_unmarked(&self) -> Option<Tsn> {
         self.sets
             .last(self.first, self.next_tsn(), |word| !word.marked)
     }
 
-    /// The lowest TSN last sent on `path` and not acknowledged in any way, looking from `bound` on.
+    /// The lowest unacknowledged TSN last sent on `path`, from `bound` on.
     pub fn earliest_on(&self, path: PathId, bound: Tsn) -> Option<Tsn> {
         self.sets
             .next_on(path, self.at_least_first(bound), self.next_tsn())
     }
 
-    /// The lowest TSN from `from` to before `end` that no Gap Ack Block has reported.
+    /// The lowest TSN in `from..end` not reported by a gap ack block.
     pub fn next_unacked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         debug_assert!(end.le(self.next_tsn()), "what was never sent is in no set");
         self.sets.next(from, end, |word| !word.acked)
     }
 
-    /// The lowest TSN from `from` to before `end` that a Gap Ack Block has reported.
+    /// The lowest TSN in `from..end` reported by a gap ack block.
     pub fn next_gap_acked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.sets
             .next(from, end, |word| word.acked & !word.abandoned)
     }
 
-    /// As [`Outstanding::next_reportable`], of those last sent on `path`.
+    /// Like [`Outstanding::next_reportable`], for those last sent on `path`.
     pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         let from = self.at_least_first(from);
         self.sets.next_reportable_on(path, from, end)
     }
 
-    /// The lowest TSN from `from` to before `end` whose missing reports count for something.
+    /// The lowest TSN in `from..end` whose missing reports count.
     pub fn next_reportable(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         let next_tsn = self.next_tsn();
         let end = if end.lt(next_tsn) { end } else { next_tsn };

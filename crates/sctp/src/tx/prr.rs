@@ -1,12 +1,13 @@
-//! Proportional rate reduction (RFC 6937): fast recovery sends as much as the reduced window's share of what arrives, from its
-//! beginning on, and not a burst at its end.
+//! Proportional rate reduction (RFC 6937): fast recovery sends in proportion to delivered data from
+//! its beginning on, instead of a burst at its end.
 
 use super::Sender;
 use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 
 impl Sender {
-    /// A SACK was counted: what may be in flight until the next one, on each path that is in such a recovery.
+    /// A SACK was counted: sets the limit in flight until the next one, on each path in such a
+    /// recovery.
     pub(super) fn spread_reductions(&mut self, paths: &mut Paths) {
         let cumulative = self.outstanding.cumulative_point();
         for index in 0..paths.len() {

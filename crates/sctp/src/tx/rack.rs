@@ -1,8 +1,9 @@
-//! RACK-TLP over TSNs (RFC 8985): losses are found by the time of sending, path by path, and a probe follows a silent tail.
+//! RACK-TLP over TSNs (RFC 8985): losses are detected by transmission time, per path, and a probe
+//! follows a silent tail.
 //!
-//! With the setting `rack`; [`Watch`](super::watch) calls it. Missing reports are not counted: a chunk is lost once one that
-//! was sent later on the same path has arrived, and a reordering window has passed. So a lost retransmission is found as well
-//! as a lost first sending.
+//! Enabled by the setting `rack`; [`Watch`](super::watch) calls it. Missing reports are not
+//! counted. A chunk is lost if a later transmission on the same path has arrived and a reordering
+//! window has passed. This also detects lost retransmissions.
 
 use anabranch_congestion::recovery::{Verdict, tail_probe};
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -15,8 +16,8 @@ use super::watch::ProbeDue;
 use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
 
 impl Sender {
-    /// A Gap Ack Block reports a chunk, the `first` of its packet or not, or the cumulative point passes one that was
-    /// reported.
+    /// A gap ack block reports a chunk, the `first` of its packet or not, or the cumulative TSN
+    /// passes a reported one.
     #[cold]
     pub(super) fn note_reported(id: PathId, first: bool, is: bool, paths: &mut Paths) {
         if let Some(state) = &mut paths.get_mut(id).rack
@@ -30,7 +31,8 @@ impl Sender {
         }
     }
 
-    /// Marks what the times of sending show to be lost, on every path, and returns how much of it is a new loss.
+    /// Marks chunks on every path that are lost according to their transmission times. Returns how
+    /// much of it is a new loss.
     #[cold]
     pub(super) fn find_lost(
         &mut self,
@@ -57,7 +59,7 @@ impl Sender {
         let recovering = self.recovers_on(id, cumulative, paths);
         let entry = paths.get_mut(id);
         if self.goes_forward() {
-            // What went again has arrived, and says nothing of what may be late.
+            // A retransmission has arrived, which is no evidence about data that may be late.
             if let Some(state) = &mut entry.rack {
                 state.deadline = None;
             }
@@ -92,7 +94,7 @@ impl Sender {
         found
     }
 
-    /// Whether what was sent is in flight still.
+    /// Whether the transmission is still in flight.
     fn flies(&self, sending: &Sending, id: PathId) -> bool {
         self.outstanding.get(sending.tsn).is_some_and(|chunk| {
             chunk.state == ChunkState::InFlight
@@ -101,8 +103,8 @@ impl Sender {
         })
     }
 
-    /// Takes a chunk for lost; whether that is congestion not answered yet. A lost retransmission is (RFC 5681 §4.3); what
-    /// was sent before a timeout is not.
+    /// Marks a chunk as lost. Returns whether that is congestion without a response yet. A lost
+    /// retransmission is (RFC 5681 §4.3); data sent before a timeout is not.
     fn lose(
         &mut self,
         now: Nanos,
@@ -129,7 +131,8 @@ impl Sender {
         news
     }
 
-    /// Whether a path is in recovery, fast or after a timeout, when all up to `cumulative` is acknowledged.
+    /// Whether a path is in recovery, fast or after a timeout, given that all up to `cumulative` is
+    /// acknowledged.
     pub(super) fn recovers_on(&self, id: PathId, cumulative: Tsn, paths: &Paths) -> bool {
         let split = self.cmt.as_ref().is_some_and(|cmt| self.recovers(cmt, id));
         let fast = self
@@ -143,7 +146,7 @@ impl Sender {
         fast || split || timed_out
     }
 
-    /// A SACK was counted, which acknowledged `chunks` chunks newly; `gaps`: it reports gaps.
+    /// A SACK was counted that newly acknowledged `chunks` chunks; `gaps`: it reports gaps.
     pub(super) fn follow_by_time(
         &mut self,
         now: Nanos,
@@ -188,8 +191,8 @@ impl Sender {
         }
     }
 
-    /// Whether the path's silence would be that of a tail (RFC 8985 §7.2): in flight is something, reported nothing, and no
-    /// recovery runs.
+    /// Whether silence of the path would be a tail loss (RFC 8985 §7.2): data is in flight, none is
+    /// reported, and no recovery is under way.
     fn may_probe(&self, entry: &PathEntry) -> bool {
         let state = entry.rack.as_ref();
         self.watch.as_ref().is_some_and(|it| it.probes)
@@ -199,7 +202,7 @@ impl Sender {
             && state.is_some_and(|state| !state.recovering)
     }
 
-    /// Starts the probe timer of a path anew, or stops it.
+    /// Restarts or stops the probe timer of a path.
     fn arm_probe(&mut self, now: Nanos, id: PathId, paths: &mut Paths) {
         let may = self.may_probe(paths.get(id));
         let entry = paths.get_mut(id);
@@ -217,7 +220,7 @@ impl Sender {
         }
     }
 
-    /// A packet went out on path `id`; `again`: it repeats some.
+    /// A packet was sent on path `id`; `again`: it contains retransmissions.
     pub(super) fn follow_filled(&mut self, now: Nanos, id: PathId, again: bool, paths: &mut Paths) {
         if self.forget_probe() != Some(id) {
             return self.arm_probe(now, id, paths);
@@ -236,13 +239,14 @@ impl Sender {
         }
     }
 
-    /// Lets go of a probe that is due and has nothing to carry; whether there was one. It would be announced for ever, before HEARTBEATs.
+    /// Drops a due probe without data to carry. Returns whether there was one, because it would
+    /// otherwise stay due forever and delay HEARTBEATs.
     #[cold]
     pub(crate) fn drops_probe(&mut self) -> bool {
         self.forget_probe().is_some()
     }
 
-    /// No probe is due any more; where one was.
+    /// Cancels a due probe. Returns its path.
     pub(super) fn forget_probe(&mut self) -> Option<PathId> {
         let due = self.watch.as_mut()?.due.take();
         if due.is_some() {
@@ -251,20 +255,20 @@ impl Sender {
         due.map(|it| it.path)
     }
 
-    /// Where a probe is due.
+    /// Path of a due probe.
     #[cold]
     pub(super) fn probe_due(&self) -> Option<PathId> {
         Some(self.watch.as_ref()?.due?.path)
     }
 
-    /// The path that a probe asks by sending chunk `tsn` again.
+    /// The path probed by a retransmission of chunk `tsn`.
     #[cold]
     pub(super) fn probed_by(&self, tsn: Tsn) -> Option<PathId> {
         let due = self.watch.as_ref()?.due?;
         (due.repeats == Some(tsn)).then_some(due.path)
     }
 
-    /// The timers of RACK-TLP on all paths, beside T3-rtx.
+    /// The RACK-TLP timers of all paths, in addition to T3-rtx.
     #[cold]
     pub(super) fn timed_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let timers = paths
@@ -273,7 +277,7 @@ impl Sender {
         timers.chain(self.untimed_deadline(paths)).min()
     }
 
-    /// Runs the reordering and the probe timers that are due.
+    /// Handles due reordering and probe timers.
     pub(crate) fn handle_timed(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         if !self.finds_by_time() {
             return;
@@ -298,7 +302,8 @@ impl Sender {
         }
     }
 
-    /// The probe timer has expired: one packet of new data goes, or the last chunk again (TLP_send_probe).
+    /// The probe timer has expired: sends one packet of new data, or retransmits the last chunk
+    /// (TLP_send_probe).
     fn probe_tail(&mut self, now: Nanos, id: PathId, paths: &mut Paths) {
         let may = paths
             .get(id)
@@ -324,7 +329,7 @@ impl Sender {
             self.one_packet = true;
         }
         self.burst.restart(now);
-        // One that is due on another path gives way: its data has T3-rtx.
+        // A due probe of another path is cancelled, because T3-rtx covers its data.
         self.forget_probe();
         if let Some(watch) = &mut self.watch {
             watch.due = Some(ProbeDue { path: id, repeats });
@@ -345,8 +350,8 @@ impl Sender {
         None
     }
 
-    /// T3-rtx of a path has expired: marks the lowest chunk there, and what is overdue (RFC 8985 §6.3). The rest may be on its
-    /// way, and is found lost by what arrives.
+    /// T3-rtx of a path has expired: marks its lowest chunk and overdue ones (RFC 8985 §6.3). The
+    /// rest may be in flight, and later arrivals show which of it is lost.
     #[cold]
     pub(super) fn mark_overdue(
         &mut self,

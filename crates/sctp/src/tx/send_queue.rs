@@ -1,4 +1,4 @@
-//! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
+//! Send queue: messages not yet fragmented into chunks, one queue per stream, and a scheduler.
 
 mod course;
 mod empty;
@@ -21,46 +21,47 @@ use interleaved::Paused;
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// Payload Protocol Identifier, handed through to the peer's user.
+    /// Payload Protocol Identifier, passed to the peer's user.
     pub ppid: u32,
-    /// Deliver without regard to the order of the stream.
+    /// Unordered delivery.
     pub unordered: bool,
     /// The user data; not empty.
     pub payload: Bytes,
 }
 
-/// A message or the next piece of one, ready to become a DATA chunk.
+/// A message or the next fragment of one, ready for a DATA chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub stream: u16,
     pub ssn: Ssn,
-    /// The message's number among the ordered or the unordered ones of its stream, and that of this piece in it.
+    /// Number of the message among the ordered or unordered ones of its stream, and of the fragment
+    /// in it.
     pub mid: Mid,
     pub fsn: Fsn,
     pub ppid: u32,
     pub unordered: bool,
     pub beginning: bool,
     pub ending: bool,
-    /// The user wants the end of the message acknowledged at once, and this is it.
+    /// The user requests an immediate SACK of the message, and this is its end.
     pub immediate: bool,
-    /// The user's own name for the message.
+    /// The user's context value of the message.
     pub context: u32,
     pub user_data: Bytes,
 }
 
 impl Fragment {
-    /// Which message it is of.
+    /// The message of the fragment.
     pub fn message(&self) -> MessageId {
         (self.stream, self.unordered, self.mid.0)
     }
 
-    /// Whether it is the last of several of its message.
+    /// Whether it is the last of several fragments.
     #[inline(always)]
     pub fn ends_several(&self) -> bool {
         self.ending && !self.beginning
     }
 
-    /// All of a message, with its numbers in its stream.
+    /// An unfragmented message with its numbers.
     #[inline(always)]
     fn whole(
         stream: u16,
@@ -84,14 +85,14 @@ impl Fragment {
     }
 }
 
-/// A message that waits, and whether its user wants it acknowledged at once.
+/// A queued message, and whether its user requests an immediate SACK.
 #[derive(Debug)]
 struct Queued {
     message: Message,
     immediate: bool,
-    /// The user's own name for it.
+    /// The user's context value.
     context: u32,
-    /// When it is given up, and who wants to know.
+    /// When it is abandoned, and its receipt.
     terms: Option<Box<Terms>>,
     course: Option<Box<Course>>,
 }
@@ -99,7 +100,7 @@ struct Queued {
 #[derive(Debug, Default)]
 struct OutStream {
     messages: Queue<Queued>,
-    /// Bytes of them, and of the one that is under way.
+    /// Bytes of the queued messages and of the one in progress.
     bytes: usize,
     next_ssn: Ssn,
     /// The numbers of the next ordered and the next unordered message.
@@ -107,7 +108,7 @@ struct OutStream {
 }
 
 impl OutStream {
-    /// The numbers of a message that begins.
+    /// The numbers of a message that starts.
     #[inline]
     fn number(&mut self, unordered: bool) -> (Ssn, Mid) {
         let ssn = self.next_ssn;
@@ -121,87 +122,87 @@ impl OutStream {
     }
 }
 
-/// A message of which a part was sent: nothing else is sent before its end (RFC 9260 §6.9).
+/// A partly sent message: its stream sends nothing else before its end (RFC 9260 §6.9).
 #[derive(Debug)]
 struct Started {
     stream: u16,
     ssn: Ssn,
     mid: Mid,
-    /// Of the next piece.
+    /// Of the next fragment.
     fsn: Fsn,
     message: Message,
     immediate: bool,
     context: u32,
     untouched: bool,
-    /// All of it.
+    /// The whole message.
     whole: Bytes,
-    /// All of it, where it may be given up, and when that is.
+    /// The whole message, if it may be abandoned, and when.
     terms: Option<Box<(Terms, Bytes)>>,
     course: Option<Box<Course>>,
 }
 
 impl Started {
-    /// The number of its receipt, if its user wants one.
+    /// The receipt number, if requested.
     fn receipt(&self) -> Option<u64> {
         self.terms.as_ref()?.0.receipt
     }
 }
 
-/// A message that is taken out of the queue and was not begun.
+/// An unsent message removed from the queue.
 #[derive(Debug)]
 pub(super) struct Unsent {
     pub stream: Option<u16>,
     pub message: Message,
-    /// The user's own name for it.
+    /// The user's context value.
     pub context: u32,
-    /// The number of its receipt, if its user wants one.
+    /// The receipt number, if requested.
     pub receipt: Option<u64>,
 }
 
-/// The queues of all streams. A stream takes memory only once it was used.
+/// The queues of all streams. A stream uses memory only after its first use.
 #[derive(Debug)]
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
-    /// Messages that get a stream when they are begun.
+    /// Messages that are assigned a stream when they start.
     spread: Seldom<Queue<Queued>>,
     scheduler: Scheduler,
     started: Option<Started>,
-    /// Bytes of the next message that are not sent; 0: there is none.
+    /// Unsent bytes of the next message; 0 if there is none.
     next: usize,
     bytes: usize,
-    /// Messages that are queued, the one that is under way and those that wait behind a reset included.
+    /// Number of queued messages, including partly sent and deferred ones.
     messages: usize,
     /// While streams are being reset.
     holding: Option<Box<Holding>>,
-    /// Bytes of messages that wait behind a reset.
+    /// Bytes of messages deferred by a reset.
     behind: usize,
-    /// The terms of the message that was begun last, and all of it, for who asks.
+    /// The options of the message started last, and all its data, until taken.
     begun: Option<Box<(Terms, Bytes)>>,
-    /// The number of the receipt of the message whose last chunk was taken last, for who asks.
+    /// The receipt number of the message whose last chunk was taken last, until taken.
     ended: Option<u64>,
-    /// All of the message of several chunks whose last chunk was taken last, for who asks.
+    /// The whole fragmented message whose last chunk was taken last, until taken.
     whole: Bytes,
-    /// While messages are interleaved: those that were begun and are not under way.
+    /// While messages are interleaved: partly sent messages that are paused.
     paused: Option<Box<Paused>>,
-    /// A message had a course of its own, so that others may.
+    /// A message had per-message options, so others may.
     has_courses: bool,
-    /// The user's own name for the message that is queued next.
+    /// The user's context value for the next message.
     context: u32,
 }
 
 impl SendQueue {
-    /// Bytes of user data queued, with those that wait behind a reset.
+    /// Bytes of queued user data, including deferred messages.
     pub fn bytes(&self) -> usize {
         self.bytes + self.behind
     }
 
-    /// Bytes of user data queued for `stream`, with those that wait behind a reset.
+    /// Bytes of user data queued for `stream`, including deferred messages.
     pub fn bytes_of(&self, stream: u16) -> usize {
         let queued = self.streams.get(stream).map_or(0, |it| it.bytes);
         queued + self.bytes_behind(stream)
     }
 
-    /// Messages queued, the one that is under way and those that wait behind a reset included.
+    /// Number of queued messages, including partly sent and deferred ones.
     pub fn messages(&self) -> usize {
         self.messages
     }
@@ -211,13 +212,14 @@ impl SendQueue {
         self.bytes == 0
     }
 
-    /// The user's own name for the messages that are queued from now on.
+    /// Sets the user's context value for messages queued from now on.
     #[inline(always)]
     pub fn set_context(&mut self, context: u32) {
         self.context = context;
     }
 
-    /// Queues a message, for a stream or for any; `immediate`: the SACK of its end shall not be delayed.
+    /// Queues a message for a stream or for any; `immediate`: the SACK of its end should not be
+    /// delayed.
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -245,7 +247,7 @@ impl SendQueue {
         self.enqueue(turn, queued);
     }
 
-    /// As [`Self::push`], while streams are being reset.
+    /// Like [`Self::push`], while streams are being reset.
     #[cold]
     #[inline(never)]
     fn push_beside(&mut self, turn: Turn, queued: Queued) {
@@ -277,14 +279,14 @@ impl SendQueue {
         }
     }
 
-    /// User data of the next chunk if it may hold `most` bytes; 0 if nothing is queued.
+    /// User data of the next chunk with at most `most` bytes; 0 if nothing is queued.
     #[inline]
     pub fn next_len(&self, most: usize) -> usize {
         debug_assert_eq!(self.next, self.find_next());
         self.next.min(most)
     }
 
-    /// Looks for the next message, and gives the bytes of it that are not sent.
+    /// Finds the next message. Returns its unsent bytes.
     fn find_next(&self) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
@@ -302,14 +304,14 @@ impl SendQueue {
         next.map_or(0, |message| message.payload.len())
     }
 
-    /// Takes the next chunk, of at most `most` bytes of user data; `any` names the stream of a message that was given
-    /// without one.
+    /// Takes the next chunk, with at most `most` bytes of user data; `any` selects the stream of a
+    /// message queued without one.
     #[inline(never)]
     pub fn pop(&mut self, most: usize, any: impl FnMut() -> u16) -> Option<Fragment> {
         self.pop_here(most, any)
     }
 
-    /// As [`Self::pop`], as part of its caller.
+    /// Like [`Self::pop`], inlined.
     #[inline(always)]
     pub fn pop_here(&mut self, most: usize, any: impl FnMut() -> u16) -> Option<Fragment> {
         if self.paused.is_some() {
@@ -360,8 +362,8 @@ impl SendQueue {
         Some(fragment)
     }
 
-    /// The next message, if it was given for a stream and fits one chunk. That is as if it was started and ended, as any other is, and
-    /// costs less.
+    /// Takes the next message, if it has a stream and fits one chunk. Equivalent to starting and
+    /// ending it, but cheaper.
     #[inline(always)]
     fn pop_whole(&mut self, most: usize) -> Option<Fragment> {
         let turn @ Turn::Stream(stream) = self.scheduler.pick()? else {
@@ -403,7 +405,7 @@ impl SendQueue {
         Some(Fragment::whole(stream, numbers, message, said))
     }
 
-    /// Nothing more goes into the packet.
+    /// The packet is complete.
     #[inline]
     pub fn packet_ended(&mut self) {
         if self.scheduler.packet_ended() {
@@ -411,29 +413,29 @@ impl SendQueue {
         }
     }
 
-    /// Sets the value of a stream, which the scheduler goes by.
+    /// Sets the scheduler value of a stream.
     pub fn set_value(&mut self, stream: u16, value: u16) {
         self.scheduler.set_value(stream, value);
         self.next = self.find_next();
     }
 
-    /// The terms of the message whose first chunk was taken last, and all of it; once.
+    /// Takes the options and data of the message whose first chunk was taken last.
     pub fn take_begun(&mut self) -> Option<Box<(Terms, Bytes)>> {
         self.begun.take()
     }
 
-    /// The number of the receipt of the message whose last chunk was taken last, if its user wants one; once.
+    /// Takes the receipt number of the message whose last chunk was taken last, if requested.
     pub fn take_ended(&mut self) -> Option<u64> {
         self.ended.take()
     }
 
-    /// All of the message of several chunks whose last chunk was taken last; once.
+    /// Takes the whole fragmented message whose last chunk was taken last.
     #[inline]
     pub fn take_whole(&mut self) -> Bytes {
         std::mem::take(&mut self.whole)
     }
 
-    /// The terms of the next message, if it was not begun.
+    /// The options of the next message, if it is unsent.
     pub fn next_terms(&self) -> Option<&Terms> {
         if self.started.is_some() {
             return None;
@@ -449,12 +451,12 @@ impl SendQueue {
         next?.terms.as_deref()
     }
 
-    /// The terms of the message that is under way.
+    /// The options of the message in progress.
     pub fn started_terms(&self) -> Option<&Terms> {
         Some(&self.under_way()?.terms.as_ref()?.0)
     }
 
-    /// The message that is gone on with next, if it was begun.
+    /// The message that continues next, if it is partly sent.
     fn under_way(&self) -> Option<&Started> {
         match &self.started {
             None if self.paused.is_some() => self.paused_of(self.scheduler.pick()?),
@@ -462,13 +464,13 @@ impl SendQueue {
         }
     }
 
-    /// The stream and number of the message that is gone on with next, if it was begun, and whether it is unordered.
+    /// The identity of the message that continues next, if it is partly sent.
     pub fn started_message(&self) -> Option<MessageId> {
         let started = self.under_way()?;
         Some((started.stream, started.message.unordered, started.mid.0))
     }
 
-    /// Forgets the rest of the message of `stream` that was begun.
+    /// Drops the rest of the partly sent message of `stream`.
     pub fn drop_started(&mut self, stream: u16) {
         if self.paused.is_some() {
             return self.drop_paused(stream);
@@ -481,13 +483,13 @@ impl SendQueue {
         }
     }
 
-    /// Takes out the next message, which was not begun.
+    /// Removes the next message, which is unsent.
     pub fn drop_next(&mut self) -> Option<Unsent> {
         let turn = self.scheduler.pick()?;
         self.drop_at(turn, 0)
     }
 
-    /// Takes out the message of the lowest priority that was not begun, if that is lower than `priority`: of the largest number,
+    /// Removes the unsent message of the lowest priority below `priority`: of the largest number,
     /// the oldest first.
     pub fn drop_lower(&mut self, priority: u32) -> Option<Unsent> {
         let mut worst: Option<(u32, Turn, usize)> = None;
@@ -527,7 +529,7 @@ impl SendQueue {
         Some(dropped.unsent(stream))
     }
 
-    /// Lets the scheduler pick a message, unless one is under way.
+    /// Lets the scheduler select a message, unless one is in progress.
     fn start_next(&mut self, mut any: impl FnMut() -> u16) {
         if self.started.is_some() {
             return;

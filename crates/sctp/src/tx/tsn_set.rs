@@ -1,4 +1,4 @@
-//! Sets of outstanding TSNs, a bit each: to find the next one costs no look at those between.
+//! Bit sets of outstanding TSNs, for lookups that do not walk the TSNs in between.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use anabranch_wire::serial::Tsn;
 use crate::path::PathId;
 use crate::work;
 
-/// One bit for each of 64 TSNs in each of four sets. A chunk that is in flight and of which nothing else is known is in none of
-/// them, and neither is a TSN that is not outstanding: so most chunks come and go without a change here.
+/// Bits of 64 TSNs in each of four sets. A chunk in flight without further state is in none of
+/// them, as is a TSN that is not outstanding, so most chunks change nothing here.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Word {
-    /// Reported by a Gap Ack Block, or given up.
+    /// Reported by a gap ack block, or abandoned.
     pub acked: u64,
-    /// Waits to be sent again.
+    /// Waits for retransmission.
     pub marked: u64,
-    /// Missing reports count for nothing until it is sent again.
+    /// Missing reports are ignored until it is retransmitted.
     pub judged: u64,
-    /// Given up.
+    /// Abandoned.
     pub abandoned: u64,
 }
 
@@ -26,17 +26,17 @@ pub(super) struct Word {
 pub(super) struct TsnSets {
     /// A power of two of them, or none.
     words: Vec<Word>,
-    /// Of those not acknowledged, what was last sent on path 1, 2 and so on; all else is on path 0.
+    /// Unacknowledged TSNs last sent on path 1, 2 and so on; all others are on path 0.
     elsewhere: Vec<Vec<u64>>,
 }
 
-/// Counts one chunk, word of a set or gap block that is looked at.
+/// Counts one examined chunk, word or gap ack block.
 #[inline]
 pub(super) fn step() {
     work::count(1);
 }
 
-/// What is in them follows from the chunks.
+/// The contents follow from the chunks.
 impl fmt::Debug for TsnSets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TsnSets")
@@ -44,13 +44,13 @@ impl fmt::Debug for TsnSets {
 }
 
 impl TsnSets {
-    /// TSNs from the first to the last that they can hold; 0 or a power of two from 64 on.
+    /// Number of consecutive TSNs that fit; 0 or a power of two from 64 on.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.words.len() * 64
     }
 
-    /// Makes room for `capacity` TSNs in a row, rounded up; those from `from` to before `end` are kept.
+    /// Grows to `capacity` consecutive TSNs, rounded up, and keeps those in `from..end`.
     pub fn grow(&mut self, capacity: usize, from: Tsn, end: Tsn) {
         let words = capacity.div_ceil(64).next_power_of_two();
         let before = Self {
@@ -75,7 +75,7 @@ impl TsnSets {
         }
     }
 
-    /// Gives the memory back. The sets must be empty.
+    /// Releases the memory. The sets must be empty.
     pub fn release(&mut self) {
         *self = Self::default();
     }
@@ -85,14 +85,15 @@ impl TsnSets {
         (tsn.0 as usize >> 6) & (self.words.len() - 1)
     }
 
-    /// The word of a TSN, and its bit there.
+    /// The word of a TSN, and its bit.
     #[inline]
     pub fn word(&mut self, tsn: Tsn) -> (&mut Word, u64) {
         let index = self.index(tsn);
         (&mut self.words[index], bit_of(tsn))
     }
 
-    /// Missing reports of so many TSNs from `from` on are to count again, since they are no longer outstanding. Gives of how many they did not.
+    /// Clears `judged` for `count` TSNs from `from` on, which are no longer outstanding. Returns
+    /// how many were set.
     pub fn forget_judged(&mut self, from: Tsn, count: u32) -> u32 {
         let (mut at, mut left, mut were) = (from, count, 0);
         while left > 0 {
@@ -146,26 +147,26 @@ impl TsnSets {
         }
     }
 
-    /// The first TSN from `from` to before `end` that was last sent on `path` and is not acknowledged.
+    /// The first unacknowledged TSN in `from..end` that was last sent on `path`.
     pub fn next_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| self.on_path(path, index))
     }
 
-    /// As [`TsnSets::next_on`], of those that are marked.
+    /// Like [`TsnSets::next_on`], for marked ones.
     pub fn next_marked_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| {
             self.on_path(path, index) & self.words[index].marked
         })
     }
 
-    /// As [`TsnSets::next_on`], of those whose missing reports count.
+    /// Like [`TsnSets::next_on`], for those whose missing reports count.
     pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| {
             self.on_path(path, index) & !self.words[index].judged
         })
     }
 
-    /// The first TSN from `from` to before `end` in the set that `of` picks from a word.
+    /// The first TSN in `from..end` in the set selected by `of`.
     #[inline]
     pub fn next(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {
         self.find(from, end, |index| of(&self.words[index]))
@@ -194,7 +195,7 @@ impl TsnSets {
         }
     }
 
-    /// The last TSN from `from` to before `end` in the set that `of` picks from a word.
+    /// The last TSN in `from..end` in the set selected by `of`.
     pub fn last(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {
         let mut at = end;
         while from.lt(at) {
@@ -222,7 +223,7 @@ fn bit_of(tsn: Tsn) -> u64 {
 mod tests {
     use super::*;
 
-    /// Against a list of what is in, over windows that begin everywhere around the wrap.
+    /// Compares with a list, over windows at all positions around the wrap.
     #[test]
     fn what_is_found_agrees_with_a_list() {
         let mut random = 0x2545_f491_u32;

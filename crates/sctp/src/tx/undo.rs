@@ -1,5 +1,5 @@
-//! Undoing a reduction that was made for no loss: all that was sent again for it is reported as duplicate (RFC 3708; for SCTP the
-//! Duplicate TSNs of RFC 9260 §3.3.4 tell).
+//! Undo of a window reduction after a spurious retransmission: all retransmitted data is reported
+//! as duplicate (RFC 3708; SCTP reports Duplicate TSNs, RFC 9260 §3.3.4).
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,22 @@ use super::{Sender, trace_window, window};
 use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 
-/// Chunks sent again in a recovery, beyond which it is not thought to be spurious.
+/// Maximum number of retransmissions in a recovery that may be spurious.
 const MOST_SENT_AGAIN: usize = 1024;
 
-/// The window before a reduction, and what was sent again since.
+/// The window before a reduction, and the retransmissions since.
 #[derive(Debug)]
 pub(super) struct Undo {
     path: PathId,
     cwnd: f64,
     ssthresh: u64,
-    /// Sent again, and not reported as a duplicate yet.
+    /// Retransmitted and not reported as a duplicate yet.
     doubtful: VecDeque<Tsn>,
 }
 
 impl Sender {
-    /// The window of a path is about to be reduced for a loss. A second reduction cannot be undone alone, nor with the first.
+    /// The window of a path is about to be reduced for a loss. A second reduction cannot be undone,
+    /// neither alone nor with the first.
     pub(super) fn remember_window(&mut self, id: PathId, paths: &Paths) {
         let Some(watch) = self.watch.as_mut().filter(|it| it.undoes) else {
             return;
@@ -38,14 +39,14 @@ impl Sender {
         });
     }
 
-    /// A timeout: what was lost is not told by duplicates.
+    /// A timeout: duplicates do not show which data was lost.
     pub(super) fn forget_undo(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.undo = None;
         }
     }
 
-    /// A chunk was sent again.
+    /// A chunk was retransmitted.
     pub(super) fn count_sent_again(&mut self, tsn: Tsn) {
         let watch = self.watch.as_mut();
         if let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) {
@@ -56,7 +57,8 @@ impl Sender {
         }
     }
 
-    /// A SACK reports these duplicates. If nothing that was sent again is left, nothing had been lost.
+    /// A SACK reports these duplicates. If all retransmissions were duplicates, nothing had been
+    /// lost.
     pub(super) fn undo_if_spurious(
         &mut self,
         now: Nanos,

@@ -1,6 +1,7 @@
-//! Buffer splitting: no path fills the buffers alone, or a slow one would hold up all (T. Dreibholz, M. Becke, E. Rathgeb and
-//! M. Tüxen, "On the Use of Concurrent Multipath Transfer over Asymmetric Paths", GLOBECOM 2010; H. Adhari et al., "Evaluation of
-//! Concurrent Multipath Transfer over Dissimilar Paths", WAINA 2011).
+//! Buffer splitting: no path may fill the buffers alone, because a slow one would block all others
+//! (T. Dreibholz, M. Becke, E. Rathgeb and M. Tüxen, "On the Use of Concurrent Multipath Transfer
+//! over Asymmetric Paths", GLOBECOM 2010; H. Adhari et al., "Evaluation of Concurrent Multipath
+//! Transfer over Dissimilar Paths", WAINA 2011).
 
 use super::Cmt;
 use crate::config::BufferSplit;
@@ -8,7 +9,7 @@ use crate::path::{PathId, PathState, Paths};
 use crate::tx::Sender;
 
 impl Sender {
-    /// Whether `id` has less than its share of the buffers.
+    /// Whether `id` uses less than its share of the buffers.
     pub(super) fn has_share(&self, cmt: &Cmt, id: PathId, paths: &Paths) -> bool {
         if cmt.buffers == BufferSplit::Off {
             return true;
@@ -20,7 +21,7 @@ impl Sender {
         let held = entry.flightsize + entry.marked_bytes + cmt.each[usize::from(id.0)].gap_acked;
         let sends = matches!(cmt.buffers, BufferSplit::Sender | BufferSplit::Both);
         let receives = matches!(cmt.buffers, BufferSplit::Receiver | BufferSplit::Both);
-        // With nothing in flight it may probe a window that is closed.
+        // With nothing in flight it may probe a closed window.
         let in_flight = entry.flightsize;
         (!sends || held < share(cmt.send_buffer))
             && (!receives
@@ -28,14 +29,14 @@ impl Sender {
                 || in_flight < share(self.peer_rwnd + self.rwnd_in_flight))
     }
 
-    /// A Gap Ack Block reports a chunk of so many bytes of user data that was sent on `id` last.
+    /// A gap ack block reports a chunk with `length` bytes of user data last sent on `id`.
     pub(in crate::tx) fn note_gap_acked(&mut self, id: PathId, length: usize) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each[usize::from(id.0)].gap_acked += self.profile.cwnd_counts.bytes(length);
         }
     }
 
-    /// Such a chunk is passed by the cumulative TSN, in flight again, or given up.
+    /// Such a chunk is cumulatively acknowledged, in flight again, or abandoned.
     pub(in crate::tx) fn forget_gap_acked(&mut self, id: PathId, length: usize) {
         if let Some(cmt) = &mut self.cmt {
             let bytes = self.profile.cwnd_counts.bytes(length);

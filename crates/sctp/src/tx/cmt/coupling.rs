@@ -1,4 +1,5 @@
-//! Coupled windows: algorithms that go by all paths of an association (`cmt_rp`, `lia`, `olia`) are told of them.
+//! Coupled congestion windows: passes the state of all paths to algorithms that need it (`cmt_rp`,
+//! `lia`, `olia`).
 
 use anabranch_congestion::{Member, Pool};
 use anabranch_transport::time;
@@ -7,7 +8,7 @@ use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::tx::Sender;
 
 impl Sender {
-    /// Tells the controller of `id` how the active paths stand.
+    /// Notifies the controller of `id` of the state of the active paths.
     pub(in crate::tx) fn couple(&self, id: PathId, paths: &mut Paths) {
         if self.cmt.is_none() {
             return;

@@ -1,9 +1,11 @@
-//! CUC: a window grows by what is acknowledged in order on its own path. The cumulative TSN waits for the slowest path, and a
-//! faster one would stand still meanwhile (Iyengar et al. 2006, cwnd update for CMT). Matters under the switch
-//! `growth_needs_cumulative_advance` (RFC 2960, RFC 4960); RFC 9260 lets windows grow without.
+//! CUC: a window grows when data is acknowledged in order on its own path. The cumulative TSN waits
+//! for the slowest path, so a faster one could not grow meanwhile (Iyengar et al. 2006, cwnd update
+//! for CMT). It matters under the switch `growth_needs_cumulative_advance` (RFC 2960, RFC 4960);
+//! RFC 9260 allows growth without it.
 //!
-//! In order is what the path's lowest unacknowledged TSN was before the SACK; a TSN that was sent again there, after it had been
-//! lost elsewhere, does not hide the lowest of those that were sent there first.
+//! Data is in order if it was the path's lowest unacknowledged TSN before the SACK. A TSN that was
+//! retransmitted on the path after a loss elsewhere should not hide the lowest of those first sent
+//! on it.
 
 use super::Cmt;
 use crate::path::{PathId, Paths};
@@ -12,7 +14,7 @@ use crate::tx::outstanding::ChunkState;
 use anabranch_wire::Tsn;
 
 impl Sender {
-    /// Notes, before a SACK is counted, which is the lowest TSN that each path was the first to carry.
+    /// Records the lowest TSN first sent on each path, before a SACK is counted.
     #[cold]
     pub(in crate::tx) fn expect_in_order(&mut self, paths: &Paths) {
         let Some(mut cmt) = self.cmt.take() else {
@@ -36,7 +38,8 @@ impl Sender {
         self.cmt = Some(cmt);
     }
 
-    /// Whether the SACK at hand acknowledged what was next in order on `id`; `advanced`: the cumulative TSN advanced.
+    /// Whether the current SACK acknowledged the next TSN in order on `id`; `advanced`: the
+    /// cumulative TSN advanced.
     pub(in crate::tx) fn advanced_on(&self, cmt: &Cmt, id: PathId, advanced: bool) -> bool {
         if !cmt.cwnd_update {
             return advanced;
@@ -49,7 +52,7 @@ impl Sender {
             .any(|tsn| self.is_acknowledged(tsn))
     }
 
-    /// Whether a TSN that was outstanding is so no longer.
+    /// Whether a formerly outstanding TSN is acknowledged.
     #[inline]
     pub(in crate::tx) fn is_acknowledged(&self, tsn: Tsn) -> bool {
         self.outstanding

@@ -1,24 +1,25 @@
-//! DAC: SACKs are delayed although data overtakes other data, and say how many packets they answer, so that a missing TSN counts
-//! as many reports as packets have passed it (Iyengar et al. 2006, delayed ack for CMT). The two high bits of a SACK's flags
-//! carry that number, 1 to 3, where RFC 9260 §3.3.4 has zeros. The receiving half is in `rx/sack_policy.rs`.
+//! DAC: SACKs are delayed despite reordering between paths and report the number of packets they
+//! acknowledge, so that a missing TSN receives one report per later packet (Iyengar et al. 2006,
+//! delayed ack for CMT). The two high bits of a SACK's flags carry that number, 1 to 3, which are
+//! zero in RFC 9260 §3.3.4. The receiver's part is in `rx/sack_policy.rs`.
 
 use anabranch_wire::Tsn;
 
 use crate::tx::Sender;
 use crate::tx::ack::Newly;
 
-/// Where the number stands in the flags.
+/// Bit position of the number in the flags.
 const SHIFT: u32 = 6;
-/// The most that two bits tell.
+/// Maximum value of two bits.
 const MOST: u32 = 3;
 
-/// The flags of a SACK that answers so many packets.
+/// Flags of a SACK that acknowledges this number of packets.
 pub(crate) fn flags(packets: u32) -> u8 {
     (packets.min(MOST) << SHIFT) as u8
 }
 
 impl Sender {
-    /// The flags of the SACK that is taken next; 0 once it is.
+    /// Flags of the SACK processed next; reset to 0 afterwards.
     #[cold]
     pub(crate) fn note_sack_flags(&mut self, flags: u8) {
         if let Some(cmt) = &mut self.cmt {
@@ -26,8 +27,8 @@ impl Sender {
         }
     }
 
-    /// Reports that the SACK at hand makes for the missing `tsn`: the packets it answers, if all were of one path and all are
-    /// later than `tsn`; else one.
+    /// Number of missing reports of the current SACK for `tsn`: the packets it acknowledges, if all
+    /// were on one path and all are later than `tsn`; otherwise one.
     pub(in crate::tx) fn reports_of(&self, tsn: Tsn, newly: &Newly) -> u32 {
         let Some(cmt) = self.cmt.as_ref().filter(|cmt| cmt.delayed_ack) else {
             return 1;

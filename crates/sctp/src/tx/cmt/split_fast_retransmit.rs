@@ -1,5 +1,5 @@
-//! SFR-CMT: missing reports are counted, and losses recovered from, by path. Data that overtakes other data on a faster path is
-//! no sign of a loss (Iyengar et al. 2006, split fast retransmit).
+//! SFR-CMT: missing reports are counted, and losses recovered, per path. Reordering by a faster
+//! path is no sign of a loss (Iyengar et al. 2006, split fast retransmit).
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
@@ -12,15 +12,15 @@ use crate::tx::ack::Newly;
 use crate::tx::gaps::Run;
 
 impl Sender {
-    /// Whether reports and recovery are by path.
+    /// Whether missing reports and recovery are per path.
     pub(in crate::tx) fn splits_fast_retransmit(&self) -> bool {
         self.cmt
             .as_ref()
             .is_some_and(|cmt| cmt.split_fast_retransmit)
     }
 
-    /// As [`Sender::count_missing`]: a TSN counts a report only if the SACK newly acknowledges a higher one that was sent to the
-    /// same path.
+    /// Like [`Sender::count_missing`]: a TSN counts a report only if the SACK newly acknowledges a
+    /// higher one sent on the same path.
     #[cold]
     pub(in crate::tx) fn count_missing_by_path(
         &mut self,
@@ -37,7 +37,7 @@ impl Sender {
             if ack.chunks == 0 {
                 continue;
             }
-            // Only what counts a report is looked at: a peer must not choose how long that takes.
+            // Examines only chunks that count a report, because a peer must not control the cost.
             let (id, limit) = (PathId(index as u8), ack.highest);
             let mut hole_start = cumulative.next();
             for run in blocks {
@@ -58,7 +58,8 @@ impl Sender {
         marked
     }
 
-    /// Whether `id` is in fast recovery: a TSN up to its exit point, sent there last, is still unacknowledged.
+    /// Whether `id` is in fast recovery: a TSN up to its exit point that was last sent there is
+    /// still unacknowledged.
     pub(in crate::tx) fn recovers(&self, cmt: &Cmt, id: PathId) -> bool {
         let first = self.outstanding.cumulative_point().next();
         cmt.each[usize::from(id.0)]
@@ -69,7 +70,8 @@ impl Sender {
             })
     }
 
-    /// A SACK has been counted: paths that have recovered are in fast recovery no longer, and what its flags said is over.
+    /// A SACK was counted: ends fast recovery of paths past their exit points, and clears the
+    /// SACK's flags.
     #[cold]
     pub(in crate::tx) fn end_recoveries(&mut self, paths: &Paths) {
         self.note_sack_flags(0);
@@ -81,14 +83,15 @@ impl Sender {
         }
     }
 
-    /// A timeout ends the fast recovery of `id`.
+    /// A timeout ends fast recovery of `id`.
     pub(in crate::tx) fn forget_recovery(&mut self, id: PathId) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each[usize::from(id.0)].recovery_until = None;
         }
     }
 
-    /// Missing reports have marked chunks: each path that lost some, and does not recover already, cuts its window.
+    /// Missing reports have marked chunks: reduces the window of each path with losses that is not
+    /// in recovery yet.
     pub(in crate::tx) fn enter_recovery_by_path(
         &mut self,
         now: Nanos,

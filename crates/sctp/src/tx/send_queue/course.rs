@@ -1,17 +1,18 @@
-//! Messages whose user says where they go, or by which key they are signed ([`Course`]); and a scheduler that takes another's place.
+//! Messages with a user-defined address or authentication key ([`Course`]), and replacement of the
+//! scheduler.
 
 use super::{Course, SendQueue, Turn};
 use crate::scheduling::SchedulerKind;
 use crate::scheduling::{Discipline, Scheduler};
 
 impl SendQueue {
-    /// Whether a message may have one.
+    /// Whether messages may have one.
     #[inline]
     pub fn has_courses(&self) -> bool {
         self.has_courses
     }
 
-    /// The course of the next message, or of the one that is under way; usual ones have none.
+    /// The options of the next message, or of the one in progress; `None` for most.
     #[inline]
     pub fn next_course(&self) -> Option<Course> {
         if !self.has_courses {
@@ -38,8 +39,9 @@ impl SendQueue {
         course.as_deref().copied()
     }
 
-    /// Another scheduler decides from now on, with these values of streams. Of what waits, each stream keeps its order; `fcfs` does not know in
-    /// which order messages of several streams were given before, and takes those stream by stream.
+    /// Replaces the scheduler, with these stream values. Each stream keeps its order. `fcfs` does
+    /// not know the order of messages on different streams queued before, and takes them stream by
+    /// stream.
     pub fn set_scheduler(&mut self, kind: SchedulerKind, values: impl Iterator<Item = (u16, u16)>) {
         let mut next = Scheduler::new(kind);
         values.for_each(|(stream, value)| next.set_value(stream, value));

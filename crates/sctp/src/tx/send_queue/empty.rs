@@ -1,4 +1,4 @@
-//! A queue before a message was given.
+//! Construction of a send queue.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::seldom::Seldom;
 use crate::stream_table::StreamTable;
 
 impl SendQueue {
-    /// Whether no message waits, is under way or was put off.
+    /// Whether no message is queued, in progress or deferred.
     #[inline]
     pub fn has_none(&self) -> bool {
         self.messages == 0
@@ -19,7 +19,7 @@ impl SendQueue {
             && self.holding.is_none()
     }
 
-    /// A queue of messages that `scheduler` chooses from.
+    /// An empty queue with this scheduler.
     #[inline(always)]
     pub fn of(scheduler: Scheduler) -> Self {
         Self {

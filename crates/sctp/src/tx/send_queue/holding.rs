@@ -1,4 +1,5 @@
-//! Messages behind a reset of their streams: they wait until it is settled (RFC 6525 §5.1.2 A1).
+//! Messages on streams that are being reset: they wait until the reset is complete (RFC 6525 §5.1.2
+//! A1).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,38 +10,39 @@ use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
 
-/// A message that waits, by when it was given.
+/// A waiting message with its queuing position.
 type Behind = (u64, Queued);
 
-/// The messages that wait for one stream, in the order in which they were given.
+/// The waiting messages of one stream, in the order of queuing.
 #[derive(Debug, Default)]
 struct OfStream {
     messages: VecDeque<Behind>,
-    /// Bytes of user data of them: asked for often, of one stream after the other.
+    /// Bytes of their user data, because they are requested often, stream by stream.
     bytes: usize,
 }
 
-/// The streams that are being reset, and what was given for them since.
+/// The streams that are being reset, and the messages queued for them since.
 ///
-/// A user may wait with much on thousands of streams, and a peer has them settled one by one, each time that it likes. So what waits for one stream
-/// is apart from what waits for others, and what only a reset of all streams holds is apart from the rest.
+/// A user may have much data waiting on thousands of streams, and the peer may complete the resets
+/// one by one. The messages of each stream are therefore stored separately, and so are those that
+/// wait only for a reset of all streams.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
-    /// How many resets of all streams there are.
+    /// Number of pending resets of all streams.
     all: u32,
     streams: StreamSet,
-    /// What waits for the streams above.
+    /// Messages of the streams above.
     apart: BTreeMap<u16, OfStream>,
-    /// What waits for others, while all streams are being reset.
+    /// Messages of other streams, while all streams are being reset.
     others: BTreeMap<u16, OfStream>,
-    /// What was given without a stream: it could come to any.
+    /// Messages without a stream, which could be assigned to any.
     spread: VecDeque<Behind>,
-    /// How many were given.
+    /// Number of messages queued so far.
     given: u64,
 }
 
 impl Holding {
-    /// A message without a stream could come to any.
+    /// A message without a stream could be assigned to any.
     fn holds(&self, turn: Turn) -> bool {
         match turn {
             Turn::Stream(stream) => self.all > 0 || self.streams.contains(stream),
@@ -72,7 +74,7 @@ impl Holding {
         of_it.map_or(0, |it| it.bytes)
     }
 
-    /// These are being reset, too; `None`: all.
+    /// Starts a reset of these streams; `None` means all.
     fn begin(&mut self, streams: Option<&[u16]>) {
         let Some(streams) = streams else {
             self.all += 1;
@@ -86,7 +88,8 @@ impl Holding {
         }
     }
 
-    /// These no longer are; `None`: all by one call. Takes out what nothing holds any more, in the order in which it was given.
+    /// Ends a reset of these streams; `None` means all of one call. Returns the messages that wait
+    /// for nothing else, in the order of queuing.
     fn end(&mut self, streams: Option<&[u16]>) -> Vec<(Turn, Queued)> {
         let mut free = Vec::new();
         match streams {
@@ -115,7 +118,7 @@ impl Holding {
         in_order(free)
     }
 
-    /// Takes all out, in the order in which it was given.
+    /// Takes all messages, in the order of queuing.
     fn take(&mut self) -> Vec<(Turn, Queued)> {
         let apart = std::mem::take(&mut self.apart).into_iter();
         let streams = apart.chain(std::mem::take(&mut self.others));
@@ -125,7 +128,7 @@ impl Holding {
     }
 }
 
-/// The messages of several queues in the order in which they were given, whichever of these they are of.
+/// Merges several queues in the order of queuing.
 fn in_order(queues: Vec<(Turn, VecDeque<Behind>)>) -> Vec<(Turn, Queued)> {
     let queues = queues.into_iter();
     let mut all: Vec<(u64, Turn, Queued)> = queues
@@ -137,7 +140,7 @@ fn in_order(queues: Vec<(Turn, VecDeque<Behind>)>) -> Vec<(Turn, Queued)> {
 }
 
 impl SendQueue {
-    /// Keeps the message back if its stream is being reset; else gives it back.
+    /// Defers the message if its stream is being reset; otherwise gives it back.
     #[cold]
     pub(super) fn hold_back(&mut self, turn: Turn, queued: Queued) -> Option<Queued> {
         let Some(holding) = self.holding.as_mut().filter(|it| it.holds(turn)) else {
@@ -149,18 +152,20 @@ impl SendQueue {
         None
     }
 
-    /// Bytes of user data given for `stream` that wait.
+    /// Bytes of deferred user data for `stream`.
     pub(super) fn bytes_behind(&self, stream: u16) -> usize {
         self.holding.as_ref().map_or(0, |it| it.bytes_of(stream))
     }
 
-    /// What is given for `streams` from now on waits; `None`: for any. Those of several calls differ, but for any.
+    /// Defers messages queued for `streams` from now on; `None` means any. The streams of several
+    /// calls are disjoint, except for `None`.
     pub fn hold(&mut self, streams: Option<&[u16]>) {
         self.holding.get_or_insert_default().begin(streams);
     }
 
-    /// Whether all that was given for `streams` before they were held was sent at least once. `are`: how many of them, from the first on, are known to
-    /// be through; they stay so, since nothing more is queued for them.
+    /// Whether all messages queued for `streams` before they were deferred were sent at least once.
+    /// `are`: how many of them, from the first on, are known to be sent; this is final, because
+    /// nothing more is queued for them.
     pub fn is_through(&self, streams: Option<&[u16]>, are: &mut usize) -> bool {
         let Some(streams) = streams.filter(|_| !self.is_empty()) else {
             return self.is_empty();
@@ -179,7 +184,8 @@ impl SendQueue {
         *are >= streams.len()
     }
 
-    /// What was held by one call goes its way. `reset`: these streams, of which nothing is queued, begin anew with number 0.
+    /// Releases the messages deferred by one call. `reset`: these streams, which have nothing
+    /// queued, restart with number 0.
     pub fn release(&mut self, streams: Option<&[u16]>, reset: bool) {
         match streams {
             Some(streams) if reset => {
@@ -206,7 +212,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes back what is held.
+    /// Removes the deferred messages.
     pub(super) fn withdraw_held(&mut self) -> Vec<Unsent> {
         let Some(holding) = &mut self.holding else {
             return Vec::new();

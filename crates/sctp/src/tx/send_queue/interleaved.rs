@@ -1,4 +1,4 @@
-//! Messages under way on several streams at a time, one on each (RFC 8260 §2.2.2).
+//! Messages in progress on several streams at the same time, one on each (RFC 8260 §2.2.2).
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,16 @@ use super::{Fragment, Queued, SendQueue, Started};
 use crate::queue::Queue;
 use crate::scheduling::{Discipline, Served, Turn};
 
-/// Messages that were begun and not ended, by stream.
+/// Partly sent messages that are paused, by stream.
 #[derive(Debug, Default)]
 pub(super) struct Paused(BTreeMap<u16, Started>);
 
-/// How often a stream is asked for that has no message under way, for one that was given without a stream.
+/// Maximum number of attempts to find a stream without a message in progress, for a message queued
+/// without a stream.
 const MOST_TRIES: usize = 8;
 
 impl SendQueue {
-    /// Whether messages are interleaved from now on. Nothing changes while one is under way.
+    /// Sets whether messages are interleaved. Has no effect while one is in progress.
     pub fn set_interleaving(&mut self, on: bool) {
         let idle = self.started.is_none() && self.paused.as_ref().is_none_or(|it| it.0.is_empty());
         if idle {
@@ -25,7 +26,7 @@ impl SendQueue {
         }
     }
 
-    /// The message of the queue `turn` that was begun and is not under way.
+    /// The paused message of the queue `turn`.
     #[inline]
     pub(super) fn paused_of(&self, turn: Turn) -> Option<&Started> {
         let paused = self.paused.as_ref()?;
@@ -35,13 +36,14 @@ impl SendQueue {
         }
     }
 
-    /// How many there are: one or none.
+    /// Number of paused messages of a queue: one or none.
     #[inline]
     pub(super) fn paused_at(&self, turn: Turn) -> usize {
         usize::from(self.paused_of(turn).is_some())
     }
 
-    /// All queues were taken out of the turns that hold messages not begun: what was begun goes on.
+    /// All queues of unsent messages were removed from the scheduler: partly sent messages
+    /// continue.
     pub(super) fn take_turns_again(&mut self) {
         let Some(paused) = &self.paused else {
             return;
@@ -54,7 +56,7 @@ impl SendQueue {
         }
     }
 
-    /// As [`SendQueue::pop`], of the stream whose turn it is.
+    /// Like [`SendQueue::pop`], for the stream selected by the scheduler.
     #[cold]
     pub(super) fn pop_interleaved(
         &mut self,
@@ -110,7 +112,8 @@ impl SendQueue {
         Some(fragment)
     }
 
-    /// Takes out those that were begun and are not under way, for the end of the queue: their streams keep their turns.
+    /// Takes all paused messages at the end of the association; their streams stay in the
+    /// scheduler.
     pub(super) fn take_all_paused(&mut self) -> Vec<Started> {
         let paused = self.paused.as_mut().map(|it| std::mem::take(&mut it.0));
         let all = paused.into_iter().flatten().map(|(_, started)| started);
@@ -124,7 +127,7 @@ impl SendQueue {
         }
     }
 
-    /// Begins the next message of the queue `turn`.
+    /// Starts the next message of the queue `turn`.
     fn begin(&mut self, turn: Turn, stream: u16) -> Option<Started> {
         let queue = match turn {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
@@ -158,7 +161,8 @@ impl SendQueue {
         })
     }
 
-    /// Tells the scheduler that so much of a message of `stream` was taken, whose turn came as `turn`.
+    /// Notifies the scheduler of the bytes taken from a message of `stream`, which was selected as
+    /// `turn`.
     fn serve(&mut self, turn: Turn, stream: u16, bytes: usize, ended: bool) {
         let of_stream = |queue: &Self| {
             let waiting = queue.streams.get(stream).map_or(0, |it| it.messages.len());
@@ -173,7 +177,7 @@ impl SendQueue {
         self.scheduler.served(Served {
             turn,
             bytes,
-            // What goes on, goes on as a message of its stream.
+            // From now on it continues as a message of its stream.
             ended: ended || spread,
             waiting,
         });
@@ -182,12 +186,13 @@ impl SendQueue {
         }
     }
 
-    /// Whether a message of that stream was begun and not ended.
+    /// Whether a message of that stream is partly sent.
     fn is_busy(&self, stream: u16) -> bool {
         self.paused_at(Turn::Stream(stream)) > 0
     }
 
-    /// The next message that was given without a stream waits on this one, where another is under way.
+    /// Queues the next message without a stream on this stream, behind the message in progress
+    /// there.
     fn queue_behind(&mut self, stream: u16) {
         let Some(queued) = self.spread.change(Queue::pop_front).flatten() else {
             return;
@@ -207,7 +212,7 @@ impl SendQueue {
         self.scheduler.queued(Turn::Stream(stream), waiting);
     }
 
-    /// Forgets the rest of the message of `stream` that was begun.
+    /// Drops the rest of the partly sent message of `stream`.
     pub(super) fn drop_paused(&mut self, stream: u16) {
         let turn = Turn::Stream(stream);
         let Some(started) = self.take_paused(turn) else {

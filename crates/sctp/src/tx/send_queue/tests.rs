@@ -1,4 +1,4 @@
-//! Which chunks come out of the queues, and in what order.
+//! Chunks taken from the queues, and their order.
 
 use super::*;
 use crate::scheduling::SchedulerKind;
@@ -7,7 +7,7 @@ fn queue_of(kind: SchedulerKind) -> SendQueue {
     SendQueue::of(Scheduler::new(kind))
 }
 
-/// No message is given without a stream.
+/// No message is queued without a stream.
 fn none() -> u16 {
     unreachable!("every message has its stream")
 }
@@ -153,7 +153,8 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
     }
 }
 
-/// Messages without a stream get theirs when they are begun, and take turns with those that have one.
+/// Messages without a stream are assigned one when they start, and alternate with messages that
+/// have one.
 #[test]
 fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
@@ -186,7 +187,7 @@ fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     assert_eq!(turn, 3);
 }
 
-/// What is queued of each stream is what was given for it and has not left, however it left.
+/// The queued bytes of a stream must equal the bytes queued minus those removed in any way.
 #[test]
 fn bytes_of_a_stream_are_those_given_and_not_taken() {
     for (seed, interleaving) in (1..200_u64).flat_map(|it| [(it, false), (it, true)]) {
@@ -240,7 +241,8 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
     }
 }
 
-/// Takes what goes in a row by [`SendQueue::wholes`], three at a time, and all else one by one; how many went in a row.
+/// Takes runs by [`SendQueue::wholes`], three at a time, and everything else one by one. Returns
+/// how many were taken in runs.
 fn pop_in_rows(queue: &mut SendQueue, most: usize, popped: &mut Vec<Fragment>) -> usize {
     let before = popped.len();
     let Some(mut wholes) = queue.wholes() else {
@@ -280,7 +282,7 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
     };
     for (kind, streams, in_rows) in [
         (SchedulerKind::RoundRobin, 1, 7),
-        // The last message of each of two streams is the only one that waits, once the other has none.
+        // The last message of each of two streams is the only one left, once the other has none.
         (SchedulerKind::RoundRobin, 2, 1),
         (SchedulerKind::Fcfs, 1, 0),
     ] {
@@ -301,7 +303,7 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
         }
         assert_eq!(taken, in_rows, "{kind:?}, {streams}");
         assert!(single.is_empty() && rows.wholes().is_none());
-        // The stream is taken up anew.
+        // The stream becomes active again.
         rows.push(Turn::Stream(5), message(9), false, None, None);
         assert_eq!(rows.next_len(usize::MAX), 9);
         assert_eq!(
@@ -335,7 +337,7 @@ fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
     assert_eq!(queue.take_ended(), Some(3));
 }
 
-/// Bytes behind a reset count for their streams, until they go on or are taken back.
+/// Bytes deferred by a reset count for their streams until they are released or removed.
 #[test]
 fn bytes_behind_a_reset_count_for_their_streams() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
@@ -369,13 +371,13 @@ fn bytes_behind_a_reset_count_for_their_streams() {
     assert_eq!(of_each(&queue), [40, 5, 40]);
 }
 
-/// All that waits in one queue, walked at each release.
+/// A single queue of all deferred messages, walked at each release.
 #[derive(Default)]
 struct Walked {
     all: u32,
     streams: std::collections::BTreeSet<u16>,
     behind: Vec<(Turn, usize)>,
-    /// What was queued, in the order in which it was.
+    /// The queued messages in order.
     queued: Vec<(Turn, usize)>,
 }
 
@@ -413,8 +415,8 @@ impl Walked {
     }
 }
 
-/// Holds of some streams and of all, that overlap, against the plain way: what waits is the same, and what goes on goes in the order in
-/// which it was given, over all streams.
+/// Overlapping resets of some streams and of all, compared with the plain queue: the deferred
+/// messages must match, and released ones must follow in the order of queuing over all streams.
 #[test]
 fn what_is_released_is_what_a_walk_releases() {
     let mut held = 0;
@@ -472,7 +474,7 @@ fn what_is_released_is_what_a_walk_releases() {
             walked.release(streams.as_deref());
         }
         assert!(queue.holding.is_none(), "seed {seed}");
-        // First come, first served tells the order.
+        // First come, first served shows the order.
         let sent = std::iter::from_fn(|| queue.pop(1_000, || 9).map(|it| it.user_data.len()));
         let expected = walked.queued.iter().map(|it| it.1);
         assert!(sent.eq(expected), "seed {seed}");

@@ -1,27 +1,28 @@
-//! Messages that fit a chunk each, taken in a row from the only stream that has any.
+//! Unfragmented messages, taken in runs from the only active stream.
 //!
-//! What is the same for all of them is asked once, and the queue's sums are moved once.
+//! Common checks are made once per run, and the queue's sums are updated once.
 
 use super::{Fragment, OutStream, Queued, SendQueue};
 use crate::scheduling::{Discipline, Scheduler, Served, Turn};
 
-/// The messages of the only stream that has any. [`Wholes::end`] must follow.
+/// The messages of the only active stream. [`Wholes::end`] must be called afterwards.
 pub(in crate::tx) struct Wholes<'a> {
     stream: u16,
     of: &'a mut OutStream,
     scheduler: &'a mut Scheduler,
-    /// Of [`SendQueue`].
+    /// Fields of [`SendQueue`].
     bytes: &'a mut usize,
     messages: &'a mut usize,
     next: &'a mut usize,
-    /// Bytes of the message taken last, of all that were taken, and how many these are.
+    /// Bytes of the last message taken, of all taken, and their number.
     last: usize,
     taken: usize,
     count: usize,
 }
 
 impl SendQueue {
-    /// The messages that wait, if none has begun, all are of one stream, and their order asks for nothing.
+    /// The queued messages, if none is partly sent, all belong to one stream, and the scheduler
+    /// does not matter.
     #[inline(always)]
     pub fn wholes(&mut self) -> Option<Wholes<'_>> {
         if self.paused.is_some() || self.started.is_some() {
@@ -45,14 +46,14 @@ impl SendQueue {
 }
 
 impl Wholes<'_> {
-    /// Bytes of the next message; `None` if there is none, or one on terms of its own.
+    /// Bytes of the next message; `None` if there is none or it has per-message options.
     #[inline(always)]
     pub fn next_len(&self) -> Option<usize> {
         let next = self.of.messages.front()?;
         next.terms.is_none().then_some(next.message.payload.len())
     }
 
-    /// Takes the message that [`Self::next_len`] told of, all of it.
+    /// Takes the message reported by [`Self::next_len`] as a whole.
     #[inline(always)]
     pub fn take(&mut self) -> Option<Fragment> {
         let Queued {
@@ -69,7 +70,7 @@ impl Wholes<'_> {
         Some(Fragment::whole(self.stream, numbers, message, said))
     }
 
-    /// No more are taken now. Whether the next message is one that must go otherwise.
+    /// Ends the run. Returns whether the next message needs the slow path.
     #[inline(always)]
     pub fn end(self, most: usize) -> bool {
         if self.count > 0 {

@@ -1,4 +1,5 @@
-//! What is taken out of the queue and not sent: messages that were not begun, and what is left of those that were.
+//! Messages removed from the queue without being sent: unsent messages, and the rest of partly sent
+//! ones.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,7 @@ use crate::scheduling::{Discipline, Turn};
 use super::{Fragment, Message, Queued, SendQueue, Started, Unsent};
 
 impl Queued {
-    /// The same, taken out of the queue of that stream.
+    /// The same, removed from the queue of that stream.
     pub(super) fn unsent(self, stream: Option<u16>) -> Unsent {
         Unsent {
             stream,
@@ -19,7 +20,8 @@ impl Queued {
 }
 
 impl Started {
-    /// All of it, those bytes that were sent included, as one piece that goes on where it was left.
+    /// The whole message, including bytes already sent, as one fragment that continues at the
+    /// current position.
     fn whole(self) -> Fragment {
         Fragment {
             stream: self.stream,
@@ -38,7 +40,7 @@ impl Started {
 }
 
 impl Unsent {
-    /// A whole message.
+    /// A complete message.
     pub fn of(whole: Fragment) -> Self {
         Self {
             stream: Some(whole.stream),
@@ -53,13 +55,13 @@ impl Unsent {
     }
 }
 
-/// All messages that were not begun: those of the stream first whose turn it is, then those that wait behind a reset.
+/// All unsent messages: first those of streams in scheduler order, then those deferred by a reset.
 #[derive(Default)]
 pub(in crate::tx) struct Unsents<'a> {
     queue: Option<&'a mut SendQueue>,
-    /// That of the run.
+    /// The stream of `run`.
     stream: Option<u16>,
-    /// What was taken out of its queue.
+    /// Messages removed from the queue of one stream.
     run: VecDeque<Queued>,
     behind: std::vec::IntoIter<Unsent>,
     left: usize,
@@ -95,7 +97,7 @@ impl Iterator for Unsents<'_> {
 }
 
 impl SendQueue {
-    /// Takes out what is queued on streams from `streams` on, which the peer did not agree to.
+    /// Removes messages on streams from `streams` on, which the peer did not accept.
     pub fn forget_streams_from(&mut self, streams: u16) -> Vec<Unsent> {
         let mut forgotten = Vec::new();
         for stream in self.scheduler.forget_from(streams) {
@@ -113,7 +115,7 @@ impl SendQueue {
         forgotten
     }
 
-    /// Takes back the messages that were not begun.
+    /// Removes the unsent messages.
     pub fn withdraw(&mut self) -> Vec<Unsent> {
         let mut withdrawn = self.forget_streams_from(0);
         for queued in self.spread.take().take_all() {
@@ -128,7 +130,8 @@ impl SendQueue {
         withdrawn
     }
 
-    /// Takes out all messages that were not begun, where none [is begun](Self::take_started) any more. All of them are to be taken.
+    /// Removes all unsent messages, after [partly sent ones](Self::take_started) were taken. The
+    /// iterator must be exhausted.
     pub fn take_unsent(&mut self) -> Unsents<'_> {
         let behind = self.withdraw_held().into_iter();
         (self.bytes, self.next) = (0, 0);
@@ -141,7 +144,8 @@ impl SendQueue {
         }
     }
 
-    /// Takes one message of the queue `turn`, where messages go in the order in which they were given, and else all of them.
+    /// Takes one message of the queue `turn` if messages are sent in the order of queuing,
+    /// otherwise all of them.
     fn take_run(&mut self, turn: Turn, run: &mut VecDeque<Queued>) {
         let (queue, bytes) = match turn {
             Turn::Stream(stream) => {
@@ -162,7 +166,7 @@ impl SendQueue {
         self.scheduler.dropped(turn, 0, waiting);
     }
 
-    /// Takes out each message that was begun and is not at its end, whole.
+    /// Takes each partly sent message as a whole.
     pub fn take_started(&mut self) -> Vec<Fragment> {
         let mut all = Vec::new();
         if let Some(started) = self.started.take() {
