@@ -1,4 +1,4 @@
-//! Captures, read back by the crate that wrote them and by tshark where there is one.
+//! Captures, read back by the crate that wrote them and by tshark if it is installed.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ use anabranch_transport::Path;
 use common::{Line, MS, SECOND, burst, chain, every};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-/// A file in memory that the test can still see.
+/// A file in memory that the test can read.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -48,8 +48,8 @@ fn packets(file: &Shared) -> Vec<(Duration, u32, Vec<u8>)> {
 
 #[test]
 fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
-    // 1500 bytes at 2 Mbit/s take 6 ms. Of five packets at 0, two are lost before the queue or refused by it, and one
-    // in the air.
+    // 1500 bytes at 2 Mbit/s take 6 ms. Of five packets at 0, two are lost before the queue or
+    // dropped by it, and one in the air.
     let direction = DirectionConfig::new(2_000_000, 3 * MS)
         .with_queue(DropTail::new(Limit::Packets(3)).unwrap())
         .with_loss(PlacedLoss::before_queue(Ordinals::new([1])))
@@ -81,7 +81,7 @@ fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
 
 #[test]
 fn a_capture_of_one_way_traffic_holds_nothing_back_but_the_queue() {
-    // One packet a millisecond over a link that takes 80 microseconds for each.
+    // One packet per millisecond over a link that takes 80 microseconds for each.
     let direction = DirectionConfig::new(10_000_000, MS);
     let mut line = Line::new(1, vec![direction], every(MS, 1000, 80));
     let file = Shared::default();
@@ -178,13 +178,14 @@ fn tshark_finds_nothing_wrong() {
     let good = |line: &&&str| line.starts_with("1,1,109,,,") || line.starts_with(",1,109,,,");
     let wrong: Vec<_> = lines.iter().filter(|line| !good(line)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
-    // 1 ms and 129 or 149 bytes at 1 Mbit/s: the packets of the two families come 1,192 microseconds apart.
+    // 1 ms and 129 or 149 bytes at 1 Mbit/s: the packets of the two families arrive 1,192
+    // microseconds apart.
     assert!(lines[1].ends_with(",0.001192000"), "{}", lines[1]);
 }
 
 #[test]
 fn a_writer_that_fails_is_told_at_the_end_and_stops_nothing() {
-    /// Takes so many bytes and no more.
+    /// A writer that accepts a limited number of bytes.
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

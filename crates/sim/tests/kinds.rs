@@ -1,11 +1,12 @@
-//! Kinds by name: what is registered can be made from named values, and a program can add its own.
+//! Kinds by name: every registered kind can be built from named values, and a program can add its
+//! own.
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng, loss, propagation, queue, workload};
 use anabranch_transport::Nanos;
 
-/// A value that the parameter takes: its default, or the least of its kind.
+/// A value that the parameter accepts: its default, or the minimum of its kind.
 fn sample(setting: &Setting) -> Option<Datum> {
     if let Fallback::Is(_) | Fallback::Nothing = setting.fallback {
         return None;
@@ -28,7 +29,7 @@ fn least(kind: &Kind) -> Datum {
         Kind::OverTime(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
         Kind::Choice(choices) => Datum::word(choices[0].name),
-        // The only text of a kind so far is a place.
+        // The only text parameters so far are coordinates.
         Kind::Text(_) => Datum::word("0,0"),
         Kind::Amount { bytes, .. } => Datum::Whole(bytes[0]),
         Kind::Table(settings) => Datum::Table(required(settings)),
@@ -51,7 +52,8 @@ fn required(parameters: &[Setting]) -> Vec<(String, Datum)> {
     samples.collect()
 }
 
-/// Every kind is made from what it requires alone, and refuses a parameter that it does not have.
+/// Checks that every kind can be built from its required parameters, and rejects an unknown
+/// parameter.
 fn all_are_made<T, C>(registry: &Registry<T, C>, context: impl Fn() -> C) {
     assert!(!registry.variants().is_empty());
     for variant in registry.variants() {
@@ -99,7 +101,7 @@ fn defaults_are_those_of_the_texts() {
     assert_eq!(all.as_drop_tail(), Some(anabranch_sim::Limit::Unlimited));
 }
 
-/// Loses every n-th packet: a kind that the simulator does not know.
+/// Loses every n-th packet: a kind that is not part of the simulator.
 struct EveryNth {
     n: u64,
     seen: u64,

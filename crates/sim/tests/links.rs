@@ -1,4 +1,4 @@
-//! Arrival times, queues, losses and outages against values worked out by hand.
+//! Arrival times, queues, losses and outages, compared with values computed by hand.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use anabranch_sim::{
 use anabranch_transport::Nanos;
 use common::{Line, MS, SECOND, Sender, burst, every};
 
-/// 2 Mbit/s and 250 ms, as the satellite of Alamgir et al.
+/// 2 Mbit/s and 250 ms, the satellite link of Alamgir et al.
 fn satellite() -> DirectionConfig {
     DirectionConfig::new(2_000_000, 250 * MS)
 }
@@ -27,17 +27,19 @@ fn a_packet_takes_serialisation_and_propagation_on_each_hop() {
     let access = DirectionConfig::new(10_000_000, 2 * MS);
     let line = Line::new(1, vec![access, satellite()], burst(0, 3, 1480)).run(SECOND);
     let first = 1_200_000 + 2 * MS + 6 * MS + 250 * MS;
-    // The slower hop spaces them.
+    // The slower hop determines the spacing.
     let expected = [(first, 0), (first + 6 * MS, 1), (first + 12 * MS, 2)];
     assert_eq!(line.arrivals(), expected);
     let stats = line.stats(1);
     assert_eq!((stats.delivered.packets, stats.delivered.bytes), (3, 4500));
     assert_eq!(stats.busy, 18 * MS);
-    // The first waits 6 ms; the second comes 1.2 ms later and leaves at 12; the third 2.4 ms later and leaves at 18.
+    // The first stays 6 ms; the second arrives 1.2 ms later and leaves at 12; the third 2.4 ms
+    // later and leaves at 18.
     assert_eq!(stats.sojourn, u128::from(6 * MS + 10_800_000 + 15_600_000));
     let progress = line.world.progress();
     assert_eq!((progress.hops, progress.sent), (6, 3));
-    // One event per packet and hop, one for each agent's start, and no other: the burst goes out at the start.
+    // One event per packet and hop, one for each agent's start, and no other, because the burst is
+    // sent at the start.
     assert_eq!(progress.events, 8);
 }
 
@@ -54,7 +56,8 @@ fn serialisation_rounds_to_the_nearest_nanosecond() {
     }
 }
 
-/// 36 bytes take 2.88 ns at 100 Gbit/s and 0.72 ns at 400 Gbit/s: in whole nanoseconds each, links would carry 96 % and 138.9 % of that.
+/// 36 bytes take 2.88 ns at 100 Gbit/s and 0.72 ns at 400 Gbit/s: rounded to whole nanoseconds per
+/// packet, links would carry 96 % and 138.9 % of their rate.
 #[test]
 fn a_link_carries_no_more_than_its_rate() {
     for (rate, picoseconds) in [
@@ -83,7 +86,7 @@ fn a_link_without_rate_only_delays() {
 
 #[test]
 fn drop_tail_counts_the_packet_in_transmission() {
-    // ns-2 with limit 10: one on the wire and nine waiting; the eleventh is dropped.
+    // ns-2 with limit 10: one in transmission and nine queued; the eleventh is dropped.
     let direction = satellite().with_queue(drop_tail(Limit::Packets(10)));
     let line = Line::new(1, vec![direction], burst(0, 12, 1480)).run(SECOND);
     assert_eq!(line.numbers(), (0..10).collect::<Vec<_>>());
@@ -94,7 +97,8 @@ fn drop_tail_counts_the_packet_in_transmission() {
 
 #[test]
 fn a_place_is_free_when_the_last_bit_leaves() {
-    // Limit 2. Numbers 0 and 1 fill it at 0; number 2 comes 1 ns before the place is free, number 3 when it is.
+    // Limit 2. Numbers 0 and 1 fill it at 0; number 2 arrives 1 ns before a slot is free, number 3
+    // when it is.
     let plan = [(0, 1480), (0, 1480), (6 * MS - 1, 1480), (6 * MS, 1480)];
     let direction = satellite().with_queue(drop_tail(Limit::Packets(2)));
     let line = Line::new(1, vec![direction], plan).run(SECOND);
@@ -103,7 +107,8 @@ fn a_place_is_free_when_the_last_bit_leaves() {
 
 #[test]
 fn a_limit_in_bytes_counts_bytes_on_the_wire() {
-    // 4500 bytes hold three packets of 1500, and after them 0 more; a small one fits where a large one does not.
+    // 4500 bytes hold three packets of 1500, and 0 more; then a small packet fits although a large
+    // one does not.
     let plan = [(0, 1480), (0, 1480), (0, 1400), (0, 61), (0, 60)];
     let direction = satellite().with_queue(drop_tail(Limit::Bytes(4500)));
     let line = Line::new(1, vec![direction], plan).run(SECOND);
@@ -122,15 +127,15 @@ fn the_mtu_stops_larger_packets() {
 #[test]
 fn the_mtu_changes_at_its_time() {
     let direction = satellite().with_mtu(Some(1500), [(2 * SECOND, 1300), (4 * SECOND, 1400)]);
-    // 1,400 bytes at each second, with their header.
+    // 1,400 bytes each second, including the header.
     let plan = (0..6).map(|second| (second * SECOND, 1380));
     let line = Line::new(1, vec![direction], plan).run(10 * SECOND);
     assert_eq!(line.numbers(), [0, 1, 4, 5]);
     assert_eq!(line.stats(0).dropped.count(DropReason::TooBig), 2);
 }
 
-/// 1,480 bytes of payload over links of 620 and 1,000 bytes: fragments of 600 (a multiple of 8), 600 and 280, so 40 bytes more,
-/// on both links.
+/// 1,480 bytes of payload over links of 620 and 1,000 bytes: fragments of 600 (a multiple of 8),
+/// 600 and 280, so 40 bytes more, on both links.
 #[test]
 fn what_ip_may_fragment_passes_and_costs_headers() {
     let narrow = satellite().with_mtu(Some(620), []);
@@ -147,7 +152,8 @@ fn what_ip_may_fragment_passes_and_costs_headers() {
 
 #[test]
 fn the_mean_queue_is_that_of_the_theory() {
-    // M/D/1 at load 0.8: mean waiting time = service * 0.8 / (2 * 0.2) = 2 services; sojourn 3 services.
+    // M/D/1 at load 0.8: mean waiting time = service * 0.8 / (2 * 0.2) = 2 services; sojourn 3
+    // services.
     let mut rng = anabranch_sim::Seed::new(3, 0).stream("arrivals");
     let service = MS;
     let mut at = 0;
@@ -243,7 +249,7 @@ fn gilbert_elliott_loses_in_bursts() {
     assert!((length - 4.0).abs() < 0.3, "{length}");
 }
 
-/// Every packet is a segment of flow 0, with a number that repeats after `period`.
+/// Treats every packet as a segment of flow 0, with a number that repeats after `period`.
 struct Periodic {
     period: u64,
     seen: u64,
@@ -279,7 +285,8 @@ fn segments_are_lost_by_name_and_transmission() {
     let model = Segments::new(list, Box::new(inspect));
     let direction = DirectionConfig::instant(0).with_loss(PlacedLoss::before_queue(model));
     let line = Line::new(1, vec![direction], every(MS, 16, 20)).run(SECOND);
-    // Segment 2 for the first and second time (packets 2 and 6), segment 1 for the third (9); flow 7 never sends.
+    // Segment 2 for the first and second time (packets 2 and 6), segment 1 for the third time (9);
+    // flow 7 never sends.
     let expected: Vec<u64> = (0..16).filter(|n| ![2, 6, 9].contains(n)).collect();
     assert_eq!(line.numbers(), expected);
 }
@@ -288,11 +295,11 @@ fn segments_are_lost_by_name_and_transmission() {
 fn an_outage_drops_what_waits_and_what_comes_but_not_what_flies() {
     let outage = |from, until| Outage { from, until };
     let plan = [
-        (0, 1480),       // leaves at 6 ms, arrives at 256 although the link is down by then
-        (0, 1480),       // would leave at 12: the link goes down at 10
-        (9 * MS, 1480),  // waits behind it
-        (15 * MS, 1480), // comes while it is down
-        (20 * MS, 1480), // comes when it is up again
+        (0, 1480),       // leaves at 6 ms, arrives at 256 ms although the link is down by then
+        (0, 1480),       // would leave at 12 ms: the link goes down at 10 ms
+        (9 * MS, 1480),  // is queued after it
+        (15 * MS, 1480), // arrives while it is down
+        (20 * MS, 1480), // arrives when it is up again
     ];
     let direction =
         satellite().with_outages([outage(10 * MS, 20 * MS), outage(250 * MS, 260 * MS)]);
@@ -320,7 +327,7 @@ fn impairments_are_counted_and_conserve() {
             .with_impairments(impairments)
             .with_loss(PlacedLoss::after_queue(Bernoulli::new(0.05).unwrap()));
         let mut line = Line::new(seed, vec![direction], every(MS, 2000, 400));
-        // The ledger adds up at any moment.
+        // The ledger adds up at any time.
         for at in [3 * MS, 500 * MS, 501 * MS, SECOND] {
             line.world.run_until(at).unwrap();
             line.world
@@ -332,7 +339,7 @@ fn impairments_are_counted_and_conserve() {
         let stats = line.stats(0);
         let mut numbers = line.numbers();
         assert!(!numbers.is_sorted(), "seed {seed}");
-        // A flipped bit in the destination port makes a packet nobody's.
+        // A packet with a flipped bit in the destination port matches no agent.
         let strays = line.world.ledger().dropped.count(DropReason::NoAgent);
         let received = numbers.len() as u64;
         assert_eq!(received + strays, stats.delivered.packets, "seed {seed}");
@@ -341,7 +348,8 @@ fn impairments_are_counted_and_conserve() {
         assert_eq!(line.world.ledger().in_flight, 0, "seed {seed}");
         let lost = stats.dropped.count(DropReason::Loss);
         assert_eq!(2000 + stats.duplicated, stats.delivered.packets + lost);
-        // A flipped bit may hit the number, so only the others must be distinct numbers of sent packets.
+        // A flipped bit may change the number, so only the other packets must have distinct numbers
+        // of sent packets.
         numbers.sort_unstable();
         numbers.dedup();
         let distinct = numbers.iter().filter(|n| **n < 2000).count() as u64;

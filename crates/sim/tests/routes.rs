@@ -9,7 +9,8 @@ use anabranch_sim::{
 use anabranch_transport::{Nanos, Path};
 use common::{MS, PORT, PROTOCOL, SECOND, Sender, Sink, every};
 
-/// `a - left = right - b` with two satellites between the routers, each a node with a link to either side.
+/// `a - left = right - b` with two satellites between the routers, each a node with a link to
+/// either side.
 struct Satellites {
     topology: Topology,
     a: NodeId,
@@ -18,7 +19,7 @@ struct Satellites {
     links: [[LinkId; 2]; 2],
 }
 
-/// When a direction of one of the four links is down: satellite, link, direction, from, until.
+/// An outage of a direction of one of the four links: satellite, link, direction, from, until.
 type Down = (usize, usize, Direction, Nanos, Nanos);
 
 fn satellites(down: &[Down]) -> Satellites {
@@ -61,7 +62,8 @@ fn satellites(down: &[Down]) -> Satellites {
     }
 }
 
-/// One packet each 10 ms for a second, each way; the world at its end, and who listens at `a` and `b`.
+/// One packet every 10 ms for a second in each direction; returns the world at its end, and the
+/// listeners at `a` and `b`.
 fn run(satellites: Satellites) -> (World, [AgentId; 2], [[LinkId; 2]; 2]) {
     let Satellites {
         topology,
@@ -105,8 +107,9 @@ fn the_first_of_two_equal_ways_is_used() {
     assert_eq!(carried(&world, links), [[100, 100], [0, 0]]);
 }
 
-/// The first satellite is gone from 300 to 600 ms: 30 packets each way take the second. One that is on its first hop when
-/// the second one of the way goes down is forwarded by a router that knows: none is lost.
+/// The first satellite is unavailable from 300 to 600 ms: 30 packets in each direction use the
+/// second. A packet that is on its first hop when the second hop goes down is forwarded by a router
+/// that knows the new route, so none is lost.
 #[test]
 fn a_second_satellite_takes_over_and_hands_back() {
     let gone = |link| Direction::BOTH.map(|way| (0, link, way, 300 * MS, 600 * MS));
@@ -117,7 +120,8 @@ fn a_second_satellite_takes_over_and_hands_back() {
     assert_eq!(world.ledger().dropped.total(), 0);
 }
 
-/// Only the way back through the first satellite is down: its link is not used in either direction.
+/// Only the return direction through the first satellite is down: its link is used in neither
+/// direction.
 #[test]
 fn a_link_that_hears_nothing_is_not_sent_on() {
     let down = [(0, 1, Direction::Backward, 0, Nanos::MAX)];
@@ -135,7 +139,8 @@ fn routes_may_be_late_or_static() {
     late.topology
         .set_routing(Routing::FollowsLinks { after: 50 * MS });
     let (world, listeners, _) = run(late);
-    // Five packets each way meet the link while nobody knows. At 650 ms the first way has been back for 50 ms.
+    // Five packets in each direction reach the link before the outage is known. At 650 ms the first
+    // route has been available again for 50 ms.
     assert_eq!(arrived(&world, listeners), [95, 95]);
     assert_eq!(world.ledger().dropped.count(DropReason::LinkDown), 10);
     let mut fixed = satellites(&down);
@@ -145,7 +150,8 @@ fn routes_may_be_late_or_static() {
     assert_eq!(carried(&world, links)[1], [0, 0]);
 }
 
-/// Where no other way leads, packets go on to the link that is down, and are dropped there.
+/// If there is no alternative route, packets are still sent to the link that is down, and are
+/// dropped there.
 #[test]
 fn the_only_way_is_kept() {
     let down: Vec<Down> = (0..2)
@@ -157,7 +163,8 @@ fn the_only_way_is_kept() {
     assert_eq!(world.ledger().dropped.count(DropReason::NoRoute), 0);
 }
 
-/// Two addresses are two paths: when the link of one is down, its packets do not come by the other.
+/// Two addresses are two paths: when the link of one is down, its packets are not rerouted to the
+/// other.
 #[test]
 fn an_address_goes_down_with_its_link() {
     let mut topology = Topology::new();
@@ -187,7 +194,7 @@ fn an_address_goes_down_with_its_link() {
     assert_eq!(world.ledger().dropped.count(DropReason::LinkDown), 30);
 }
 
-/// A route that was given is kept, whatever becomes of its link.
+/// A static route does not depend on the state of its link.
 #[test]
 fn a_given_route_follows_nothing() {
     let down: Vec<Down> = Direction::BOTH

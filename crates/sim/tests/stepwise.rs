@@ -1,5 +1,5 @@
-//! Links that are decided step by step: they carry what a link decided at once carries, and disciplines that only they can
-//! have; rates and delays over time.
+//! Links that are simulated event by event: they give the same results as links that are computed
+//! analytically, and support more disciplines; time-dependent rates and delays.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ use anabranch_sim::{
 use anabranch_transport::{Ecn, Nanos, Path};
 use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
 
-/// What is written where a test can read it.
+/// A buffer that is written by the world and read by the test.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -38,8 +38,8 @@ fn chance(rng: &mut Rng, one_in: u64) -> bool {
     rng.below(one_in) == 0
 }
 
-/// A direction with random rate, queue, losses, impairments, outages and MTU. Rates and delays are few, so that events of
-/// different links meet at one instant.
+/// A direction with random rate, queue, losses, impairments, outages and MTU. There are few
+/// different rates and delays, so that events of different links coincide.
 fn direction(rng: &mut Rng, stepwise: bool) -> DirectionConfig {
     let delay = rng.below(5) * 4 * MS;
     let mut config = match rng.below(8) {
@@ -96,22 +96,23 @@ fn direction(rng: &mut Rng, stepwise: bool) -> DirectionConfig {
     config
 }
 
-/// Everything that can be seen of a run.
+/// All observable results of a run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     ledger: Ledger,
     arrivals: Vec<Vec<(Nanos, u64)>>,
     stats: Vec<LinkStats>,
-    /// The same at several times before the end, where all is run at length.
+    /// Statistics at several times before the end, if the run is not split into steps.
     midway: Vec<Vec<LinkStats>>,
     hops: u64,
-    /// By time: drops on a link that decides at once are told before they happen.
+    /// In the order of time, because drops on an analytic link are reported before they happen.
     samples: Vec<(Nanos, usize, String)>,
-    /// Of packets at one instant, either may be written first.
+    /// Sorted, because packets at one instant may be written in any order.
     capture: Vec<Vec<u8>>,
 }
 
-/// Four hosts at two routers, and traffic between all of them that meets on the link in the middle. Somebody looks from `watched` on.
+/// Four hosts at two routers, and traffic between all of them that shares the link in the middle.
+/// Probes are enabled from `watched` on.
 fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
     let mut rng = Seed::new(seed, 0).stream("world");
     let mut topology = Topology::new();
@@ -195,7 +196,7 @@ fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
     }
 }
 
-/// Turns on every probe of every direction.
+/// Enables every probe of every direction.
 fn look(world: &mut World, links: &[LinkId], samples: Rc<RefCell<Vec<LinkSample>>>) {
     world.set_recorder(Box::new(move |sample: LinkSample| {
         samples.borrow_mut().push(sample);
@@ -214,7 +215,7 @@ fn look(world: &mut World, links: &[LinkId], samples: Rc<RefCell<Vec<LinkSample>
     }
 }
 
-/// The blocks of a pcapng file, sorted: each says its length at its beginning.
+/// The blocks of a pcapng file, sorted; each begins with its length.
 fn blocks(mut file: &[u8]) -> Vec<Vec<u8>> {
     let mut blocks = Vec::new();
     while !file.is_empty() {
@@ -227,7 +228,8 @@ fn blocks(mut file: &[u8]) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// Of drops, not how many there were so far: that depends on when they are told.
+/// For drops, the number of drops so far is omitted, because it depends on the time at which they
+/// are reported.
 fn told_of(sample: &LinkSample) -> (Nanos, usize, String) {
     let value = match sample.probe {
         LinkProbe::Dropped(_) => 0.0,
@@ -253,7 +255,7 @@ fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
     for seed in 0..150 {
         let at_once = run(seed, false, Some(0));
         let stepwise = run(seed, true, Some(0));
-        // In pieces, to see which differs.
+        // Compared in parts, to show which one differs.
         assert_eq!(at_once.ledger, stepwise.ledger, "seed {seed}");
         assert_eq!(at_once.arrivals, stepwise.arrivals, "seed {seed}");
         assert_eq!(at_once.stats, stepwise.stats, "seed {seed}");
@@ -264,7 +266,7 @@ fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
     assert!(drops > 10_000, "{drops}: the worlds are hard enough");
 }
 
-/// A plain wire that nobody looks at takes a shorter way, until somebody looks.
+/// A simple wire without probes uses a fast path until a probe is enabled.
 #[test]
 fn what_nobody_looks_at_is_the_same() {
     for seed in 0..150 {
@@ -279,7 +281,7 @@ fn what_nobody_looks_at_is_the_same() {
                 assert_eq!(watched.midway, other.midway, "seed {seed}");
             }
             let Some(from) = from else { continue };
-            // Bins begin elsewhere, and a drop may have been decided before it happens.
+            // Bins begin at another time, and a drop may have been decided before it happens.
             let later = |outcome: &Outcome| {
                 let samples = outcome.samples.iter();
                 let later = samples.filter(|(at, _, what)| {
@@ -295,7 +297,8 @@ fn what_nobody_looks_at_is_the_same() {
     }
 }
 
-/// 1500 bytes at 1.2 Mbit/s take 10 ms. 100 packets at once stand in the queue: as the hand trace of the discipline itself.
+/// 1500 bytes at 1.2 Mbit/s take 10 ms. 100 packets at once form a standing queue: the results
+/// equal the trace of the discipline that was computed by hand.
 #[test]
 fn codel_drops_at_the_head_of_a_standing_queue() {
     let config = CoDelConfig::default();
@@ -323,7 +326,8 @@ fn codel_marks_reach_the_receiver() {
     assert_eq!(line.numbers().len(), 100);
 }
 
-/// Lets one packet go at each multiple of `tick`, and keeps no more than `most`: the oldest makes room for a new one.
+/// Sends one packet at each multiple of `tick`, and holds at most `most`: the oldest is dropped for
+/// a new one.
 struct Ticker {
     tick: Nanos,
     most: usize,
@@ -378,7 +382,7 @@ fn a_discipline_may_wait_and_drop_what_waits() {
     };
     let direction = DirectionConfig::instant(0).with_queue(ticker);
     let line = Line::new(1, vec![direction], burst(MS, 6, 80)).run(SECOND);
-    // Number 0 goes at once; of the other five the oldest two make room.
+    // Number 0 is sent at once; of the other five the oldest two are dropped.
     let expected = [(MS, 0), (10 * MS, 3), (20 * MS, 4), (30 * MS, 5)];
     assert_eq!(line.arrivals(), expected);
     assert_eq!(line.stats(0).dropped.count(DropReason::QueueFull), 2);
@@ -405,7 +409,8 @@ fn an_outage_empties_a_queue_that_waits_for_its_time() {
     assert_eq!(line.stats(0).dropped.count(DropReason::LinkDown), 4);
 }
 
-/// 1500 bytes: 6 ms at 2 Mbit/s, 12 ms at 1 Mbit/s. The third packet has sent 3 ms of its 6 when the rate halves.
+/// 1500 bytes: 6 ms at 2 Mbit/s, 12 ms at 1 Mbit/s. The third packet has been sent for 3 of its 6
+/// ms when the rate is halved.
 #[test]
 fn a_rate_may_change_while_a_packet_is_sent() {
     let rate = OverTime::steps(2_000_000, [(15 * MS, 1_000_000)]).unwrap();
@@ -424,7 +429,8 @@ fn a_link_that_never_sends_is_refused() {
     assert_eq!(error, BuildError::ZeroRate("l0".into()));
 }
 
-/// The delay falls from 20 to 5 ms at 10 ms: what is sent then would arrive before what was sent up to 15 ms earlier.
+/// The delay falls from 20 to 5 ms at 10 ms: a packet sent then would arrive before packets sent up
+/// to 15 ms earlier.
 #[test]
 fn a_shorter_way_overtakes_only_where_it_may() {
     let delay = || Varying::new(OverTime::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
@@ -471,7 +477,7 @@ fn jitter_draws_from_its_own_stream() {
             .iter()
             .all(|delay| [10 * MS, 17 * MS].contains(delay))
     );
-    // As netem would put it: the stream is the one named after the direction, and no other draw is in it.
+    // As in netem: the stream is named after the direction, and contains no other draws.
     let mut rng = Seed::new(1, 0).stream("link l0 forward propagation");
     let mut drawn: Vec<_> = (0..2000u64)
         .map(|n| (n * MS + 10 * MS + rng.below(4 * MS), n))

@@ -1,4 +1,5 @@
-//! The 802.11 medium against the models of the literature: Bianchi's saturation throughput, and one station's largest rate.
+//! The 802.11 medium compared with models of the literature: Bianchi's saturation throughput, and
+//! the maximum throughput of one station.
 
 #[path = "wifi_support/mod.rs"]
 mod models;
@@ -35,15 +36,16 @@ fn one_station_reaches_its_largest_rate() {
     }
 }
 
-/// The formula itself, by hand: 802.11b, 1500 bytes: DIFS 50, mean backoff 15.5 x 20 = 310, data 192 + 1118, SIFS 10, ACK 304:
-/// 1984 us for 1472 bytes, 5.9355 Mb/s.
+/// The formula itself, computed by hand: 802.11b, 1500 bytes: DIFS 50, mean backoff 15.5 x 20 =
+/// 310, data 192 + 1118, SIFS 10, ACK 304: 1984 us for 1472 bytes, 5.9355 Mb/s.
 #[test]
 fn the_closed_formula_by_hand() {
     let rate = largest_rate(&Parameters::ieee80211b(), 1500, 1472);
     assert!((rate - 1472.0 * 8.0 / 1984e-6).abs() < 1.0, "{rate}");
 }
 
-/// With one station Bianchi's tau is 2 / (W + 1), and his rate that of the closed formula.
+/// With one station Bianchi's tau is 2 / (W + 1), and the throughput equals that of the closed
+/// formula.
 #[test]
 fn with_one_station_the_two_models_agree() {
     for (name, parameters) in sets() {
@@ -58,7 +60,7 @@ fn with_one_station_the_two_models_agree() {
     }
 }
 
-/// One to ten saturated stations: within 5 % of Bianchi, and no station favoured.
+/// One to ten saturated stations: within 5 % of Bianchi, and fair between stations.
 #[test]
 fn saturated_stations_carry_what_bianchi_says() {
     for (name, parameters) in sets() {
@@ -86,8 +88,9 @@ fn saturated_stations_carry_what_bianchi_says() {
     }
 }
 
-/// ns-2.35's `Mac/802_11` with the listing's values (`bench/wifi/saturation.tcl`, means of seeds 1 to 3 over 60 s), Mb/s:
-/// an independent implementation of what the set `rafiq2007` describes. Within 1 %.
+/// ns-2.35's `Mac/802_11` with the listing's values (`bench/wifi/saturation.tcl`, means of seeds 1
+/// to 3 over 60 s), Mb/s: an independent implementation of the parameter set `rafiq2007`. Within 1
+/// %.
 #[test]
 fn the_listings_stations_do_as_ns_2s() {
     let ns_2 = [
@@ -109,8 +112,9 @@ fn the_listings_stations_do_as_ns_2s() {
     }
 }
 
-/// The same without RTS on a circle (seed 1), and two senders 250 m either side who do not hear each other, with RTS and
-/// without. ns-2's receiver keeps to a damaged frame in its own way, which the hidden stations show most: within 3 %.
+/// The same without RTS on a circle (seed 1), and two senders 250 m to either side that cannot hear
+/// each other, with and without RTS. ns-2's receiver treats a damaged frame differently, which
+/// affects the hidden stations most: within 3 %.
 #[test]
 fn collisions_cost_what_they_cost_in_ns_2() {
     let announced = Parameters::rafiq2007();

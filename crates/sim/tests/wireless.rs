@@ -1,4 +1,4 @@
-//! Wireless links of a world: an access point between a wire and its stations.
+//! Wireless links of a world: an access point between a wired link and its stations.
 
 use crate::common;
 
@@ -19,12 +19,13 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 const US: Nanos = 1_000;
 /// 1500 bytes with the IP header.
 const PAYLOAD: usize = 1480;
-/// Light takes 100 ns for 30 m.
+/// Propagation delay of 30 m.
 const LIGHT: Nanos = 100;
-/// 1500 bytes at 11 Mb/s by the standard: 192 us of PLCP and 1536 bytes in 1118 us.
+/// Duration of 1500 bytes at 11 Mb/s according to the standard: 192 us of PLCP and 1536 bytes in
+/// 1118 us.
 const DATA: Nanos = 1310 * US;
 
-/// `host - wire - ap`, and stations around the access point at these distances.
+/// `host - wire - ap`, and stations at these distances from the access point.
 struct Cell {
     topology: Topology,
     host: NodeId,
@@ -76,7 +77,7 @@ fn cell(parameters: Parameters, wire: Option<u64>, distances: &[f64]) -> Cell {
     }
 }
 
-/// A world in which `from` sends by `plan` to `to`, and the agent that takes it.
+/// A world in which `from` sends to `to` according to `plan`, and the receiving agent.
 fn sending(
     topology: Topology,
     seed: u64,
@@ -88,7 +89,7 @@ fn sending(
     let mut world = World::new(topology, Seed::new(seed, 0)).unwrap();
     let at = |node, port| Attachment::new(node, PROTOCOL, port);
     let sink = world.attach(at(to, PORT), Sink::default()).unwrap();
-    // A port of its own leaves the other to a sink.
+    // Uses a separate port, because a sink may use the other.
     let sender = Sender::new(path, plan);
     world.attach(at(from, PORT + 2), sender).unwrap();
     (world, sink)
@@ -98,7 +99,7 @@ fn arrivals(world: &World, sink: AgentId) -> Vec<(Nanos, u64)> {
     world.agent::<Sink>(sink).unwrap().arrivals.clone()
 }
 
-/// What 802.11b has no words for, as the thesis' ns-2 has it.
+/// Behaviour of the thesis' ns-2 that 802.11b does not specify.
 fn with_layers_above() -> Parameters {
     Parameters {
         link_layer_delay: 25 * US,
@@ -113,7 +114,7 @@ fn a_packet_from_the_wire_is_on_the_air_for_its_frame() {
     let ends = [cell.host, cell.stations[0]];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));
     world.run_until(SECOND).unwrap();
-    // 1 ms of wire; the medium was idle for longer than DIFS.
+    // 1 ms on the wire; the medium was idle for longer than DIFS.
     assert_eq!(arrivals(&world, sink), [(11 * MS + DATA + LIGHT, 0)]);
     assert_eq!(world.progress().hops, 2);
     let stats = world.link_stats(cell.links[0], Direction::Forward).unwrap();
@@ -132,7 +133,7 @@ fn the_layers_above_take_their_time_on_both_sides() {
     let ends = [cell.host, cell.stations[0]];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));
     world.run_until(SECOND).unwrap();
-    // The access point is not the packet's first sender: it adds no header.
+    // The access point adds no header, because it is not the packet's first sender.
     assert_eq!(
         arrivals(&world, sink),
         [(11 * MS + DATA + LIGHT + 50 * US, 0)]
@@ -223,7 +224,7 @@ fn a_packet_longer_than_a_frame_carries_is_too_big() {
     assert_eq!(world.ledger().dropped.count(DropReason::TooBig), 1);
 }
 
-/// Two stations and the host all send at once, on a medium with RTS and layers above.
+/// Two stations and the host send at once, on a medium with RTS and upper layers.
 fn busy(seed: u64) -> (World, Vec<AgentId>) {
     let cell = cell(Parameters::rafiq2007(), Some(5_000_000), &[84.0, 191.0]);
     let (host, stations) = (cell.host, cell.stations.clone());
@@ -260,7 +261,8 @@ fn a_run_is_a_function_of_its_seed_and_its_ledger_balances_at_every_event() {
     assert!(first.0.iter().all(|arrivals| arrivals.len() > 200));
 }
 
-/// Stepped through, every edge of a frame is an event; run at length, frames that nothing disturbs pass at once, and are counted alike.
+/// If the world is stepped, every edge of a frame is an event; in a long run undisturbed frames are
+/// processed at once, but are counted equally.
 #[test]
 fn a_run_is_the_same_event_by_event() {
     for seed in 0..20 {
@@ -351,7 +353,7 @@ fn a_capture_at_a_wireless_interface_shows_what_its_queue_took_and_what_arrived(
     assert_eq!(seen, [(taken, 0, 1500), (arrived, 1, 1500)]);
 }
 
-/// What a watch was shown: sent or delivered at, sent, departed.
+/// The calls of a packet watch: sent or delivered at, sent, departed.
 type Shown = Rc<RefCell<Vec<(Option<Nanos>, Nanos, Nanos)>>>;
 
 struct Watch(Shown);
@@ -370,7 +372,8 @@ impl PacketWatch for Watch {
 
 #[test]
 fn a_watch_is_shown_when_packets_were_sent_and_departed() {
-    // From the host: 6 ms a packet on its wire, so that the second departs when the first is gone.
+    // From the host: 6 ms per packet on its wire, so that the second departs when the first has
+    // left.
     let cell = cell(Parameters::ieee80211b(), Some(2_000_000), &[30.0]);
     let ends = [cell.host, cell.stations[0]];
     let (mut world, _) = sending(cell.topology, 1, ends, burst(0, 2, PAYLOAD));
@@ -381,7 +384,7 @@ fn a_watch_is_shown_when_packets_were_sent_and_departed() {
     let shown = shown.borrow();
     assert_eq!(shown[..2], [(None, 0, Nanos::MAX), (None, 0, Nanos::MAX)]);
     assert_eq!(shown[2], (Some(arrival), 0, 0));
-    // The backoff after the first packet is long over.
+    // The backoff after the first packet has ended long before.
     assert_eq!(shown[3], (Some(arrival + 6 * MS), 0, 6 * MS));
 }
 

@@ -1,4 +1,5 @@
-//! Media that are run ahead against media that are run event by event: random stations, packets, answers and stops.
+//! Media with lookahead compared with media that are run event by event: random stations, packets,
+//! answers and stops.
 
 use crate::common;
 
@@ -22,7 +23,8 @@ use common::{PORT, PROTOCOL, Sender};
 const US: Nanos = 1_000;
 const END: Nanos = 400_000 * US;
 
-/// Writes down what comes, and answers some of it after a pause, as receivers of a transport do.
+/// Records the arriving packets, and answers some of them after a pause, like the receiver of a
+/// transport.
 struct Answering {
     back: Option<Path>,
     pause: Nanos,
@@ -47,7 +49,7 @@ impl Agent for Answering {
         let path = self.back?;
         self.due.front().filter(|at| **at <= now)?;
         self.due.pop_front();
-        // To whoever writes down and answers nothing.
+        // To an agent that records and does not answer.
         out.put_u16(PORT);
         out.put_u16(PORT + 3);
         out.put_bytes(0, self.len - 4);
@@ -113,7 +115,7 @@ struct Play {
     samples: Rc<RefCell<Vec<LinkSample>>>,
 }
 
-/// `host - wire - access point`, and stations that all hear one another, or do not.
+/// `host - wire - access point`, and stations that may or may not all hear one another.
 fn play(seed: u64) -> Play {
     let rng = &mut Seed::new(seed, 0).stream("play");
     let mut topology = Topology::new();
@@ -194,7 +196,7 @@ fn play(seed: u64) -> Play {
     }
 }
 
-/// Probes of the first wireless link, and who takes their samples.
+/// Enables probes of the first wireless link, and records their samples.
 fn watch(world: &mut World, samples: &Rc<RefCell<Vec<LinkSample>>>) {
     let link = world.topology().links().nth(1).unwrap();
     let probes = LinkProbes {
@@ -209,8 +211,8 @@ fn watch(world: &mut World, samples: &Rc<RefCell<Vec<LinkSample>>>) {
     }));
 }
 
-/// Packets one by one, in bursts, or at round times, so that some happen at one instant; or so far apart as a layer above may take, so that one
-/// joins a queue when another is offered.
+/// Packets one by one, in bursts, or at round times, so that some events coincide; or separated by
+/// the processing time of an upper layer, so that one joins a queue when another is offered.
 fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
     let mut now = rng.below(20_000) * US;
     let gap = one_of(rng, &[300, 3_000, 12_000]);
@@ -233,7 +235,7 @@ type Told = (
 );
 
 impl Play {
-    /// Everything that can be seen of it.
+    /// All observable results.
     fn told(&self) -> Told {
         let world = &self.world;
         let arrivals = |&it| world.agent::<Answering>(it).unwrap().arrivals.clone();
@@ -248,7 +250,7 @@ impl Play {
         )
     }
 
-    /// Runs all up to `now`, one event after the other.
+    /// Runs all events up to `now` one by one.
     fn step_until(&mut self, now: Nanos) {
         while self.world.next_event().is_some_and(|at| at <= now) {
             self.world.step().unwrap();
@@ -262,7 +264,8 @@ fn compare(seed: u64) {
     let rng = &mut Seed::new(seed, 1).stream("stops");
     let mut now = 0;
     while now < END {
-        // Some stops are near to an edge: where the stepped world has an event next, or just before or after.
+        // Some stops are close to an edge: at, just before or just after the next event of the
+        // stepped world.
         now += rng.below(3_000 * US);
         stepped.step_until(now);
         if let Some(at) = stepped.world.next_event()
@@ -289,7 +292,8 @@ fn random_media_are_as_they_are_event_by_event() {
     }
 }
 
-/// Two stations on each of `media` that hear one another at once, and a node that sends into all of them at these times.
+/// On each of `media` two stations that hear one another with almost no delay, and a node that
+/// sends on all of them at these times.
 fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World {
     let mut topology = Topology::new();
     let ap = topology.add_node("ap").unwrap();
@@ -323,7 +327,7 @@ fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World 
     world
 }
 
-/// Events happen at one instant of a medium, or of two, and count as they do one by one.
+/// Events that coincide on one medium, or on two, are counted as if they were run one by one.
 #[test]
 fn what_happens_at_one_instant_counts_as_it_does_event_by_event() {
     let delay = 25 * US;

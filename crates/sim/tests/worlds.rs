@@ -1,4 +1,4 @@
-//! Agents, addresses, determinism, conservation.
+//! Agents, addresses, determinism, conservation of packets.
 
 use crate::common;
 
@@ -71,7 +71,7 @@ fn a_component_more_moves_no_other_components_losses() {
         world.run_until(60 * SECOND).unwrap();
         world.ledger().check().unwrap();
         let sink: &Sink = world.agent(sink).unwrap();
-        // 1020 bytes at 2 Mbit/s: 4.08 ms. What the other sends arrives 1 ms later.
+        // 1020 bytes at 2 Mbit/s: 4.08 ms. Packets of the other sender arrive 1 ms later.
         let from_a = |(at, _): &&(Nanos, u64)| (at - 254_080_000) % (7 * MS) == 0;
         let arrivals: Vec<_> = sink.arrivals.iter().filter(from_a).copied().collect();
         (arrivals, sink.arrivals.len())
@@ -142,7 +142,7 @@ fn two_homes_are_two_paths() {
             world.run_until(SECOND).unwrap();
             let sink: &Sink = world.agent(sink).unwrap();
             assert_eq!(sink.arrivals, [(delay, 0)]);
-            // The world filled in the address of the interface that the packet left from.
+            // The world has filled in the address of the outgoing interface.
             assert_eq!(sink.paths, [Path::new(remote, local)]);
             let stats = world.link_stats(link, Direction::Forward).unwrap();
             let header = if family == Family::V4 { 20 } else { 40 };
@@ -151,7 +151,7 @@ fn two_homes_are_two_paths() {
     }
 }
 
-/// The two-homed topology of the test above once more.
+/// The multihomed topology of the previous test again.
 fn rebuild(topology: &Topology) -> Topology {
     let mut copy = Topology::new();
     for node in topology.nodes() {
@@ -184,7 +184,7 @@ fn packets_that_nobody_wants_or_nothing_reaches_are_counted() {
             .attach(at, Sender::new(path, burst(0, 1, 20)))
             .unwrap();
     }
-    // This one wants them, but only starts later than they arrive.
+    // This agent would receive them, but starts only after they arrive.
     let late = Attachment::new(nodes[1], PROTOCOL, PORT).starting(2 * MS);
     let late = world.attach(late, Sink::default()).unwrap();
     world.run_until(SECOND).unwrap();
@@ -269,7 +269,8 @@ fn bindings_are_taken_once_and_starts_lie_ahead() {
     assert!(matches!(past, Err(BuildError::StartsInThePast { .. })));
 }
 
-/// Notes every call, wakes at the given times, and sends one run of packets when told to start.
+/// Records every call, wakes up at the given times, and sends a series of packets when it is
+/// started.
 struct Diary {
     calls: Vec<(Nanos, &'static str)>,
     alarms: Vec<Nanos>,
@@ -340,10 +341,10 @@ fn agents_start_wake_and_stop_in_time_and_send() {
     let calls = &world.agent::<Diary>(diary).unwrap().calls;
     let expected = [
         (10 * MS, "start"),
-        (10 * MS, "timeout"), // the alarm at 3 ns, which was before its time
+        (10 * MS, "timeout"), // the timeout at 3 ns, which was in the past when it was set
         (40 * MS, "timeout"),
         (50 * MS, "stop"),
-        (60 * MS + 5, "timeout"), // the alarm at 70 ms was cancelled
+        (60 * MS + 5, "timeout"), // the timeout at 70 ms was cancelled
     ];
     assert_eq!(*calls, expected);
     let arrivals = &world.agent::<Sink>(sink).unwrap().arrivals;
@@ -376,7 +377,8 @@ fn an_agent_that_stops_time_is_told_so() {
     assert_eq!(stalled, Err(RunError::Stalled { agent: 2, at: 17 }));
 }
 
-/// An agent that sends without end while somebody acts on it: the world goes no further before that is told.
+/// An agent that sends without end while the test acts on it: the world does not advance before it
+/// reports the error.
 #[test]
 fn an_agent_that_stalls_from_outside_is_told_before_the_world_goes_on() {
     struct Endless(Option<Path>);

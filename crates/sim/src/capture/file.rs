@@ -19,7 +19,8 @@ use super::ip;
 /// Nanoseconds, as the if_tsresol option says it: 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// A capture that is being written. The IP headers are made up from addresses and sizes. Wrap a file in a `BufWriter`.
+/// A capture that is being written. The IP headers are made up from addresses and sizes. Wrap a
+/// file in a `BufWriter`.
 pub struct PacketFile<W: Write> {
     writer: PcapNgWriter<W>,
     /// Header and payload of the packet being written, kept for reuse.

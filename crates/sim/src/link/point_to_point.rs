@@ -1,8 +1,9 @@
 //! One direction of a point-to-point link, decided at once: drop-tail, a constant rate.
 //!
-//! The transmitter sends in the order of admission at a fixed rate, so the whole passage of a packet is known when it is
-//! offered: when its last bit leaves, whether the air takes it, when it arrives. It is written down once, and costs one event: its
-//! arrival. Where the delay is the same for all and nothing impairs packets, they arrive in that order, too, and one ring holds all that
+//! The transmitter sends in the order of admission at a fixed rate, so the whole passage of a
+//! packet is known when it is offered: when its last bit leaves, whether the air takes it, when it
+//! arrives. It is written down once, and costs one event: its arrival. Where the delay is the same
+//! for all and nothing impairs packets, they arrive in that order, too, and one ring holds all that
 //! wait or are on their way; else those on their way are kept apart, in the order of arrival.
 
 use std::collections::VecDeque;
@@ -87,7 +88,8 @@ impl PointToPoint {
         })
     }
 
-    /// The delay, where packets of any size enter at any time, and all that is admitted arrives, in its order.
+    /// The delay, where packets of any size enter at any time, and all that is admitted arrives, in
+    /// its order.
     pub fn plain_delay(&self) -> Option<Nanos> {
         let plain = self.entrance.is_open() && !self.flight.has_losses();
         self.in_order.filter(|_| plain)
@@ -224,7 +226,8 @@ impl PointToPoint {
         {
             self.account.left(&passage.departure);
             self.left += 1;
-            // It is not waited for: it was the last before an outage, the air took it, or it is kept elsewhere.
+            // It is not waited for: it was the last before an outage, the air took it, or it is
+            // kept elsewhere.
             if self.left == 1 && passage.packet.is_none() {
                 self.passages.pop_front();
                 self.left = 0;

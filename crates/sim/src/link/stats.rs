@@ -40,8 +40,8 @@ pub struct LinkStats {
     pub transmitted: Count,
     /// Arrived at the far end.
     pub delivered: Count,
-    /// Dropped, by reason. A drop is counted when it is decided, which for a loss in the air or an outage may be up to
-    /// a queueing delay before it happens.
+    /// Dropped, by reason. A drop is counted when it is decided, which for a loss in the air or an
+    /// outage may be up to a queueing delay before it happens.
     pub dropped: DropCounts,
     /// Packets in which the queue discipline has set CE.
     pub marked: u64,
@@ -55,7 +55,8 @@ pub struct LinkStats {
     pub busy: Nanos,
     /// The most packets that were ever in the queue, the one in transmission included.
     pub longest_queue: usize,
-    /// Sum of the times that packets spent from admission to their last bit. Divided by the length of the run it is
-    /// the mean number of packets in the queue, divided by the packets sent the mean time in it (Little's law).
+    /// Sum of the times that packets spent from admission to their last bit. Divided by the length
+    /// of the run it is the mean number of packets in the queue, divided by the packets sent the
+    /// mean time in it (Little's law).
     pub sojourn: u128,
 }

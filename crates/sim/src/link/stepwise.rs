@@ -1,8 +1,10 @@
-//! One direction of a point-to-point link, decided step by step: any queue discipline, a rate that may change.
+//! One direction of a point-to-point link, decided step by step: any queue discipline, a rate that
+//! may change.
 //!
-//! The discipline is asked for a packet whenever the transmitter is free. From then on the packet's passage is known, and
-//! written down as on a link that is decided at once; so the only further event is the end of a transmission while packets
-//! wait, or the moment that the discipline asked to be woken at.
+//! The discipline is asked for a packet whenever the transmitter is free. From then on the packet's
+//! passage is known, and written down as on a link that is decided at once; so the only further
+//! event is the end of a transmission while packets wait, or the moment that the discipline asked
+//! to be woken at.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -93,7 +95,8 @@ impl Stepwise {
         match refused {
             None => {
                 let queued = Queued::new(packet, now, size, *sequence);
-                // One for its arrival, and one for that of a second copy: as if all were decided now.
+                // One for its arrival, and one for that of a second copy: as if all were decided
+                // now.
                 *sequence += 2;
                 self.enqueue(now, queued);
                 self.advance(now);
@@ -198,7 +201,8 @@ impl Stepwise {
             .depart(finish, parcel, size, &mut sequence, &mut self.account);
     }
 
-    /// Sets when the discipline is asked next; an event that has not moved keeps its place among those of its instant.
+    /// Sets when the discipline is asked next; an event that has not moved keeps its place among
+    /// those of its instant.
     fn schedule(&mut self, now: Nanos, sequence: &mut u64) {
         let at = if self.queue.occupancy().packets == 0 {
             None
@@ -218,7 +222,8 @@ impl Stepwise {
         }
     }
 
-    /// When the discipline wants to be asked although the transmitter is free; the next outage at the latest.
+    /// When the discipline wants to be asked although the transmitter is free; the next outage at
+    /// the latest.
     fn wake_up(&mut self, now: Nanos) -> Option<Nanos> {
         let outage = self.entrance.next_outage(now).unwrap_or(now);
         let asked = self.queue.wake_up(now).unwrap_or(Nanos::MAX);

@@ -1,10 +1,10 @@
 //! Transmitters: when the last bit of a packet leaves, at a constant rate or at one that may
 //! change.
 //!
-//! Departures are whole nanoseconds, the nearest to the exact time. From 100 Mbit/s on, a rounding is
-//! carried over to the next packet where that follows without a pause, so that the error of a busy
-//! period never exceeds half a nanosecond, and a link carries no more than its rate. On slower links
-//! packets of one size always take the same time, because two flows whose packets meet at one
+//! Departures are whole nanoseconds, the nearest to the exact time. From 100 Mbit/s on, a rounding
+//! is carried over to the next packet where that follows without a pause, so that the error of a
+//! busy period never exceeds half a nanosecond, and a link carries no more than its rate. On slower
+//! links packets of one size always take the same time, because two flows whose packets meet at one
 //! instant should meet at that instant again after each period: with a carry the order of such
 //! packets would depend on the rounding. There half a nanosecond is less than a 160th of a byte.
 

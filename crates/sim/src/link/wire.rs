@@ -1,8 +1,10 @@
-//! One direction of a point-to-point link that nobody looks at, and that does nothing but carry packets: drop-tail, a constant rate and a
-//! constant delay, losses only before the queue, no outages, no MTU, no impairments. Most are such.
+//! One direction of a point-to-point link that nobody looks at, and that does nothing but carry
+//! packets: drop-tail, a constant rate and a constant delay, losses only before the queue, no
+//! outages, no MTU, no impairments. Most are such.
 //!
-//! It comes to the same as [`PointToPoint`], which it becomes as soon as it has probes or is captured. What both keep of a packet is written
-//! once, when it comes: it arrives in its turn, and its arrival is the only event.
+//! It comes to the same as [`PointToPoint`], which it becomes as soon as it has probes or is
+//! captured. What both keep of a packet is written once, when it comes: it arrives in its turn, and
+//! its arrival is the only event.
 
 use std::fmt;
 
@@ -17,8 +19,8 @@ use crate::ids::NodeId;
 use crate::packet::{DropReason, Parcel};
 use crate::queue::{Limit, Occupancy};
 
-/// A longer delay is for the general direction: what is added up here never wraps. Within a delay of the end of time, what waits is told as
-/// sent.
+/// A longer delay is for the general direction: what is added up here never wraps. Within a delay
+/// of the end of time, what waits is told as sent.
 pub(super) const LONGEST_DELAY: Nanos = 1 << 62;
 
 /// A packet that was admitted.
@@ -28,7 +30,8 @@ struct Passage {
     packet: Option<Parcel>,
     admitted: Nanos,
     size: u32,
-    /// How much longer the transmitter works on it than after a pause: a nanosecond more or less at most.
+    /// How much longer the transmitter works on it than after a pause: a nanosecond more or less at
+    /// most.
     longer: i8,
 }
 
@@ -55,14 +58,16 @@ pub(crate) struct Wire {
     /// What the agenda calls it.
     bits: u64,
     transmitter: Steady,
-    /// What was admitted and has not arrived: number `n` stands at `n` modulo the length, which is a power of two.
+    /// What was admitted and has not arrived: number `n` stands at `n` modulo the length, which is
+    /// a power of two.
     ring: Vec<Passage>,
-    /// The numbers of the first, of the first whose last bit is not known to have left, and of the next to be admitted. What has arrived
-    /// has left too: the second may be behind the first.
+    /// The numbers of the first, of the first whose last bit is not known to have left, and of the
+    /// next to be admitted. What has arrived has left too: the second may be behind the first.
     first: u64,
     waiting: u64,
     end: u64,
-    /// Bytes of all that were admitted, and of those before `waiting`. The rest of the counters follows from them and from the ring.
+    /// Bytes of all that were admitted, and of those before `waiting`. The rest of the counters
+    /// follows from them and from the ring.
     bytes: u64,
     left_bytes: u64,
     busy: Nanos,
@@ -77,8 +82,8 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// A wire that is `whole`, which nobody has used yet and which is plain with this `delay`; `to` is the node at its far end, and `source`
-    /// its number among the sources of events.
+    /// A wire that is `whole`, which nobody has used yet and which is plain with this `delay`; `to`
+    /// is the node at its far end, and `source` its number among the sources of events.
     pub fn new(whole: PointToPoint, delay: Nanos, to: NodeId, source: usize) -> Self {
         let room = match whole.limit() {
             Limit::Packets(packets) => (packets as u64, u64::MAX),
@@ -135,8 +140,8 @@ impl Wire {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// Takes a packet of `size` bytes from an interface. `sequence` numbers the events of the world. The mark of its next event, if that
-    /// has changed.
+    /// Takes a packet of `size` bytes from an interface. `sequence` numbers the events of the
+    /// world. The mark of its next event, if that has changed.
     ///
     /// # Errors
     /// The packet back, which is dropped and counted: the caller has a use for its parcel.
@@ -229,7 +234,8 @@ impl Wire {
         self.ring = ring;
     }
 
-    /// Runs the next event: the node a packet arrives at, the packet with its size, and the mark of the event after it.
+    /// Runs the next event: the node a packet arrives at, the packet with its size, and the mark of
+    /// the event after it.
     #[inline(always)] // Once, where the event of a lane is run.
     pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, Key) {
         let ring = &mut self.ring[..];

@@ -22,7 +22,7 @@ pub struct Sender {
     /// Times and payload sizes (at least 12), in the order of time.
     pub plan: VecDeque<(Nanos, usize)>,
     pub number: u64,
-    /// IP may fragment them.
+    /// Whether IP may fragment the packets.
     pub may_fragment: bool,
     pub ecn: Ecn,
 }
@@ -65,14 +65,14 @@ impl Agent for Sender {
     }
 }
 
-/// Writes down what comes: when, which number, how many bytes, on which path.
+/// Records the packets that arrive: time, number, size and path.
 #[derive(Default)]
 pub struct Sink {
     pub arrivals: Vec<(Nanos, u64)>,
     pub bytes: usize,
     pub paths: Vec<Path>,
     pub damaged: u64,
-    /// Numbers of those that came with CE.
+    /// Numbers of the packets that arrived with CE.
     pub marked: Vec<u64>,
 }
 
@@ -102,7 +102,8 @@ impl Agent for Sink {
     }
 }
 
-/// A chain of nodes `n0 - n1 - ...` with a link for each of `directions`, whose way back is fast and lossless.
+/// A chain of nodes `n0 - n1 - ...` with a link for each of `directions`; the opposite direction is
+/// fast and lossless.
 pub fn chain(directions: Vec<DirectionConfig>) -> (Topology, Vec<NodeId>, Vec<LinkId>) {
     let mut topology = Topology::new();
     let mut nodes = vec![topology.add_node("n0").unwrap()];

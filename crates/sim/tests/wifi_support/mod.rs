@@ -1,4 +1,5 @@
-//! Models of 802.11 from the literature, and a saturated medium to hold against them. Shared by tests and the example.
+//! Models of 802.11 from the literature, and a saturated medium for comparison. Shared by tests and
+//! the example.
 
 use anabranch_sim::wifi::{
     Ledger, MacAddress, Medium, Outcome, Parameters, Position, StationId, StationStats, Timing,
@@ -7,13 +8,16 @@ use anabranch_sim::wifi::{
 /// Bytes of IP and UDP headers in a packet.
 pub const UDP_IP: u32 = 28;
 
-/// G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", JSAC 18(3), 2000: what `n`
-/// saturated stations carry, in bit/s of `useful` bytes out of each packet of `packet` bytes.
+/// G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", JSAC
+/// 18(3), 2000: the throughput of `n` saturated stations, in bit/s of `useful` bytes per packet of
+/// `packet` bytes.
 ///
-/// His fixed point and his equation (13), with basic or RTS/CTS access as the parameters say. His T_c ends with DIFS, since
-/// he leaves EIFS out; here whoever hears a collision waits EIFS, so T_c is the frame and EIFS. (A colliding station itself
-/// does not hear it and waits for its timeout and DIFS, which is less by an ACK without its PLCP header less a slot, 92 us,
-/// in the standard's set, and 4 us more in `rafiq2007`; the model has one T_c for all.) Retries have no limit in the model.
+/// The paper's fixed point and its equation (13), with basic or RTS/CTS access according to the
+/// parameters. The paper's T_c ends with DIFS, because it does not model EIFS; here a station that
+/// hears a collision waits EIFS, so T_c is the frame and EIFS. (A colliding station does not hear
+/// the collision and waits for its timeout and DIFS, which is less by an ACK without its PLCP
+/// header less a slot, 92 us, in the standard's set, and 4 us more in `rafiq2007`; the model has
+/// one T_c for all.) The number of retries is unlimited in the model.
 pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64 {
     let timing = Timing::new(parameters);
     let (w, m) = windows(parameters);
@@ -23,7 +27,7 @@ pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64
     for _ in 0..200 {
         let tau = (low + high) / 2.0;
         let p = collision(tau);
-        // W (1 + p sum (2p)^i, i < m) is his (7) without its 0/0 at p = 1/2.
+        // W (1 + p sum (2p)^i, i < m) is equation (7) without its 0/0 at p = 1/2.
         let mut widened = 0.0;
         let mut power = 1.0;
         for _ in 0..m {
@@ -41,8 +45,8 @@ pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64
     one * f64::from(useful) * 8e9 / ((1.0 - any) * slot + one * success + (any - one) * failure)
 }
 
-/// The closed formula for one station that always has a packet (Jun, Peddabachigari and Sichitiu, NCA 2003): DIFS, the mean
-/// of the first backoff, and a successful exchange.
+/// The closed formula for one station that always has a packet (Jun, Peddabachigari and Sichitiu,
+/// NCA 2003): DIFS, the mean of the first backoff, and a successful exchange.
 pub fn largest_rate(parameters: &Parameters, packet: u32, useful: u32) -> f64 {
     let timing = Timing::new(parameters);
     let (w, _) = windows(parameters);
@@ -50,7 +54,7 @@ pub fn largest_rate(parameters: &Parameters, packet: u32, useful: u32) -> f64 {
     f64::from(useful) * 8e9 / (success + (w - 1.0) / 2.0 * parameters.slot as f64)
 }
 
-/// W, the number of choices of the first backoff, and m, how often it can double.
+/// W, the number of values of the first backoff, and m, the maximum number of doublings.
 fn windows(parameters: &Parameters) -> (f64, u32) {
     let excluded = parameters.backoff_range == anabranch_sim::wifi::BackoffRange::BelowWindow;
     let w = parameters.cw_min + u32::from(!excluded);
@@ -60,7 +64,7 @@ fn windows(parameters: &Parameters) -> (f64, u32) {
     )
 }
 
-/// Nanoseconds of a successful exchange and of a collision, each with the gap after it.
+/// Nanoseconds of a successful exchange and of a collision, each including the following gap.
 fn exchanges(parameters: &Parameters, timing: &Timing, packet: u32) -> (f64, f64) {
     let data = timing.data(parameters, packet);
     let basic = data + parameters.sifs + timing.ack + timing.difs;
@@ -76,7 +80,7 @@ fn exchanges(parameters: &Parameters, timing: &Timing, packet: u32) -> (f64, f64
     }
 }
 
-/// Twelve places, all exactly 10 m from the origin.
+/// Twelve positions, all exactly 10 m from the origin.
 pub const CIRCLE: [(f64, f64); 12] = [
     (10.0, 0.0),
     (-10.0, 0.0),
@@ -92,30 +96,30 @@ pub const CIRCLE: [(f64, f64); 12] = [
     (-8.0, -6.0),
 ];
 
-/// What a saturated run gave.
+/// Results of a saturated run.
 #[allow(dead_code)] // the tests and the example read different parts
 pub struct Saturated {
     /// Packets delivered after the warm-up, by sender.
     pub delivered: Vec<u64>,
     /// Seconds after the warm-up.
     pub seconds: f64,
-    /// Account of the whole run.
+    /// Packet accounting of the whole run.
     pub ledger: Ledger,
-    /// Each sender's account, then the receiver's.
+    /// Statistics of each sender, then of the receiver.
     pub stats: Vec<StationStats>,
     /// Events handled.
     pub events: u64,
 }
 
 impl Saturated {
-    /// bit/s of `useful` bytes in each delivered packet.
+    /// Throughput in bit/s, with `useful` bytes in each delivered packet.
     pub fn rate(&self, useful: u32) -> f64 {
         self.delivered.iter().sum::<u64>() as f64 * f64::from(useful) * 8.0 / self.seconds
     }
 }
 
-/// Senders at `places` that always have a packet of `packet` bytes for a receiver at the origin, for `seconds` after one of
-/// warm-up.
+/// Senders at `places` that always have a packet of `packet` bytes for a receiver at the origin,
+/// for `seconds` after a warm-up of one second.
 pub fn saturate(
     parameters: Parameters,
     places: &[(f64, f64)],

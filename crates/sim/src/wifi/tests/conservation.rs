@@ -1,5 +1,5 @@
-//! Over random places and random traffic: no packet is lost, made up, delivered twice or out of order; and a run is a
-//! function of its seed.
+//! Over random places and random traffic: no packet is lost, made up, delivered twice or out of
+//! order; and a run is a function of its seed.
 
 use super::*;
 use rand_core::RngCore;
@@ -11,8 +11,8 @@ fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
     (outcomes, sightings)
 }
 
-/// The same with what the stations have counted, and how much happened; `edge_by_edge`, or with whole frames at once, and with whole
-/// exchanges if it is not `observed`.
+/// The same with what the stations have counted, and how much happened; `edge_by_edge`, or with
+/// whole frames at once, and with whole exchanges if it is not `observed`.
 fn run(
     seed: u64,
     edge_by_edge: bool,

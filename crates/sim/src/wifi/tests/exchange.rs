@@ -73,8 +73,9 @@ fn a_packet_on_an_idle_medium_goes_at_once() {
     assert_eq!(medium.stats(stations[0]).confirmed, 1);
 }
 
-/// Where nobody comes between, what becomes of a packet is known before its RTS begins, and its ACK is waited for by nobody: RTS -> CTS -> DATA,
-/// 352, 304 and 1307.637 us, two SIFS, 100 ns of light each.
+/// Where nobody comes between, what becomes of a packet is known before its RTS begins, and its ACK
+/// is waited for by nobody: RTS -> CTS -> DATA, 352, 304 and 1307.637 us, two SIFS, 100 ns of light
+/// each.
 #[test]
 fn an_exchange_is_known_before_it_begins() {
     let (mut medium, stations) = medium(Parameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -107,14 +108,16 @@ fn the_first_packet_waits_for_difs() {
     assert_eq!(told(&mut medium)[0], (50 * US, Data, 0, 1));
 }
 
-/// A -> DATA -> ACK -> DIFS, backoff -> DATA: a station that has sent backs off before it sends again.
+/// A -> DATA -> ACK -> DIFS, backoff -> DATA: a station that has sent backs off before it sends
+/// again.
 #[test]
 fn a_second_packet_backs_off_for_whole_slots() {
     let mut seen = std::collections::BTreeSet::new();
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     let mut now = SECOND;
     for round in 0..400 {
-        // Both together; or the second when the first's ACK is in, and the backoff after it has begun.
+        // Both together; or the second when the first's ACK is in, and the backoff after it has
+        // begun.
         medium
             .enqueue(now, stations[0], stations[1], 1500, 0)
             .unwrap();
@@ -141,7 +144,8 @@ fn a_second_packet_backs_off_for_whole_slots() {
     );
 }
 
-/// The listing's stations draw a backoff for every packet, from 0 to 30 slots, after DIFS from its arrival.
+/// The listing's stations draw a backoff for every packet, from 0 to 30 slots, after DIFS from its
+/// arrival.
 #[test]
 fn the_listing_backs_off_on_an_idle_medium_too() {
     let mut seen = std::collections::BTreeSet::new();
@@ -162,7 +166,8 @@ fn the_listing_backs_off_on_an_idle_medium_too() {
     );
 }
 
-/// A -> RTS -> B -> CTS -> A -> DATA -> B -> ACK -> A, SIFS between them, and what the Duration fields promise.
+/// A -> RTS -> B -> CTS -> A -> DATA -> B -> ACK -> A, SIFS between them, and what the Duration
+/// fields promise.
 #[test]
 fn long_packets_are_announced() {
     let parameters = Parameters {

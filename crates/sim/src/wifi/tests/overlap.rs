@@ -15,7 +15,8 @@ fn three_distances() {
     assert!(radio.received_power(600.0) < radio.carrier_sense_threshold);
 }
 
-/// A -> DATA, C -> DATA at one moment, as far from B as each other: neither is decoded, both are sent again.
+/// A -> DATA, C -> DATA at one moment, as far from B as each other: neither is decoded, both are
+/// sent again.
 #[test]
 fn equal_signals_destroy_each_other() {
     let (mut medium, stations) = medium(
@@ -48,7 +49,8 @@ fn equal_signals_destroy_each_other() {
     );
 }
 
-/// The same with A 16 times nearer in power: its frame is captured. If the weaker signal was there first, both are lost.
+/// The same with A 16 times nearer in power: its frame is captured. If the weaker signal was there
+/// first, both are lost.
 #[test]
 fn the_stronger_frame_is_captured_if_it_came_first() {
     // 10 m and 40 m: powers 16 : 1, delays 33 ns and 133 ns.
@@ -73,7 +75,8 @@ fn the_stronger_frame_is_captured_if_it_came_first() {
     }
 }
 
-/// Just under the ratio of 10 nothing is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m 10.2 : 1.
+/// Just under the ratio of 10 nothing is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m 10.2 :
+/// 1.
 #[test]
 fn capture_begins_at_ten_decibels() {
     for (place, captures) in [(-31.0, 0), (-32.0, 1)] {
@@ -92,7 +95,8 @@ fn capture_begins_at_ten_decibels() {
     }
 }
 
-/// A and C, 600 m apart, do not hear each other; B between hears both. C begins in the middle of A's frame.
+/// A and C, 600 m apart, do not hear each other; B between hears both. C begins in the middle of
+/// A's frame.
 #[test]
 fn hidden_stations_collide() {
     let (mut medium, stations) = medium(
@@ -117,7 +121,8 @@ fn hidden_stations_collide() {
     );
 }
 
-/// The same with RTS: C hears B's CTS, keeps silent until the ACK has passed, and no data frame is lost.
+/// The same with RTS: C hears B's CTS, keeps silent until the ACK has passed, and no data frame is
+/// lost.
 #[test]
 fn rts_and_cts_silence_the_hidden_station() {
     let parameters = Parameters {
@@ -135,7 +140,8 @@ fn rts_and_cts_silence_the_hidden_station() {
     let told = told(&mut medium);
     let kinds: Vec<FrameKind> = told.iter().map(|&(_, kind, ..)| kind).collect();
     assert_eq!(kinds, [Rts, Cts, Data, Ack, Rts, Cts, Data, Ack]);
-    // 300 m are 1000 ns. RTS 352, CTS 304, DATA 1310, ACK 304 us with SIFS and 1 us between, and the ACK's way to C.
+    // 300 m are 1000 ns. RTS 352, CTS 304, DATA 1310, ACK 304 us with SIFS and 1 us between, and
+    // the ACK's way to C.
     let ack_end = SECOND + (352 + 304 + 1310 + 304 + 3 * 10) * US + 4 * 1000;
     let waited = told[4].0 - ack_end;
     assert!(
@@ -220,14 +226,16 @@ fn a_weak_signal_is_heard_and_not_understood() {
         .unwrap();
     assert_eq!(delivered(&finish(&mut medium)).len(), 2);
     let told = told(&mut medium);
-    // C waits for A's frame, and EIFS, in which the ACK comes, and EIFS again, for the ACK is as weak.
+    // C waits for A's frame, and EIFS, in which the ACK comes, and EIFS again, for the ACK is as
+    // weak.
     let ack_end = SECOND + (1310 + 10 + 304) * US;
     assert_eq!(told[1].1, Ack);
     assert!(told[2].0 >= ack_end + 364 * US, "{told:?}");
     assert_eq!(medium.stats(stations[2]).weak, 2);
 }
 
-/// Hidden stations that always have something to send: RTS/CTS carries more, and hardly a data frame is lost.
+/// Hidden stations that always have something to send: RTS/CTS carries more, and hardly a data
+/// frame is lost.
 #[test]
 fn announcing_helps_hidden_stations() {
     let run = |threshold| {

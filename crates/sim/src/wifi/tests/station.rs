@@ -24,7 +24,8 @@ fn frame(kind: FrameKind, from: u16, to: u16, duration: Nanos) -> Frame {
     }
 }
 
-/// A station that heard the medium busy until `now`, with a packet of 500 bytes for station 1, and its draw.
+/// A station that heard the medium busy until `now`, with a packet of 500 bytes for station 1, and
+/// its draw.
 fn contender(rules: &Rules, now: Nanos) -> Dcf {
     let mut dcf = Dcf::new(StationId(0), rules, Pcg32::new(3, 4));
     dcf.carrier_begins(now - 1000 * US, rules);
@@ -67,7 +68,8 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     );
     let end = backoff.count_from(3000 * US, &parameters);
     assert_eq!(end, 3000 * US + (whole - 4) * 20 * US);
-    // A carrier at the very end comes too late for who has a packet, and ends the count of who has none.
+    // A carrier at the very end comes too late for who has a packet, and ends the count of who has
+    // none.
     assert_eq!(
         backoff.interrupt(end, true, &parameters),
         Interrupted::TooLate
@@ -132,7 +134,8 @@ fn windows_double_up_to_the_largest() {
     }
 }
 
-/// After an undecodable frame a station waits EIFS in place of DIFS; the listing's waits EIFS and DIFS.
+/// After an undecodable frame a station waits EIFS in place of DIFS; the listing's waits EIFS and
+/// DIFS.
 #[test]
 fn errors_cost_eifs() {
     let t = 10_000 * US;
@@ -171,7 +174,8 @@ fn a_decoded_frame_forgives_the_error() {
     assert_eq!(dcf.deadline(), u + 50 * US + after_error);
 }
 
-/// An error is forgotten with the next carrier: what came while the station itself transmitted is no new error.
+/// An error is forgotten with the next carrier: what came while the station itself transmitted is
+/// no new error.
 #[test]
 fn eifs_follows_its_own_error_only() {
     let rules = rules(Parameters::ieee80211b());
@@ -187,7 +191,8 @@ fn eifs_follows_its_own_error_only() {
     assert_eq!(dcf.deadline(), u + 50 * US + backoff);
 }
 
-/// A repetition is known by its sequence number and its retry bit together: numbers come round again.
+/// A repetition is known by its sequence number and its retry bit together: numbers come round
+/// again.
 #[test]
 fn equal_numbers_alone_are_no_repetition() {
     let rules = rules(Parameters::ieee80211b());
@@ -275,7 +280,8 @@ fn no_cts_while_the_nav_runs() {
     );
 }
 
-/// RTS -> CTS -> DATA -> nothing, four times: the long limit; every CTS forgives the RTS that failed before.
+/// RTS -> CTS -> DATA -> nothing, four times: the long limit; every CTS forgives the RTS that
+/// failed before.
 #[test]
 fn the_long_retry_limit_counts_data_alone() {
     let rules = rules(Parameters {
