@@ -1,20 +1,20 @@
-//! Which agent of a node a datagram is for.
+//! Demultiplexer: finds the agent of a node that receives a datagram.
 
 use crate::agent::Binding;
 use crate::packet::Packet;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Entries are searched by this; those without a port come last and are searched one by one.
+    /// The search key. Entries without a port are last and are searched linearly.
     group: u32,
     binding: Binding,
-    /// It takes all that comes to its port.
+    /// The binding receives all packets to its port.
     whole: bool,
     agent: u32,
 }
 
 impl Entry {
-    /// How much the binding names within its group.
+    /// Number of criteria of the binding within its group.
     fn detail(&self) -> u8 {
         let Binding {
             address,
@@ -36,10 +36,10 @@ impl Entry {
     }
 }
 
-/// Ports are told apart by so many of their lowest bits before entries are looked at.
+/// Number of the lowest bits of a port that select a hint, before entries are searched.
 const HINT_BITS: u32 = 4;
 
-/// Which hint is of a port.
+/// The hint of a port.
 fn hint(port: u16) -> usize {
     usize::from(port) & ((1 << HINT_BITS) - 1)
 }
@@ -51,13 +51,13 @@ fn group(protocol: u8, port: Option<u16>) -> u32 {
 /// The bindings of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Demux {
-    /// By group, within a group the more detailed first.
+    /// Sorted by group, and within a group the more specific first.
     entries: Vec<Entry>,
-    /// Of the ports of each hint, the place of the first entry that names one.
+    /// For each hint, the index of the first entry with such a port.
     hints: [u32; 1 << HINT_BITS],
 }
 
-/// Somebody has this binding already.
+/// Another agent already has this binding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken;
 
@@ -91,9 +91,9 @@ impl Demux {
         Ok(())
     }
 
-    /// The agent that `packet` is for, where that is plain to see. Most are for one that takes all that comes to a port, and few ports of a
-    /// node share a hint.
-    #[inline(always)] // Where packets are delivered.
+    /// Fast path: the agent that receives `packet`, if the result is obvious. Most agents receive
+    /// all packets to a port, and few ports of a node share a hint.
+    #[inline(always)] // Called where packets are delivered.
     pub fn likely(&self, packet: &Packet) -> Option<u32> {
         let &[_, _, high, low] = packet.bytes.first_chunk()?;
         let port = u16::from_be_bytes([high, low]);
@@ -102,7 +102,7 @@ impl Demux {
         (fits && packet.header == 0).then_some(entry.agent)
     }
 
-    /// The agent that `packet` is for.
+    /// The agent that receives `packet`.
     #[inline(never)]
     pub fn find(&self, packet: &Packet) -> Option<u32> {
         let ports = packet.ports();
@@ -172,7 +172,7 @@ mod tests {
         let find = |protocol, ports: [u8; 4], host| {
             let packet = packet(protocol, &ports, host);
             let found = demux.find(&packet);
-            // What is plain to see is no other.
+            // The fast path must give the same result.
             assert!(demux.likely(&packet).is_none_or(|it| Some(it) == found));
             found
         };
@@ -191,7 +191,7 @@ mod tests {
         for seed in 0..40 {
             let mut rng = Seed::new(seed, 0).stream("bindings");
             let mut demux = Demux::default();
-            // Many share a hint, a group or both.
+            // Many bindings share a hint, a group or both.
             for agent in 0..rng.below(30) as u32 {
                 let mut binding = Binding::port(rng.below(40) as u16);
                 if rng.below(4) == 0 {

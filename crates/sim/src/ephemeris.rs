@@ -1,24 +1,25 @@
-//! Where the satellites and stations of a network are, and how long the ways between them are, at
-//! any time.
+//! Ephemeris: positions of satellites and stations at any time, and the delays of links between
+//! them.
 
 use anabranch_orbit::{LIGHT, Place, Position, Shells};
 use anabranch_transport::{Nanos, time};
 
-/// Positions are computed so far apart, and delays are straight lines in between. Lengths of links
-/// change by at most 90 m/s each second, so a line is wrong by 0.1 m at most, 0.4 ns.
+/// Time between two computed positions; delays are interpolated linearly. The rate of change of a
+/// link's length changes by at most 90 m/s per second, so the error of interpolation is at most 0.1
+/// m, or 0.4 ns.
 const GRID: Nanos = 100 * time::MILLISECOND;
 
-/// How many moments are kept.
+/// Number of cached moments.
 const KEPT: usize = 8;
-/// How far ahead of the latest moment that is kept the next one may be.
+/// Maximum distance of the next cached moment from the latest one.
 const AHEAD: u64 = 2;
 
-/// The delay of a way for a while: a straight line.
+/// The delay of a link during an interval, as a linear function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     from: Nanos,
     until: Nanos,
-    /// At `from`, nanoseconds; and what is added each nanosecond.
+    /// The delay at `from`, nanoseconds, and its change per nanosecond.
     delay: f64,
     slope: f64,
 }
@@ -34,22 +35,23 @@ impl Segment {
 /// Positions of satellites at a moment of the grid.
 #[derive(Debug, Default)]
 struct Moment {
-    /// Its number, counted from 1; 0 for none.
+    /// Number of the moment, from 1; 0 for none.
     number: u64,
     satellites: Vec<Position>,
 }
 
-/// Satellites and stations: bodies by their numbers, the stations behind the satellites.
+/// Satellites and stations. Bodies are numbered, the satellites first.
 #[derive(Debug)]
 pub(crate) struct Ephemeris {
     shells: Shells,
     places: Vec<Place>,
     stations: Vec<[f64; 3]>,
-    /// What is time 0, after the epoch.
+    /// Time 0 of the simulation, relative to the epoch.
     start: Nanos,
     moments: [Moment; KEPT],
     latest: u64,
-    /// From when on each station may use its satellite, where it waits after a handover.
+    /// The time from which on each station may use its satellite, because of the interruption after
+    /// a handover.
     pub opens: Vec<Nanos>,
 }
 
@@ -78,7 +80,7 @@ impl Ephemeris {
         time::seconds(self.start.saturating_add(at))
     }
 
-    /// The positions of all satellites at a moment of the grid, which are kept.
+    /// The positions of all satellites at a moment of the grid, from the cache.
     fn moment(&mut self, number: u64) -> &[Position] {
         let slot = (number % KEPT as u64) as usize;
         if self.moments[slot].number != number + 1 {
@@ -102,14 +104,14 @@ impl Ephemeris {
         }
     }
 
-    /// Whether a station reaches a satellite at any time.
+    /// Whether a station can reach a satellite at this time.
     pub fn reaches(&self, station: usize, satellite: usize, at: Nanos) -> bool {
         let position = self.shells.position(satellite, self.seconds(at));
         let place = self.places[station];
         self.shells.is_in_reach(place, satellite, position)
     }
 
-    /// Where a body is at a moment of the grid.
+    /// The position of a body at a moment of the grid.
     fn position(&mut self, body: u32, number: u64) -> Position {
         let body = body as usize;
         let satellites = self.shells.len();
@@ -118,14 +120,14 @@ impl Ephemeris {
         }
         let slot = (number % KEPT as u64) as usize;
         let kept = self.moments[slot].number == number + 1;
-        // What lies far ahead is asked for one way only.
+        // Moments far ahead are not cached, because they are needed for one link only.
         if kept || (self.latest..=self.latest + AHEAD).contains(&number) {
             return self.moment(number)[body];
         }
         self.shells.position(body, self.seconds(number * GRID))
     }
 
-    /// The delay from one body to another around `at`; without end where one is nowhere.
+    /// The delay between two bodies around `at`; infinite if a position is unknown.
     pub fn segment(&mut self, one: u32, other: u32, at: Nanos) -> Segment {
         let number = at / GRID;
         let from = number * GRID;

@@ -1,25 +1,30 @@
-//! A deterministic network: nodes, links, queues, losses, workloads, capture.
+//! A deterministic network simulator: nodes, links, queues, losses, workloads, capture.
 //!
-//! The world knows packets and agents, neither SCTP nor TCP. It carries the real bytes that transports encode, decides
-//! when and whether they arrive, and drives whoever lives at a node by the loop law of [`anabranch_transport`].
+//! The world handles packets and agents, but neither SCTP nor TCP. It carries the real bytes that
+//! transports encode, decides when and whether they arrive, and drives the agents at its nodes by
+//! the contract of [`anabranch_transport`].
 //!
-//! 1. A [`Topology`] names nodes and links: rate, propagation delay, queue, losses, outages for each direction.
-//! 2. [`World::new`] takes it with a [`Seed`]; [`World::attach`] puts [`Agent`]s at nodes.
-//! 3. [`World::run_until`] runs; [`World::agent`], [`World::link_stats`] and [`World::ledger`] tell what came of it.
+//! 1. A [`Topology`] names nodes and links: rate, propagation delay, queue, losses, outages for
+//!    each direction.
+//! 2. [`World::new`] takes it with a [`Seed`]; [`World::attach`] adds [`Agent`]s to nodes.
+//! 3. [`World::run_until`] runs; [`World::agent`], [`World::link_stats`] and [`World::ledger`]
+//!    return the results.
 //!
-//! Loss models, queue disciplines, propagations and workloads declare beside their code how specs name them, and what they
-//! are made of: see `KINDS` and `kinds` in [`loss`], [`queue`], [`propagation`] and [`workload`].
+//! Loss models, queue disciplines, propagation models and workloads each declare their name in
+//! specs and their parameters: see `KINDS` and `kinds` in [`loss`], [`queue`], [`propagation`] and
+//! [`workload`].
 //!
-//! A run is a function of the topology, the agents and the seed. Nothing here reads a clock, draws ambient randomness or
-//! does I/O of its own (captures go to the caller's writer).
+//! A run is a function of the topology, the agents and the seed. The crate reads no clock, uses no
+//! other randomness and does no I/O (captures are written to the caller's writer).
 //!
-//! # A packet's life
+//! # The path of a packet
 //!
-//! An agent's `poll_transmit` writes it to the world's arena → its path is resolved to an interface → the
-//! interface's lane (see [`link`]) decides its whole passage at once: admission to the queue, end of serialisation, loss,
-//! arrival → the agenda wakes the lane when the first arrival is due → the node forwards it by a table lookup, or
-//! its demultiplexer hands the same bytes to an agent's `handle_datagram`. One event per packet and hop, no copy,
-//! no allocation in steady state.
+//! An agent's `poll_transmit` writes it to the world's arena → its path is resolved to an interface
+//! → the interface's lane (see [`link`]) decides its whole passage at once: admission to the queue,
+//! end of serialisation, loss, arrival → the agenda wakes the lane when the first arrival is due →
+//! the node forwards it by a table lookup, or its demultiplexer passes the same bytes to an agent's
+//! `handle_datagram`. This takes one event per packet and hop, and neither a copy nor an allocation
+//! in steady state.
 #![forbid(unsafe_code)]
 
 mod agenda;

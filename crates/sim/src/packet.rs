@@ -1,4 +1,4 @@
-//! What travels on a link, and why it may end there.
+//! Packets, and the reasons for which they are dropped.
 
 use std::net::IpAddr;
 
@@ -7,48 +7,52 @@ use bytes::Bytes;
 
 use crate::ip::{self, header_size};
 
-/// A packet that is on no ground link.
+/// The receiver of a packet that is on no ground link.
 pub(crate) const NO_RECEIVER: u32 = u32::MAX;
 
 /// One IP packet: the addresses of its header, and its payload as real bytes.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The IP payload: transport header and data. Of a packet from outside the world, the whole datagram.
+    /// The IP payload: transport header and data. For a packet from outside the world, the whole
+    /// datagram.
     pub bytes: Bytes,
-    /// Number of this packet in its world, counted from 0 in the order of sending. A duplicate keeps its number.
+    /// Sequence number of this packet in its world, from 0. A duplicate has the same number.
     pub id: u64,
-    /// Where it comes from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: IpAddr,
-    /// The table of routes to the interface that has the destination address.
+    /// The routing table entry of the interface with the destination address.
     pub(crate) target: u32,
-    /// The interface that receives it at the far end of a ground link, by its index in the topology; [`NO_RECEIVER`] on other links.
+    /// The receiving interface at the far end of a ground link, by its index in the topology;
+    /// [`NO_RECEIVER`] on other links.
     pub(crate) receiver: u32,
-    /// When its sender handed it to the network.
+    /// The time at which its sender passed it to the network.
     pub sent: Nanos,
-    /// When the first link that takes its time over it began to send it; a wireless one, when its interface took it. Before
-    /// that [`Nanos::MAX`].
+    /// The time at which the first link with a transmission time began to send it; for a wireless
+    /// link, the time at which its interface accepted it. [`Nanos::MAX`] before that.
     pub departed: Nanos,
-    /// Bytes that a routing protocol of the world put on it, and that count on every link from there on; there is nothing
-    /// in them.
+    /// Bytes that a routing protocol of the world has added to the packet, and that count on every
+    /// following link; they have no content.
     pub added: u16,
-    /// ECN field of its IP header: what its sender set, or [`Ecn::Ce`] once a queue has marked it.
+    /// ECN field of its IP header: set by its sender, or [`Ecn::Ce`] once a queue has marked it.
     pub ecn: Ecn,
-    /// IP may fragment it, where a link carries less ("don't fragment" is not set).
+    /// Whether IP may fragment it on a link with a smaller MTU ("don't fragment" is not set).
     pub may_fragment: bool,
-    /// Size of the largest fragment it travels in, with the IP header; 0 while it is whole.
+    /// Size of its largest fragment, including the IP header; 0 if it is not fragmented.
     pub(crate) fragment: u16,
-    /// Bytes of the IP header that `bytes` begins with, in a packet from outside the world; 0 in those of agents.
+    /// Size of the IP header at the beginning of `bytes`, for a packet from outside the world; 0
+    /// for those of agents.
     pub(crate) header: u16,
     /// IP protocol number.
     pub protocol: u8,
-    /// Links it may still cross.
+    /// Number of links that it may still cross.
     pub hops_left: u8,
 }
 
 impl Packet {
-    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6; of a packet from outside, its own), and what was added.
+    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6; the actual header
+    /// for a packet from outside), and added bytes.
     #[inline]
     pub fn wire_size(&self) -> usize {
         let header = match self.header {
@@ -64,8 +68,8 @@ impl Packet {
         &self.bytes[usize::from(self.header)..]
     }
 
-    /// Source and destination port, as far as there are any: the first two words of the payload. Fragments from outside have none,
-    /// so that all of a datagram are alike.
+    /// Source and destination port, if the packet has them: the first two words of the payload.
+    /// Fragments from outside have none, so that all fragments of a datagram are treated equally.
     #[inline]
     pub(crate) fn ports(&self) -> Option<[u8; 4]> {
         let (header, payload) = self.bytes.split_at(usize::from(self.header));
@@ -75,13 +79,15 @@ impl Packet {
         payload.first_chunk().copied()
     }
 
-    /// The datagram of a packet from outside, as it stands now: with `hops_left` as its time to live, and its ECN field.
+    /// The current datagram of a packet from outside: with `hops_left` as its time to live, and its
+    /// ECN field.
     pub(crate) fn written(&self, hops_left: u8) -> Bytes {
         ip::rewritten(&self.bytes, hops_left, self.ecn)
     }
 
-    /// Whether a link that carries `mtu` bytes takes it: whole, in the fragments that it came in, or in fragments from here
-    /// on. Fragments travel together, and cost their headers on every link (RFC 791 §3.2).
+    /// Whether a link with this MTU can carry the packet: whole, in its existing fragments, or in
+    /// fragments from here on. Fragments travel together, and their headers count on every link
+    /// (RFC 791 §3.2).
     pub(crate) fn fits(&mut self, mtu: usize) -> bool {
         let largest = match self.fragment {
             0 => self.wire_size(),
@@ -94,7 +100,7 @@ impl Packet {
             0 => header_size(self.destination),
             header => usize::from(header),
         };
-        // All fragments but the last have a multiple of 8 bytes.
+        // The data of all fragments but the last is a multiple of 8 bytes.
         let data = mtu.saturating_sub(header) & !7;
         if !self.may_fragment || data == 0 {
             return false;
@@ -106,22 +112,22 @@ impl Packet {
     }
 }
 
-/// A packet on its way. It stays where it is while its handle moves from queue to queue.
+/// A boxed packet. It is not copied while it moves from queue to queue.
 pub(crate) type Parcel = Box<Packet>;
 
-/// Parcels that were delivered and can be used for other packets.
+/// Parcels of delivered packets, for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Parcels {
     free: Vec<Parcel>,
 }
 
 impl Parcels {
-    /// A parcel that holds `packet`.
+    /// A parcel that contains `packet`.
     #[inline]
     pub fn wrap(&mut self, packet: Packet) -> Parcel {
         match self.free.pop() {
             Some(mut parcel) => {
-                // There are no bytes in it: `unwrap` took them, and nothing has to be given back.
+                // The old bytes are empty because `unwrap` took them, so they need not be dropped.
                 let Packet { bytes, .. } = std::mem::replace(&mut *parcel, packet);
                 std::mem::forget(bytes);
                 parcel
@@ -130,7 +136,8 @@ impl Parcels {
         }
     }
 
-    /// Takes the bytes out of `parcel` and keeps it. There are never more than were once in flight together.
+    /// Takes the bytes out of `parcel` and keeps it for reuse. There are never more parcels than
+    /// the maximum number of packets in flight.
     #[inline]
     pub fn unwrap(&mut self, mut parcel: Parcel) -> Bytes {
         let bytes = std::mem::take(&mut parcel.bytes);
@@ -139,10 +146,10 @@ impl Parcels {
     }
 }
 
-/// What an [`Inspect`] recognised in a packet.
+/// The data segment that an [`Inspect`] recognised in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSegment {
-    /// Number of the flow, as the inspector counts flows.
+    /// Number of the flow, as numbered by the inspector.
     pub flow: u32,
     /// Number of the segment in its flow, counted from 0.
     pub number: u64,
@@ -150,25 +157,27 @@ pub struct DataSegment {
     pub retransmission: bool,
 }
 
-/// Reads a packet's bytes for those parts of the world that must know what they carry, above all for losses such as
-/// "the 8th data segment of this flow". The simulator knows no transport; whoever knows one supplies this.
+/// Reads a packet's bytes for those parts of the world that depend on the content, mainly for
+/// losses such as "the 8th data segment of this flow". The simulator is independent of transports,
+/// so the user must supply an implementation.
 ///
-/// One inspector is shown every packet of one link direction, in order, once.
+/// An inspector sees every packet of one link direction exactly once and in order.
 pub trait Inspect {
-    /// The data segment in `packet`; `None` for acknowledgements, handshakes and strangers.
+    /// The data segment in `packet`; `None` for acknowledgements, handshakes and packets of other
+    /// flows.
     fn inspect(&mut self, packet: &Packet) -> Option<DataSegment>;
 }
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// Why a packet ended before its destination.
+        /// The reason for which a packet was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
         pub enum DropReason { $($(#[$doc])* $variant),* }
 
         impl DropReason {
-            /// Every reason, in the order of their numbers.
+            /// All reasons, in the order of their numbers.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$variant),*];
 
             /// The name used in specs, series and tables.
@@ -176,7 +185,7 @@ macro_rules! drop_reasons {
                 match self { $(DropReason::$variant => $name),* }
             }
 
-            /// The reason of that name.
+            /// The reason with this name.
             pub fn from_name(name: &str) -> Option<DropReason> {
                 Self::ALL.iter().copied().find(|reason| reason.name() == name)
             }
@@ -187,27 +196,30 @@ macro_rules! drop_reasons {
 drop_reasons! {
     /// The queue did not admit it.
     QueueFull = "queue-full",
-    /// A loss model took it.
+    /// A loss model dropped it.
     Loss = "loss",
-    /// The link was down, or went down while the packet waited or was being sent.
+    /// The link was down, or went down while the packet was queued or being sent.
     LinkDown = "link-down",
-    /// It is larger than the link carries.
+    /// It exceeds the MTU of the link.
     TooBig = "too-big",
     /// No route leads to the destination, or the sender is the destination.
     NoRoute = "no-route",
     /// It crossed too many links.
     HopLimit = "hop-limit",
-    /// No agent at the destination wants it, or the one that does has not started.
+    /// No agent at the destination has a matching binding, or the agent has not started.
     NoAgent = "no-agent",
-    /// A wireless station announced it, or sent it unannounced, and nobody answered, `short_retry_limit` times.
+    /// A wireless station announced it, or sent it unannounced, and received no response,
+    /// `short_retry_limit` times.
     ShortRetryLimit = "short-retry-limit",
-    /// A wireless station sent it `long_retry_limit` times after an announcement, and it was never acknowledged.
+    /// A wireless station sent it `long_retry_limit` times after an announcement, and it was never
+    /// acknowledged.
     LongRetryLimit = "long-retry-limit",
-    /// The queue discipline dropped it although there was room (active queue management, RFC 7567).
+    /// The queue discipline dropped it although the queue was not full (active queue management,
+    /// RFC 7567).
     Aqm = "aqm",
 }
 
-/// How many packets ended for each reason.
+/// Number of dropped packets by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DropCounts([u64; DropReason::ALL.len()]);
 
@@ -218,17 +230,17 @@ impl DropCounts {
         self.0[reason as usize] += 1;
     }
 
-    /// Packets that ended for `reason`.
+    /// Packets dropped for `reason`.
     pub fn count(&self, reason: DropReason) -> u64 {
         self.0[reason as usize]
     }
 
-    /// Packets that ended for any reason.
+    /// Packets dropped for any reason.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// The counts of both.
+    /// The sum of the counts of both.
     #[must_use]
     pub fn plus(mut self, other: &DropCounts) -> DropCounts {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {

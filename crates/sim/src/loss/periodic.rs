@@ -1,4 +1,4 @@
-//! One packet in so many is lost, at equal distances: what formulas of windows against losses assume.
+//! Periodic losses: one packet in `every` is lost, at equal distances, as window formulas assume.
 
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
@@ -13,8 +13,8 @@ kind! {
         /// Number of packets for each loss: 1000 for a loss rate of 0.1 %.
         every: u64, Kind::count(1, 1 << 40), "RFC 9438 §5.1";
     }
-    /// One packet in `every` is lost, always after the same number of packets. The first is drawn at
-    /// random among the first `every`.
+    /// One packet in `every` is lost, always after the same number of packets. The first is drawn
+    /// at random among the first `every`.
     pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
         "periodic", |config, _| Ok(Box::new(Periodic::new(config.every)));
 }

@@ -1,6 +1,7 @@
-//! Fading by rain: a channel that moves between depths of fading in time, whether or not packets come, and loses packets by
-//! depth. The depths are the states of a Markov chain in continuous time that moves one depth at a time; what is
-//! left out is that a modem with adaptive coding sends slower instead: for that, give the link a rate over time.
+//! Rain fading: a channel whose fading depth changes over time, independent of the arrival of
+//! packets, with a loss probability for each depth. The depths are the states of a continuous-time
+//! Markov chain that moves one depth at a time. The model does not include adaptive coding, with
+//! which a modem sends slower instead: for that, the link should have a time-dependent rate.
 
 use anabranch_settings::{Entry, Kind, Refusal, kind};
 use anabranch_transport::Nanos;
@@ -15,9 +16,11 @@ kind! {
     struct RainFadeConfig {
         /// Probability of loss at each depth, the first of which is clear sky.
         losses: Vec<f64>, Kind::List(&CHANCE);
-        /// Mean time at each depth, one for each of `losses`; the times are exponentially distributed.
+        /// Mean time at each depth, one for each of `losses`; the times are exponentially
+        /// distributed.
         means: Vec<Nanos>, Kind::List(&Kind::duration(1, 31_536_000_000_000_000));
-        /// Probability that the next depth is the deeper one, at all depths but the first and the last.
+        /// Probability that the next depth is the deeper one, at all depths but the first and the
+        /// last.
         deeper: f64 = 0.5, CHANCE;
     }
     /// A Markov chain of fading depths, from clear sky to the deepest. Each depth has its own
@@ -32,20 +35,21 @@ kind! {
     };
 }
 
-/// The channel; it begins under clear sky.
+/// The channel; it starts at clear sky.
 #[derive(Clone, Debug)]
 pub struct RainFade {
     /// Probability of loss and mean time of each depth.
     depths: Vec<(Probability, Nanos)>,
     deeper: Probability,
     depth: usize,
-    /// When it moves next; `None` before the first packet.
+    /// The time of the next change of depth; `None` before the first packet.
     moves: Option<Nanos>,
 }
 
 impl RainFade {
-    /// A channel with these probabilities of loss and mean times, which goes `deeper` from a middle depth with that
-    /// probability. Values without a counterpart in the other list are left out; without any depth nothing is lost.
+    /// A channel with these loss probabilities and mean times, which changes from a middle depth to
+    /// the deeper one with the probability `deeper`. Values without a counterpart in the other list
+    /// are ignored; without any depth no packet is lost.
     ///
     /// # Errors
     /// [`BuildError::Probability`] if one is outside 0 to 1.
@@ -63,7 +67,7 @@ impl RainFade {
         })
     }
 
-    /// One depth up or down.
+    /// Moves one depth up or down.
     fn step(&mut self, rng: &mut Rng) {
         let last = self.depths.len() - 1;
         let deepens = match self.depth {
@@ -129,7 +133,7 @@ mod tests {
         }
     }
 
-    /// The share of packets lost, one each 100 ms for so many hours.
+    /// The fraction of lost packets, with one packet every 100 ms for `hours` hours.
     fn share(fade: &mut RainFade, hours: u64) -> f64 {
         let mut rng = Seed::new(7, 0).stream("rain");
         let packet = packet();
@@ -138,7 +142,7 @@ mod tests {
         lost.count() as f64 / count as f64
     }
 
-    /// Two depths: the share of the second is its mean by the sum of both.
+    /// Two depths: the fraction of time in the second is its mean divided by the sum of both.
     #[test]
     fn two_depths_take_turns() {
         let mut fade = RainFade::new(&[0.0, 1.0], &[90 * SECOND, 10 * SECOND], 0.5).unwrap();
@@ -146,8 +150,9 @@ mod tests {
         assert!((lost / 0.1 - 1.0).abs() < 0.05, "{lost}");
     }
 
-    /// Three depths: of every visit to the middle `1 - deeper` come from and go to the first and `deeper` to the last. So
-    /// the shares of time are as 0.75 x 60, 1 x 10 and 0.25 x 8, of 57 seconds.
+    /// Three depths: of all visits to the middle `1 - deeper` come from and go to the first and
+    /// `deeper` to the last. So the times are in proportion to 0.75 x 60, 1 x 10 and 0.25 x 8, of
+    /// 57 seconds.
     #[test]
     fn three_depths_share_the_time_by_visits_and_means() {
         let means = [60 * SECOND, 10 * SECOND, 8 * SECOND];
@@ -166,7 +171,7 @@ mod tests {
         }
     }
 
-    /// How long a fade lasts does not depend on how often packets come.
+    /// The duration of a fade does not depend on the packet rate.
     #[test]
     fn one_depth_is_a_constant_probability() {
         let mut fade = RainFade::new(&[0.25], &[SECOND], 0.5).unwrap();

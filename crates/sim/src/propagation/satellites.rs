@@ -1,4 +1,4 @@
-//! A path over satellites, which moves and is handed over.
+//! Satellite path: moves with the satellites and is handed over between them.
 
 use anabranch_orbit::{
     Catalogue, Constellation, Date, Pathway, Place, Relay, SHELLS, Sky, Taking, shell,
@@ -21,9 +21,9 @@ kind! {
     struct SatellitesConfig {
         /// The satellites; each of its numbers can be set beside it.
         shell: String = "starlink-1", Kind::Registered(shells);
-        /// Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as XML,
-        /// KVN, CSV or JSON. A spec names a `file` instead. `relay` is "bent-pipe" then, since elements
-        /// do not say which satellites have links.
+        /// Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as
+        /// XML, KVN, CSV or JSON. A spec names a `file` instead. `relay` is "bent-pipe" then, since
+        /// elements do not say which satellites have links.
         elements: Option<String> = none, Kind::Text("elements of satellites");
         /// The file of the elements, beside the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
@@ -33,8 +33,8 @@ kind! {
         isls: Option<String> = none, Kind::Text("lines of two numbers");
         /// The file of the links, beside the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
-        /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". The latest date of
-        /// the elements if left out.
+        /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". The latest date
+        /// of the elements if left out.
         date: Option<String> = none, Kind::Text("a date in UTC");
         /// Elements more than 14 days from the date are used as well.
         old_elements: bool = false, Kind::Flag;
@@ -59,8 +59,8 @@ kind! {
         fibre_speed: |it, ()| it.no_fibre();
         fibre_detour: |it, ()| it.no_fibre();
     }
-    /// A path over satellites between two places, computed anew in each `interval`. Packets wait while
-    /// there is no path.
+    /// A path over satellites between two places, computed anew in each `interval`. Packets wait
+    /// while there is no path.
     pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "satellites", |config, ()| {
         let path = Satellites::new(&config)?;
         Ok(match config.jitter {
@@ -68,11 +68,11 @@ kind! {
             None => Box::new(path),
         })
     };
-    /// The satellites alone.
+    /// Only the satellites.
     static CONSTELLATION: Entry<Constellation> = "satellites", |config, ()| config.constellation();
 }
 
-/// The conventions of the sky, which the shell says where they are left out.
+/// The conventions; those that are left out are defined by the shell.
 const CONVENTIONS: [Setting; Sky::SETTINGS.len()] = {
     let mut all = [Sky::SETTINGS[0]; Sky::SETTINGS.len()];
     let mut number = 0;
@@ -86,7 +86,7 @@ const CONVENTIONS: [Setting; Sky::SETTINGS.len()] = {
     all
 };
 
-/// The conventions that are given.
+/// The given conventions.
 struct Conventions(Vec<(&'static str, Datum)>);
 
 impl FromParameters for Conventions {
@@ -124,7 +124,7 @@ impl SatellitesConfig {
         )
     }
 
-    /// The satellites that the parameters name.
+    /// The satellites according to the parameters.
     fn constellation(&self) -> Result<Constellation, Refusal> {
         let name = &self.shell;
         let known = shell(name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
@@ -168,8 +168,8 @@ impl SatellitesConfig {
     }
 }
 
-/// Dates and ages of the elements that `satellites` with these parameters has, if it has any and
-/// they can be used.
+/// Dates and ages of the elements that `satellites` with these parameters uses, if it uses any and
+/// they are valid.
 pub fn catalogue(given: &[(String, Datum)]) -> Option<Catalogue> {
     let satellites = Registry::new(&[&CONSTELLATION]);
     let constellation = satellites.build(CONSTELLATION.variant.name, given, ());
@@ -206,7 +206,7 @@ impl std::fmt::Debug for Satellites {
 
 impl Propagation for Satellites {
     fn delay(&mut self, at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
-        // No path for so long: longer than any transport waits.
+        // There is no path for a time that is longer than the timeouts of any transport.
         self.pathway
             .delay(self.start.saturating_add(at))
             .unwrap_or(Pathway::PATIENCE)
@@ -257,7 +257,7 @@ mod tests {
         kinds().build("satellites", &given, ())
     }
 
-    /// The same path, and on top of it a random part.
+    /// The same path plus a random component.
     #[test]
     fn jitter_is_added_to_the_path() {
         let amount = 2 * MILLISECOND;

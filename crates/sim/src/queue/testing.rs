@@ -1,4 +1,4 @@
-//! A queue under test.
+//! Test bench for queue disciplines.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,17 +14,17 @@ pub(super) const MS: Nanos = MILLISECOND;
 /// Bytes of a packet on the wire.
 pub(super) const SIZE: usize = 1500;
 
-/// A discipline, whose packets are numbered in the order of their coming.
+/// A discipline under test; packets are numbered in the order of arrival.
 pub(super) struct Bench {
     queue: Box<dyn QueueDiscipline>,
     rng: Rng,
     pub ecn: Ecn,
-    /// Of the packets that come next.
+    /// The protocol of the next packets.
     pub protocol: u8,
     came: u64,
-    /// What is being sent.
+    /// The packet in transmission.
     pub in_service: Occupancy,
-    /// Numbers of those that were dropped after they had waited, and of those that were marked.
+    /// Numbers of the packets that were dropped from the queue, and of those that were marked.
     pub dropped: Vec<u64>,
     pub marked: Vec<u64>,
 }
@@ -43,12 +43,13 @@ impl Bench {
         }
     }
 
-    /// `packets` of full size come from a source port; how many of them the queue refuses.
+    /// `packets` of full size arrive from a source port; returns the number of packets that are not
+    /// admitted.
     pub fn come(&mut self, now: Nanos, packets: u64, port: u16) -> u64 {
         self.come_sized(now, packets, port, SIZE)
     }
 
-    /// The same, of `size` bytes each.
+    /// As [`Self::come`], with packets of `size` bytes.
     pub fn come_sized(&mut self, now: Nanos, packets: u64, port: u16, size: usize) -> u64 {
         let mut refused = 0;
         for _ in 0..packets {
@@ -81,7 +82,7 @@ impl Bench {
         refused
     }
 
-    /// Asks for a packet at each of `times`; the numbers that came out.
+    /// Dequeues at each of `times`; returns the numbers of the packets.
     pub fn go(&mut self, times: impl IntoIterator<Item = Nanos>) -> Vec<Option<u64>> {
         let mut out = Vec::new();
         for now in times {
@@ -94,7 +95,7 @@ impl Bench {
         out
     }
 
-    /// How many wait.
+    /// Number of queued packets.
     pub fn waiting(&self) -> usize {
         self.queue.occupancy().packets
     }
