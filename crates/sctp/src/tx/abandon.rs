@@ -1,7 +1,8 @@
-//! Giving messages up: which, when, and the FORWARD TSN that tells the peer (RFC 3758 §3.5, RFC 7496).
+//! Abandonment of messages: selection, timing, and the FORWARD TSN to the peer (RFC 3758 §3.5, RFC
+//! 7496).
 //!
-//! A message is looked at when its turn comes: to be begun, to go on, or to be sent again. What is in flight and not found lost
-//! may still arrive, and is left alone.
+//! A message is examined when it would be started, continued or retransmitted. Data in flight that
+//! is not found lost may still arrive, and is left alone.
 
 use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::serial::{Fsn, Mid};
@@ -21,7 +22,7 @@ use crate::path::{PathId, Paths};
 use crate::scheduling::Turn;
 
 impl Sender {
-    /// Whether messages may be given up: both ends speak partial reliability.
+    /// Sets whether messages may be abandoned: both ends support partial reliability.
     pub(crate) fn set_partial_reliability(&mut self, spoken: bool) {
         let cumulative = self.outstanding.cumulative_point();
         self.queue.take_begun();
@@ -29,10 +30,10 @@ impl Sender {
         self.forward_due = false;
     }
 
-    /// Queues a message of which more is said than its stream, its PPID and its order.
+    /// Queues a message with per-message options.
     ///
     /// # Errors
-    /// See [`SendError`]; nothing was queued then.
+    /// See [`SendError`]. Nothing was queued then.
     pub(super) fn send_on_terms(
         &mut self,
         now: Nanos,
@@ -46,7 +47,7 @@ impl Sender {
             self.check_stream(stream)?;
         }
         let turn = stream.map_or(Turn::Spread, Turn::Stream);
-        // Before the handshake nobody knows whether the peer speaks it.
+        // Before the handshake it is unknown whether the peer supports it.
         let may_matter = self.streams == 0 || self.abandoning.is_some();
         let terms = options.terms(now).filter(|_| may_matter);
         let terms = match receipt {
@@ -85,12 +86,12 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether messages may be given up.
+    /// Whether messages may be abandoned.
     pub fn is_partially_reliable(&self) -> bool {
         self.abandoning.is_some()
     }
 
-    /// Messages given up by `policy`, of one stream or of all.
+    /// Messages abandoned by `policy`, of one stream or of all.
     pub fn abandoned(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
         let Some(abandoning) = &self.abandoning else {
             return AbandonedCount::default();
@@ -101,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// The next message that was given up and that the user was not told of.
+    /// The next abandoned message to report to the user.
     pub(crate) fn next_abandoned(&mut self) -> Option<AbandonedMessage> {
         let message = self.abandoning.as_mut()?.next_news()?;
         if let Some(stream) = message.stream {
@@ -110,13 +111,13 @@ impl Sender {
         Some(message)
     }
 
-    /// A FORWARD TSN must be sent.
+    /// Whether a FORWARD TSN must be sent.
     #[inline]
     pub(crate) fn forward_due(&self) -> bool {
         self.forward_due
     }
 
-    /// The chunk `tsn` goes out for the first time: notes the message, if it has terms.
+    /// Chunk `tsn` is sent for the first time: records the message if it has options.
     #[cold]
     pub(super) fn note_terms(&mut self, tsn: Tsn) {
         self.note_receipt(tsn);
@@ -147,7 +148,7 @@ impl Sender {
         }
     }
 
-    /// Why the chunk `tsn`, which is marked, is not to be sent again, if it is not.
+    /// The policy that forbids the retransmission of the marked chunk `tsn`, if any.
     #[inline]
     pub(super) fn forbids(&self, now: Nanos, tsn: Tsn) -> Option<AbandonPolicy> {
         let abandoning = self.abandoning.as_ref()?;
@@ -156,7 +157,7 @@ impl Sender {
         record.terms.forbids(now, chunk.transmissions)
     }
 
-    /// Whether the time of the next message is over, which was not begun.
+    /// Whether the lifetime of the next message, which is unsent, is over.
     #[inline]
     pub(super) fn next_is_over(&self, now: Nanos) -> bool {
         self.abandoning.is_some() && self.next_is_over_at(now)
@@ -168,7 +169,7 @@ impl Sender {
         next.is_some_and(|terms| terms.is_over(now))
     }
 
-    /// Gives up what is not to be sent (again) and whose turn has come.
+    /// Abandons messages that are next and must not be (re)transmitted.
     #[inline]
     pub(crate) fn abandon_due(&mut self, now: Nanos, paths: &mut Paths) {
         if self.abandoning.is_some() {
@@ -176,7 +177,7 @@ impl Sender {
         }
     }
 
-    /// A chunk that would be next to go again, and why it is not to.
+    /// A chunk that would be retransmitted next, and the policy that forbids it.
     fn next_forbidden(&self, now: Nanos, paths: &Paths) -> Option<(Tsn, AbandonPolicy)> {
         let forbidden = |tsn| Some((tsn, self.forbids(now, tsn)?));
         match self.uses_paths_at_once() {
@@ -213,8 +214,8 @@ impl Sender {
         }
     }
 
-    /// Makes room in the queue for `length` bytes of a message with `terms`, if others have a lower priority; whether there is
-    /// room now.
+    /// Frees space in the queue for `length` bytes of a message with `terms`, if others have a
+    /// lower priority. Returns whether it fits now.
     fn make_room(&mut self, length: usize, terms: &Terms) -> bool {
         while self.queue.bytes() > 0 && self.queue.bytes() + length > self.send_buffer {
             let priority = terms.priority.filter(|_| self.abandoning.is_some());
@@ -250,7 +251,7 @@ impl Sender {
         self.answer_all(receipt, Delivery::Abandoned(policy));
     }
 
-    /// Gives up the whole of a message of which something was sent (RFC 3758 §3.5 A2, A3).
+    /// Abandons all of a partly sent message (RFC 3758 §3.5 A2, A3).
     fn abandon(&mut self, message: MessageId, policy: AbandonPolicy, paths: &mut Paths) {
         let Some(abandoning) = &mut self.abandoning else {
             return;
@@ -291,7 +292,8 @@ impl Sender {
             receipts.abandoned(number, tsns.last().copied(), policy);
         }
         if unended {
-            // Takes the TSN of an end that is never sent, so that the receiver sees a hole and not a message within another.
+            // Uses a TSN for an end that is never sent, so that the receiver should see a hole, not
+            // a message within another.
             abandoning.go_on(message, self.outstanding.next_tsn(), true);
         }
         abandoning.given_up(message);
@@ -328,7 +330,7 @@ impl Sender {
         self.outstanding.abandon(tsn);
     }
 
-    /// A chunk that stood so is no longer in flight, nor waits to be.
+    /// A chunk with this state is no longer in flight or marked.
     fn release(&mut self, tsn: Tsn, standing: &Standing, paths: &mut Paths) {
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(standing.length),
@@ -352,7 +354,7 @@ impl Sender {
         self.probe = self.probe.filter(|probe| probe.tsn != tsn);
     }
 
-    /// Moves Advanced.Peer.Ack.Point over what was given up (RFC 3758 §3.5 C2).
+    /// Advances Advanced.Peer.Ack.Point over abandoned chunks (RFC 3758 §3.5 C2).
     fn advance_point(&mut self) {
         let Some(abandoning) = &mut self.abandoning else {
             return;
@@ -366,14 +368,15 @@ impl Sender {
         }
     }
 
-    /// Whether the peer is to be moved past what it has acknowledged.
+    /// Whether the peer must advance past its acknowledgement.
     pub(super) fn forward_pending(&self) -> bool {
         let cumulative = self.outstanding.cumulative_point();
         let pending = |it: &Abandoning| it.point().gt(cumulative);
         self.abandoning.as_deref().is_some_and(pending)
     }
 
-    /// The peer's cumulative point has passed a chunk that was given up: it lives, and heard the FORWARD TSN.
+    /// The peer's cumulative TSN has passed an abandoned chunk: it is alive, and received the
+    /// FORWARD TSN.
     #[cold]
     pub(super) fn passed_abandoned(&mut self, newly: &mut Newly) {
         newly.chunks += 1;
@@ -384,7 +387,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement was taken (RFC 3758 §3.5 C1 to C3).
+    /// An acknowledgement was processed (RFC 3758 §3.5 C1 to C3).
     #[inline]
     pub(super) fn follow_acknowledgement(
         &mut self,
@@ -417,7 +420,7 @@ impl Sender {
         }
     }
 
-    /// Adds the FORWARD TSN that is due to a packet for path `id`, if it has room there.
+    /// Adds the due FORWARD TSN to a packet for path `id`, if it fits.
     pub(crate) fn push_forward_tsn(
         &mut self,
         now: Nanos,
@@ -444,13 +447,14 @@ impl Sender {
             Some(_) => return,
         }
         self.forward_due = false;
-        // RFC 3758 §3.5 C5: some T3-rtx runs.
+        // RFC 3758 §3.5 C5: a T3-rtx timer must run.
         if paths.next_t3().is_none() {
             paths.get_mut(id).start_t3(now);
         }
     }
 
-    /// T3-rtx of path `id` expired, and nothing is in flight there: what it watches may be a FORWARD TSN (RFC 3758 §3.5 A5).
+    /// T3-rtx of path `id` expired with nothing in flight there, so it may cover a FORWARD TSN (RFC
+    /// 3758 §3.5 A5).
     pub(super) fn repeat_forward_tsn(
         &mut self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! What a SACK acknowledges, and what follows for RTO, T3-rtx and the windows (RFC 9260 §6.2.1, §6.3.2, §7.2).
+//! SACK processing: acknowledged data, RTO, T3-rtx and the windows (RFC 9260 §6.2.1, §6.3.2, §7.2).
 
 use anabranch_congestion::AckSample;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -12,25 +12,26 @@ use crate::maybe::Maybe;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
-/// Chunks that one SACK puts in flight again, under the switch `withdrawn_at_once`.
+/// Reneged chunks that one SACK puts back in flight, under the switch `withdrawn_at_once`.
 const MOST_WITHDRAWN_AT_ONCE: usize = 64;
 
-/// What a SACK (or the cumulative TSN of a SHUTDOWN) changed.
+/// Changes by a SACK (or the cumulative TSN of a SHUTDOWN).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackOutcome {
-    /// It was older than what is known already, and ignored.
+    /// It was older than the known state and was ignored.
     pub stale: bool,
-    /// It acknowledged a TSN that was never sent; nothing of it was taken. RFC 9260 leaves the answer open; an ABORT
-    /// with the cause Protocol Violation is apt.
+    /// It acknowledged a TSN that was never sent and was ignored. RFC 9260 does not specify the
+    /// response; an ABORT with the cause Protocol Violation is appropriate.
     pub protocol_violation: bool,
-    /// The cumulative point advanced.
+    /// The cumulative TSN advanced.
     pub cumulative_advanced: bool,
-    /// Bytes newly acknowledged, by the cumulative point and by gap blocks, as cwnd counts them.
+    /// Bytes newly acknowledged by the cumulative TSN and by gap blocks, as cwnd counts them.
     pub newly_acked_bytes: u64,
     /// Chunks newly acknowledged.
     pub newly_acked_chunks: u32,
-    /// The association's error count starts again (§8.1): the cumulative point advanced, or a Gap Ack Block reported a TSN that none had
-    /// reported before. Who reports one again after taking it back has told nothing new.
+    /// The association's error count is reset (§8.1): the cumulative TSN advanced, or a gap ack
+    /// block reported a TSN for the first time. A repeated report after reneging is no new
+    /// information.
     pub alive: bool,
     /// Chunks found lost by missing reports.
     pub fast_retransmitted: u32,
@@ -38,34 +39,35 @@ pub struct SackOutcome {
     pub paths_restored: u32,
 }
 
-/// What one acknowledgement told about one path; scratch.
+/// Result of one acknowledgement for one path; scratch data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathAck {
     pub bytes: u64,
     pub chunks: u32,
     /// Packets whose first chunk is among them.
     pub packets: u32,
-    /// A chunk was acknowledged that (where the profile minds) no timeout had put in doubt, and that was on this path alone.
+    /// An acknowledged chunk proves the path alive: it was sent on this path alone, and not in
+    /// doubt after a timeout (if the profile requires that).
     pub alive: bool,
-    /// The cumulative point passed a chunk, where that restarts T3-rtx.
+    /// The cumulative TSN passed a chunk, if that restarts T3-rtx.
     pub passed: bool,
     pub rtt: Option<Nanos>,
-    /// Somebody asks for more of each chunk than its bytes.
+    /// More than the bytes of each chunk is needed.
     pub watched: bool,
-    /// When the newest chunk among them was sent, of those sent only once.
+    /// Transmission time of the newest chunk among those sent only once.
     pub latest_sent: Option<Nanos>,
     pub flight_before: u64,
     pub earliest_before: Option<Tsn>,
-    /// A chunk is in flight again that had been acknowledged.
+    /// The receiver reneged on a chunk, which is in flight again.
     pub withdrawn: bool,
-    /// Chunks that missing reports marked.
+    /// Chunks marked by missing reports.
     pub lost: u32,
     /// The highest TSN among them, if there are any.
     pub highest: Tsn,
 }
 
 impl Sender {
-    /// Takes a SACK.
+    /// Processes a SACK.
     pub fn handle_sack(
         &mut self,
         now: Nanos,
@@ -90,7 +92,8 @@ impl Sender {
         outcome
     }
 
-    /// Takes the cumulative TSN of a SHUTDOWN, which says nothing of gaps or window (RFC 9260 §9.2).
+    /// Processes the cumulative TSN of a SHUTDOWN, which reports neither gaps nor window (RFC 9260
+    /// §9.2).
     pub fn handle_shutdown_ack_point(
         &mut self,
         now: Nanos,
@@ -101,13 +104,14 @@ impl Sender {
         self.acknowledge(now, cumulative_tsn, None, paths, trace)
     }
 
-    /// What a SACK comes to that is older than another (RFC 9260 §6.2.1 D i), or whose `highest` TSN was never sent.
+    /// Outcome of a SACK that is older than another (RFC 9260 §6.2.1 D i), or whose `highest` TSN
+    /// was never sent.
     fn refuse(&mut self, now: Nanos, cumulative: Tsn, highest: Tsn) -> Option<SackOutcome> {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
             self.statistics.seldom().stale_sacks += 1;
             if self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit {
-                // In ns-2.35 it tells nothing, yet is an occasion to send.
+                // In ns-2.35 it has no information, yet is a send opportunity.
                 let carried = self.burst.carried && self.outstanding.first_marked().is_some();
                 self.burst.restart(now);
                 self.burst.carried = carried;
@@ -174,7 +178,7 @@ impl Sender {
             fast_retransmitted,
             ..SackOutcome::default()
         };
-        // The acknowledgement that tells of a mark grows no window, as in recovery (RFC 3168 §6.1.2).
+        // The acknowledgement with a mark grows no window, as in recovery (RFC 3168 §6.1.2).
         let no_growth = still_recovering || std::mem::take(&mut self.echoed);
         self.settle_paths(now, advanced, no_growth, &mut outcome, paths, trace);
         if !still_recovering {
@@ -211,7 +215,8 @@ impl Sender {
         outcome
     }
 
-    /// What the peer's `window` has room for, after an acknowledgement; `news`: it acknowledged something.
+    /// Updates the free space of the peer's `window` after an acknowledgement; `news`: it
+    /// acknowledged something.
     #[inline(always)]
     pub(super) fn note_peer_window(&mut self, now: Nanos, window: u64, news: bool) {
         let in_flight = self.in_flight_for_window();
@@ -221,7 +226,7 @@ impl Sender {
         }
     }
 
-    /// Notes how every path stands before the acknowledgement is counted.
+    /// Records the state of every path before the acknowledgement is counted.
     fn begin(&mut self, now: Nanos, paths: &mut Paths) {
         self.acks.clear();
         for (id, entry) in paths.iter_mut() {
@@ -255,7 +260,7 @@ impl Sender {
             self.statistics.bytes_acknowledged += chunk.length as u64;
             self.acks[usize::from(chunk.path.0)].passed |= self.profile.cumulative_restarts_t3;
             if chunk.state != ChunkState::GapAcked {
-                chunk.reported = false; // that it is past the point now is news
+                chunk.reported = false; // the cumulative TSN passing it is news
                 self.count_acked(now, tsn, chunk, paths);
                 newly.count(tsn);
             } else {
@@ -264,7 +269,8 @@ impl Sender {
                     Self::note_reported(chunk.path, chunk.begins_packet, false, paths);
                 }
             }
-            // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
+            // The next burst could be large, because the retransmission released many chunks (RFC
+            // 9260 §6.1 D).
             self.burst.armed |= chunk.fast_retransmitted;
         }
     }
@@ -290,7 +296,7 @@ impl Sender {
         }
         self.gaps.clear();
         self.gaps.extend_from_slice(blocks);
-        // ns-2.35 looks at no chunk where there are no blocks: an older SACK without any takes nothing back.
+        // ns-2.35 examines no chunk without blocks: an older SACK without any reneges on nothing.
         let looks = self.profile.withdrawn_at_once && !blocks.is_empty();
         if looks && self.any_withdrawn() {
             let first = self.withdrawn().take(MOST_WITHDRAWN_AT_ONCE).collect();
@@ -298,7 +304,8 @@ impl Sender {
         }
     }
 
-    /// A Gap Ack Block reports `tsn`; whether that clears errors: none has done so before, or what was taken back counts as sent again.
+    /// A gap ack block reports `tsn`. Returns whether that resets errors: it is the first report,
+    /// or reneged chunks count as retransmitted.
     pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return false;
@@ -314,9 +321,9 @@ impl Sender {
         !standing.reported
     }
 
-    /// Notes whether the receiver has taken back what a Gap Ack Block had reported (RFC 9260 §6.2.1 D iii). That costs no
-    /// look at the chunks: a peer could give and take back tens of thousands with each SACK. They are taken up again when
-    /// T3-rtx expires, or one by one as missing reports find them lost.
+    /// Records whether the receiver has reneged on reported chunks (RFC 9260 §6.2.1 D iii). The
+    /// chunks are not examined, because a peer could report and renege on tens of thousands with
+    /// each SACK. They are marked when T3-rtx expires, or individually by missing reports.
     fn note_withdrawn(&mut self) {
         self.withdrawn_on = None;
         if self.any_withdrawn() {
@@ -327,12 +334,12 @@ impl Sender {
     }
 
     pub(super) fn any_withdrawn(&self) -> bool {
-        // What was given up may have arrived, and then is among those covered.
+        // Abandoned chunks may have arrived, and are covered by blocks then.
         let reported = self.outstanding.gap_acked() + self.outstanding.abandoned();
         self.outstanding.gap_acked() > 0 && reported > gaps::covered(&self.gaps)
     }
 
-    /// The TSNs that a Gap Ack Block has reported and the last SACK does not.
+    /// TSNs that a gap ack block has reported and the last SACK does not.
     fn withdrawn(&self) -> impl Iterator<Item = Tsn> + '_ {
         let ring = &self.outstanding;
         let at = |offset: u32| ring.cumulative_point().add(offset);
@@ -345,7 +352,7 @@ impl Sender {
         })
     }
 
-    /// Puts what was withdrawn in flight again, where T3-rtx watches it.
+    /// Puts reneged chunks back in flight, covered by T3-rtx.
     pub(super) fn take_back_withdrawn(&mut self, now: Nanos, paths: &mut Paths) {
         if self.withdrawn_on.take().is_some() {
             let withdrawn = self.withdrawn().collect();
@@ -374,7 +381,7 @@ impl Sender {
         }
     }
 
-    /// Counts a chunk that was in flight or marked, and is acknowledged now.
+    /// Counts a newly acknowledged chunk that was in flight or marked.
     #[inline(always)]
     fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: Standing, paths: &mut Paths) {
         let length = chunk.length;
@@ -451,7 +458,8 @@ impl Sender {
         }
     }
 
-    /// One path of [`Self::settle_paths`]; `PLAIN`: it is the only one, chunks were acknowledged, and nobody records.
+    /// One path of [`Self::settle_paths`]; `PLAIN`: it is the only one, chunks were acknowledged,
+    /// and tracing is disabled.
     #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
     #[inline(always)]
     pub(super) fn settle<const PLAIN: bool>(
@@ -482,8 +490,8 @@ impl Sender {
         }
     }
 
-    /// Where marked chunks count as in flight, T3-rtx watches them too, and stops only when an acknowledgement finds
-    /// nothing there any more, not when the last of them went to another path.
+    /// If marked chunks count as in flight, T3-rtx covers them too. It stops only when an
+    /// acknowledgement finds the path empty, not when the last of them moved to another path.
     fn is_watched_wrongly(&self, entry: &PathEntry) -> bool {
         let is_empty = entry.flightsize + entry.marked_bytes == 0;
         self.profile.flight_counts_marked && entry.t3_deadline.is_some() == is_empty
@@ -504,7 +512,7 @@ impl Sender {
         let entry = paths.get_mut(id);
         if PLAIN || ack.chunks > 0 {
             entry.most_in_flight = Maybe::NONE;
-            // Nearly always nobody looks, and the controller need not be asked.
+            // Tracing is usually disabled, and the controller need not be queried.
             let looks = !PLAIN && (trace.wants(Probe::Cwnd) || trace.wants(Probe::Ssthresh));
             let before = if looks { window(entry) } else { (0, 0) };
             let sample = AckSample {
@@ -512,7 +520,7 @@ impl Sender {
                 bytes_acked: ack.bytes,
                 segments_acked: ack.chunks,
                 cumulative_advanced: advanced,
-                marked: false, // an ECNE tells of one packet, and comes beside SACKs
+                marked: false, // an ECNE is about one packet, and is separate from SACKs
                 flightsize_before: ack.flight_before,
                 flightsize_after: entry.flightsize + entry.marked_bytes,
                 in_recovery,
@@ -549,14 +557,14 @@ impl Sender {
     }
 }
 
-/// Which chunks a SACK acknowledged newly.
+/// The chunks that a SACK newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newly {
     pub chunks: u32,
-    /// A Gap Ack Block reported one of them for the first time.
+    /// A gap ack block reported one of them for the first time.
     pub alive: bool,
     pub highest: Option<Tsn>,
-    /// The lowest, where the cumulative point brought none.
+    /// The lowest, if the cumulative TSN brought none.
     pub lowest_by_gap: Option<Tsn>,
 }
 
@@ -567,7 +575,7 @@ impl Newly {
         self.highest = Some(tsn);
     }
 
-    /// As [`Self::count`], of one that a Gap Ack Block reports.
+    /// Like [`Self::count`], for a chunk reported by a gap ack block.
     pub(super) fn count_by_gap(&mut self, tsn: Tsn) {
         if self.chunks == 0 {
             self.lowest_by_gap = Some(tsn);

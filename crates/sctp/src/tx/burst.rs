@@ -1,34 +1,36 @@
-//! How many packets one occasion to send lets go.
+//! Burst limit: packets per send opportunity.
 
 use anabranch_transport::Nanos;
 
 use super::Sender;
 use crate::profile::MaxBurst;
 
-/// Counts the packets of one occasion to send (RFC 9260 §6.1 D).
+/// Packet count of one send opportunity (RFC 9260 §6.1 D).
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub(super) packets: u32,
-    /// Packets that may go on this occasion.
+    /// Packets allowed on this opportunity.
     pub(super) allowed: u32,
-    /// The owner has taken out all that could be sent since the occasion began.
+    /// The caller has taken everything that could be sent since the opportunity began.
     pub(super) taken_out: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the limit is on.
+    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the
+    /// limit is active.
     pub(super) armed: bool,
-    /// The limit was met with more to send; nothing goes before the next SACK.
+    /// The limit was reached with more to send; nothing is sent before the next SACK.
     pub(super) stopped: bool,
     pub(super) began: Nanos,
-    /// The user gave a message, which is an occasion of its own at a later time.
+    /// The user queued a message, which is a separate opportunity at a later time.
     pub(super) message_given: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): what was sent again counts towards
-    /// what the next SACK lets go: after a timeout, and while more was marked than went.
+    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit):
+    /// retransmissions count towards the next SACK's opportunity: after a timeout, and while more
+    /// was marked than sent.
     pub(super) carried: bool,
-    /// Retransmissions have begun on this occasion.
+    /// Retransmissions have begun on this opportunity.
     pub(super) retransmitting: bool,
 }
 
 impl Burst {
-    /// A new occasion to send, at `now`.
+    /// Starts a new send opportunity at `now`.
     pub(super) fn restart(&mut self, now: Nanos) {
         let unused = self.allowed.saturating_sub(self.packets);
         *self = Burst {
@@ -40,7 +42,8 @@ impl Burst {
         };
     }
 
-    /// A SACK is an occasion for `packets`. Several SACKs that are taken before anything can be sent are several occasions.
+    /// A SACK is an opportunity for `packets`. Several SACKs processed before anything can be sent
+    /// add up.
     pub(super) fn earn(&mut self, now: Nanos, packets: u32) {
         self.restart(now);
         self.allowed = self.allowed.saturating_add(packets);
@@ -60,16 +63,18 @@ impl Sender {
         limited && self.burst.packets >= self.burst.allowed.max(self.profile.max_burst)
     }
 
-    /// Packets that a SACK lets go which has newly acknowledged so many: Max.Burst for every two. A receiver acknowledges
-    /// every second packet (RFC 9260 §6.2); one that takes packets in batches answers many by one SACK, and Max.Burst bounds
-    /// what goes at once for two of them, not what is in flight (§6.1 D).
+    /// Packets allowed by a SACK that newly acknowledged `newly_acked` packets: Max.Burst for every
+    /// two. A receiver acknowledges every second packet (RFC 9260 §6.2), but one that processes
+    /// batches acknowledges many by one SACK. Max.Burst limits the packets sent at once for two of
+    /// them, not the packets in flight (§6.1 D).
     pub(super) fn burst_for(&self, newly_acked: u32) -> u32 {
         self.profile
             .max_burst
             .saturating_mul((newly_acked / 2).max(1))
     }
 
-    /// An acknowledgement has come, of so many packets: what held new data back until then does so no more, and a burst may go.
+    /// An acknowledgement of `packets` packets arrived: new data is no longer blocked, and a burst
+    /// is allowed.
     #[inline(always)]
     pub(super) fn let_go_on(&mut self, now: Nanos, packets: u32) {
         self.one_packet = false;
@@ -82,15 +87,15 @@ impl Sender {
         }
     }
 
-    /// Pacing lets the next packet go: an occasion of its own, because packets that keep their distance
-    /// make no burst, whether a SACK comes meanwhile or not.
+    /// Pacing allows the next packet: a separate opportunity, because spaced packets are no burst,
+    /// whether a SACK arrives meanwhile or not.
     pub(crate) fn on_pacing_timeout(&mut self, now: Nanos) {
         if self.profile.max_burst_applies == MaxBurst::EachSack {
             self.burst.restart(now);
         }
     }
 
-    /// The owner has taken out all that could be sent.
+    /// The caller has taken everything that could be sent.
     pub(crate) fn taken_out(&mut self) {
         self.burst.taken_out = true;
     }

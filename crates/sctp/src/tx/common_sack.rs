@@ -1,8 +1,9 @@
-//! The common SACK: no gaps, the cumulative point advances, and all that is outstanding is in flight on the only path.
+//! SACK fast path: no gaps, the cumulative TSN advances, and all outstanding data is in flight on
+//! the only path.
 //!
-//! Most questions that a SACK raises have their answer then before they are asked: nothing is missing, marked, given up or withdrawn, no
-//! recovery goes on, and nobody records. What is done here is what [`Sender::handle_sack`] would do, no less; where any
-//! answer is another, that does it.
+//! Most checks of a SACK are then settled in advance, because nothing is missing, marked, abandoned
+//! or reneged, no recovery is under way, and tracing is disabled. The result must equal that of
+//! [`Sender::handle_sack`], which handles every other case.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::Sack;
@@ -13,7 +14,7 @@ use crate::path::{PathId, Paths};
 use crate::profile::{IdleDecay, Summed};
 
 impl Sender {
-    /// As [`Sender::handle_sack`], if the SACK is a common one.
+    /// Like [`Sender::handle_sack`], if the fast path applies.
     #[inline(never)]
     pub(crate) fn handle_common_sack<B: AsRef<[u8]>>(
         &mut self,
@@ -52,13 +53,14 @@ impl Sender {
         let how = (true, no_growth);
         self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
         self.let_go_on(now, ack.packets);
-        // Nothing is reported by Gap Ack Blocks, nor given up.
+        // No chunk is reported by gap ack blocks or abandoned.
         let window = self.a_rwnd.min(self.most_unacknowledged);
         self.note_peer_window(now, window, true);
         Some(outcome)
     }
 
-    /// Whether nothing is asked of a SACK but what it acknowledges, beside what [`Sender::is_plain`] says.
+    /// Whether a SACK needs no check except its acknowledgement, in addition to
+    /// [`Sender::is_plain`].
     #[inline(always)]
     fn is_undisturbed(&self) -> bool {
         self.gaps.is_empty()
@@ -68,7 +70,7 @@ impl Sender {
             && self.probe.is_none()
     }
 
-    /// The next `count` chunks are acknowledged: what that tells about the path.
+    /// The next `count` chunks are acknowledged. Returns the result for the path.
     #[inline(always)]
     fn take_in_flight(&mut self, now: Nanos, count: u32, paths: &mut Paths) -> PathAck {
         let entry = paths.get_mut(PathId(0));
@@ -115,7 +117,8 @@ impl Sender {
         entry.flightsize -= ack.bytes;
         self.rwnd_in_flight -= rwnd_counts.of_all(chunks);
         self.statistics.bytes_acknowledged += chunks.user_data;
-        // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
+        // The next burst could be large, because the retransmission released many chunks at once
+        // (RFC 9260 §6.1 D).
         self.burst.armed |= resent;
         ack
     }

@@ -1,4 +1,4 @@
-//! Data that shows whether packets of its size arrive (RFC 8899 §4.3).
+//! Data that shows whether packets of a size arrive (RFC 8899 §4.3).
 
 use std::ops::RangeInclusive;
 
@@ -8,12 +8,13 @@ use super::Sender;
 use super::outstanding::ChunkState;
 use crate::path::PathId;
 
-/// Chunks that are looked at: what goes again after a timeout is among the lowest.
+/// Maximum number of chunks examined, because those retransmitted after a timeout are among the
+/// lowest.
 const MOST_COMPARED: usize = 8;
 
 impl Sender {
-    /// The lowest chunks from `from` on that were last sent on path `id`, are not acknowledged, and
-    /// have so many bytes of user data.
+    /// The lowest unacknowledged chunks from `from` on that were last sent on path `id` and whose
+    /// user data length is in `sizes`.
     #[cold]
     pub(crate) fn unacknowledged_on(
         &self,
@@ -30,8 +31,8 @@ impl Sender {
         all.filter(has_size).take(MOST_COMPARED).collect()
     }
 
-    /// Whether any of these chunks has been acknowledged. Where messages may be given up, one that
-    /// the cumulative point has passed may not have arrived.
+    /// Whether any of these chunks was acknowledged. With partial reliability, one that the
+    /// cumulative TSN has passed may not have arrived.
     #[cold]
     pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {
         tsns.iter().any(|&tsn| match self.outstanding.get(tsn) {

@@ -1,4 +1,5 @@
-//! Messages that go to an address, or are signed by a key, that their user chose (SCTP_ADDR_OVER, SCTP_AUTHINFO; RFC 6458 §5.3.4, §5.3.8).
+//! Per-message options: a destination address or authentication key selected by the user
+//! (SCTP_ADDR_OVER, SCTP_AUTHINFO; RFC 6458 §5.3.4, §5.3.8).
 
 use std::collections::VecDeque;
 
@@ -8,28 +9,29 @@ use super::Sender;
 use crate::path::{PathId, PathState, Paths};
 use crate::scheduling::SchedulerKind;
 
-/// The keys of chunks: one packet has one AUTH, and so one key.
+/// Keys of chunks: a packet has one AUTH chunk, and therefore one key.
 #[derive(Debug, Default)]
 pub(super) struct Keys(Option<Box<Chosen>>);
 
-/// Once a user has chosen a key.
+/// Allocated once a user has selected a key.
 #[derive(Debug, Default)]
 struct Chosen {
-    /// Of the packet at hand; `None`: the active one.
+    /// Key of the current packet; `None` for the active key.
     packet: Option<u16>,
-    /// Of chunks in flight that were signed by another than the active one, in the order of their TSNs: they are when they go again, too.
+    /// Keys of chunks in flight that were not signed by the active key, in the order of their TSNs:
+    /// they also apply to retransmissions.
     chunks: VecDeque<(Tsn, u16)>,
 }
 
 impl Keys {
-    /// A packet begins.
+    /// Starts a packet.
     pub fn begin_packet(&mut self) {
         if let Some(chosen) = &mut self.0 {
             chosen.packet = None;
         }
     }
 
-    /// Whether a chunk with this key may go into the packet; its `first` decides.
+    /// Whether a chunk with this key may be added to the packet; its `first` chunk decides.
     pub fn join(&mut self, key: Option<u16>, first: bool) -> bool {
         if self.0.is_none() && key.is_none() {
             return true;
@@ -41,7 +43,7 @@ impl Keys {
         chosen.packet == key
     }
 
-    /// A new chunk went into the packet.
+    /// A new chunk was added to the packet.
     #[inline]
     pub fn note(&mut self, tsn: Tsn, cumulative: Tsn) {
         let Some(chosen) = &mut self.0 else {
@@ -66,12 +68,12 @@ impl Keys {
 }
 
 impl Sender {
-    /// The key that the packet which was filled last is to be signed by; `None`: the active one.
+    /// The key for the packet filled last; `None` for the active key.
     pub(crate) fn packet_key(&self) -> Option<u16> {
         self.keys.0.as_ref()?.packet
     }
 
-    /// Another scheduler decides from now on, with these values of streams.
+    /// Replaces the scheduler, with these stream values.
     pub(crate) fn set_scheduler(
         &mut self,
         kind: SchedulerKind,
@@ -80,7 +82,8 @@ impl Sender {
         self.queue.set_scheduler(kind, values);
     }
 
-    /// Where new data goes: where the user of the next message wants it, while that path is active, as Linux does; else as ever.
+    /// The path for new data: the one requested for the next message while active, as on Linux;
+    /// otherwise the usual one.
     #[inline(always)]
     pub(super) fn path_for_new(&self, paths: &Paths) -> PathId {
         let wanted = self.queue.next_course().and_then(|it| it.address);
@@ -90,7 +93,8 @@ impl Sender {
             .unwrap_or_else(|| paths.choose_for_new_data())
     }
 
-    /// Whether the next message may go into the packet for `id`, which has no data yet where it is `alone`.
+    /// Whether the next message may be added to the packet for `id`, which has no data yet if
+    /// `alone`.
     #[cold]
     pub(super) fn joins(&mut self, id: PathId, alone: bool, paths: &Paths) -> bool {
         let course = self.queue.next_course().unwrap_or_default();

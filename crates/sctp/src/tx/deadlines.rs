@@ -1,4 +1,4 @@
-//! When the sending half wants to be woken.
+//! Timer deadlines of the sender.
 
 use anabranch_transport::Nanos;
 
@@ -6,7 +6,7 @@ use super::Sender;
 use crate::path::{PathId, Paths};
 
 impl Sender {
-    /// When the earliest timer expires that says what is lost, or a closed window is to be probed.
+    /// The earliest deadline of loss detection and of the probe of a closed window.
     pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
         if self.watch.is_some() {
             return self.timed_deadline(paths);
@@ -14,10 +14,10 @@ impl Sender {
         self.untimed_deadline(paths)
     }
 
-    /// When the earliest T3-rtx expires, or a closed window is to be probed.
+    /// The earliest deadline of T3-rtx and of the probe of a closed window.
     pub(super) fn untimed_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let t3 = paths.next_t3();
-        // Asked after every packet; while anything is in flight T3-rtx runs, and nothing is probed.
+        // Called after every packet. While data is in flight T3-rtx runs, and no window is probed.
         if self.queue.is_empty() || self.in_flight_for_window() > 0 {
             return t3;
         }
@@ -26,8 +26,8 @@ impl Sender {
             .min()
     }
 
-    /// When a closed window is to be probed. It asks for all that [`Sender::wants_to_send`] asks for then, because a deadline at which
-    /// nothing may go would be due again at once.
+    /// When a closed window must be probed. It checks all conditions of [`Sender::wants_to_send`],
+    /// because a deadline at which nothing may be sent would be due again at once.
     fn window_probe_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let waits = self.profile.window_probe_waits
             && self.outstanding.first_marked().is_none()
@@ -43,7 +43,7 @@ impl Sender {
         allowed.map(from).min()
     }
 
-    /// When pacing lets the next packet go, while there is something to send.
+    /// When pacing allows the next packet, if there is something to send.
     pub fn pacing_deadline(&self, paths: &Paths) -> Option<Nanos> {
         if self.queue.is_empty() && self.outstanding.first_marked().is_none() {
             return None;
@@ -54,7 +54,7 @@ impl Sender {
         alarms.min()
     }
 
-    /// From when on a closed window may be probed over `path`.
+    /// When a closed window may be probed on `path`.
     pub(super) fn probe_from(&self, path: PathId, paths: &Paths) -> Nanos {
         if self.profile.window_probe_waits {
             self.quiet_since.saturating_add(paths.get(path).rto.rto())
@@ -63,12 +63,13 @@ impl Sender {
         }
     }
 
-    /// The earliest of all deadlines of this half, [`Nanos::MAX`] if there is none, where T3-rtx and the allocation of streams alone
-    /// have any: nothing is paced or watched, and no closed window waits to be probed. Asked after every packet.
+    /// The earliest deadline of the sender, [`Nanos::MAX`] if there is none, if only T3-rtx and the
+    /// stream allocation have deadlines: no pacing, no optional recovery, and no closed window to
+    /// be probed. Called after every packet.
     #[inline]
     pub(crate) fn plain_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let probes_no_window = self.queue.is_empty() || self.in_flight_for_window() > 0;
-        // An algorithm may compute a rate where the settings ask for none.
+        // An algorithm may compute a rate even if no setting requires it.
         let paced = paths
             .iter()
             .any(|(_, it)| it.pacer.as_ref().is_some_and(|it| it.deadline().is_some()));

@@ -1,7 +1,8 @@
-//! The common SACK while something is missing: it repeats the last one's Gap Ack Blocks, and reports one run of TSNs behind them.
+//! SACK fast path with gaps: the SACK repeats the last one's gap ack blocks and adds one run of
+//! TSNs behind them.
 //!
-//! So are most SACKs that follow a loss. None of the chunks in the blocks has to be looked at again. What is done here is what
-//! [`Sender::handle_sack`] would do, no less; where any answer is another, that does it.
+//! Most SACKs after a loss have this form, and the chunks in the old blocks need no second check.
+//! The result must equal that of [`Sender::handle_sack`], which handles every other case.
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::Sack;
@@ -14,7 +15,7 @@ use crate::path::{PathId, Paths};
 use crate::profile::IdleDecay;
 
 impl Sender {
-    /// As [`Sender::handle_sack`], if the SACK is such a one, and comes over the only path.
+    /// Like [`Sender::handle_sack`], if the SACK has this form and arrives on the only path.
     #[inline(never)]
     pub(crate) fn handle_gap_sack<B: AsRef<[u8]>>(
         &mut self,
@@ -76,8 +77,8 @@ impl Sender {
         Some(outcome)
     }
 
-    /// What a SACK's blocks report beyond those of the last one, if they say nothing else that is new: the last block goes on so far (`true`),
-    /// or one more follows.
+    /// The TSNs that the blocks report beyond those of the last SACK, if nothing else is new: the
+    /// last block is extended (`true`), or one is added.
     #[inline(always)]
     fn news_of<B: AsRef<[u8]>>(&self, sack: &Sack<B>) -> Option<(Run, bool)> {
         let mut blocks = sack.gap_blocks().map(|block| Run {
@@ -106,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// Notes how the only path stands before the acknowledgement is counted.
+    /// Records the state of the only path before the acknowledgement is counted.
     #[inline(always)]
     fn begin_alone(&mut self, now: Nanos, paths: &mut Paths) {
         let entry = paths.get_mut(PathId(0));

@@ -1,4 +1,5 @@
-//! The sending half of an association, made when there is first something for it to do: many associations are up for long and never send a message.
+//! Lazily created sender of an association, because many associations are established for long and
+//! never send a message.
 
 use std::ops::RangeInclusive;
 
@@ -12,21 +13,24 @@ use crate::config::Config;
 use crate::path::{PathId, Paths};
 use crate::stats::SenderStatistics;
 
-/// A [`Sender`], or what it begins with. What is asked of one that is not there yet is answered as one that has nothing to send does.
+/// A [`Sender`] or its initial parameters. Queries before its creation are answered as for a sender
+/// with nothing to send.
 #[derive(Debug, Default)]
 pub(crate) struct SendingHalf {
     made: Option<Box<Sender>>,
-    /// What the handshake learnt before it was made, the peer's window and the streams agreed on: 0 before that.
+    /// Handshake results before its creation, the peer's window and the negotiated streams: 0
+    /// before that.
     a_rwnd: u32,
     streams: u16,
-    /// What is asked of each packet, at hand: messages are interleaved, and may be given up.
+    /// Properties checked for each packet: messages are interleaved, and may be abandoned.
     interleaving: bool,
     gives_up: bool,
 }
 
 impl SendingHalf {
-    /// Of an association with these settings. It is there at once where one acts of itself (several paths at a time, a number of streams
-    /// that changes) or watches more than T3-rtx ([`Watch`]).
+    /// Creates it for these settings. The sender exists at once if it acts on its own (several
+    /// paths in use, an adaptive number of streams) or uses optional recovery algorithms
+    /// ([`Watch`]).
     #[inline(always)] // for each association a call and copies less
     pub(crate) fn new(config: &Config, initial_tsn: Tsn) -> Self {
         Self {
@@ -38,19 +42,19 @@ impl SendingHalf {
         }
     }
 
-    /// The sender, if there is one.
+    /// The sender if it exists.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&Sender> {
         self.made.as_deref()
     }
 
-    /// The same, to change it.
+    /// The mutable sender if it exists.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self) -> Option<&mut Sender> {
         self.made.as_deref_mut()
     }
 
-    /// The sender, made if need be; `config` and `initial_tsn` are the association's.
+    /// The sender, created on first use; `config` and `initial_tsn` are the association's.
     #[inline(always)]
     pub(crate) fn make(&mut self, config: &Config, initial_tsn: Tsn) -> &mut Sender {
         let (a_rwnd, streams) = (self.a_rwnd, self.streams);
@@ -58,7 +62,7 @@ impl SendingHalf {
         self.made.get_or_insert_with(begin)
     }
 
-    /// As [`Sender::set_peer`].
+    /// Like [`Sender::set_peer`].
     pub(crate) fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {
         if let Some(sender) = &mut self.made {
             return sender.set_peer(a_rwnd, outbound_streams);
@@ -67,7 +71,8 @@ impl SendingHalf {
         0
     }
 
-    /// The handshake has settled whether messages are interleaved, and may be given up: one that does either is there from now on.
+    /// The handshake has negotiated interleaving and partial reliability: with either, the sender
+    /// exists from now on.
     pub(crate) fn speak(
         &mut self,
         config: &Config,
@@ -95,13 +100,13 @@ impl SendingHalf {
         self.gives_up = gives_up;
     }
 
-    /// As [`Sender::wants_to_send`].
+    /// Like [`Sender::wants_to_send`].
     #[inline(always)]
     pub(crate) fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         self.get()?.wants_to_send(now, paths)
     }
 
-    /// As [`Sender::taken_out`]: one that has never sent has nothing left of an occasion to send.
+    /// Like [`Sender::taken_out`]: a sender that does not exist has no send opportunity to end.
     #[inline(always)]
     pub(crate) fn taken_out(&mut self) {
         if let Some(sender) = &mut self.made {
@@ -109,47 +114,47 @@ impl SendingHalf {
         }
     }
 
-    /// As [`Sender::is_partially_reliable`].
+    /// Like [`Sender::is_partially_reliable`].
     #[inline(always)]
     pub(crate) fn is_partially_reliable(&self) -> bool {
         self.gives_up
     }
 
-    /// As [`Sender::is_interleaving`].
+    /// Like [`Sender::is_interleaving`].
     #[inline(always)]
     pub(crate) fn is_interleaving(&self) -> bool {
         self.interleaving
     }
 
-    /// As [`Sender::forward_due`].
+    /// Like [`Sender::forward_due`].
     #[inline(always)]
     pub(crate) fn forward_due(&self) -> bool {
         self.gives_up && self.get().is_some_and(Sender::forward_due)
     }
 
-    /// As [`Sender::waits_for_room`].
+    /// Like [`Sender::waits_for_room`].
     #[inline(always)]
     pub(crate) fn waits_for_room(&self, paths: &Paths) -> bool {
         self.get().is_some_and(|it| it.waits_for_room(paths))
     }
 
-    /// As [`Sender::is_drained`].
+    /// Like [`Sender::is_drained`].
     pub(crate) fn is_drained(&self) -> bool {
         self.get().is_none_or(Sender::is_drained)
     }
 
-    /// As [`Sender::take_stream_limit_met`].
+    /// Like [`Sender::take_stream_limit_met`].
     pub(crate) fn take_stream_limit_met(&mut self) -> Option<u16> {
         self.get_mut()?.take_stream_limit_met()
     }
 
-    /// As [`Sender::has_news`].
+    /// Like [`Sender::has_news`].
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.get().is_some_and(Sender::has_news)
     }
 
-    /// As [`Sender::streams_in_use`]: all, where it is not there before the first message.
+    /// Like [`Sender::streams_in_use`]: all streams, if it does not exist before the first message.
     pub(crate) fn streams_in_use(&self) -> u16 {
         match self.get() {
             Some(sender) => sender.streams_in_use(),
@@ -157,49 +162,49 @@ impl SendingHalf {
         }
     }
 
-    /// As [`Sender::advertised_rwnd`].
+    /// Like [`Sender::advertised_rwnd`].
     pub(crate) fn advertised_rwnd(&self) -> u64 {
         self.get()
             .map_or(self.a_rwnd.into(), Sender::advertised_rwnd)
     }
 
-    /// As [`Sender::peer_rwnd`].
+    /// Like [`Sender::peer_rwnd`].
     pub(crate) fn peer_rwnd(&self) -> u64 {
         self.get().map_or(self.a_rwnd.into(), Sender::peer_rwnd)
     }
 
-    /// As [`Sender::most_user_data`].
+    /// Like [`Sender::most_user_data`].
     pub(crate) fn most_user_data(&self, paths: &Paths) -> usize {
         self.get()
             .map_or(paths.max_user_data(), |it| it.most_user_data(paths))
     }
 
-    /// As [`Sender::held`].
+    /// Like [`Sender::held`].
     pub(crate) fn held(&self) -> usize {
         self.get().map_or(0, Sender::held)
     }
 
-    /// As [`Sender::statistics`].
+    /// Like [`Sender::statistics`].
     pub(crate) fn statistics(&self) -> SenderStatistics {
         self.get().map(Sender::statistics).unwrap_or_default()
     }
 
-    /// As [`Sender::next_deadline`].
+    /// Like [`Sender::next_deadline`].
     pub(crate) fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
         self.get()?.next_deadline(paths)
     }
 
-    /// As [`Sender::streams_deadline`].
+    /// Like [`Sender::streams_deadline`].
     pub(crate) fn streams_deadline(&self) -> Option<Nanos> {
         self.get()?.streams_deadline()
     }
 
-    /// As [`Sender::pacing_deadline`].
+    /// Like [`Sender::pacing_deadline`].
     pub(crate) fn pacing_deadline(&self, paths: &Paths) -> Option<Nanos> {
         self.get()?.pacing_deadline(paths)
     }
 
-    /// As [`Sender::plain_deadline`].
+    /// Like [`Sender::plain_deadline`].
     #[inline(always)]
     pub(crate) fn plain_deadline(&self, paths: &Paths) -> Option<Nanos> {
         match self.get() {
@@ -208,7 +213,7 @@ impl SendingHalf {
         }
     }
 
-    /// As [`Sender::handle_t3`]: where nothing was sent no T3-rtx runs.
+    /// Like [`Sender::handle_t3`]: no T3-rtx runs before data was sent.
     pub(crate) fn handle_t3(
         &mut self,
         now: Nanos,
@@ -222,7 +227,7 @@ impl SendingHalf {
         }
     }
 
-    /// As [`Sender::lose_path`].
+    /// Like [`Sender::lose_path`].
     pub(crate) fn lose_path(
         &mut self,
         now: Nanos,
@@ -235,12 +240,12 @@ impl SendingHalf {
         }
     }
 
-    /// As [`Sender::any_arrived`].
+    /// Like [`Sender::any_arrived`].
     pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {
         self.get().is_some_and(|it| it.any_arrived(tsns))
     }
 
-    /// As [`Sender::unacknowledged_on`].
+    /// Like [`Sender::unacknowledged_on`].
     pub(crate) fn unacknowledged_on(
         &self,
         id: PathId,
@@ -253,13 +258,13 @@ impl SendingHalf {
         }
     }
 
-    /// As [`Sender::drops_probe`].
+    /// Like [`Sender::drops_probe`].
     pub(crate) fn drops_probe(&mut self) -> bool {
         self.get_mut().is_some_and(Sender::drops_probe)
     }
 }
 
-/// Whether it need not be there before there is something to do.
+/// Whether its creation may wait until there is something to do.
 #[inline(always)]
 fn may_wait(config: &Config) -> bool {
     #[cfg(test)]
@@ -271,7 +276,7 @@ fn may_wait(config: &Config) -> bool {
         && !Watch::is_wanted(config)
 }
 
-/// One that is made after the handshake has learnt of the peer, or before: then there are no `streams`.
+/// Creates the sender after the handshake, or before: `streams` is 0 then.
 #[cold]
 #[inline(never)]
 fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Sender> {
@@ -284,7 +289,7 @@ fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Se
 
 fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
     let kit = Kit::of(config);
-    // What can fail is over, so that it is made in its block and not moved there.
+    // All that can fail is done, so that it is constructed in its allocation and not moved.
     let block = Box::new_uninit();
     let mut sender = Box::write(block, Sender::with(config, initial_tsn, kit));
     sender.set_up(config);
@@ -312,11 +317,11 @@ mod tests {
     const PORT: u16 = 5_000;
 
     thread_local! {
-        /// Every sender is there at once, and every receiver.
+        /// Creates every sender and receiver at once.
         pub(crate) static EARLY: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Two ends, what is on the wire to each, and all that was seen of them.
+    /// Two endpoints, the packets in flight to each, and their observed events.
     struct World {
         now: Nanos,
         ends: [Endpoint; 2],
@@ -355,14 +360,14 @@ mod tests {
             })
         }
 
-        /// The first end has lost all, and calls anew.
+        /// The first endpoint loses its state and connects again.
         fn restart(&mut self, seed: u64) {
             let mut end = Endpoint::new(Self::config(seed), PORT, [3; 32]).expect("settings");
             end.connect(self.now, &[address(1)], PORT).expect("free");
             self.ends[0] = end;
         }
 
-        /// The user of the second end wants SACKs sooner.
+        /// The user of the second endpoint shortens the SACK delay.
         fn hurry(&mut self) {
             if let Some(id) = self.id(1)
                 && let Some(association) = self.ends[1].association_mut(id)
@@ -391,7 +396,7 @@ mod tests {
             self.seen.push(format!("{end} gives {sent:?}"));
         }
 
-        /// All that the ends have to say.
+        /// Collects the events and packets of both endpoints.
         fn listen(&mut self) {
             for end in 0..2 {
                 let mut out = BytesMut::new();
@@ -430,7 +435,7 @@ mod tests {
             }
         }
 
-        /// The next packet arrives, or the next time comes.
+        /// The next packet arrives, or the next timer expires.
         fn go_on(&mut self) {
             let arrivals = self.wires.iter().filter_map(|it| it.front()).map(|it| it.0);
             let times = self.ends.iter().filter_map(Transport::poll_timeout);
@@ -458,7 +463,7 @@ mod tests {
     fn play(seed: u64, early: bool) -> Vec<String> {
         EARLY.set(early);
         let mut world = World::new(seed);
-        // Some begin to send before the association is up, some late, some never.
+        // Some send before the association is established, some late, some never.
         let quiet = 20 * (seed % 5);
         for step in 0..80 {
             if step >= quiet && world.draw(3) == 0 {

@@ -1,8 +1,10 @@
-//! Receipts: what becomes of messages whose user asked (RFC 9260 leaves it to the upper layer; RFC 6458 has only the notification that
-//! all is acknowledged, SCTP_SENDER_DRY_EVENT, §6.1.9).
+//! Delivery receipts: outcome of messages for which the user requested it (RFC 9260 leaves this to
+//! the upper layer; RFC 6458 only has a notification that all data is acknowledged,
+//! SCTP_SENDER_DRY_EVENT, §6.1.9).
 //!
-//! A message is acknowledged when the cumulative TSN has passed its last chunk. What a Gap Ack Block reports does not count: the
-//! receiver may still drop it (RFC 9260 §6.2), and a receipt cannot be taken back.
+//! A message is acknowledged when the cumulative TSN has passed its last chunk. Gap ack blocks do
+//! not count, because the receiver may still renege on them (RFC 9260 §6.2), and a receipt is
+//! final.
 
 use std::collections::VecDeque;
 
@@ -11,25 +13,27 @@ use anabranch_wire::Tsn;
 use super::Sender;
 use crate::partial::AbandonPolicy;
 
-/// What became of a message whose user asked for a receipt.
+/// Outcome of a message with a requested receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// The peer's SCTP has acknowledged all of it, for good: the cumulative TSN has passed it. That says nothing of whether the peer's
-    /// application has read it.
+    /// The peer's SCTP has finally acknowledged all of it: the cumulative TSN has passed it. The
+    /// peer's application may not have read it.
     Acknowledged,
-    /// It was given up by this policy. If all of it was sent, it may have reached the peer all the same.
+    /// It was abandoned by this policy. If all of it was sent, it may still have reached the peer.
     Abandoned(AbandonPolicy),
-    /// It was taken back before any of it was sent ([`Association::withdraw_unsent`](crate::Association::withdraw_unsent)).
+    /// It was cancelled before any of it was sent
+    /// ([`Association::withdraw_unsent`](crate::Association::withdraw_unsent)).
     Withdrawn,
-    /// It was given before the association was up, on a stream that the peer then did not grant.
+    /// It was queued before the association was established, on a stream that the peer did not
+    /// grant.
     NoSuchStream,
 }
 
-/// The receipts of messages in flight, and those that the user is to be told of.
+/// The receipts of messages in flight, and those to be reported.
 #[derive(Debug, Default)]
 pub(super) struct Receipts {
-    /// The last TSNs of messages of which all was sent, and the numbers of their receipts. TSNs ascend.
+    /// The last TSNs of completely sent messages and their receipt numbers. TSNs ascend.
     ends: VecDeque<(Tsn, u64)>,
     news: VecDeque<(u64, Delivery)>,
 }
@@ -46,7 +50,7 @@ impl Receipts {
         }
     }
 
-    /// A message of which `last` is the highest TSN sent was given up.
+    /// A message with the highest sent TSN `last` was abandoned.
     pub fn abandoned(&mut self, number: u64, last: Option<Tsn>, policy: AbandonPolicy) {
         if let Some(last) = last {
             let at = self.ends.partition_point(|(tsn, _)| tsn.lt(last));
@@ -59,13 +63,14 @@ impl Receipts {
 }
 
 impl Sender {
-    /// The next receipt that the user was not told of.
+    /// The next receipt to report to the user.
     #[inline]
     pub(crate) fn next_receipt(&mut self) -> Option<(u64, Delivery)> {
         self.receipts.as_mut()?.news.pop_front()
     }
 
-    /// The chunk `tsn` went out for the first time: notes the message, if that ends and its user wants a receipt.
+    /// Chunk `tsn` was sent for the first time: records the message if this is its end and a
+    /// receipt is requested.
     pub(super) fn note_receipt(&mut self, tsn: Tsn) {
         if let Some(receipts) = &mut self.receipts
             && let Some(number) = self.queue.take_ended()
@@ -74,7 +79,7 @@ impl Sender {
         }
     }
 
-    /// The same became of all these messages.
+    /// Reports the same outcome for all these messages.
     pub(super) fn answer_all(
         &mut self,
         numbers: impl IntoIterator<Item = u64>,

@@ -1,4 +1,5 @@
-//! What is lost: missing reports, fast retransmit and recovery, T3-rtx (RFC 9260 §6.3.3, §7.2.3, §7.2.4).
+//! Loss detection and recovery: missing reports, fast retransmit, T3-rtx (RFC 9260 §6.3.3, §7.2.3,
+//! §7.2.4).
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace, time};
@@ -13,13 +14,14 @@ use crate::maybe::Maybe;
 use crate::path::{PathId, Paths};
 use crate::profile::{FastRecovery, Htna, MaxBurst, RecoveryWaits};
 
-/// What an expiry of T3-rtx meant.
+/// Outcome of an expiry of T3-rtx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum T3Outcome {
     /// The timer had not expired, or nothing was outstanding on the path.
     Nothing,
-    /// Chunks were marked for retransmission. `count_error` is false for an unanswered probe of a zero window while the
-    /// peer keeps sending SACKs (RFC 9260 §6.1 A); otherwise the path's and the association's error counts rise.
+    /// Chunks were marked for retransmission. `count_error` is false for an unanswered probe of a
+    /// zero window while the peer keeps sending SACKs (RFC 9260 §6.1 A); otherwise the path's and
+    /// the association's error counts increase.
     Marked {
         /// Whether it counts as an error of path and association (RFC 9260 §8.1, §8.2).
         count_error: bool,
@@ -27,8 +29,9 @@ pub enum T3Outcome {
 }
 
 impl Sender {
-    /// Where a marked chunk goes. A tail loss probe asks its own path, whatever goes elsewhere when it is lost: each path would take over
-    /// from the other otherwise, and T3-rtx would start anew each time and never expire.
+    /// The path for the retransmission of a marked chunk. A tail loss probe uses its own path,
+    /// whatever path retransmissions take: each path would otherwise take over from the other,
+    /// restart T3-rtx each time, and never expire.
     pub(super) fn retransmission_path(&self, tsn: Tsn, paths: &Paths) -> Option<PathId> {
         if let Some(path) = self.watch.as_ref().and_then(|_| self.probed_by(tsn)) {
             return Some(path);
@@ -38,8 +41,8 @@ impl Sender {
         Some(paths.choose_for_retransmission(chunk.path, timed_out))
     }
 
-    /// Counts one report for each TSN that the SACK shows missing, and marks those that reach the threshold. Returns how
-    /// many were marked.
+    /// Counts one report for each TSN that the SACK shows missing, and marks those that reach the
+    /// threshold. Returns the number of marked chunks.
     #[expect(
         clippy::too_many_arguments,
         reason = "one step of the SACK's processing"
@@ -70,7 +73,8 @@ impl Sender {
         };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
-        // A limit that is remembered can lie beyond the blocks of a SACK that was overtaken on another path.
+        // A remembered limit can lie beyond the blocks of a SACK that was overtaken on another
+        // path.
         let beyond = Run {
             start: limit.distance_from(cumulative),
             end: limit.distance_from(cumulative),
@@ -92,10 +96,10 @@ impl Sender {
         marked
     }
 
-    /// Keeps the highest TSN newly acknowledged, as far as the profile remembers it.
+    /// Keeps the highest newly acknowledged TSN, as far as the profile remembers it.
     fn remember_newly_acked(&mut self, newly: &Newly, advanced: bool) -> Option<Tsn> {
         if let Some(tsn) = newly.highest {
-            // A cumulative advance sets it anew, even lower than before.
+            // A cumulative advance replaces it, even by a lower one.
             let higher = self.highest_newly_acked.is_none_or(|known| tsn.gt(known));
             if higher || advanced {
                 self.highest_newly_acked = Some(tsn);
@@ -126,7 +130,7 @@ impl Sender {
         }
     }
 
-    /// So many reports for one missing TSN; true if that marks it.
+    /// Counts `times` reports for one missing TSN. Returns true if that marks it.
     pub(super) fn report_missing(
         &mut self,
         now: Nanos,
@@ -145,7 +149,7 @@ impl Sender {
         }
         let again = self.profile.fast_recovery == FastRecovery::RecoveryPoint;
         if matches!(chunk.state, ChunkState::Marked { .. }) && !again {
-            self.outstanding.set_reportable(tsn, false); // until it is sent again
+            self.outstanding.set_reportable(tsn, false); // until it is retransmitted
             return false;
         }
         chunk.fast_retransmitted = true;
@@ -162,12 +166,13 @@ impl Sender {
         true
     }
 
-    /// Whether reports that it is missing can still have a chunk sent again (RFC 9260 §7.2.4 (5)).
+    /// Whether missing reports can no longer cause a retransmission of the chunk (RFC 9260 §7.2.4
+    /// (5)).
     fn is_spent(&self, chunk: &Outgoing) -> bool {
         chunk.fast_retransmitted && self.profile.fast_retransmit_once
     }
 
-    /// A marked chunk has been sent again, or its reports count from 0: they mean something again.
+    /// A marked chunk was retransmitted, or its reports restart at 0: they count again.
     pub(super) fn count_reports_again(&mut self, tsn: Tsn) {
         let spent = self
             .outstanding
@@ -178,7 +183,8 @@ impl Sender {
         }
     }
 
-    /// Takes a chunk out of flight to be sent again; the peer's window gets its room back (RFC 9260 §6.2.1 C).
+    /// Takes a chunk out of flight for retransmission and gives its bytes back to the peer's window
+    /// (RFC 9260 §6.2.1 C).
     pub(super) fn mark(&mut self, tsn: Tsn, timed_out: bool, paths: &mut Paths) {
         let Some(before) = self
             .outstanding
@@ -206,7 +212,7 @@ impl Sender {
                     self.peer_rwnd += rwnd;
                 }
             }
-            // It had been acknowledged, and that was withdrawn.
+            // The receiver has reneged on it.
             ChunkState::GapAcked => {
                 entry.watch(tsn);
                 withdrawn = Some((path, length));
@@ -228,14 +234,15 @@ impl Sender {
         }
     }
 
-    /// Missing reports have marked chunks: cuts the windows as the profile's recovery says, and lets one packet go.
+    /// Missing reports have marked chunks: reduces the windows as the profile requires, and allows
+    /// one packet.
     pub(super) fn enter_fast_retransmit(
         &mut self,
         now: Nanos,
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        // Spread over the round trip, what has waited makes no burst.
+        // Pacing spreads the waiting data over the round trip, so that it causes no burst.
         let computes_rate = || paths.iter().any(|(_, it)| it.cc.pacing_rate().is_some());
         let may_wait = match self.profile.fast_retransmit_in_recovery_waits {
             RecoveryWaits::Never => false,
@@ -259,7 +266,7 @@ impl Sender {
         }
     }
 
-    /// Tells the stream allocation of what missing reports marked, in the events it asks for.
+    /// Notifies the stream allocation of chunks marked by missing reports.
     fn judge_reported(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         for index in 0..self.acks.len() {
             let lost = self.acks[index].lost;
@@ -283,7 +290,8 @@ impl Sender {
         }
     }
 
-    /// A cut for each path with a marked chunk above the recovery point; each cut moves the point up.
+    /// One reduction for each path with a marked chunk above the recovery point. Each reduction
+    /// advances the point.
     fn cut_past_recovery_point(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         let mut cut = [false; Paths::MOST];
         let mut from = self.outstanding.cumulative_point().next();
@@ -352,7 +360,7 @@ impl Sender {
         trace_window(now, id, entry, before, trace);
     }
 
-    /// T3-rtx of a path may have expired (RFC 9260 §6.3.3). Does nothing before its time.
+    /// Handles T3-rtx of a path (RFC 9260 §6.3.3). Does nothing before its time.
     pub fn handle_t3(
         &mut self,
         now: Nanos,
@@ -374,7 +382,8 @@ impl Sender {
             return self.repeat_forward_tsn(now, id, paths, trace);
         };
         let answered = self.probe.is_some_and(|probe| probe.answered);
-        // The peer keeps its window closed: that is no loss, and moves no window (RFC 9260 §6.1 A).
+        // The peer keeps its window closed, which is no loss and changes no window (RFC 9260 §6.1
+        // A).
         let is_loss = !(answered && self.profile.window_probe_waits);
         if is_loss {
             self.judge_loss(now, id, LossCause::Timeout, paths, trace);
@@ -414,7 +423,7 @@ impl Sender {
         } else {
             self.mark_path(id, earliest, paths);
         }
-        // What was sent later flies on, and is watched also where nothing that was marked goes again.
+        // Later data is still in flight, and covered even if no marked chunk is retransmitted here.
         let entry = paths.get_mut(id);
         if entry.flightsize > 0 {
             entry.start_t3(now);
@@ -432,11 +441,11 @@ impl Sender {
         }
     }
 
-    /// Slow start begins anew after a timeout: what ruled the flight before holds no more.
+    /// A timeout restarts slow start and ends the current recovery.
     fn restart_after_timeout(&mut self, now: Nanos, id: PathId) {
         self.forward_due |= self.forward_pending(); // RFC 3758 §3.5 A5
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
-            self.recovery_until = None; // slow start begins anew; all that was lost is marked
+            self.recovery_until = None; // slow start restarts; all that was lost is marked
         }
         self.forget_recovery(id);
         self.one_packet = true;
@@ -447,8 +456,8 @@ impl Sender {
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
     }
 
-    /// Nothing can come any more of what is in flight on a path: a timeout, which where losses are found by time leaves what was sent of late,
-    /// and the rest is lost as well.
+    /// Nothing in flight on a path can arrive any more: handles it as a timeout. With RACK, recent
+    /// transmissions that the timeout does not mark are marked as lost too.
     pub fn lose_path(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
         let entry = paths.get_mut(id);
         if entry.t3_deadline.is_none() {
@@ -464,8 +473,9 @@ impl Sender {
         }
     }
 
-    /// The peer's window has opened after it dropped a probe: that is sent again now, not when its timeout, which has doubled
-    /// with every probe, is over. A probe not a round trip old may still be answered.
+    /// The peer's window has opened after it dropped a probe: retransmits the probe now instead of
+    /// after its timeout, which has doubled with every probe. A probe younger than a round trip may
+    /// still be answered.
     pub(super) fn repeat_probe(&mut self, now: Nanos, paths: &mut Paths) {
         let Some(probe) = self.probe.filter(|_| self.profile.window_probe_waits) else {
             return;
@@ -485,7 +495,8 @@ impl Sender {
         }
     }
 
-    /// How often the earliest chunk that waits for an acknowledgement from path `id` was sent; 0 if none does.
+    /// Transmissions of the earliest chunk that waits for an acknowledgement on path `id`; 0 if
+    /// there is none.
     pub(crate) fn times_sent(&self, id: PathId, paths: &Paths) -> u32 {
         let earliest = |bound| self.outstanding.earliest_on(id, bound);
         let tsn = paths.get(id).earliest.and_then(earliest);
@@ -493,8 +504,8 @@ impl Sender {
             .map_or(0, |chunk| chunk.transmissions)
     }
 
-    /// The MTU of path `id` has fallen: chunks in flight there that are larger were lost for that reason, and are sent again
-    /// without a change of cwnd, for IP to fragment (RFC 9260 §6.9, §7.3).
+    /// The MTU of path `id` has decreased: larger chunks in flight there were lost for that reason.
+    /// They are retransmitted without a change of cwnd and fragmented by IP (RFC 9260 §6.9, §7.3).
     pub(crate) fn mark_oversize(&mut self, id: PathId, paths: &mut Paths) {
         let extra = paths.max_user_data() - self.most_user_data(paths);
         let most = paths.get(id).max_user_data() - extra;
@@ -511,7 +522,7 @@ impl Sender {
         }
     }
 
-    /// Marks every chunk of the path that nothing has acknowledged (RFC 9260 §6.3.3 E3).
+    /// Marks every unacknowledged chunk of the path (RFC 9260 §6.3.3 E3).
     fn mark_path(&mut self, id: PathId, earliest: Tsn, paths: &mut Paths) {
         let mut next = Some(earliest);
         while let Some(tsn) = next {

@@ -1,4 +1,4 @@
-//! What reconfiguration does to the sender: streams that begin anew, streams that are added, TSNs that begin anew (RFC 6525).
+//! Sender side of stream reconfiguration: stream resets, added streams and TSN resets (RFC 6525).
 
 use anabranch_wire::Tsn;
 
@@ -7,19 +7,20 @@ use super::outstanding::Outstanding;
 use crate::path::Paths;
 
 impl Sender {
-    /// What is given for `streams` from now on waits, and so does all without a stream; `None`: for any stream.
+    /// Defers messages queued for `streams` and without a stream from now on; `None` means any
+    /// stream.
     pub(crate) fn hold(&mut self, streams: Option<&[u16]>) {
         self.queue.hold(streams);
     }
 
-    /// The TSN up to which all was sent that had been given for `streams` before they were held, once it was sent; so many of these `are` through,
-    /// as is known.
+    /// The TSN up to which all messages queued for `streams` before the reset were sent, once that
+    /// is the case; `are` counts the streams known to be done.
     pub(crate) fn through(&self, streams: Option<&[u16]>, are: &mut usize) -> Option<Tsn> {
         let through = self.queue.is_through(streams, are);
         through.then(|| self.outstanding.next_tsn().prev())
     }
 
-    /// How far sending has come, for [`Self::through`] and [`Self::has_acknowledged`].
+    /// Sending progress, for [`Self::through`] and [`Self::has_acknowledged`].
     pub(crate) fn course(&self) -> (Tsn, Tsn, usize) {
         let acknowledged = self.outstanding.cumulative_point();
         (
@@ -29,7 +30,7 @@ impl Sender {
         )
     }
 
-    /// Whether nothing is in flight, and nothing may be sent.
+    /// Whether nothing is in flight and nothing may be sent.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.outstanding.is_empty()
     }
@@ -39,24 +40,26 @@ impl Sender {
         tsn.le(self.outstanding.cumulative_point())
     }
 
-    /// What was held goes its way. `reset`: the streams begin anew with number 0.
+    /// Releases deferred messages. `reset`: the streams restart with number 0.
     pub(crate) fn resume(&mut self, streams: Option<&[u16]>, reset: bool) {
         self.queue.release(streams, reset);
         self.burst.message_given = true;
     }
 
-    /// Streams were added, so that there are so many.
+    /// Sets the number of streams after some were added.
     pub(crate) fn set_streams(&mut self, streams: u16) {
         self.streams = streams;
         self.in_use.added(streams);
     }
 
-    /// An acknowledgement of what was not sent is from before a reset, or from after one that is not known of here yet.
+    /// Accepts acknowledgements of TSNs that were not sent, because they are from before a reset,
+    /// or after one not yet known here.
     pub(crate) fn expect_strange_sacks(&mut self) {
         self.begun_anew = true;
     }
 
-    /// The next chunk has the TSN `next`. Nothing is outstanding. Numbers in series go on as if nothing had been.
+    /// The next chunk has the TSN `next`. Nothing is outstanding. Recorded sequence numbers
+    /// continue without a gap.
     pub(crate) fn restart_tsns(&mut self, next: Tsn, paths: &mut Paths) {
         debug_assert!(self.outstanding.is_empty(), "the RFC's SACK would lose it");
         let sent = self.outstanding.next_tsn().distance_from(self.initial_tsn);

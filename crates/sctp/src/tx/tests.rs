@@ -1,4 +1,5 @@
-//! Traces computed by hand, on one path with segments of 1448 bytes (1432 of user data), an MTU of 1480.
+//! Traces computed by hand, on one path with segments of 1448 bytes (1432 of user data), an MTU of
+//! 1480.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -32,7 +33,7 @@ struct Rig {
     sender: Sender,
     paths: Paths,
     trace: Trace,
-    /// Offsets of the TSNs sent, in order of sending, with the path; and packets.
+    /// Offsets of the TSNs sent, in order, with the path; and packets.
     sent: Vec<(u32, u8)>,
     packets: usize,
     start: Tsn,
@@ -76,7 +77,7 @@ impl Rig {
         }
     }
 
-    /// Sends all that may go, and returns the offsets of the TSNs.
+    /// Sends all that is allowed. Returns the offsets of the TSNs.
     fn drain(&mut self) -> Vec<u32> {
         let before = self.sent.len();
         while let Some(id) = self.sender.wants_to_send(self.now, &self.paths) {
@@ -107,7 +108,8 @@ impl Rig {
         self.sent[before..].iter().map(|sent| sent.0).collect()
     }
 
-    /// A SACK: all below offset `next` arrived, and the blocks (offsets of TSNs from the start, both ends included).
+    /// A SACK: all below offset `next` arrived, and the blocks (offsets of TSNs from the start,
+    /// inclusive).
     fn sack(&mut self, next: u32, blocks: &[(u32, u32)], a_rwnd: u32) -> SackOutcome {
         let cumulative = self.start.add(next).prev();
         let relative = |offset: u32| (offset + 1 - next) as u16;
@@ -126,7 +128,7 @@ impl Rig {
         };
         let sack = sack.to_sack();
         let (paths, trace) = (&mut self.paths, &mut self.trace);
-        // As the association does: by the short way where it may go.
+        // As the association does: by the fast path if possible.
         let (now, sender) = (self.now, &mut self.sender);
         let common = sender.handle_common_sack(now, &sack, paths, trace);
         let short = common.or_else(|| sender.handle_gap_sack(now, &sack, paths, trace));
@@ -163,9 +165,10 @@ fn ns2_era() -> Profile {
     profile
 }
 
-/// A -> DATA 0..=8 -> Z, 8 (the paper's ninth, its "segment 8") is lost. Section V-B and V-C.2 of the GEO paper: window 8
-/// segments when it is sent and 9 when it is found lost; a new segment on each of the first three duplicates, the
-/// retransmission on the fourth; no further one until the flight has fallen below 4.5 segments; then 4.5 -> 5.5 -> 6.5.
+/// A -> DATA 0..=8 -> Z, 8 (the paper's ninth, its "segment 8") is lost. Section V-B and V-C.2 of
+/// the GEO paper: window 8 segments when it is sent and 9 when it is found lost; a new segment on
+/// each of the first three duplicates, the retransmission on the fourth; no further one until the
+/// flight is below 4.5 segments; then 4.5 -> 5.5 -> 6.5.
 #[test]
 fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
     for profile in [Profile::rfc2960(), ns2_era()] {
@@ -242,7 +245,7 @@ fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
     }
 }
 
-/// Two losses of one window: RFC 2960 cuts twice if their counts mature in different SACKs, the others once.
+/// Two losses of one window: RFC 2960 reduces twice if different SACKs find them, the others once.
 #[test]
 fn two_losses_of_one_window() {
     let windows = |fast_recovery: FastRecovery| {
@@ -287,7 +290,7 @@ fn two_losses_of_one_window() {
     );
 }
 
-/// HTNA: a SACK that newly acknowledges only a TSN below a hole says nothing of that hole.
+/// HTNA: a SACK that newly acknowledges only a TSN below a hole does not report that hole.
 #[test]
 fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
     let reports = |profile: Profile| {
@@ -327,7 +330,8 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     for highest in 1..=3 {
         grown.sack_and_drain(0, &[(1, highest)]);
     }
-    // Slow start goes on until fast recovery (§7.2.1): 23 segments when it begins, halved; four more went.
+    // Slow start continues until fast recovery (§7.2.1): 23 segments when it begins, halved; four
+    // more.
     assert_eq!(
         (grown.cwnd(), grown.sender.recovery_until),
         (23 * SEGMENT / 2, Some(Tsn(24)))
@@ -352,7 +356,7 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     // 0 arrives: a partial advance grows nothing.
     rig.sack_and_drain(5, &[(6, 15)]);
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
-    // Past the exit point the window moves again, from slow start at cwnd == ssthresh.
+    // Past the exit point the window grows again, from slow start at cwnd == ssthresh.
     let flight = rig.flight();
     assert!(flight >= rig.cwnd());
     rig.sack_and_drain(22, &[]);
@@ -362,8 +366,9 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     );
 }
 
-/// A lone packet goes again after T3, and its SACK is a common one: it measures nothing (Karn's rule, RFC 9260 §6.3.1 C5), not even where each
-/// chunk measures. Nothing waits for a SACK any more, and new data goes: two segments of it after a window of one.
+/// A lone packet is retransmitted after T3, and its SACK takes the fast path. It measures nothing
+/// (Karn's rule, RFC 9260 §6.3.1 C5), even if each chunk measures. New data is sent again: two
+/// segments after a window of one.
 #[test]
 fn a_lone_packet_that_went_again_is_acknowledged() {
     let mut profile = Profile::rfc9260();
@@ -384,7 +389,7 @@ fn a_lone_packet_that_went_again_is_acknowledged() {
     assert_eq!(rig.drain(), [1, 2]);
 }
 
-/// A -> 0, 1 -> nothing comes back: T3 sends one packet, backs off, and the rest follows as SACKs come.
+/// A -> 0, 1 -> nothing returns: T3 sends one packet and backs off; the rest follows SACK by SACK.
 #[test]
 fn a_timeout_marks_all_and_sends_one_packet() {
     for profile in [Profile::rfc9260(), Profile::rfc2960(), ns2_era()] {
@@ -427,7 +432,7 @@ fn a_timeout_marks_all_and_sends_one_packet() {
         );
         assert_eq!(rig.probe(Probe::Timeout), [0.0], "{name}");
         rig.now += 500 * MILLISECOND;
-        // It arrives; slow start from one segment: two may fly, retransmissions first.
+        // It arrives; slow start from one segment: two may be in flight, retransmissions first.
         assert_eq!(rig.sack_and_drain(1, &[])[0], 1, "{name}");
         assert_eq!(
             rig.paths.get(PathId(0)).rto.srtt(),
@@ -530,8 +535,9 @@ fn idle_time_shrinks_the_window() {
     assert_eq!(rig.cwnd(), 4 * SEGMENT);
 }
 
-/// RFC 9260 §7.2.4 (3): one packet goes whatever cwnd is when fast recovery begins; what is found lost in it waits for cwnd.
-/// By RFC 4960 each SACK that finds something lost lets one go. `paced` follows pacing: by the setting, or by a control that computes a rate.
+/// RFC 9260 §7.2.4 (3): at the start of fast recovery one packet ignores cwnd; later losses wait
+/// for cwnd. By RFC 4960 each SACK that finds a loss allows one. `paced` follows pacing, by the
+/// setting or by a control that computes a rate.
 #[test]
 fn losses_found_in_fast_recovery_wait_for_cwnd() {
     let sent_again = |waits: RecoveryWaits, pacing: Option<f64>| {
@@ -541,11 +547,11 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
         profile.initial_window = crate::profile::InitialCwnd::Units(40);
         profile.max_burst_applies = MaxBurst::Off;
         let config = config(profile).with(|it| it.pacing = pacing);
-        // Nothing was measured yet, so that nothing is paced; the rule follows the setting.
+        // Without a measurement nothing is paced; the rule follows the setting.
         let mut rig = Rig::new(&config, 1);
         rig.offer(40, MESSAGE);
         rig.drain();
-        // 0 is lost, and 5: 40 are sent, cwnd falls to 20, and the flight is far above it.
+        // 0 is lost, and 5: 40 are sent, cwnd decreases to 20, and the flight is far above it.
         for highest in 1..=4 {
             rig.sack_and_drain(0, &[(1, highest)]);
         }
@@ -564,7 +570,8 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
     assert_eq!(sent_again(RecoveryWaits::Never, Some(1.25)), goes);
 }
 
-/// RFC 9260 §6.3.1 C5: the acknowledgement of a TSN says nothing of the round trip once an earlier one was sent again.
+/// RFC 9260 §6.3.1 C5: an acknowledged TSN is no measurement after an earlier one was
+/// retransmitted.
 #[test]
 fn a_retransmission_cancels_the_measurement_of_later_tsns() {
     for cancels in [true, false] {
@@ -574,7 +581,8 @@ fn a_retransmission_cancels_the_measurement_of_later_tsns() {
         let mut rig = Rig::new(&config(profile), 1);
         rig.offer(4, MESSAGE);
         rig.drain();
-        // The first is acknowledged, which measures; the next new one is timed, and 1 before it sent again.
+        // The first is acknowledged, which measures; the next new one is timed, and 1 before it
+        // retransmitted.
         rig.sack(1, &[], 65536);
         rig.offer(2, MESSAGE);
         rig.now += 1;

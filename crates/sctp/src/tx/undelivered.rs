@@ -1,8 +1,10 @@
-//! Messages that an association does not deliver: it ends, or the peer begins it again, before they were acknowledged.
+//! Undelivered messages: those not acknowledged when the association ends or the peer restarts it.
 //!
-//! Their user gets each of them back, whole (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). The beginning of a message may have been
-//! acknowledged and let go of before its end was. So a message of several chunks is kept whole until its last chunk is acknowledged: first where it
-//! is cut, then by the TSN of that chunk. The chunks are slices of it, so that this takes no further memory for user data.
+//! The user receives each of them back, as a whole (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC
+//! 6458 §6.1.11). The beginning of a message may be acknowledged and released before its end. A
+//! fragmented message is therefore kept as a whole until its last chunk is acknowledged: first in
+//! the queue, then by the TSN of that chunk. The chunks are slices of it, so that this takes no
+//! further memory for user data.
 
 use std::collections::BTreeMap;
 
@@ -26,17 +28,17 @@ pub(crate) struct Returned {
     pub sent: bool,
 }
 
-/// All of each message of several chunks whose last one is outstanding, by the TSN of that: in the order of TSNs.
+/// Each fragmented message whose last chunk is outstanding, by the TSN of that chunk, in order.
 #[derive(Debug, Default)]
 pub(super) struct Payloads(Queue<(Tsn, Bytes)>);
 
 impl Payloads {
-    /// The chunk `tsn`, behind all others, ends a message.
+    /// Chunk `tsn`, the last so far, ends a message.
     pub fn keep(&mut self, tsn: Tsn, whole: Bytes) {
         self.0.push_back((tsn, whole));
     }
 
-    /// The cumulative point passes a chunk.
+    /// The cumulative TSN passes a chunk.
     #[inline(always)]
     pub fn pass(&mut self, tsn: Tsn, fragment: &Fragment) {
         if fragment.ends_several() {
@@ -46,13 +48,14 @@ impl Payloads {
 
     #[inline(never)]
     fn pass_end(&mut self, tsn: Tsn) {
-        // Not where a message was given up before its last chunk was cut: then an empty chunk stands for that.
+        // A message that was abandoned before its last chunk was cut has an empty chunk in its
+        // place.
         if self.0.front().is_some_and(|(at, _)| *at == tsn) {
             self.0.pop_front();
         }
     }
 
-    /// The message that the chunk `tsn` ends is given up: its user data goes at once.
+    /// The message that chunk `tsn` ends is abandoned: releases its user data.
     pub fn forget(&mut self, tsn: Tsn) {
         let place = self.0.partition_point(|(at, _)| at.lt(tsn));
         if let Some((at, whole)) = self.0.get_mut(place)
@@ -62,7 +65,7 @@ impl Payloads {
         }
     }
 
-    /// The message that the chunk `tsn` ends; those before it are let go of.
+    /// Takes the message that chunk `tsn` ends, and drops the preceding ones.
     fn take(&mut self, tsn: Tsn) -> Bytes {
         let mut last = Bytes::new();
         while self.0.front().is_some_and(|(at, _)| at.le(tsn)) {
@@ -72,16 +75,17 @@ impl Payloads {
     }
 }
 
-/// Messages of which something was sent, in the order of their first chunks that are not acknowledged.
+/// Partly sent messages, in the order of their first unacknowledged chunks.
 #[derive(Default)]
 struct Begun {
-    /// Where those of several chunks are.
+    /// Indices of the fragmented ones.
     places: BTreeMap<MessageId, usize>,
     all: Vec<Returned>,
 }
 
 impl Begun {
-    /// The next part of a message, all of which is `whole` where the part ends it, and else empty.
+    /// Adds the next part of a message; `whole` is the message if the part ends it, and empty
+    /// otherwise.
     fn add(&mut self, part: Fragment, whole: Bytes) {
         let (places, all) = (&mut self.places, &mut self.all);
         let mut append = |payload| {
@@ -107,7 +111,7 @@ impl Begun {
         }
     }
 
-    /// The chunk `tsn` was sent and is not acknowledged.
+    /// Adds the sent and unacknowledged chunk `tsn`.
     fn add_sent(&mut self, tsn: Tsn, part: Fragment, payloads: &mut Payloads) {
         let whole = match (part.ends_several(), part.ending) {
             (true, _) => payloads.take(tsn),
@@ -117,7 +121,7 @@ impl Begun {
         self.add(part, whole);
     }
 
-    /// Messages; what was given up on the way has no end.
+    /// Returns the messages, without those abandoned on the way, which have no end.
     fn into_messages(mut self) -> std::vec::IntoIter<Returned> {
         self.all.retain(|it| !it.payload.is_empty());
         self.all.into_iter()
@@ -138,7 +142,8 @@ impl Unsent {
 }
 
 impl Sender {
-    /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages.
+    /// Drops messages queued on streams from `streams` on, which the peer did not accept. Returns
+    /// their number.
     pub(super) fn forget_streams_from(&mut self, streams: u16) -> usize {
         let forgotten = self.queue.forget_streams_from(streams);
         let receipts = forgotten.iter().filter_map(|it| it.receipt);
@@ -152,14 +157,15 @@ impl Sender {
 }
 
 impl SendingHalf {
-    /// Messages on streams that the peer did not grant, once.
+    /// Takes the messages on streams that the peer did not grant.
     pub(crate) fn take_not_granted(&mut self) -> impl Iterator<Item = Returned> {
         let unsent = self.get_mut().map(|it| it.not_granted.take());
         let unsent = unsent.unwrap_or_default();
         unsent.into_iter().map(Unsent::undelivered)
     }
 
-    /// Ends it: all that it holds is not delivered any more. Those that were given up before are left out, which were told.
+    /// Ends the sender: takes all undelivered messages. Messages abandoned before are not included,
+    /// because they were reported.
     pub(crate) fn take_undelivered(&mut self) -> impl Iterator<Item = Returned> {
         let (mut begun, mut first) = (Begun::default(), Vec::new());
         let mut sender = self.get_mut().filter(|it| !it.is_drained());

@@ -1,8 +1,9 @@
-//! What a sender watches beside missing reports and T3-rtx, where a setting or a controller asks for it: times of sending
-//! ([`rack`](super::rack)), reductions that can be undone ([`undo`](super::undo), [`forward`](super::forward)) or are spread over a
-//! recovery ([`prr`](super::prr)), and rates of delivery.
+//! Optional recovery algorithms of a sender, in addition to missing reports and T3-rtx, if a
+//! setting or a controller needs them: transmission times ([`rack`](super::rack)), reductions that
+//! can be undone ([`undo`](super::undo), [`forward`](super::forward)) or are spread over a recovery
+//! ([`prr`](super::prr)), and delivery rates.
 //!
-//! A sender without any of that has no [`Watch`], and pays a look at a pointer where one would be told.
+//! A sender without any of them has no [`Watch`], and pays one pointer check per event.
 
 use anabranch_congestion::recovery::{Prr, Transmission};
 use anabranch_transport::{Nanos, Trace};
@@ -14,7 +15,7 @@ use super::undo::Undo;
 use crate::config::Config;
 use crate::path::{PathId, Paths, Sending};
 
-/// A tail loss probe that is to go.
+/// A tail loss probe to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeDue {
     pub path: PathId,
@@ -22,32 +23,32 @@ pub(super) struct ProbeDue {
     pub repeats: Option<Tsn>,
 }
 
-/// What is kept of that beside what is kept of each path.
+/// State that is not kept per path.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// Losses are found by time.
+    /// RACK: losses are detected by time.
     pub rack: bool,
-    /// A probe follows a silent tail.
+    /// TLP: a probe follows a silent tail.
     pub probes: bool,
-    /// The longest that the peer may delay a SACK.
+    /// Maximum delay of the peer's SACKs.
     pub most_delay: Nanos,
-    /// A probe that is to go.
+    /// A probe to be sent.
     pub due: Option<ProbeDue>,
-    /// TSNs that the SACK at hand reports as duplicates.
+    /// TSNs that the current SACK reports as duplicates.
     pub duplicates: Vec<Tsn>,
-    /// A chunk is marked to be sent again without being taken for lost.
+    /// A chunk is marked for retransmission without being considered lost.
     pub no_loss: bool,
-    /// Fast recovery reduces in proportion to what arrives.
+    /// PRR: fast recovery reduces in proportion to delivered data.
     pub proportional: bool,
-    /// Reductions are undone if what was sent again came twice.
+    /// Reductions are undone if all retransmissions were duplicates.
     pub undoes: bool,
     pub undo: Option<Undo>,
-    /// Timeouts are looked into.
+    /// F-RTO: timeouts are examined.
     pub forward: Option<ForwardRecovery>,
 }
 
 impl Watch {
-    /// Whether `config` asks for anything of it, as it does where its controllers ask for rate samples.
+    /// Whether `config` needs any of it, including rate samples for its controllers.
     pub fn is_wanted(config: &Config) -> bool {
         config.rack
             || config.proportional_rate_reduction
@@ -56,7 +57,7 @@ impl Watch {
             || config.samples_rates()
     }
 
-    /// What `config` asks for.
+    /// The state required by `config`.
     pub fn of(config: &Config) -> Option<Box<Self>> {
         Self::is_wanted(config).then(|| {
             Box::new(Self {
@@ -80,18 +81,18 @@ impl Watch {
 }
 
 impl Sender {
-    /// Losses are found by time.
+    /// Whether losses are detected by time.
     pub(super) fn finds_by_time(&self) -> bool {
         self.watch.as_ref().is_some_and(|it| it.rack)
     }
 
-    /// The number of a chunk that was sent: 0 for the first of the association. It does not wrap.
+    /// Number of a sent chunk: 0 for the first of the association. It does not wrap.
     pub(super) fn number_of(&self, tsn: Tsn) -> u64 {
         let behind = self.outstanding.next_tsn().distance_from(tsn);
         self.statistics.chunks_sent.saturating_sub(behind.into())
     }
 
-    /// Chunk `tsn` goes out on path `id`, where so much is in flight with it.
+    /// Chunk `tsn` is sent on path `id`, with `flight` bytes in flight including it.
     fn note_sending(&mut self, now: Nanos, tsn: Tsn, id: PathId, flight: u64, paths: &mut Paths) {
         let transmission = Transmission {
             sent_at: now,
@@ -111,7 +112,7 @@ impl Sender {
         }
     }
 
-    /// A chunk goes out again.
+    /// A chunk is retransmitted.
     #[cold]
     pub(super) fn note_sent_again(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
         let flight = paths.get(id).flightsize;
@@ -119,7 +120,7 @@ impl Sender {
         self.count_sent_again(tsn);
     }
 
-    /// A packet of `bytes` went out on path `id` with so many chunks that were sent before, and so many new ones.
+    /// A packet of `bytes` was sent on path `id` with this number of retransmitted and new chunks.
     #[cold]
     pub(super) fn note_filled(
         &mut self,
@@ -159,7 +160,8 @@ impl Sender {
         }
     }
 
-    /// A chunk was acknowledged: where it was sent last, when, and how often it was sent.
+    /// A chunk was acknowledged: path and time of its last transmission, and number of
+    /// transmissions.
     #[cold]
     pub(super) fn note_delivered(
         &mut self,
@@ -183,7 +185,7 @@ impl Sender {
         }
     }
 
-    /// A chunk is taken out of flight to be sent again.
+    /// A chunk is taken out of flight for retransmission.
     #[cold]
     pub(super) fn note_lost(&mut self, tsn: Tsn, paths: &mut Paths) {
         let number = self.number_of(tsn);
@@ -205,7 +207,7 @@ impl Sender {
         }
     }
 
-    /// The SACK at hand reports duplicates.
+    /// The current SACK reports duplicates.
     pub(super) fn note_duplicates(&mut self, duplicates: impl Iterator<Item = Tsn>) {
         if let Some(watch) = &mut self.watch {
             watch.duplicates.clear();
@@ -213,7 +215,7 @@ impl Sender {
         }
     }
 
-    /// A SACK was counted, which acknowledged `chunks` chunks newly; `gaps`: it reports gaps.
+    /// A SACK was counted that newly acknowledged `chunks` chunks; `gaps`: it reports gaps.
     #[cold]
     pub(super) fn follow_sack(
         &mut self,
@@ -245,7 +247,8 @@ impl Sender {
         }
     }
 
-    /// The window of a path is about to be cut for a loss, while `flight` is in flight, lost or not.
+    /// The window of a path is about to be reduced for a loss, with `flight` bytes in flight, lost
+    /// or not.
     #[cold]
     pub(super) fn note_cut(&mut self, now: Nanos, id: PathId, flight: u64, paths: &mut Paths) {
         self.remember_window(id, paths);

@@ -1,10 +1,12 @@
-//! Concurrent multipath transfer, computed by hand: two paths, data in turn, so that even TSNs go to path 0 and odd ones to path 1.
+//! Concurrent multipath transfer, computed by hand: two paths with alternating data, so that even
+//! TSNs use path 0 and odd ones path 1.
 
 use super::*;
 use crate::config::BufferSplit;
 use crate::profile::{InitialCwnd, MaxBurst};
 
-/// Of RFC 4960, whose windows grow with the cumulative TSN, with 4380 bytes to begin with: four segments to each path.
+/// Of RFC 4960, whose windows grow with the cumulative TSN, with an initial 4380 bytes: four
+/// segments on each path.
 fn concurrent(change: impl FnOnce(&mut Config)) -> Config {
     let mut profile = Profile::rfc4960();
     profile.max_burst_applies = MaxBurst::Off;
@@ -35,11 +37,11 @@ fn new_data_goes_over_all_paths_in_turn_as_far_as_each_window_goes() {
     rig.drain();
     let expected: Vec<(u32, u8)> = (0..8).map(|it| (it, it as u8 % 2)).collect();
     assert_eq!(rig.sent, expected);
-    // Room on path 1 alone: what was first on its way there is acknowledged.
+    // Window space on path 1 alone: the data first sent there is acknowledged.
     rig.sack(0, &[(1, 1), (3, 3)], 65536);
     rig.drain();
     assert!(rig.sent[8..].iter().all(|it| it.1 == 1), "{:?}", rig.sent);
-    // A path that is not active takes nothing.
+    // A path that is not active carries nothing.
     let mut rig = two_paths(&concurrent(|_| {}));
     rig.paths.get_mut(PathId(0)).state = PathState::PotentiallyFailed;
     rig.drain();
@@ -61,7 +63,8 @@ fn data_that_overtakes_on_another_path_is_no_missing_report() {
     }
 }
 
-/// TSN 0 is lost, and 2, 4 and 6 of its path are acknowledged one by one. Both windows are 8 units of 1480 bytes.
+/// TSN 0 is lost, and 2, 4 and 6 of its path are acknowledged one by one. Both windows are 8 units
+/// of 1480 bytes.
 #[test]
 fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
     let mut rig = two_paths(&concurrent(|it| {
@@ -76,7 +79,8 @@ fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
     let third = rig.sack(0, &[(2, 2), (4, 4), (6, 6)], 65536);
     assert_eq!(third.fast_retransmitted, 1);
     assert_eq!(windows(&rig), [14_800, 29_600]);
-    // In recovery path 0 does not grow, and loses no more for another hole of the same window; path 1 grows.
+    // In recovery path 0 does not grow, and is not reduced again for another hole of the same
+    // window; path 1 grows.
     let blocks = [(1, 2), (4, 4), (6, 6), (10, 10), (12, 12), (14, 14)];
     let more = [&blocks[..4], &blocks[..5], &blocks[..6]].map(|blocks| {
         let found = rig.sack(0, blocks, 65536).fast_retransmitted;
@@ -89,7 +93,7 @@ fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
         (1, [14_800, grown]), // TSN 8, by 10, 12 and 14
     ];
     assert_eq!(more, expected);
-    // Path 0 has recovered when all that it had sent by then is acknowledged, whatever path 1 does.
+    // Path 0 has recovered when all it had sent by then is acknowledged, regardless of path 1.
     let at = |id: u8| rig.sent.iter().filter(move |it| it.1 == id);
     let even: Vec<u32> = at(0).map(|it| it.0).filter(|it| *it <= last).collect();
     let retransmitted = rig.drain();
@@ -115,7 +119,8 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
     ] {
         let mut rig = two_paths(&concurrent(|it| it.cmt_cwnd_update = update));
         rig.drain();
-        // TSN 1 is the lowest of path 1; 5 is not, since 3 is missing; then 3 is; then TSN 0, of path 0.
+        // TSN 1 is the lowest of path 1; 5 is not, because 3 is missing; then 3 is; then TSN 0, of
+        // path 0.
         let found = [
             (0, vec![(1, 1)]),
             (0, vec![(1, 1), (5, 5)]),
@@ -130,7 +135,8 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
     }
 }
 
-/// TSN 0 is lost on path 0 and sent again on path 1, where 1, 3, 5 and 7 are under way: it hides none of them.
+/// TSN 0 is lost on path 0 and retransmitted on path 1, which carries 1, 3, 5 and 7: it hides none
+/// of them.
 #[test]
 fn what_was_lost_elsewhere_does_not_hide_what_is_in_order() {
     let mut rig = two_paths(&concurrent(|it| {
@@ -154,7 +160,7 @@ fn what_was_lost_elsewhere_does_not_hide_what_is_in_order() {
 
 #[test]
 fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
-    // TSN 0 is lost. The SACKs, the packets each says it answers, and what they find lost.
+    // TSN 0 is lost. The SACKs, the packets that each acknowledges, and the losses they find.
     type Sacks<'a> = &'a [(&'a [(u32, u32)], u32, u32)];
     let cases: [(&str, Sacks<'_>); 4] = [
         // Two packets of path 0 behind it, then one.
@@ -171,12 +177,12 @@ fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
                 (&[(1, 2), (4, 4), (6, 6)], 1, 1),
             ],
         ),
-        // It says nothing: one report.
+        // No number in the flags: one report.
         (
             "silent",
             &[(&[(2, 2), (4, 4)], 0, 0), (&[(2, 2), (4, 4), (6, 6)], 0, 0)],
         ),
-        // Three: TSN 0 is lost at once. TSN 4 lies between those acknowledged, and is reported once.
+        // Three: TSN 0 is lost at once. TSN 4 lies between acknowledged ones, and is reported once.
         ("between", &[(&[(2, 2), (6, 6)], 3, 1)]),
     ];
     for (name, sacks) in cases {
@@ -209,7 +215,7 @@ fn flags_tell_three_packets_at_most() {
     );
 }
 
-/// Windows of 40 units, and shares of four segments or so.
+/// Windows of 40 units, and shares of about four segments.
 #[test]
 fn no_path_takes_more_than_its_share_of_a_buffer() {
     let rig = |split| {
@@ -229,19 +235,21 @@ fn no_path_takes_more_than_its_share_of_a_buffer() {
     let mut sender = rig(BufferSplit::Sender);
     sender.drain();
     assert_eq!((on(&sender, 0), on(&sender, 1)), (4, 4));
-    // Path 1's arrive, and are held until the cumulative TSN passes them: TSN 1 with TSN 0, which lets one go.
+    // Path 1's arrive, and are kept until the cumulative TSN passes them: TSN 1 with TSN 0, which
+    // allows one more.
     sender.sack(0, &[(1, 1), (3, 3), (5, 5), (7, 7)], 20_000);
     sender.drain();
     assert_eq!((on(&sender, 0), on(&sender, 1)), (4, 4));
     sender.sack(2, &[(3, 3), (5, 5), (7, 7)], 20_000);
     sender.drain();
     assert_eq!((on(&sender, 0), on(&sender, 1)), (5, 5));
-    // The peer's: half of 20,000 in flight each, and no more than the peer's window lets go.
+    // The peer's: half of 20,000 in flight each, and no more than the peer's window allows.
     let mut receiver = rig(BufferSplit::Receiver);
     receiver.drain();
     assert_eq!((on(&receiver, 0), on(&receiver, 1)), (7, 6));
     receiver.sack(0, &[(1, 1), (3, 3), (5, 5)], 20_000 - 3 * 1432);
-    // 14,272 + 10 x 1432 are free or in flight... of which path 0 has seven in flight, and path 1 three.
+    // 14,272 + 10 x 1432 are free or in flight, of which path 0 has seven in flight, and path 1
+    // three.
     receiver.drain();
     assert_eq!(on(&receiver, 0), 7, "it has its share");
 }
@@ -287,7 +295,7 @@ fn what_is_sent_again_goes_where_the_policy_says() {
     assert_eq!(chosen(LeastLoss, lossy), [2, 2]);
 }
 
-/// A retransmission that waits for its path's window holds up no other path.
+/// A retransmission that waits for its path's window should block no other path.
 #[test]
 fn a_full_path_holds_up_no_other() {
     let mut rig = two_paths(&concurrent(|it| {
@@ -295,7 +303,7 @@ fn a_full_path_holds_up_no_other() {
         it.cmt_delayed_ack = false;
     }));
     rig.drain();
-    // T3-rtx of path 0: its four chunks are marked, one of them may go.
+    // T3-rtx of path 0: its four chunks are marked, and one of them may be sent.
     rig.now = 5 * SECOND;
     rig.sender
         .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);

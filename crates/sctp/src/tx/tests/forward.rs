@@ -20,7 +20,7 @@ impl Rig {
         self.drain()
     }
 
-    /// Timeouts, those that were spurious, and chunks sent again.
+    /// Timeouts, spurious timeouts, and retransmitted chunks.
     fn counted(&self) -> (u64, u64, u64) {
         let counted = self.sender.statistics();
         let again = counted.chunks_retransmitted;
@@ -28,7 +28,8 @@ impl Rig {
     }
 }
 
-/// RFC 5682 §3, Appendix A.1: a delay, and no loss. The second SACK acknowledges 1, which did not go again.
+/// RFC 5682 §3, Appendix A.1: a delay without a loss. The second SACK acknowledges 1, which was not
+/// retransmitted.
 #[test]
 fn late_data_is_not_sent_again_and_the_window_is_restored() {
     let mut rig = rig(|_| ());
@@ -39,17 +40,18 @@ fn late_data_is_not_sent_again_and_the_window_is_restored() {
     assert_eq!((rig.cwnd(), rig.flight()), (SEGMENT, SEGMENT));
     rig.now += 50 * MILLISECOND;
     assert_eq!(rig.sack_and_drain(1, &[]), [10, 11], "two new ones");
-    // 2 to 9 are late, and 10 and 11 in flight: ten, which is the window that there was.
+    // 2 to 9 are late, and 10 and 11 in flight: ten, which is the restored window.
     assert!(rig.sack_and_drain(2, &[]).is_empty());
     assert_eq!((rig.cwnd(), rig.flight()), (10 * SEGMENT, 10 * SEGMENT));
     assert_eq!(rig.paths.get(PathId(0)).cc.ssthresh(), ssthresh);
     assert_eq!(rig.counted(), (1, 1, 1));
-    // Slow start goes on: two segments for each that is acknowledged.
+    // Slow start continues: two segments for each acknowledged one.
     assert_eq!(rig.sack_and_drain(3, &[]), [12, 13]);
     assert_eq!(rig.sender.statistics().reductions_undone, 1);
 }
 
-/// The next timeout is looked into as well, though not all that was outstanding at the first is acknowledged.
+/// The next timeout is examined as well, although not all data outstanding at the first is
+/// acknowledged.
 #[test]
 fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     let mut rig = rig(|_| ());
@@ -67,7 +69,7 @@ fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     assert_eq!(rig.counted(), (2, 2, 2));
 }
 
-/// Without the switch all that the timeout marked goes again, and is there already.
+/// Without the switch all chunks marked by the timeout are retransmitted although they arrived.
 #[test]
 fn without_it_the_whole_window_goes_again() {
     let mut rig = rig(|it| it.frto = false);
@@ -79,7 +81,7 @@ fn without_it_the_whole_window_goes_again() {
     assert_eq!(rig.counted(), (1, 0, 5));
 }
 
-/// All ten are lost. 10 comes, which was sent after the timeout: the rest goes again.
+/// All ten are lost. 10 arrives, which was sent after the timeout: the rest is retransmitted.
 #[test]
 fn what_was_lost_goes_again_once_new_data_shows_it() {
     let mut rig = rig(|_| ());
@@ -93,7 +95,7 @@ fn what_was_lost_goes_again_once_new_data_shows_it() {
     assert_eq!(rig.counted().1, 0);
 }
 
-/// The SACK of the first packet acknowledges everything: there is nothing to find out.
+/// The SACK of the first packet acknowledges everything: nothing is left to examine.
 #[test]
 fn an_acknowledgement_of_all_ends_it() {
     let mut rig = rig(|_| ());
@@ -106,7 +108,8 @@ fn an_acknowledgement_of_all_ends_it() {
     assert_eq!(rig.counted(), (1, 0, 1));
 }
 
-/// There is no new data, or the peer has no room for it beside what may be on its way: the rest goes again at once.
+/// There is no new data, or the peer has no window for it in addition to data that may be in
+/// flight: the rest is retransmitted at once.
 #[test]
 fn without_new_data_it_is_a_timeout_as_any() {
     let mut idle = rig(|_| ());
@@ -123,7 +126,7 @@ fn without_new_data_it_is_a_timeout_as_any() {
     assert_eq!(rig.counted().1, 0);
 }
 
-/// While the first packet is on its way, SACKs that do not reach its chunk let nothing go.
+/// While the first packet is in flight, SACKs that do not reach its chunk allow nothing.
 #[test]
 fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     let mut rig = rig(|_| ());
@@ -133,13 +136,14 @@ fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     assert!(rig.sack_and_drain(0, &[(4, 4)]).is_empty());
     assert!(rig.sack_and_drain(0, &[(4, 5)]).is_empty());
     assert_eq!(rig.sack_and_drain(1, &[(4, 5)]), [10, 11]);
-    // Nothing new: it waits on.
+    // Nothing new: it keeps waiting.
     assert!(rig.sack_and_drain(1, &[(4, 5)]).is_empty());
     rig.sack_and_drain(2, &[(4, 5)]);
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// The first packet goes again, is lost as well, and goes a third time: a timeout of data that timed out before is no delay (step 1).
+/// The first packet is retransmitted, lost again, and retransmitted a second time: another timeout
+/// of the same data is no delay (step 1).
 #[test]
 fn a_second_timeout_is_not_looked_into() {
     let mut rig = rig(|_| ());
@@ -148,7 +152,7 @@ fn a_second_timeout_is_not_looked_into() {
     assert_eq!(rig.time_out(), [0]);
     assert_eq!(rig.time_out(), [0]);
     assert_eq!(rig.sack_and_drain(1, &[]), [1, 2]);
-    // Once all of that is acknowledged, the next is.
+    // Once all of that is acknowledged, the next timeout is examined.
     rig.sack_and_drain(10, &[]);
     let sent = *rig.sent.last().expect("new data");
     let first = rig.time_out();
@@ -174,7 +178,7 @@ fn with_rack_late_data_is_told_as_well() {
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// A packet with several chunks: acknowledgements of those that went again show nothing (RFC 4138).
+/// A packet with several chunks: acknowledgements of retransmitted ones show nothing (RFC 4138).
 #[test]
 fn chunks_that_went_again_beside_the_first_show_nothing() {
     let mut rig = rig(|_| ());
@@ -189,7 +193,8 @@ fn chunks_that_went_again_beside_the_first_show_nothing() {
     assert_eq!(rig.counted().1, 1);
 }
 
-/// RFC 4138: what goes again to another address, and is acknowledged there, shows nothing of what was sent first.
+/// RFC 4138: an acknowledgement of a retransmission to another address shows nothing about the
+/// original.
 #[test]
 fn to_another_address_a_timeout_is_not_looked_into() {
     for policy in [RetransmissionPath::Same, RetransmissionPath::Alternate] {

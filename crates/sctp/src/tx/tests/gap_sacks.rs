@@ -1,4 +1,4 @@
-//! SACKs with gaps by their short way and by the long one, over what a receiver says and what one that lies does.
+//! SACKs with gaps by the fast and the slow path, from an honest and from a lying receiver.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ fn below(draw: &mut Pcg64Mcg, bound: u64) -> u64 {
     draw.next_u64() % bound
 }
 
-/// A receiver that holds these TSNs, as offsets.
+/// A receiver with these TSNs, as offsets.
 #[derive(Default)]
 struct Peer {
     next: u32,
@@ -28,7 +28,7 @@ impl Peer {
         }
     }
 
-    /// The blocks of a SACK, from the cumulative point on.
+    /// The blocks of a SACK, relative to the cumulative TSN.
     fn blocks(&self) -> Vec<GapAckBlock> {
         let mut blocks: Vec<GapAckBlock> = Vec::new();
         for offset in &self.held {
@@ -45,7 +45,8 @@ impl Peer {
     }
 }
 
-/// Spoils a SACK's blocks: takes one back, shrinks, overlaps, turns round, or goes beyond what was sent.
+/// Corrupts a SACK's blocks: reneges on one, shrinks, overlaps or reverses it, or exceeds the data
+/// sent.
 fn spoil(draw: &mut Pcg64Mcg, blocks: &mut Vec<GapAckBlock>) {
     let Some(place) = below(draw, blocks.len() as u64 + 1).checked_sub(1) else {
         return;
@@ -64,7 +65,8 @@ fn spoil(draw: &mut Pcg64Mcg, blocks: &mut Vec<GapAckBlock>) {
     }
 }
 
-/// Takes a SACK, by the short ways where they go if `short`; what came of it, and whether the short way of gaps went.
+/// Processes a SACK, by the fast paths if `short`. Returns the outcome, and whether the gap fast
+/// path was used.
 fn take(rig: &mut Rig, short: bool, peer: &Peer, blocks: &[GapAckBlock]) -> (String, bool) {
     let sack = OutgoingSack {
         cumulative_tsn_ack: rig.start.add(peer.next).prev(),
@@ -84,14 +86,14 @@ fn take(rig: &mut Rig, short: bool, peer: &Peer, blocks: &[GapAckBlock]) -> (Str
     (format!("{outcome:?}"), goes)
 }
 
-/// How the sender and its path stand, without what one SACK leaves for the next to overwrite.
+/// State of the sender and its path, without data that the next SACK overwrites.
 fn stand(rig: &mut Rig) -> String {
     rig.sender.blocks.clear();
     rig.sender.acks.clear();
     format!("{:?} {:?}", rig.sender, rig.paths)
 }
 
-/// The first thing that differs is told alone: a sender holds much.
+/// Reports only the first difference, because a sender has much state.
 fn assert_alike(rigs: &mut [Rig; 2], at: &str) {
     let stand = rigs.each_mut().map(stand);
     let mut both = stand[0].split(", ").zip(stand[1].split(", "));
@@ -109,7 +111,7 @@ fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
             mtu: 100,
             ..config(Profile::by_name(name).expect("it is named"))
         };
-        // Near the wrap.
+        // Close to the wrap.
         let start = u32::MAX - below(draw, 200) as u32;
         let mut rigs = [0; 2].map(|_| Rig::new(&config, start));
         let (lost, lies) = (below(draw, 20), below(draw, 10));

@@ -1,10 +1,11 @@
-//! What shares a packet.
+//! Chunks bundled in a packet.
 
 use super::*;
 
 #[test]
 fn a_long_message_begins_in_the_room_that_the_last_one_left_where_packets_are_filled() {
-    // 1432 and 600 bytes twice; or 1432, then 600 beside what is left of 1448 less two chunk headers, and the rest.
+    // 1432 and 600 bytes twice; or 1432, then 600 with the rest of 1448 minus two chunk headers,
+    // and the remainder.
     for (fill_packets, packets) in [(false, 4), (true, 3)] {
         let mut config = config(Profile::rfc9260());
         config.fill_packets = fill_packets;
@@ -19,7 +20,7 @@ fn a_long_message_begins_in_the_room_that_the_last_one_left_where_packets_are_fi
         let sent = rig.sender.statistics().bytes_sent;
         assert_eq!(sent, 2 * (MESSAGE as u64 + 600), "all of both messages");
     }
-    // One that fits a chunk is never cut.
+    // A message that fits a chunk is never fragmented.
     let mut config = config(Profile::rfc9260());
     config.fill_packets = true;
     let mut rig = Rig::new(&config, 1);

@@ -30,7 +30,7 @@ impl Rig {
         self.sender.next_deadline(&self.paths).map(|at| at / MS)
     }
 
-    /// The timers of RACK and of the probe.
+    /// Runs the RACK and probe timers.
     fn expire(&mut self) -> Vec<u32> {
         self.sender
             .handle_timed(self.now, &mut self.paths, &mut self.trace);
@@ -71,7 +71,7 @@ fn a_hole_is_lost_at_once_when_three_packets_came_later() {
     assert_eq!(rig.sack_and_drain(0, &[(1, 3)])[0], 0);
 }
 
-/// 0 is lost, and lost again. What is sent after the second time, and arrives, shows that.
+/// 0 is lost, and lost again. Data sent after the second transmission arrives and shows that.
 #[test]
 fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     let mut rig = rig(20);
@@ -83,7 +83,7 @@ fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     assert!(rig.at(105).sack_and_drain(0, &[(1, 10)]).is_empty());
     assert_eq!(rig.at(110).sack_and_drain(0, &[(1, 12)]), [20, 21]);
     assert_eq!(rig.at(120).sack_and_drain(0, &[(1, 19)]).len(), 7);
-    // 20 and the retransmission at 101: it went first, and in recovery nothing is waited for.
+    // 20 and the retransmission at 101: it was sent first, and recovery has no reordering wait.
     let again = rig.at(210).sack_and_drain(0, &[(1, 20)]);
     assert_eq!(again[0], 0);
     assert_eq!(rig.cwnd(), 5 * SEGMENT, "lowered twice (RFC 5681 §4.3)");
@@ -91,13 +91,13 @@ fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     assert_eq!(rig.sender.statistics().timeouts, 0);
 }
 
-/// Of three segments the last two are lost.
+/// The last two of three segments are lost.
 #[test]
 fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     let mut rig = rig(20);
     rig.offer(3, MESSAGE);
     assert_eq!(rig.drain(), [0, 1, 2]);
-    // Nothing was measured: a second, which is the timeout, too.
+    // Nothing was measured: a second, which is also the timeout.
     assert_eq!(rig.due(), Some(1000));
     rig.at(100).sack_and_drain(1, &[]);
     assert_eq!(rig.due(), Some(300));
@@ -112,7 +112,8 @@ fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     assert_eq!((statistics.tail_probes, statistics.timeouts), (1, 0));
 }
 
-/// The last of two is lost: its probe alone repairs that, and the window is cut once later data shows it.
+/// The last of two is lost: its probe alone repairs that, and the window is reduced once later data
+/// shows it.
 #[test]
 fn a_loss_that_the_probe_repairs_cuts_the_window() {
     let mut rig = rig(20);
@@ -137,7 +138,7 @@ fn a_probe_that_came_twice_cuts_nothing() {
     rig.drain();
     rig.at(100).sack_and_drain(1, &[]);
     assert_eq!(rig.at(500).expire(), [1]);
-    rig.at(510).sack_and_drain(2, &[]); // of the first sending, late
+    rig.at(510).sack_and_drain(2, &[]); // of the first transmission, late
     rig.at(600).duplicate(2, 1);
     rig.offer(2, MESSAGE);
     rig.drain();
@@ -161,7 +162,7 @@ fn the_probe_is_new_data_where_there_is_some_and_whatever_the_window_is() {
     assert_eq!(again[0], 1);
 }
 
-/// A timeout takes the lowest for lost, and what was sent so long ago that it should have been acknowledged.
+/// A timeout marks the lowest chunk as lost, and those that should have been acknowledged by now.
 #[test]
 fn a_timeout_marks_what_is_overdue() {
     let mut rig = rig(20);
@@ -170,7 +171,8 @@ fn a_timeout_marks_what_is_overdue() {
     rig.at(100).sack_and_drain(1, &[]);
     rig.offer(2, MESSAGE);
     rig.drain();
-    // Neither the probe at 500 nor its retransmission arrives; 3 is sent just before T3-rtx expires.
+    // Neither the probe at 500 nor its retransmission arrives; 3 is sent just before T3-rtx
+    // expires.
     assert_eq!(rig.due(), Some(300));
     assert_eq!(rig.at(300).expire(), [2]);
     assert_eq!(rig.due(), Some(1300));
@@ -185,7 +187,7 @@ fn a_timeout_marks_what_is_overdue() {
     assert_eq!(rig.flight(), SEGMENT, "3 may be on its way");
     assert_eq!(rig.drain(), [1]);
     assert_eq!(rig.cwnd(), SEGMENT);
-    // The window is cut once for all that was sent before the timeout.
+    // The window is reduced once for all data sent before the timeout.
     rig.at(1400).sack_and_drain(2, &[(3, 3)]);
     assert!(rig.cwnd() > SEGMENT);
     assert_eq!(rig.sent.last(), Some(&(2, 0)));
@@ -201,7 +203,7 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     rig.at(100).sack_and_drain(0, &[(1, 2)]);
     rig.at(110).sack_and_drain(3, &[]); // 0 was late
     let before = rig.sent.len();
-    // Now even five later ones wait for a quarter of the round trip, which is 112 ms of late.
+    // Now even five later ones wait for a quarter of the round trip, which is 112 ms lately.
     rig.at(112).sack_and_drain(3, &[(4, 8)]);
     assert!(rig.sent[before..].iter().all(|sent| sent.0 >= 20));
     assert_eq!(rig.due(), Some(137));
@@ -209,8 +211,9 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     assert_eq!(rig.sender.statistics().fast_retransmits, 0);
 }
 
-/// The probe timers of two paths expire at once (RFC 8985 §7.2), as they do for a host that was asleep: new data may follow over the one, and over
-/// the other the last chunk goes again. When all has arrived, new data goes on.
+/// The probe timers of two paths expire at once (RFC 8985 §7.2), for example after a host was
+/// suspended: new data is allowed on one path, and the last chunk is retransmitted on the other.
+/// When all has arrived, new data continues.
 #[test]
 fn two_tails_that_are_probed_at_once_leave_nothing_behind() {
     let config = with_rack(1);

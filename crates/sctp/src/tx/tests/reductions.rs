@@ -1,4 +1,4 @@
-//! Reductions that are spread over a recovery (RFC 6937), and those that are undone (RFC 3708), by hand.
+//! Reductions spread over a recovery (RFC 6937), and undone ones (RFC 3708), by hand.
 
 use super::*;
 
@@ -12,8 +12,8 @@ fn rig(set: impl FnOnce(&mut Config)) -> Rig {
     Rig::new(&config, 1)
 }
 
-/// 0 of 20 is lost. At the third report 19 are in flight, lost or not, and cwnd falls to 10: from then on
-/// `delivered x 10 / 19` goes, of which the retransmission is the first.
+/// 0 of 20 is lost. At the third report 19 are in flight, lost or not, and cwnd decreases to 10:
+/// from then on `delivered x 10 / 19` are sent, the retransmission first.
 #[test]
 fn one_segment_goes_for_every_second_that_arrives() {
     let sent = |proportional: bool| -> Vec<usize> {
@@ -48,7 +48,7 @@ fn the_window_is_the_bound_again_once_the_recovery_is_over() {
     assert_eq!(rig.paths.get(PathId(0)).most_in_flight.get(), None);
 }
 
-/// 0 is late, not lost: the receiver has it twice in the end, and says so.
+/// 0 is late, not lost: the receiver reports the duplicate in the end.
 #[test]
 fn a_reduction_for_what_came_twice_is_undone() {
     let run = |undoes: bool, duplicate: u32| {

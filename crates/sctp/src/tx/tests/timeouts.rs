@@ -1,4 +1,4 @@
-//! What T3-rtx, probes and idle time leave behind: counts, and times at their bounds.
+//! Effects of T3-rtx, probes and idle time: counts, and times at their bounds.
 
 use super::*;
 use crate::profile::{IdleDecay, InitialCwnd};
@@ -9,7 +9,8 @@ fn t3(rig: &mut Rig) {
     assert_eq!(outcome, T3Outcome::Marked { count_error: true });
 }
 
-/// A timeout ends fast recovery: the acknowledgement of what goes again begins slow start, although the exit point is far away.
+/// A timeout ends fast recovery: the acknowledgement of a retransmission starts slow start,
+/// although the exit point is far away.
 #[test]
 fn a_timeout_ends_fast_recovery() {
     let mut profile = Profile::rfc9260();
@@ -30,7 +31,7 @@ fn a_timeout_ends_fast_recovery() {
     assert_eq!(rig.cwnd(), 2 * SEGMENT);
 }
 
-/// Karn's rule (RFC 9260 §6.3.1 C5), where each chunk measures, and the SACK is none of the common ones.
+/// Karn's rule (RFC 9260 §6.3.1 C5), if each chunk measures and the SACK takes the slow path.
 #[test]
 fn what_went_again_measures_nothing_behind_a_gap_either() {
     let mut profile = Profile::rfc9260();
@@ -45,7 +46,8 @@ fn what_went_again_measures_nothing_behind_a_gap_either() {
     assert_eq!(rig.paths.get(PathId(0)).rto.srtt(), None);
 }
 
-/// RFC 9260 §6.1 A: a probe that the peer dropped goes again as soon as its window has room for it, yet not while it may be answered.
+/// RFC 9260 §6.1 A: a probe that the peer dropped is retransmitted as soon as it fits the window,
+/// but not while it may be answered.
 #[test]
 fn a_probe_goes_again_once_it_is_a_round_trip_old_and_fits() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
@@ -68,7 +70,8 @@ fn a_probe_goes_again_once_it_is_a_round_trip_old_and_fits() {
     }
 }
 
-/// RFC 9260 §7.2.1: cwnd is halved once per RTO, from one RTO after the last sending on, down to the floor.
+/// RFC 9260 §7.2.1: cwnd is halved once per RTO, starting one RTO after the last transmission, down
+/// to the floor.
 #[test]
 fn each_idle_rto_halves_the_window_once() {
     let mut profile = Profile::rfc9260();
@@ -95,7 +98,7 @@ fn each_idle_rto_halves_the_window_once() {
     assert_eq!(units, [64, 32, 32, 32, 16, 4]);
 }
 
-/// A Gap Ack Block that reports again what was taken back tells nothing new: it clears no errors (RFC 9260 §8.1).
+/// A gap ack block for a reneged chunk is no new information: it resets no errors (RFC 9260 §8.1).
 #[test]
 fn what_is_reported_again_is_no_sign_of_life() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
@@ -126,8 +129,9 @@ fn the_least_round_trip_is_kept() {
     }
 }
 
-/// The thresholds of a path's errors (RFC 9260 §8.2, RFC 7829 §3): more than PFMR, more than Path.Max.Retrans. An inactive path goes on counting
-/// as long as that tells it from others, or the primary may yet be switched.
+/// The thresholds of a path's errors (RFC 9260 §8.2, RFC 7829 §3): more than PFMR, more than
+/// Path.Max.Retrans. An inactive path counts further while that ranks it among others, or the
+/// primary may still be switched.
 #[test]
 fn errors_lead_from_state_to_state() {
     let mut profile = Profile::rfc9260();
@@ -156,8 +160,9 @@ fn errors_lead_from_state_to_state() {
     assert_eq!(rig.paths.get(PathId(0)).error_count, 3);
 }
 
-/// RFC 9260 §7.2.3: one packet is in flight until something is acknowledged. ns-2's module lets any SACK fill cwnd, which is one segment
-/// (`RtxMarkedChunks`, `RTX_LIMIT_CWND`): here of 616 and 1232 bytes, and a third chunk beyond it.
+/// RFC 9260 §7.2.3: one packet is in flight until an acknowledgement. In ns-2's module any SACK
+/// fills cwnd, which is one segment (`RtxMarkedChunks`, `RTX_LIMIT_CWND`): here with 616 and 1232
+/// bytes, and a third chunk beyond it.
 #[test]
 fn a_sack_that_acknowledges_nothing_fills_cwnd_after_a_timeout_under_ns2_alone() {
     let rules = [(ns2_era(), vec![1, 2]), (Profile::rfc2960(), vec![])];

@@ -31,7 +31,8 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     );
     assert_eq!(rig.cwnd(), cwnd, "a closed window is no loss");
     assert_eq!(rig.drain(), [sent]);
-    // The window opens, and the probe was not taken: it goes again at once, and new data with it.
+    // The window opens, and the probe was dropped: it is retransmitted at once, together with new
+    // data.
     rig.now += SECOND;
     rig.sack(sent, &[], 2 * MESSAGE as u32);
     assert_eq!(rig.drain(), [sent, sent + 1]);
@@ -39,7 +40,7 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     assert_eq!(rig.drain(), [sent + 2, sent + 3]);
 }
 
-/// By RFC 2960 one chunk goes whatever the window is, at once, and its timeout is a loss.
+/// By RFC 2960 one chunk is sent whatever the window is, at once, and its timeout is a loss.
 #[test]
 fn a_closed_window_is_probed_at_once_in_rfc_2960() {
     let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
@@ -77,8 +78,8 @@ fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
     assert_eq!(free.drain().len(), 20);
 }
 
-/// One SACK for many packets lets go as many as the SACKs for every two of them would have; but not for what gap blocks had
-/// acknowledged before.
+/// One SACK for many packets should allow as many as the SACKs for every two of them; but gap-acked
+/// ones do not count again.
 #[test]
 fn max_burst_is_for_every_two_packets_acknowledged() {
     let mut profile = Profile::rfc9260();
@@ -92,7 +93,7 @@ fn max_burst_is_for_every_two_packets_acknowledged() {
         rig.now += MILLISECOND;
     };
     begin(&mut rig);
-    begin(&mut rig); // messages were given: an occasion
+    begin(&mut rig); // messages were queued: an opportunity
     for (acked, sent) in [(1, 4), (2, 4), (3, 4), (4, 8), (5, 8), (10, 20)] {
         let next = rig.sender.cumulative_tsn_ack_point().next();
         let before = next.distance_from(rig.start);
@@ -100,14 +101,14 @@ fn max_burst_is_for_every_two_packets_acknowledged() {
         assert_eq!(rig.drain().len(), sent, "{acked} acknowledged");
         begin(&mut rig);
     }
-    // SACKs that are taken together add up.
+    // SACKs that are processed together add up.
     let before = rig.sender.cumulative_tsn_ack_point().next();
     for acked in 1..=3 {
         rig.sack(before.distance_from(rig.start) + 2 * acked, &[], 1 << 30);
     }
     assert_eq!(rig.drain().len(), 3 * 4);
     begin(&mut rig);
-    // A hole of one packet is filled, behind which twelve were acknowledged one by one.
+    // A hole of one packet is filled, after twelve behind it were acknowledged one by one.
     let next = rig.sender.next_tsn().distance_from(rig.start);
     let first = rig
         .sender
@@ -135,7 +136,7 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
         rig.sack_and_drain(0, &[(1, highest)]);
     }
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
-    // All SACKs but the last are lost: it releases ten segments, of which four go.
+    // All SACKs but the last are lost: it releases ten segments, of which four are sent.
     let next = rig.sender.next_tsn().distance_from(rig.start);
     assert_eq!(rig.sack_and_drain(next, &[]).len(), 4);
     assert_eq!(
@@ -145,7 +146,8 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
     );
 }
 
-/// In ns-2.35 what a SACK sends again counts towards the burst of the next one, if more was marked than went.
+/// In ns-2.35 retransmissions by a SACK count towards the burst of the next one, if more was marked
+/// than sent.
 #[test]
 fn ns2_counts_a_retransmission_before_which_more_was_marked() {
     let mut profile = ns2_era();
@@ -161,6 +163,7 @@ fn ns2_counts_a_retransmission_before_which_more_was_marked() {
         assert!(rig.sack_and_drain(5, &[(7, highest)]).is_empty());
     }
     assert_eq!(rig.sack_and_drain(5, &[(7, 10)]), [5], "6 waits");
-    // 6 was only late: nothing is marked any more, and new data has its turn, three packets of Max.Burst 4.
+    // 6 was only late: nothing is marked any more, and new data is sent, three packets of Max.Burst
+    // 4.
     assert_eq!(rig.sack_and_drain(5, &[(6, 19)]), [23, 24, 25]);
 }

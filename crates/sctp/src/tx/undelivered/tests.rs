@@ -40,10 +40,10 @@ fn a_message_of_several_chunks_is_kept_until_its_end_is_passed() {
     assert_eq!(kept(&payloads), [(2, 30), (5, 40), (9, 50)]);
     payloads.pass(Tsn(2), &part(0, 1, LAST, "b"));
     assert_eq!(kept(&payloads), [(5, 40), (9, 50)]);
-    // One that was given up before its last chunk was cut.
+    // One that was abandoned before its last chunk was cut.
     payloads.pass(Tsn(4), &part(0, 2, LAST, ""));
     assert_eq!(kept(&payloads), [(5, 40), (9, 50)]);
-    // And two that are given up later: their data goes at once.
+    // And two that are abandoned later: their data is released at once.
     payloads.forget(Tsn(9));
     payloads.forget(Tsn(7));
     assert_eq!(kept(&payloads), [(5, 40), (9, 0)]);
