@@ -1,4 +1,4 @@
-# Two targets do everything on a fresh machine with Rust (1.91 or later): `make demo` and `make test`.
+# Two targets do everything on a fresh machine with Rust: `make demo` (1.89 or later) and `make test` (1.91 or later).
 
 CARGO ?= cargo
 OUT   ?= out/alamgir2002

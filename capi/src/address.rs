@@ -1,32 +1,32 @@
-//! Socket addresses of C.
+//! C socket addresses.
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use crate::memory;
 
-/// The most bytes of an address: struct sockaddr_storage.
+/// Maximum size of an address, bytes: struct sockaddr_storage.
 const MAX_LENGTH: usize = size_of::<libc::sockaddr_storage>();
 
-/// The address that a program gives with a call that asks the host.
+/// The address argument of a call that sends a request to the host.
 ///
 /// # Safety
-/// As [`memory::read`].
+/// Same as [`memory::read`].
 pub unsafe fn given(at: *const c_void, length: libc::socklen_t) -> Result<SocketAddr, c_int> {
     let room = length as usize;
     if room > MAX_LENGTH {
         return Err(libc::EINVAL);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { memory::read(at, room) }?;
-    // SAFETY: so many bytes are there.
+    // SAFETY: the buffer has that size.
     unsafe { read(bytes.as_ptr().cast(), room) }.map(|(address, _)| address)
 }
 
 /// The address at `at`, and its length.
 ///
 /// # Safety
-/// `room` bytes can be read there.
+/// `room` bytes must be readable there.
 pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize), c_int> {
     if room < 2 {
         return Err(libc::EINVAL);
@@ -38,18 +38,18 @@ pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize)
     let family = c_int::from(u16::from_ne_bytes(unsafe { at.cast::<[u8; 2]>().read() }));
     match family {
         libc::AF_INET if room >= size_of::<libc::sockaddr_in>() => {
-            // SAFETY: so many bytes are there; any are a sockaddr_in.
+            // SAFETY: the buffer has that size; any bytes are a valid sockaddr_in.
             let it = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
             let ip = IpAddr::from(it.sin_addr.s_addr.to_ne_bytes());
             let address = SocketAddr::new(ip, u16::from_be(it.sin_port));
             Ok((address, size_of::<libc::sockaddr_in>()))
         }
         libc::AF_INET6 if room >= size_of::<libc::sockaddr_in6>() => {
-            // SAFETY: so many bytes are there; any are a sockaddr_in6.
+            // SAFETY: the buffer has that size; any bytes are a valid sockaddr_in6.
             let it = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
             let ip = std::net::Ipv6Addr::from(it.sin6_addr.s6_addr);
             let port = u16::from_be(it.sin6_port);
-            // A mapped address is one of IPv4 (RFC 6458 §3.1.2).
+            // A mapped address is treated as IPv4 (RFC 6458 §3.1.2).
             let address = match ip.to_ipv4_mapped() {
                 Some(v4) => SocketAddr::new(v4.into(), port),
                 None => SocketAddrV6::new(ip, port, 0, it.sin6_scope_id).into(),
@@ -61,10 +61,10 @@ pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize)
     }
 }
 
-/// `count` addresses, one behind the other, in `room` bytes (sctp_bindx, sctp_connectx).
+/// Reads `count` packed addresses from `room` bytes (sctp_bindx, sctp_connectx).
 ///
 /// # Safety
-/// As [`read`].
+/// Same as [`read`].
 pub unsafe fn read_packed(
     mut at: *const c_void,
     mut room: usize,
@@ -72,7 +72,7 @@ pub unsafe fn read_packed(
 ) -> Result<Vec<SocketAddr>, c_int> {
     let mut all = Vec::new();
     while all.len() < count && room > 0 {
-        // SAFETY: as the caller promises of what is left.
+        // SAFETY: guaranteed by the caller for the remaining bytes.
         let (address, length) = unsafe { read(at, room) }?;
         all.push(address);
         // SAFETY: `length` is at most `room`.
@@ -82,7 +82,7 @@ pub unsafe fn read_packed(
     Ok(all)
 }
 
-/// The bytes of an address. The host says whether one of IPv4 is a mapped one.
+/// The bytes of an address. The host decides whether an IPv4 address is mapped.
 pub fn bytes(address: SocketAddr) -> Vec<u8> {
     match address {
         SocketAddr::V4(it) => {
@@ -103,36 +103,35 @@ pub fn bytes(address: SocketAddr) -> Vec<u8> {
     }
 }
 
-/// Writes bytes as `getsockname` writes an address: as many as there is room for, and the whole
-/// length.
+/// Writes an address like `getsockname`: truncated to the buffer, with the full length.
 ///
 /// # Errors
 /// EFAULT, EINVAL.
 ///
 /// # Safety
-/// As [`memory::write`] of `at` and `length`.
+/// Same as [`memory::write`] for `at` and `length`.
 pub unsafe fn write(
     bytes: &[u8],
     at: *mut c_void,
     length: *mut libc::socklen_t,
 ) -> Result<(), c_int> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let room = unsafe { memory::read(length.cast(), size_of::<libc::socklen_t>()) }?;
     let room = room.try_into().map_or(0, c_int::from_ne_bytes);
     let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
     let whole = bytes.len() as libc::socklen_t;
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         memory::write(&bytes[..room.min(bytes.len())], at)?;
         memory::write(&whole.to_ne_bytes(), length.cast())
     }
 }
 
-/// As [`write`], with a message: the pointers are only checked against the addresses that a process
-/// can have. Null pointers are allowed.
+/// Like [`write`], for a message: the pointers are only checked against the address space of a
+/// process. Null pointers are allowed.
 ///
 /// # Safety
-/// Where `at` and `length` are not null, `*length` bytes can be written at `at`.
+/// If `at` and `length` are not null, `*length` bytes must be writable at `at`.
 pub unsafe fn write_with_message(
     bytes: &[u8],
     at: *mut c_void,
@@ -144,7 +143,7 @@ pub unsafe fn write_with_message(
     if memory::is_out_of_reach(at, bytes.len()) || memory::is_out_of_reach(length, 4) {
         return Err(libc::EFAULT);
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let room = (length.read_unaligned() as usize).min(bytes.len());
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast::<u8>(), room);

@@ -1,8 +1,9 @@
-//! A host in the place of one that has ended.
+//! Restart of a host that has ended.
 //!
-//! Whoever began the program said how a host is begun ([`COMMAND_VARIABLE`]). It is not a child
-//! that the program would have to know of: no SIGCHLD comes of it, and it has none of the program's
-//! descriptors. Of several processes that begin one at once, one has the name, and all find that.
+//! The process that started the program sets the command that starts a host ([`COMMAND_VARIABLE`]).
+//! The host is not a visible child of the program: it causes no SIGCHLD and inherits none of the
+//! program's descriptors. If several processes start one at once, one of these gets the name and
+//! all processes find it.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -10,11 +11,11 @@ use anabranch_sockets::COMMAND_VARIABLE;
 
 use crate::system;
 
-/// Time between two looks whether it is there, nanoseconds, and how many there are.
+/// Interval between checks for the host in nanoseconds, and maximum number of checks.
 const LOOK: i64 = 10_000_000;
 const MAX_LOOKS: u32 = 500;
 
-/// Begins a host, and connects to it as soon as it listens; or ECONNREFUSED.
+/// Starts a host, and connects to it as soon as it listens; otherwise ECONNREFUSED.
 pub fn host(connect: impl Fn() -> Result<(), c_int>) -> Result<(), c_int> {
     let command = command().ok_or(libc::ECONNREFUSED)?;
     begin(&command)?;
@@ -41,15 +42,16 @@ fn pause() {
         tv_nsec: LOOK,
     };
     let at = &raw const time as usize;
-    // SAFETY: the kernel reads a `timespec`; what is left of it is not wanted.
+    // SAFETY: the kernel reads a `timespec`; the remaining time is not requested.
     let _ = unsafe { system::call(libc::SYS_nanosleep, [at, 0, 0, 0, 0, 0]) };
 }
 
-/// Runs the command in a process of its own session, whose parent is not this one.
+/// Runs the command in its own session, detached from this process.
 fn begin(command: &[CString]) -> Result<(), c_int> {
     let mut words: Vec<*const c_char> = command.iter().map(|it| it.as_ptr()).collect();
     words.push(std::ptr::null());
-    // `environ` as it is now: what loads this library among it must not load it into the host.
+    // The current `environ`, except the variable that loads this library, which must not be loaded
+    // into the host.
     let variables: Vec<CString> = std::env::vars_os()
         .filter(|(name, _)| name != "LD_PRELOAD")
         .filter_map(|(name, value)| {
@@ -62,9 +64,9 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
     let mut environment: Vec<*const c_char> = variables.iter().map(|it| it.as_ptr()).collect();
     environment.push(std::ptr::null());
     let nothing = c"/dev/null";
-    // SAFETY: as `fork`, but that no signal is sent at its end (the lowest byte is 0). The child of
-    // a process with several threads may call nothing but the system until `execve`: so it does,
-    // with what was prepared before.
+    // SAFETY: like `fork`, except that its exit sends no signal (the lowest byte is 0). The child
+    // of a multithreaded process may only make system calls until `execve`; all data for these was
+    // prepared before.
     unsafe {
         let child = system::call(SYS_FORK, FORK)?;
         if child == 0 {
@@ -75,7 +77,7 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
                 let opened = [libc::AT_FDCWD as usize, path, flags, 0, 0, 0];
                 if let Ok(fd) = system::call(libc::SYS_openat, opened) {
                     for standard in 0..3 {
-                        // `dup3` refuses a number that is the same.
+                        // `dup3` rejects equal descriptors.
                         let _ = system::call(libc::SYS_dup3, [fd as usize, standard, 0, 0, 0, 0]);
                     }
                 }
@@ -87,7 +89,7 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
             }
             let _ = system::call(libc::SYS_exit_group, [0; 6]);
         }
-        // It has ended, or is about to; `wait` of the program's own does not see it (`__WALL`).
+        // It has ended or is about to; the program's own `wait` does not see it (`__WALL`).
         let wait = [child as usize, 0, libc::__WALL as usize, 0, 0, 0];
         while system::call(libc::SYS_wait4, wait) == Err(libc::EINTR) {}
     }

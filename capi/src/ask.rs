@@ -10,7 +10,8 @@ use anabranch_sockets::{Form, control_address};
 use crate::descriptor::{host, remember, secret};
 use crate::{again, system};
 
-/// A new socket of this form, which takes over the association `incoming` if that is not 0; `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
+/// Creates a socket of this type, which takes over the association `incoming` if that is not 0;
+/// `flags` may contain SOCK_CLOEXEC and SOCK_NONBLOCK.
 pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::EPROTONOSUPPORT)?;
     let fd = system::unix_socket(flags & libc::SOCK_CLOEXEC)?;
@@ -18,12 +19,12 @@ pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     let connect = || reach(fd, &address);
     let opened = system::bind_anywhere(fd)
         .and_then(|_| match connect() {
-            // What was taken over was the former host's.
+            // An association that should be taken over belonged to the previous host.
             Err(libc::ECONNREFUSED) if incoming == 0 => again::host(connect),
             other => other,
         })
         .map_err(|error| match error {
-            // There is no host: as a kernel without SCTP.
+            // No host: same error as a kernel without SCTP.
             libc::ECONNREFUSED | libc::EACCES => libc::EPROTONOSUPPORT,
             error => error,
         })
@@ -49,7 +50,8 @@ pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     Ok(fd)
 }
 
-/// Connects to a host: to a process of this user, or of root. A name without a host could be another's.
+/// Connects to a host process of this user or of root. The name could belong to another user if
+/// there is no host.
 fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
     system::connect(fd, address)?;
     match system::is_trusted(system::peer(fd)?.uid) {
@@ -58,42 +60,46 @@ fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
     }
 }
 
-/// Whether the host of a socket is gone, and its associations with it: what was not read of a socket then ends as if the peer had ended it well.
+/// Whether the host of a socket is gone, and its associations with it. After the data that was
+/// already delivered, the program would otherwise see a clean end by the peer.
 pub fn is_lost(fd: c_int) -> bool {
     let before = system::errno();
     let answer = ask(fd, Request::Alive);
-    // Asking is no error of the program's.
+    // The request must not change the program's `errno`.
     system::answer(Err(before));
-    // No descriptor for the question is no sign of an end.
+    // A failure to get a descriptor for the request does not mean that the host is gone.
     !matches!(
         answer,
         Ok(_) | Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
     )
 }
 
-/// Asks the host about a socket, and waits for its answer.
+/// Sends a request about a socket and waits for the answer.
 pub fn ask(fd: c_int, request: Request) -> Result<Answer, c_int> {
     finish(begin(fd, request)?)
 }
 
-/// Asks the host about a socket: its answer comes over the descriptor that this gives, for [`finish`].
+/// Sends a request about a socket; the answer arrives on the returned descriptor, for [`finish`].
 pub fn begin(fd: c_int, request: Request) -> Result<c_int, c_int> {
     begin_with(Some(fd), request, None)
 }
 
-/// `sctp_peeloff`: what waits in the descriptor of the association goes with it, so that the host gets a copy of it.
+/// `sctp_peeloff`: unread data of the association in the descriptor moves with it, so the host gets
+/// a copy of the descriptor.
 pub fn peel_off(fd: c_int, association: u32) -> Result<Answer, c_int> {
     let read = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
     let request = Request::PeelOff { association, read };
     let answer = finish(begin_with(Some(fd), request, Some(fd))?)?;
     if read > 0 {
-        // The host has put the rest of what was read in part before all else, as a message of its own.
+        // The host has put the unread part of the first message in front of all others, as a
+        // separate message.
         system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1)?;
     }
     Ok(answer)
 }
 
-/// Tells the host who hears of calls past this library, or why nobody does.
+/// Passes the host the descriptor that reports calls bypassing this library, or the reason that
+/// there is none.
 pub fn watch(listener: Result<c_int, c_int>) {
     let request = Request::Watch(listener.err().unwrap_or(0));
     if let Ok(line) = begin_with(None, request, listener.ok()) {
@@ -101,7 +107,7 @@ pub fn watch(listener: Result<c_int, c_int>) {
     }
 }
 
-/// The memory of the host's generations.
+/// The shared memory of the host's generations.
 pub fn generations() -> Result<c_int, c_int> {
     let line = begin_with(None, Request::Generations, None)?;
     let mut answer = [0_u8; 64];
@@ -113,7 +119,7 @@ pub fn generations() -> Result<c_int, c_int> {
     }
 }
 
-/// As [`begin`]; `passed` goes with it.
+/// Like [`begin`]; passes the descriptor `passed` too.
 fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::ENOTCONN)?;
     let socket = match fd {
@@ -133,7 +139,7 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
     let gone = fd.map_or(libc::ENOTCONN, |_| libc::ECONNRESET);
     let sent = reach(line, &control_address(host))
         .map_err(|_| gone)
-        // Another host may have come in its place, which knows nothing of the socket.
+        // Another host may have replaced it, which does not know the socket.
         .and_then(|()| match fd {
             Some(fd) if system::peer(fd)?.pid != system::peer(line)?.pid => Err(gone),
             _ => Ok(()),
@@ -151,7 +157,7 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
     }
 }
 
-/// The answer to what was asked by [`begin`].
+/// The answer to a request of [`begin`].
 pub fn finish(line: c_int) -> Result<Answer, c_int> {
     let mut buffer = vec![0_u8; LONGEST];
     let mut parts = [libc::iovec {
@@ -171,12 +177,12 @@ pub fn finish(line: c_int) -> Result<Answer, c_int> {
     }
 }
 
-/// As [`ask`], where the answer says no more than that it is done.
+/// Like [`ask`], for a request without a result.
 pub fn tell(fd: c_int, request: Request) -> Result<(), c_int> {
     ask(fd, request).map(drop)
 }
 
-/// As [`ask`], where the answer is addresses.
+/// Like [`ask`], for a request that returns addresses.
 pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> {
     match ask(fd, request)? {
         Answer::Addresses(all) => Ok(all),
@@ -184,7 +190,7 @@ pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> 
     }
 }
 
-/// The association that an answer names.
+/// The association number in an answer.
 pub fn association(answer: Answer) -> Result<u32, c_int> {
     match answer {
         Answer::Association(number) => Ok(number),
@@ -192,7 +198,7 @@ pub fn association(answer: Answer) -> Result<u32, c_int> {
     }
 }
 
-/// An option of the host's; `given` is what the program has in its buffer.
+/// A socket option that the host stores; `given` is the program's buffer.
 pub fn option(fd: c_int, level: c_int, option: c_int, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let request = Request::Get {
         level,

@@ -1,4 +1,4 @@
-//! Associations begun by sockets, and taken over by new ones.
+//! Association setup, and transfer of associations to new sockets.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use anabranch_sockets::control::Request;
 use crate::descriptor::form;
 use crate::{ask, receive, send, system, waiting, wants};
 
-/// Connects to a peer with these addresses; at once where the descriptor does not block. The association's number is known in any case
-/// but that of an error.
+/// Connects to a peer with these addresses; returns at once if the descriptor is non-blocking. The
+/// association number is valid unless there is an error.
 pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
     if form(fd).is_some_and(|it| !it.is_one_to_many()) {
-        // Why it could not be connected before.
+        // The reason for a previous failure.
         receive::forget_error(fd);
     }
     match waiting::for_association(fd, Request::Connect { addresses, wait }) {
@@ -22,7 +22,7 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
         Ok(number) if wait => (number, Ok(())),
         Ok(number) => {
             if form(fd).is_some_and(|it| !it.is_one_to_many()) {
-                // `poll` shall say that it can be written when the association is up.
+                // `poll` should report it as writable when the association is established.
                 send::fill(fd);
             }
             (number, Err(libc::EINPROGRESS))
@@ -30,10 +30,10 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
     }
 }
 
-/// A new socket for an association that came from another.
+/// A new socket that takes over an association from another one.
 pub fn take_over(fd: c_int, form: Form, number: u32, flags: c_int) -> Result<c_int, c_int> {
     let taken = ask::open(form, number, flags)?;
-    // The host has to know whose the association is before the other socket may be closed.
+    // The host must register the new owner before the other socket may be closed.
     if ask::tell(taken, Request::Local(number)).is_err() {
         system::close(taken);
         return Err(libc::ECONNABORTED);

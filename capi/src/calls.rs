@@ -1,7 +1,9 @@
-//! libc's functions, caught: those of SCTP sockets are ours, all others go on to libc.
+//! Interposed libc functions: calls on SCTP sockets are handled here, all others are forwarded to
+//! libc.
 //!
-//! Most of them are cancellation points: glibc ends a thread that was cancelled by unwinding its stack from within its own function
-//! ([`waiting`]). So these may be unwound (`C-unwind`), and hold nothing that would have to be dropped while they call libc's.
+//! Most of them are cancellation points: glibc ends a cancelled thread by unwinding its stack from
+//! within a libc function ([`waiting`]). These functions may therefore be unwound (`C-unwind`), and
+//! must hold nothing that needs to be dropped while they call libc's.
 
 use std::ffi::{c_int, c_void};
 
@@ -24,32 +26,32 @@ mod direct;
 mod messages;
 mod transfers;
 
-/// The largest number of a kind of sockets: SOCK_PACKET.
+/// Largest socket type: SOCK_PACKET.
 const MAX_KIND: c_int = 10;
 
-/// A result as `int`.
+/// Converts a result to `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
     system::answer(outcome.map(|it| it as isize)) as c_int
 }
 
-/// Nothing to say but that it is done.
+/// Converts a result without a value.
 fn done(outcome: Result<(), c_int>) -> c_int {
     int(outcome.map(|()| 0))
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = kind & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     let style = kind & !flags;
-    // Of the protocols of IP, SCTP alone has sockets of this kind.
+    // SCTP is the only IP protocol with sockets of this type.
     let by_kind = protocol == 0 && style == libc::SOCK_SEQPACKET;
     let ip = matches!(domain, libc::AF_INET | libc::AF_INET6);
     let sctp = ip && (protocol == libc::IPPROTO_SCTP || by_kind);
     if !sctp || host().is_none() {
         let next = next!(socket(c_int, c_int, c_int) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let fd = unsafe { next(domain, kind, protocol) };
         forget(fd);
         return fd;
@@ -57,7 +59,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let style = match style {
         libc::SOCK_STREAM => Style::OneToOne,
         libc::SOCK_SEQPACKET => Style::OneToMany,
-        // Other bits than flags, or a number that there is not (SOCK_MAX).
+        // Invalid bits, or an unknown type (SOCK_MAX).
         style if !(0..=MAX_KIND).contains(&style) => return int(Err(libc::EINVAL)),
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
@@ -70,38 +72,38 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
     if !is_ours(fd) {
         let next = next!(bind(c_int, *const sockaddr, socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let own = unsafe { address::given(at.cast(), length) };
     done(own.and_then(|address| ask::tell(fd, Request::Bind(vec![address]))))
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if !is_ours(fd) {
         let next = next!(listen(c_int, c_int) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, backlog) };
     }
     let listens = ask::tell(fd, Request::Listen(backlog));
     if listens.is_ok() && backlog > 0 && form(fd).is_some_and(|it| it.style == Style::OneToOne) {
-        // `poll` never says that it can be written, as with Linux.
+        // `poll` should never report it as writable, as in Linux.
         send::fill(fd);
     }
     done(listens)
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn connect(
     fd: c_int,
@@ -110,15 +112,14 @@ pub unsafe extern "C-unwind" fn connect(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(connect(c_int, *const sockaddr, socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let peer = unsafe { address::given(at.cast(), length) };
     match peer {
         Ok(address) => done(connect_to(fd, vec![address]).1),
-        // To undo a connection, which SCTP has not.
-        // SAFETY: its family was read just now.
+        // Request to disconnect, which SCTP does not support. SAFETY: its family was just read.
         Err(libc::EAFNOSUPPORT) if unsafe { at.cast::<u16>().read_unaligned() } == 0 => {
             int(Err(libc::EOPNOTSUPP))
         }
@@ -128,7 +129,7 @@ pub unsafe extern "C-unwind" fn connect(
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept(
     fd: c_int,
@@ -137,17 +138,17 @@ pub unsafe extern "C-unwind" fn accept(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(accept(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let accepted = unsafe { next(fd, at, length) };
         forget(accepted);
         return accepted;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     int(unsafe { accept_one(fd, at, length, 0) })
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
@@ -157,17 +158,17 @@ pub unsafe extern "C-unwind" fn accept4(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(accept4(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let accepted = unsafe { next(fd, at, length, flags) };
         forget(accepted);
         return accepted;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     int(unsafe { accept_one(fd, at, length, flags) })
 }
 
 /// # Safety
-/// As [`address::write`].
+/// Same as [`address::write`].
 unsafe fn accept_one(
     fd: c_int,
     at: *mut sockaddr,
@@ -189,10 +190,10 @@ unsafe fn accept_one(
     };
     let accepted = take_over(fd, form, incoming, flags)?;
     if let Some(address) = address.filter(|_| !at.is_null()) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let written = unsafe { address::write(&address::bytes(address), at.cast(), length) };
         if let Err(error) = written {
-            // As with Linux, the association is lost.
+            // As in Linux, the association is lost.
             forget(accepted);
             system::close(accepted);
             return Err(error);
@@ -202,7 +203,7 @@ unsafe fn accept_one(
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
@@ -211,15 +212,15 @@ pub unsafe extern "C-unwind" fn getsockname(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(getsockname(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { first_address(fd, Request::Local(0), at, length) })
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
@@ -228,15 +229,15 @@ pub unsafe extern "C-unwind" fn getpeername(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(getpeername(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { first_address(fd, Request::PeerName, at, length) })
 }
 
 /// # Safety
-/// As [`address::write`].
+/// Same as [`address::write`].
 unsafe fn first_address(
     fd: c_int,
     request: Request,
@@ -245,17 +246,17 @@ unsafe fn first_address(
 ) -> Result<(), c_int> {
     let all = ask::addresses(fd, request)?;
     let first = *all.first().ok_or(libc::ENOTCONN)?;
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { address::write(&address::bytes(first), at.cast(), length) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if !is_ours(fd) {
         let next = next!(shutdown(c_int, c_int) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, how) };
     }
     done(shut_down(fd, how))
@@ -276,14 +277,15 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
     }
     let [reading, writing] = [how != libc::SHUT_WR, how != libc::SHUT_RD];
     if form.style == Style::OneToOne {
-        // Before the end can come.
+        // Sent before the end can arrive.
         ask::tell(fd, Request::ShutDown { reading, writing })?;
     }
     if writing {
         send::end(fd)?;
     }
     if reading {
-        // What is there can be read, then comes the end, and whoever waits is woken. No more than that is done (RFC 6458 §4.1.7).
+        // The remaining data can be read, followed by the end, and waiting threads wake up. Nothing
+        // else happens (RFC 6458 §4.1.7).
         system::end_of_reading(fd)?;
     }
     Ok(())
@@ -294,7 +296,7 @@ fn is_listening(fd: c_int) -> Result<bool, c_int> {
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
@@ -305,15 +307,15 @@ pub unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(setsockopt(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, level, option, value, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     int(unsafe { sctp::set_option(fd, level, option, value, length as usize) })
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
@@ -324,15 +326,15 @@ pub unsafe extern "C-unwind" fn getsockopt(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(getsockopt(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, level, option, value, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     done(unsafe { sctp::get_option(fd, level, option, value, length) })
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn send(
     fd: c_int,
@@ -342,16 +344,16 @@ pub unsafe extern "C-unwind" fn send(
 ) -> ssize_t {
     let Some(form) = form(fd) else {
         let next = next!(send(c_int, *const c_void, size_t, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, flags) };
     };
     let part = part(at, length);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(&raw const part, 1) };
     send::answer(fd, form, parts, flags, || Ok(How::plain(flags)))
 }
 
-/// A part of a message.
+/// One part of a message.
 fn part(at: *const c_void, length: size_t) -> iovec {
     iovec {
         iov_base: at.cast_mut(),
@@ -360,7 +362,7 @@ fn part(at: *const c_void, length: size_t) -> iovec {
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
@@ -374,16 +376,16 @@ pub unsafe extern "C-unwind" fn sendto(
         let next = next!(
             sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, flags, to, to_length) };
     };
     let part = part(at, length);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(&raw const part, 1) };
     send::answer(fd, form, parts, flags, || {
         let mut how = How::plain(flags);
         if !to.is_null() {
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             let (address, _) = unsafe { address::read(to.cast(), to_length as usize) }?;
             how.to.push(address);
         }
@@ -392,20 +394,20 @@ pub unsafe extern "C-unwind" fn sendto(
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(write(c_int, *const c_void, size_t) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { send(fd, at, length, 0) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
@@ -415,16 +417,16 @@ pub unsafe extern "C-unwind" fn recv(
 ) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(recv(c_int, *mut c_void, size_t, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, flags) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let received = unsafe { receive_into(fd, at, length, flags) };
     system::answer(received.map(|it| it.length as isize))
 }
 
 /// # Safety
-/// `length` bytes can be written at `at`.
+/// `length` bytes must be writable at `at`.
 pub unsafe fn receive_into(
     fd: c_int,
     at: *mut c_void,
@@ -435,27 +437,27 @@ pub unsafe fn receive_into(
         iov_base: at,
         iov_len: length,
     };
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { receive_parts(fd, &[part], flags) }
 }
 
-/// Receives a message, and waits for one where the descriptor says so.
+/// Receives a message; waits for one if the descriptor is blocking.
 ///
 /// # Safety
-/// The parts can be written.
+/// The parts must be writable.
 unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Received, c_int> {
     let wait = || flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     receive::may_begin(fd, wait)?;
     loop {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
             Err(libc::EAGAIN) if wait() => {
-                // What came last may have come meanwhile.
+                // The last message may have arrived meanwhile.
                 let Err(error) = receive::may_wait(fd) else {
                     waiting::for_message(fd)?;
                     continue;
                 };
-                // SAFETY: as the caller promises.
+                // SAFETY: guaranteed by the caller.
                 return match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
                     Err(libc::EAGAIN) => Err(error),
                     other => other,
@@ -467,7 +469,7 @@ unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Rece
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
@@ -481,15 +483,15 @@ pub unsafe extern "C-unwind" fn recvfrom(
         let next = next!(
             recvfrom(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, flags, from, from_length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let received = unsafe { receive_into(fd, at, length, flags) };
     let received = received.and_then(|received| {
         if let Some(address) = received.address() {
             let bytes = address::bytes(address);
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe { address::write_with_message(&bytes, from.cast(), from_length) }?;
         }
         Ok(received)
@@ -498,17 +500,17 @@ pub unsafe extern "C-unwind" fn recvfrom(
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(read(c_int, *mut c_void, size_t) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length) };
     }
     if length == 0 {
         return 0;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { recv(fd, at, length, 0) }
 }

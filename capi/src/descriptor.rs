@@ -1,4 +1,4 @@
-//! Which descriptors are SCTP sockets.
+//! Detection of descriptors that are SCTP sockets.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -8,16 +8,17 @@ use anabranch_sockets::{Form, HOST_VARIABLE, SECRET_VARIABLE};
 
 use crate::{routes, system};
 
-/// Descriptors that are remembered; others are asked each time.
+/// Number of cached descriptors; others are queried each time.
 const REMEMBERED: usize = 65_536;
 
-/// What is known of each descriptor: nothing, that it is not ours, or what socket it is. Every way in which a number becomes another descriptor
-/// makes it unknown. That it is a socket is known only of those that this process itself opened and has had since ([`remember`]): of one that was
-/// asked about, a thread may be closing the number meanwhile.
+/// Cached state of each descriptor: unknown, not ours, or the type of our socket. Every operation
+/// that reassigns a number resets it to unknown. A descriptor is cached as ours only if this
+/// process opened it and has kept it since ([`remember`]), because another thread may close the
+/// number of a queried one at the same time.
 static KNOWN: [AtomicU8; REMEMBERED] = [const { AtomicU8::new(UNKNOWN) }; REMEMBERED];
 const UNKNOWN: u8 = 0;
 const OTHER: u8 = 1;
-/// The place of its form in [`Form::ALL`], and this.
+/// This value plus the index of the type in [`Form::ALL`].
 const OURS: u8 = 2;
 /// Standard input, output and error, which libc itself may replace (`daemon`).
 const STANDARD: c_int = 3;
@@ -37,7 +38,7 @@ pub fn host() -> Option<&'static str> {
     .as_deref()
 }
 
-/// What the host knows programs of other users by.
+/// The host's secret, which authenticates programs of other users.
 pub fn secret() -> &'static str {
     static SECRET: OnceLock<String> = OnceLock::new();
     SECRET.get_or_init(|| std::env::var(SECRET_VARIABLE).unwrap_or_default())
@@ -48,7 +49,7 @@ pub fn is_ours(fd: c_int) -> bool {
     form(fd).is_some()
 }
 
-/// What SCTP socket the descriptor is, if it is one.
+/// The type of the SCTP socket behind the descriptor, if it is one.
 pub fn form(fd: c_int) -> Option<Form> {
     let place = place(fd);
     match place.map_or(UNKNOWN, |it| it.load(Ordering::Relaxed)) {
@@ -57,7 +58,7 @@ pub fn form(fd: c_int) -> Option<Form> {
         known => return Form::ALL.get(usize::from(known - OURS)).copied(),
     }
     host()?;
-    // Asking is no error of the program's: `errno` stays as it was.
+    // The query must not change the program's `errno`.
     let peer = system::name(libc::SYS_getpeername, fd);
     let form = peer.and_then(|peer| Form::of(&peer));
     if let (None, Some(place)) = (form, place) {
@@ -66,12 +67,12 @@ pub fn form(fd: c_int) -> Option<Form> {
     form
 }
 
-/// Whether the socket is one of AF_INET6.
+/// Whether the socket is AF_INET6.
 pub fn is_v6(fd: c_int) -> bool {
     form(fd).is_some_and(|it| it.v6)
 }
 
-/// This process has just opened a socket of that form by that number.
+/// Caches a socket that this process has just opened.
 pub fn remember(fd: c_int, form: Form) {
     forget(fd);
     let known = Form::ALL.iter().position(|&it| it == form);
@@ -80,7 +81,7 @@ pub fn remember(fd: c_int, form: Form) {
     }
 }
 
-/// The number means another descriptor from now on, or may soon.
+/// Resets a number that refers to another descriptor now or soon.
 pub fn forget(fd: c_int) {
     if let Some(place) = place(fd) {
         place.store(UNKNOWN, Ordering::Relaxed);
@@ -88,7 +89,7 @@ pub fn forget(fd: c_int) {
     routes::forget(fd);
 }
 
-/// All these numbers do.
+/// Resets a range of numbers.
 pub fn forget_from(first: u32, last: u32) {
     let most = last.min(REMEMBERED as u32 - 1);
     (first..=most).for_each(|fd| forget(fd as c_int));
@@ -107,13 +108,13 @@ mod tests {
             remember(FD, expected);
             assert_eq!(form(FD), Some(expected));
             forget(FD);
-            // The number is of no descriptor.
+            // No descriptor has this number.
             assert_eq!(form(FD), None);
         }
         remember(FD, Form::new(true, Style::OneToMany));
         forget_from(4_000, u32::MAX);
         assert_eq!(form(FD), None);
-        // What libc may replace is asked about each time.
+        // Descriptors that libc may replace are queried each time.
         remember(2, Form::new(false, Style::OneToOne));
         assert_eq!(form(2), None);
     }

@@ -1,4 +1,4 @@
-//! Whether what is remembered of a socket still holds, by the memory that the host shares ([`Generation`]).
+//! Validity of cached socket state, checked in the memory that the host shares ([`Generation`]).
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use anabranch_sockets::control::{Generation, PLACES};
 
 use crate::system;
 
-/// The host's numbers; `None`: they cannot be had, and nothing is remembered.
+/// The host's numbers; `None`: not available, so nothing is cached.
 static NUMBERS: OnceLock<Option<&'static [AtomicU32; PLACES]>> = OnceLock::new();
 
-/// Finds the numbers, once, in the memory that `ask` gives a descriptor of.
+/// Maps the numbers, once, from the descriptor that `ask` returns.
 pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
     NUMBERS.get_or_init(|| {
         let memory = ask().ok()?;
@@ -21,7 +21,7 @@ pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
     });
 }
 
-/// The memory, which a `fork` shares.
+/// The memory, which `fork` shares.
 fn map(memory: c_int) -> Option<&'static [AtomicU32; PLACES]> {
     let bytes = size_of::<[AtomicU32; PLACES]>();
     let arguments = [
@@ -32,14 +32,14 @@ fn map(memory: c_int) -> Option<&'static [AtomicU32; PLACES]> {
         memory as usize,
         0,
     ];
-    // SAFETY: the kernel chooses where; nothing that is there is replaced.
+    // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
     let at = unsafe { system::call(libc::SYS_mmap, arguments) }.ok()?;
-    // SAFETY: so many bytes of the host's are there from now on, aligned to a page, and can be read; the host's memory does not shrink. The host
-    // writes each number whole.
+    // SAFETY: the mapping has that many readable bytes, aligned to a page, and the host's memory
+    // does not shrink. The host writes each number atomically.
     Some(unsafe { &*(at as *const [AtomicU32; PLACES]) })
 }
 
-/// Whether it is the socket's generation still.
+/// Whether the socket still has this generation.
 pub fn is_current(generation: Generation) -> bool {
     let numbers = NUMBERS.get().copied().flatten();
     let numbers = numbers.and_then(|all| all.get(generation.place as usize));

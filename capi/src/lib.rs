@@ -1,14 +1,20 @@
-//! What existing programs load in front of libc (LD_PRELOAD): their SCTP sockets become those of a host
-//! (`anabranch wrap`, crate `anabranch-sockets`); every other descriptor is left alone.
+//! Library that existing programs load in front of libc (LD_PRELOAD): their SCTP sockets become
+//! sockets of a host (`anabranch wrap`, crate `anabranch-sockets`); all other descriptors are
+//! unaffected.
 //!
-//! A socket of ours is a Unix socket whose peer has the address of a host, which is how every call knows it, in whichever process and by
-//! whichever number: nothing is kept about it here, so `fork`, `exec`, `dup` and SCM_RIGHTS need no care. One byte for each
-//! descriptor remembers that it is *not* ours, or that this process opened it as a socket of ours ([`descriptor`]), to spare the question.
+//! An SCTP socket is a Unix socket whose peer has the address of a host. Every call recognizes it
+//! by that, in any process and under any number: the library keeps no state about it, so `fork`,
+//! `exec`, `dup` and SCM_RIGHTS need no special handling. One byte per descriptor caches that it is
+//! *not* ours, or that this process opened it as ours ([`descriptor`]), to save the query.
 //!
-//! - [`calls`]: libc's functions. - [`sctp`]: options and ancillary data. - [`receive`], [`send`]: messages. - [`ask`]: requests to the host.
-//! - [`associations`]: begun and taken over. - [`waiting`]: as libc waits.
+//! - [`calls`]: libc's functions.
+//! - [`sctp`]: options and ancillary data.
+//! - [`receive`], [`send`]: messages.
+//! - [`ask`]: requests to the host.
+//! - [`associations`]: setup and transfer.
+//! - [`waiting`]: blocking, as in libc.
 //!
-//! All system calls are made directly ([`system`]), since libc's own names lead back here.
+//! All system calls are made directly ([`system`]), because libc's symbols resolve to this library.
 
 mod address;
 mod again;

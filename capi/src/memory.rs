@@ -1,38 +1,38 @@
-//! The program's memory, as a system call sees it: a pointer to memory of another owner gives
-//! EFAULT.
+//! Access to the program's memory with the semantics of a system call: an invalid pointer results
+//! in EFAULT.
 //!
-//! The arguments of calls that ask the host are copied by the kernel ([`read`], [`write`]). That
-//! would be a system call more for each message. There the kernel reads and writes the parts, and
-//! the msghdr and the memory that it names are only checked against the addresses that a process
-//! can have ([`is_out_of_reach`]).
+//! The kernel copies the arguments of calls that send a request to the host ([`read`], [`write`]).
+//! For messages that would cost an additional system call each. There the kernel accesses the parts
+//! itself, and the msghdr and the memory that it names are only checked against the address space
+//! of a process ([`is_out_of_reach`]).
 
 use std::ffi::{c_int, c_void};
 
 use crate::system;
 
-/// The first page, which no process has, so that a null pointer with an offset is one, too.
+/// The first page, which is never mapped, so that a null pointer with an offset is detected too.
 const FIRST_PAGE: usize = 4096;
 
-/// Whether no process can have these bytes: they lie in the first page, or in the kernel's half.
+/// Whether these bytes cannot be mapped: they are in the first page, or in the kernel's half.
 pub fn is_out_of_reach<T>(at: *const T, bytes: usize) -> bool {
     let (at, last) = (at as usize, isize::MAX as usize);
     at < FIRST_PAGE || at > last || bytes > last - at
 }
 
-/// A copy of so many bytes.
+/// Copies bytes from the program.
 ///
 /// # Errors
 /// EFAULT.
 ///
 /// # Safety
-/// Where the kernel allows no such copies (seccomp), they can be read.
+/// If the kernel forbids such copies (seccomp), the bytes must be readable.
 pub unsafe fn read(at: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
     let mut out = vec![0_u8; bytes];
     let own = out.as_mut_ptr().cast();
     match copy(libc::SYS_process_vm_readv, own, at.cast_mut(), bytes)? {
         true => Ok(out),
         false => {
-            // SAFETY: as the caller promises; the copy is so long.
+            // SAFETY: guaranteed by the caller; the copy has that size.
             unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>(), out.as_mut_ptr(), bytes) };
             Ok(out)
         }
@@ -45,17 +45,17 @@ pub unsafe fn read(at: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
 /// EFAULT.
 ///
 /// # Safety
-/// Where the kernel allows no such copies (seccomp), they can be written.
+/// If the kernel forbids such copies (seccomp), the bytes must be writable.
 pub unsafe fn write(bytes: &[u8], at: *mut c_void) -> Result<(), c_int> {
     let own = bytes.as_ptr().cast_mut().cast();
     if !copy(libc::SYS_process_vm_writev, own, at, bytes.len())? {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast::<u8>(), bytes.len()) };
     }
     Ok(())
 }
 
-/// Has the kernel copy between `own` and the program's `at`; whether it does such a thing.
+/// Lets the kernel copy between `own` and the program's `at`; returns whether it supports that.
 fn copy(
     number: libc::c_long,
     own: *mut c_void,
@@ -75,7 +75,8 @@ fn copy(
     // SAFETY: no pointers.
     let process = unsafe { system::call(libc::SYS_getpid, [0; 6]) }?;
     let (own, at) = (&raw const own as usize, &raw const at as usize);
-    // SAFETY: the kernel looks at both before it copies; `own` is this library's, and so long.
+    // SAFETY: the kernel validates both before it copies; `own` belongs to this library and has
+    // that size.
     let done = unsafe { system::call(number, [process as usize, own, 1, at, 1, 0]) };
     match done {
         Ok(done) if done as usize == bytes => Ok(true),
@@ -92,14 +93,14 @@ mod tests {
     fn memory_that_is_not_there_gives_efault() {
         let mut bytes = *b"some bytes";
         let at: *mut c_void = bytes.as_mut_ptr().cast();
-        // SAFETY: the bytes are there.
+        // SAFETY: the bytes exist.
         unsafe {
             assert_eq!(read(at, 4), Ok(b"some".to_vec()));
             assert_eq!(write(b"more", at), Ok(()));
         }
         assert_eq!(&bytes, b"more bytes");
-        // A page that was given back: nothing else is there yet.
-        // SAFETY: the kernel chooses where; the page is used no more after it is given back.
+        // An unmapped page, where nothing else is mapped yet. SAFETY: the kernel chooses the
+        // address; the page is not used after it is unmapped.
         let page = unsafe {
             let page = libc::mmap(
                 std::ptr::null_mut(),
@@ -110,18 +111,18 @@ mod tests {
                 0,
             );
             assert_eq!(read(page, 8), Ok(vec![0; 8]));
-            // It can be read, and not written.
+            // It is readable, but not writable.
             assert_eq!(write(b"more", page), Err(libc::EFAULT));
             page
         };
         for out_of_reach in [usize::MAX, 0, 8, isize::MAX as usize - 3] {
             let at = out_of_reach as *mut c_void;
             assert!(is_out_of_reach(at, 8));
-            // SAFETY: none is touched.
+            // SAFETY: no memory is accessed.
             let (read, written) = unsafe { (read(at, 8), write(b"12345678", at)) };
             assert_eq!((read, written), (Err(libc::EFAULT), Err(libc::EFAULT)));
         }
-        // SAFETY: the page is this test's.
+        // SAFETY: the page belongs to this test.
         unsafe { libc::munmap(page, FIRST_PAGE) };
     }
 }

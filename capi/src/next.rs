@@ -1,6 +1,6 @@
-//! The functions behind those that are caught here.
+//! libc's own functions, behind the interposed ones.
 
-/// libc's own function of that name, behind ours.
+/// libc's function of that name, found after ours.
 macro_rules! next {
     ($name:ident($($type:ty),* $(,)?) -> $result:ty) => {{
         static NEXT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();

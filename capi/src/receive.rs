@@ -1,8 +1,9 @@
-//! Messages in.
+//! Receiving of messages.
 //!
-//! A message may be longer than the program's buffer: the rest comes with the next call (RFC 6458 §3.1.4). How much of the first frame was read
-//! already is kept by the kernel, with the descriptor (SO_PEEK_OFF), so that every process that has it goes on at the same byte, and
-//! `poll` says that there is more.
+//! A message may be longer than the program's buffer: the next call returns the rest (RFC 6458
+//! §3.1.4). The kernel keeps the number of bytes already read of the first frame with the
+//! descriptor (SO_PEEK_OFF), so that every process that has the descriptor continues at the same
+//! byte, and `poll` reports that more data is available.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -14,46 +15,46 @@ use anabranch_sockets::{LARGEST_PIECE, Style};
 use crate::descriptor::form;
 use crate::{ask, generations, routes, system};
 
-/// MSG_NOTIFICATION, as Linux has it.
+/// MSG_NOTIFICATION with Linux's value.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
 
-/// What came.
+/// A received piece.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
-    /// Bytes written.
+    /// Number of bytes written.
     pub length: usize,
     /// MSG_EOR, MSG_NOTIFICATION.
     pub flags: c_int,
-    /// Its header; `None` at the end.
+    /// Its header; `None` at the end of data.
     pub frame: Option<Frame>,
-    /// The message goes on at once.
+    /// The message continues immediately.
     pub follows: bool,
 }
 
 impl Received {
-    /// Where it came from.
+    /// Source address.
     pub fn address(&self) -> Option<SocketAddr> {
         self.frame.and_then(|it| it.address)
     }
 }
 
-/// Whether the descriptor has messages. That of a one-to-one socket that listens has associations, and what comes to one that was never connected is
-/// not there.
+/// Whether the descriptor carries messages. That of a listening one-to-one socket carries
+/// associations, and a socket that was never connected receives nothing.
 pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
     let one_to_one = form(fd).is_some_and(|it| it.style == Style::OneToOne);
-    // Of the others, what waits can be read in any case.
+    // Available data of other sockets can be read in any case.
     if !one_to_one || routes::awaits(fd) {
         return Ok(());
     }
     let asked = ask_awaited(fd, wait());
     if asked.is_err() {
-        // It may wait to be read, too.
+        // The error may also be in the descriptor.
         forget_error(fd);
     }
     asked
 }
 
-/// Whether something will come, be it the end.
+/// Whether more data, or the end, should be expected.
 pub fn may_wait(fd: c_int) -> Result<(), c_int> {
     match routes::awaits(fd) {
         true => Ok(()),
@@ -72,25 +73,25 @@ fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Receives into the program's parts: a message, or as much of it as there is room for.
+/// Receives a message, or as much of it as fits, into the program's buffers.
 ///
 /// # Safety
-/// The parts can be written.
+/// The parts must be writable.
 pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let mut received = unsafe { piece(fd, parts, flags) }?;
     let room = room_of(parts);
     while received.follows && received.length < room {
-        // The host is about to give it.
+        // The host is about to deliver it.
         system::wait(fd, libc::POLLIN);
         let rest = behind(parts, received.length);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         match unsafe { piece(fd, &rest, flags | libc::MSG_DONTWAIT) } {
             Ok(more) => {
                 received.length += more.length;
                 (received.flags, received.follows) = (more.flags, more.follows);
             }
-            // Another process took it: the rest comes with the next call.
+            // Another process took it; the next call returns the rest.
             Err(_) => break,
         }
     }
@@ -102,7 +103,7 @@ fn room_of(parts: &[libc::iovec]) -> usize {
     lengths.fold(0, usize::saturating_add)
 }
 
-/// The parts behind their first bytes.
+/// The parts after their first `bytes` bytes.
 fn behind(parts: &[libc::iovec], mut bytes: usize) -> Vec<libc::iovec> {
     let mut out = Vec::with_capacity(parts.len());
     for part in parts {
@@ -119,7 +120,7 @@ fn behind(parts: &[libc::iovec], mut bytes: usize) -> Vec<libc::iovec> {
 /// Receives one piece of a message.
 ///
 /// # Safety
-/// The parts can be written.
+/// The parts must be writable.
 unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
     let kernel = flags & libc::MSG_DONTWAIT;
     loop {
@@ -131,7 +132,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         let room = room_of(parts);
         let keeps = flags & libc::MSG_PEEK != 0;
-        // Where any frame fits it is taken at once; else it is looked at first.
+        // If any frame fits, it is consumed directly; otherwise it is peeked first.
         let at_once = done == 0 && !keeps && room >= LARGEST_PIECE;
         let (there, read) = if done == 0 {
             let how = if at_once {
@@ -141,7 +142,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             };
             (behind_head(fd, head, parts, how | libc::MSG_TRUNC)?, HEADER)
         } else {
-            // The header again, and then what is behind that which was read.
+            // The header again, and then the data after the part that was already read.
             let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
             system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 0)?;
             let (whole, _) = system::receive(fd, &mut [head], peek)?;
@@ -151,7 +152,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         if there == 0 {
             routes::forget(fd);
-            // Also where the program itself reads no more (`shutdown`). Otherwise the end is the peer's, or an error that was told before.
+            // Also if the program itself has shut down receiving. Otherwise the end comes from the
+            // peer, or follows an error that was already reported.
             return match ask::is_lost(fd) {
                 true => Err(libc::ECONNRESET),
                 false => ask::tell(fd, Request::End).map(|()| Received::default()),
@@ -163,14 +165,14 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         match frame.kind {
             Kind::Error => {
                 consume(fd, done, at_once)?;
-                // It is told once: here, by a message that cannot be sent, or by SO_ERROR.
+                // Reported once: here, by a failed send, or by SO_ERROR.
                 match ask::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4])?.first_chunk() {
                     None | Some(&[0, 0, 0, 0]) => continue,
                     Some(&error) => return Err(c_int::from_ne_bytes(error)),
                 }
             }
             Kind::Data | Kind::Notification => (),
-            // A listening socket's, or nobody's.
+            // For a listening socket, or invalid.
             _ => {
                 consume(fd, done, at_once)?;
                 continue;
@@ -200,7 +202,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
     }
 }
 
-/// The header, and the rest into the program's parts; gives the bytes that there were.
+/// Reads the header, and the rest into the program's buffers; returns the number of bytes
+/// available.
 fn behind_head(
     fd: c_int,
     head: libc::iovec,
@@ -218,7 +221,7 @@ fn behind_head(
     system::receive(fd, &mut all, flags).map(|(there, _)| there)
 }
 
-/// Takes the first frame away, if it was not `taken`.
+/// Consumes the first frame, unless it was already `taken`.
 fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
     if taken {
         return Ok(());
@@ -229,7 +232,7 @@ fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
     system::receive(fd, &mut [], libc::MSG_DONTWAIT | libc::MSG_TRUNC).map(drop)
 }
 
-/// Forgets the error that would be told next: the program has it by SO_ERROR, or tries once more.
+/// Drops the pending error, because the program got it from SO_ERROR, or retries.
 pub fn forget_error(fd: c_int) {
     while let Some((frame, _)) = first(fd)
         && frame.kind == Kind::Error
@@ -237,20 +240,20 @@ pub fn forget_error(fd: c_int) {
     {}
 }
 
-/// The header of the message or notification that is to be read next, and how long its first piece is, if it is there.
+/// The header of the next message or notification and the size of its first piece, if available.
 pub fn next(fd: c_int) -> Option<(Frame, usize)> {
     let found = first(fd);
     found.filter(|it| matches!(it.0.kind, Kind::Data | Kind::Notification))
 }
 
-/// As [`next`], of any kind.
+/// Like [`next`], for frames of any kind.
 fn first(fd: c_int) -> Option<(Frame, usize)> {
     let mut header = [0_u8; HEADER];
     let mut parts = [libc::iovec {
         iov_base: header.as_mut_ptr().cast(),
         iov_len: HEADER,
     }];
-    // A message that was read in part is not followed by another yet.
+    // The frame after a partially read message is not known yet.
     if system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF).ok()? > 0 {
         return None;
     }
@@ -260,7 +263,7 @@ fn first(fd: c_int) -> Option<(Frame, usize)> {
     Some((frame, there - HEADER))
 }
 
-/// The next association of a listening socket, if one is there: its number, and where it comes from.
+/// The next association of a listening socket, if available: its number and its source address.
 pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
     loop {
         let mut header = [0_u8; HEADER];
@@ -268,7 +271,7 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
             iov_base: header.as_mut_ptr().cast(),
             iov_len: HEADER,
         }];
-        // Taken by one call: of several processes that wait one gets it.
+        // Consumed by a single call, so that only one of several waiting processes gets it.
         let (length, _) = system::receive(fd, &mut parts, libc::MSG_DONTWAIT)?;
         if length == 0 {
             return Err(match ask::is_lost(fd) {
@@ -285,10 +288,10 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
     }
 }
 
-/// Bytes of the message that is to be read next (FIONREAD).
+/// Size of the next message (FIONREAD), bytes.
 pub fn waiting(fd: c_int) -> Result<usize, c_int> {
     let done = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
-    // Of the descriptor itself FIONREAD counts every frame that waits.
+    // FIONREAD of the descriptor itself counts all frames.
     let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     let there = match system::receive(fd, &mut [], peek) {
         Ok((there, _)) => there,

@@ -1,6 +1,8 @@
-//! What is known of where a one-to-one socket's messages go, and of whether any may come: asked once for each descriptor, since a wrong stream or a
-//! message that is too long must be refused at once, and the host takes messages without an answer. It holds until the host says otherwise
-//! ([`generations`]).
+//! Cache of the route of a one-to-one socket's messages, and of whether data may arrive.
+//!
+//! A route is requested once per descriptor, because an invalid stream or a message that is too
+//! long must be refused immediately, while the host accepts messages without an answer. The cached
+//! state is valid until the host invalidates it ([`generations`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,16 +11,16 @@ use anabranch_sockets::control::Generation;
 
 use crate::generations;
 
-/// Descriptors whose routes are remembered; of others it is asked each time.
+/// Number of descriptors with cached routes; for others the host is asked each time.
 const REMEMBERED: usize = 4_096;
 
-/// What is remembered of a descriptor.
+/// Cached state of a descriptor.
 struct Known {
-    /// Streams that messages may go out on (16 bits), and the largest message (48 bits); 0: not known.
+    /// Number of outgoing streams (16 bits), and largest message (48 bits); 0: unknown.
     route: AtomicU64,
-    /// The generation in which the route holds: place and number.
+    /// Generation in which the route is valid: slot and number.
     routed_in: AtomicU64,
-    /// The generation in which something may come, as `routed_in`; `u64::MAX`: not known.
+    /// Generation in which data may arrive, like `routed_in`; `u64::MAX`: unknown.
     awaited_in: AtomicU64,
 }
 
@@ -48,7 +50,7 @@ fn holds(packed: u64) -> bool {
     packed != NOTHING && generations::is_current(generation)
 }
 
-/// Whether a message so long may go out on that stream, as far as is known.
+/// Whether a message of this length is known to be allowed on that stream.
 pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
     let Some(known) = place(fd) else { return false };
     let route = known.route.load(Ordering::Acquire);
@@ -56,7 +58,7 @@ pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
     fits && holds(known.routed_in.load(Ordering::Acquire))
 }
 
-/// It is known from now on, while the socket has that generation.
+/// Caches the route while the socket has that generation.
 pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
     if let Some(known) = place(fd) {
         known.routed_in.store(packed(generation), Ordering::Release);
@@ -65,12 +67,12 @@ pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
     }
 }
 
-/// Whether it is known that something may come, be it the end.
+/// Whether data or the end is known to arrive.
 pub fn awaits(fd: c_int) -> bool {
     place(fd).is_some_and(|it| holds(it.awaited_in.load(Ordering::Acquire)))
 }
 
-/// That is known from now on, while the socket has that generation.
+/// Caches that while the socket has that generation.
 pub fn remember_awaited(fd: c_int, generation: Generation) {
     if let Some(known) = place(fd) {
         let packed = packed(generation);
@@ -78,7 +80,8 @@ pub fn remember_awaited(fd: c_int, generation: Generation) {
     }
 }
 
-/// It is not known any more: the number means another descriptor, or an option or the association changed.
+/// Invalidates the cache, because the number refers to another descriptor, or an option or the
+/// association changed.
 pub fn forget(fd: c_int) {
     if let Some(known) = place(fd) {
         known.route.store(0, Ordering::Release);

@@ -252,8 +252,33 @@ const EMPTY: iovec = iovec {
     iov_len: 0,
 };
 
-/// Several frames. The first piece may find no room; the rest waits for it, since a message is sent whole or not at all.
+/// What the kernel counts of a piece beside its bytes, at most: pages that are not filled, and their descriptors.
+const BESIDE: usize = 8 << 10;
+
+/// Whether a descriptor has room for a message in pieces, so that none of them waits. The kernel takes a piece while the bytes that wait
+/// are below SO_SNDBUF. A message for which that is too small raises it, as far as the system lets it; one that is larger still is begun
+/// where nothing waits, and its other pieces wait for the host, since no other way is left.
+fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
+    let before_last = length.div_ceil(LARGEST_PIECE).saturating_sub(1);
+    let needs = before_last * (LARGEST_PIECE + BESIDE) + 1;
+    let limit = || system::int_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF);
+    let mut most = limit()?.unsigned_abs() as usize;
+    if needs > most {
+        let wanted = c_int::try_from(needs).unwrap_or(c_int::MAX);
+        let _ = system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, wanted);
+        most = limit()?.unsigned_abs() as usize;
+    }
+    let waiting = system::unread(fd)?;
+    Ok(waiting == 0 || waiting + needs <= most)
+}
+
+/// Several frames. The first piece may find no room; the rest waits for it, since a message is sent whole or not at all. Where the program
+/// does not wait, there must be room for all of them.
 fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
+    let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
+    if !waits && !has_room(fd, ready.length)? {
+        return Err(libc::EAGAIN);
+    }
     let whole = parts.whole();
     let mut pieces = whole.chunks(LARGEST_PIECE).peekable();
     let mut header = ready.header;

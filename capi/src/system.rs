@@ -301,6 +301,22 @@ pub fn int_option(fd: c_int, level: c_int, option: c_int) -> Result<c_int, c_int
     Ok(value)
 }
 
+/// Bytes of a socket that the other end has not read, as the kernel counts them (SIOCOUTQ).
+pub fn unread(fd: c_int) -> Result<usize, c_int> {
+    let mut bytes: c_int = 0;
+    let arguments = [
+        fd as usize,
+        libc::TIOCOUTQ as usize,
+        &raw mut bytes as usize,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel writes an int.
+    unsafe { call(libc::SYS_ioctl, arguments) }?;
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
 /// `setsockopt` of an int.
 pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> Outcome {
     let arguments = [

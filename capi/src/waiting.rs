@@ -1,8 +1,9 @@
-//! Waiting as libc waits.
+//! Blocking, as in libc.
 //!
-//! A thread that waits in a cancellation point can be cancelled (`pthread_cancel`): glibc then unwinds its stack, from within a function
-//! of its own. So what waits here is libc's `recvmsg`, which heeds O_NONBLOCK, SO_RCVTIMEO and signals, too; nothing between it and the
-//! program has anything to drop.
+//! A thread that blocks in a cancellation point can be cancelled (`pthread_cancel`): glibc then
+//! unwinds its stack, from within one of its functions. Blocking therefore happens in libc's
+//! `recvmsg`, which also handles O_NONBLOCK, SO_RCVTIMEO and signals; nothing between it and the
+//! program needs to be dropped.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -14,15 +15,15 @@ use libc::{iovec, msghdr, ssize_t};
 use crate::next::next;
 use crate::{ask, system};
 
-// The constants are those of glibc.
+// Constants of glibc.
 const DEFERRED: c_int = 0;
 
 unsafe extern "C-unwind" {
-    /// When a thread is cancelled: at a cancellation point, or anywhere.
+    /// Cancellation type of a thread: at cancellation points, or anywhere.
     fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int;
 }
 
-/// A descriptor that goes with the thread: one that is cancelled cannot close it.
+/// A descriptor owned by the thread, because a cancelled call cannot close it.
 struct Line(Cell<c_int>);
 
 impl Drop for Line {
@@ -37,10 +38,10 @@ thread_local! {
     static LINE: Line = const { Line(Cell::new(-1)) };
 }
 
-/// Waits until there is something to read, or the end.
+/// Waits until the descriptor is readable, or at its end.
 pub fn for_message(fd: c_int) -> Result<(), c_int> {
     let before = system::errno();
-    // SAFETY: an empty msghdr is one of zeros; nothing is written but its own fields.
+    // SAFETY: an all-zero msghdr is valid and empty; only its fields are written.
     let length = unsafe {
         let mut message: msghdr = std::mem::zeroed();
         recvmsg(fd, &raw mut message, libc::MSG_PEEK)
@@ -51,7 +52,8 @@ pub fn for_message(fd: c_int) -> Result<(), c_int> {
     }
 }
 
-/// Waits until there is room to write, as `sendmsg` does (SO_SNDTIMEO, signals): by sending nothing.
+/// Waits until the descriptor is writable, like `sendmsg` (SO_SNDTIMEO, signals), by sending an
+/// empty frame.
 pub fn for_room(fd: c_int) -> Result<(), c_int> {
     let nothing = Frame {
         kind: Kind::Nothing,
@@ -62,17 +64,17 @@ pub fn for_room(fd: c_int) -> Result<(), c_int> {
         iov_base: nothing.as_mut_ptr().cast(),
         iov_len: HEADER,
     };
-    // SAFETY: the header is there.
+    // SAFETY: the header exists.
     unsafe { send(fd, &[part], libc::MSG_NOSIGNAL) }
 }
 
-/// libc's own `sendmsg` of these parts.
+/// Calls libc's `sendmsg` with these parts.
 ///
 /// # Safety
-/// They can be read, and what they name.
+/// The parts, and the memory that they name, must be readable.
 pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int> {
     let before = system::errno();
-    // SAFETY: an empty msghdr is one of zeros; the rest as the caller promises.
+    // SAFETY: an all-zero msghdr is valid and empty; the rest is guaranteed by the caller.
     let sent = unsafe {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = parts.as_ptr().cast_mut();
@@ -85,11 +87,12 @@ pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int
     }
 }
 
-/// The answer to a request is waited for, by [`for_answer`]; then it is to be asked again. No `errno` has that number.
+/// The answer is pending: wait with [`for_answer`] and repeat the request. No `errno` has this
+/// value.
 pub const PENDING: c_int = -1;
 
-/// Asks the host. What may take long (`wait`) is answered when it is asked again, after [`PENDING`] and [`for_answer`]: by then nothing has to be
-/// dropped.
+/// Sends a request to the host. A request that may block (`wait`) must be repeated after
+/// [`PENDING`] and [`for_answer`], so that nothing needs to be dropped while it blocks.
 pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
     let line = LINE.with(|it| it.0.replace(-1));
     if line >= 0 {
@@ -99,13 +102,13 @@ pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
         return ask::ask(fd, request);
     }
     let line = ask::begin(fd, request)?;
-    // Where it is refused, the thread waits for as long as it takes.
+    // If this fails, the thread waits without a timeout.
     let _ = system::wait_as_writing(fd, line);
     LINE.with(|it| it.0.set(line));
     Err(PENDING)
 }
 
-/// Waits for the answer to what was asked. May be unwound: the thread keeps the descriptor.
+/// Waits for the answer to the request. May be unwound, because the thread keeps the descriptor.
 pub fn for_answer() -> Result<(), c_int> {
     let waited = for_message(LINE.with(|it| it.0.get()));
     if waited.is_err() {
@@ -115,27 +118,28 @@ pub fn for_answer() -> Result<(), c_int> {
     waited
 }
 
-/// libc's own.
+/// libc's function.
 ///
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(fd, message, flags) }
 }
 
-/// libc's own.
+/// libc's function.
 ///
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     let next = next!(recvmsg(c_int, *mut msghdr, c_int) -> ssize_t);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(fd, message, flags) }
 }
 
-/// Asks the host for an association, and waits until it is there. A thread that may be cancelled anywhere is cancelled while it waits.
+/// Requests an association from the host and waits until it is set up. Even with asynchronous
+/// cancellation, a thread is only cancelled while it waits.
 pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
     let mut before = DEFERRED;
     // SAFETY: an int is written.
@@ -151,7 +155,7 @@ pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
         waited.map(|()| line)
     });
     let number = waited.and_then(|line| ask::association(ask::finish(line)?));
-    // SAFETY: no old value is wanted. What was put off happens now.
+    // SAFETY: the old value is not requested. A deferred cancellation takes effect now.
     unsafe { pthread_setcanceltype(before, std::ptr::null_mut()) };
     number
 }

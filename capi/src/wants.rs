@@ -1,8 +1,10 @@
-//! What a program wants beside messages: struct sctp_sndrcvinfo (SCTP_EVENTS, its first byte), struct sctp_rcvinfo (SCTP_RECVRCVINFO),
-//! struct sctp_nxtinfo (SCTP_RECVNXTINFO).
+//! Ancillary data that a program requests with each received message: struct sctp_sndrcvinfo
+//! (SCTP_EVENTS, its first byte), struct sctp_rcvinfo (SCTP_RECVRCVINFO), struct sctp_nxtinfo
+//! (SCTP_RECVNXTINFO).
 //!
-//! It counts when a message is read, not when it came, and in every process that has the descriptor. So it is kept by the kernel, with the
-//! descriptor: SO_RCVLOWAT, of which a Unix socket of this kind makes no use.
+//! The setting applies when a message is read, not when it arrives, and in every process that has
+//! the descriptor. The kernel therefore stores it with the descriptor: in SO_RCVLOWAT, which a Unix
+//! socket of this type does not use.
 
 use std::ffi::c_int;
 
@@ -18,18 +20,18 @@ pub const RCVINFO: c_int = 2;
 /// struct sctp_nxtinfo.
 pub const NXTINFO: c_int = 4;
 
-/// What is wanted, of the bits above.
+/// The requested data, as a combination of the bits above.
 pub fn of(fd: c_int) -> c_int {
-    // The kernel begins with 1, and makes 0 that.
+    // The kernel's default is 1, and it replaces 0 with 1.
     system::int_option(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).map_or(0, |it| it - 1)
 }
 
-/// Wants for a socket what another wants.
+/// Copies the setting from another socket.
 pub fn copy(fd: c_int, from: c_int) {
     keep(fd, of(from));
 }
 
-/// The option of SCTP's was set.
+/// Updates the setting after an SCTP option was set.
 pub fn changed(fd: c_int, option: c_int) {
     if ![EVENT, EVENTS, RECVRCVINFO, RECVNXTINFO].contains(&option) {
         return;
@@ -46,6 +48,6 @@ pub fn changed(fd: c_int, option: c_int) {
 }
 
 fn keep(fd: c_int, wants: c_int) {
-    // The kernel refuses no value.
+    // The kernel accepts any value.
     let _ = system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, wants + 1);
 }

@@ -1,9 +1,11 @@
-//! System calls past this library. A program that asks the kernel itself for an SCTP socket (a static one, a runtime with system calls of its own)
-//! cannot be served; that it did so shall be known.
+//! Detection of system calls that bypass this library. A program that requests an SCTP socket from
+//! the kernel itself (a static program, or a runtime with its own system calls) cannot be served,
+//! but the user should know.
 //!
-//! Where the host wants that ([`WATCH_VARIABLE`]), the kernel stops such calls of this process and all that come from it, and tells the
-//! host (seccomp, `SECCOMP_RET_USER_NOTIF`), which says so and lets them fail. All other calls go on as ever. One process of a tree can ask for
-//! that; in its children the kernel answers that there is one (EBUSY).
+//! If the host requests it ([`WATCH_VARIABLE`]), the kernel suspends such calls of this process and
+//! its descendants and notifies the host (seccomp, `SECCOMP_RET_USER_NOTIF`), which reports them
+//! and lets them fail. All other calls are unaffected. Only one process of a tree can install the
+//! filter; in its children the kernel returns EBUSY.
 
 use std::ffi::c_int;
 
@@ -11,12 +13,13 @@ use anabranch_sockets::WATCH_VARIABLE;
 
 use crate::{ask, descriptor, system};
 
-// SAFETY: the loader calls what is listed here, with arguments that this function does not look at.
+// SAFETY: the loader calls the functions in this section, with arguments that this function
+// ignores.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-/// Before `main`.
+/// Runs before `main`.
 extern "C" fn begin() {
     if std::env::var_os(WATCH_VARIABLE).is_none() || descriptor::host().is_none() {
         return;
@@ -32,14 +35,15 @@ extern "C" fn begin() {
     }
 }
 
-// Offsets of struct seccomp_data: the number of the call, the architecture, the lower halves of its arguments.
+// Offsets in struct seccomp_data: the call number, the architecture, the lower halves of the
+// arguments.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const fn argument(place: u32) -> u32 {
     16 + 8 * place + if cfg!(target_endian = "big") { 4 } else { 0 }
 }
 
-/// AUDIT_ARCH_* of this machine; calls of others (32 bits) are let through.
+/// AUDIT_ARCH_* of this machine; calls of other architectures (32 bits) are allowed.
 #[cfg(target_arch = "x86_64")]
 const OWN_ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
@@ -66,8 +70,9 @@ const fn step(code: u16, yes: u8, no: u8, k: u32) -> libc::sock_filter {
     }
 }
 
-/// `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)` is told, and SOCK_SEQPACKET with 0, which is SCTP, too; all else is
-/// allowed. Jumps count from the next step.
+/// Reports `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)`, and
+/// SOCK_SEQPACKET with protocol 0, which is SCTP too; all other calls are allowed. Jumps are
+/// relative to the next step.
 const FILTER: [libc::sock_filter; 16] = [
     step(LOAD, 0, 0, ARCHITECTURE),
     step(EQUAL, 0, 13, OWN_ARCHITECTURE),
@@ -87,7 +92,8 @@ const FILTER: [libc::sock_filter; 16] = [
     step(RETURN, 0, 0, SECCOMP_RET_ALLOW),
 ];
 
-/// The descriptor that tells of such calls. Without CAP_SYS_ADMIN a process may have that only where it cannot gain privileges by `exec` any more.
+/// The notification descriptor for such calls. Without CAP_SYS_ADMIN a process can get it only if
+/// it can no longer gain privileges by `exec`.
 fn listen() -> Result<c_int, c_int> {
     let mut filter = [step(RETURN, 0, 0, SECCOMP_RET_USER_NOTIF); FILTER.len() + 1];
     filter[..FILTER.len()].copy_from_slice(&FILTER);
@@ -105,7 +111,8 @@ fn listen() -> Result<c_int, c_int> {
             0,
             0,
         ];
-        // SAFETY: the kernel reads the program, which is there, and changes nothing but what calls it lets through.
+        // SAFETY: the kernel reads the program, which exists, and only changes which calls it
+        // allows.
         unsafe { system::call(libc::SYS_seccomp, arguments) }.map(|it| it as c_int)
     };
     match ask() {
@@ -123,7 +130,7 @@ fn listen() -> Result<c_int, c_int> {
 mod tests {
     use super::*;
 
-    /// What the kernel does with the filter.
+    /// Evaluates the filter like the kernel.
     fn run(call: u32, arguments: [u32; 3]) -> u32 {
         let word = |at: u32| match at {
             NUMBER => call,

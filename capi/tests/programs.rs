@@ -18,6 +18,15 @@ fn sockets_behave_as_rfc_6458_says() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
+/// Messages of several frames, to a peer that reads nothing.
+#[test]
+fn a_large_message_does_not_wait_where_the_program_does_not() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile("large", folder.path());
+    let output = run(Command::new(program).arg("5800"));
+    assert_eq!(text(&output), "as it should be\n");
+}
+
 #[test]
 fn what_is_not_delivered_comes_back() {
     let folder = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Several messages by one call.
+//! Several messages per call.
 
 use std::ffi::c_int;
 
@@ -9,13 +9,13 @@ use crate::descriptor::is_ours;
 use crate::next::next;
 use crate::{memory, system};
 
-/// Whether no process can have so many messages there.
+/// Whether the messages are outside the address space of any process.
 fn are_out_of_reach(messages: *const mmsghdr, count: u32) -> bool {
     count > 0 && memory::is_out_of_reach(messages, count as usize * size_of::<mmsghdr>())
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
@@ -25,14 +25,14 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(sendmmsg(c_int, *mut mmsghdr, u32, c_int) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, messages, count, flags) };
     }
     if are_out_of_reach(messages, count) {
         return system::answer(Err(libc::EFAULT)) as c_int;
     }
     for place in 0..count {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let sent = unsafe {
             let message = &mut *messages.add(place as usize);
             let sent = sendmsg(fd, &raw const message.msg_hdr, flags);
@@ -47,7 +47,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
@@ -58,7 +58,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
 ) -> c_int {
     if !is_ours(fd) {
         let next = next!(recvmmsg(c_int, *mut mmsghdr, u32, c_int, *mut libc::timespec) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, messages, count, flags, timeout) };
     }
     if are_out_of_reach(messages, count) {
@@ -66,7 +66,8 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     }
     let one_by_one = flags & !libc::MSG_WAITFORONE;
     for place in 0..count {
-        // After the first, those that are there: as with MSG_WAITFORONE, and where the time is over.
+        // After the first, only messages that are available, as with MSG_WAITFORONE, also when the
+        // timeout has expired.
         let flags = match place {
             0 => one_by_one,
             _ if flags & libc::MSG_WAITFORONE != 0 || !timeout.is_null() => {
@@ -74,7 +75,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
             }
             _ => one_by_one,
         };
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let received = unsafe {
             let message = &mut *messages.add(place as usize);
             let received = recvmsg(fd, &raw mut message.msg_hdr, flags);
@@ -84,7 +85,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         match (received, place) {
             (..0, 0) => return -1,
             (..0, _) => return place as c_int,
-            // The end.
+            // End of data.
             (0, _) => return place as c_int + 1,
             _ => (),
         }

@@ -1,4 +1,5 @@
-//! The names that calls have in programs which are compiled with `_FORTIFY_SOURCE`: libc's own do not come by the usual ones.
+//! Symbol names in programs that are compiled with `_FORTIFY_SOURCE`: those do not call libc's
+//! usual names.
 
 use std::ffi::{c_int, c_void};
 
@@ -9,7 +10,7 @@ use crate::descriptor::is_ours;
 use crate::next::next;
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -18,17 +19,17 @@ pub unsafe extern "C-unwind" fn __read_chk(
     room: size_t,
 ) -> ssize_t {
     if length > room || !is_ours(fd) {
-        // One that asks for more than there is room for is ended there.
+        // libc ends a program that requests more than its buffer can hold.
         let next = next!(__read_chk(c_int, *mut c_void, size_t, size_t) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, room) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { read(fd, at, length) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
@@ -39,15 +40,15 @@ pub unsafe extern "C-unwind" fn __recv_chk(
 ) -> ssize_t {
     if length > room || !is_ours(fd) {
         let next = next!(__recv_chk(c_int, *mut c_void, size_t, size_t, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, room, flags) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { recv(fd, at, length, flags) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
@@ -70,9 +71,9 @@ pub unsafe extern "C-unwind" fn __recvfrom_chk(
                 *mut socklen_t,
             ) -> ssize_t
         );
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, room, flags, from, from_length) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { recvfrom(fd, at, length, flags, from, from_length) }
 }

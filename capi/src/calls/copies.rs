@@ -1,4 +1,4 @@
-//! Calls that close and copy descriptors, or ask about them.
+//! Calls that close, duplicate or query descriptors.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
@@ -7,48 +7,49 @@ use crate::descriptor::{forget, forget_from, is_ours};
 use crate::next::next;
 use crate::receive;
 
-/// Variadic in C; its third argument stands where that of a function with three does, on the machines this is built for.
+/// Variadic in C; the third argument is passed as in a function with three parameters on the
+/// supported machines.
 ///
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if request != libc::FIONREAD as c_ulong || !is_ours(fd) {
         let next = next!(ioctl(c_int, c_ulong, *mut c_void) -> c_int);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, request, argument) };
     }
     if argument.is_null() {
         return done(Err(libc::EFAULT));
     }
     done(receive::waiting(fd).map(|bytes| {
-        // SAFETY: as the caller promises: an int.
+        // SAFETY: guaranteed by the caller: an int.
         unsafe { argument.cast::<c_int>().write(bytes as c_int) };
     }))
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     forget(fd);
     let next = next!(close(c_int) -> c_int);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(fd) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     forget_from(first, last);
     let next = next!(close_range(c_uint, c_uint, c_int) -> c_int);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(first, last, flags) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     forget_from(first.max(0) as u32, u32::MAX);
@@ -61,55 +62,55 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     }
 }
 
-/// A stream closes its descriptor without a call of `close` that could be seen.
+/// A stream closes its descriptor without a visible call of `close`.
 ///
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     forget(fd);
     let next = next!(fdopen(c_int, *const c_char) -> *mut libc::FILE);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(fd, mode) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let next = next!(dup(c_int) -> c_int);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let copy = unsafe { next(fd) };
     forget(copy);
     copy
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, copy: c_int) -> c_int {
     forget(copy);
     let next = next!(dup2(c_int, c_int) -> c_int);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(fd, copy) }
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
     forget(copy);
     let next = next!(dup3(c_int, c_int, c_int) -> c_int);
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { next(fd, copy, flags) }
 }
 
 macro_rules! copies_descriptors {
     ($name:ident) => {
-        /// Variadic in C, as `ioctl`.
+        /// Variadic in C, like `ioctl`.
         ///
         /// # Safety
-        /// As libc's.
+        /// Same as libc's function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             fd: c_int,
@@ -117,7 +118,7 @@ macro_rules! copies_descriptors {
             argument: *mut c_void,
         ) -> c_int {
             let next = next!($name(c_int, c_int, *mut c_void) -> c_int);
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             let result = unsafe { next(fd, command, argument) };
             if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
                 forget(result);

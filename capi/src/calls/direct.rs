@@ -1,4 +1,4 @@
-//! `syscall`: programs that make system calls by libc's function for that.
+//! `syscall`: system calls that programs make through this libc function.
 
 use std::ffi::{c_int, c_long};
 
@@ -6,10 +6,11 @@ use super::messages::*;
 use super::*;
 use crate::system;
 
-/// Variadic in C; its arguments stand where those of a function with so many do, on the machines this is built for.
+/// Variadic in C; the arguments are passed as in a function with that many parameters on the
+/// supported machines.
 ///
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
     number: c_long,

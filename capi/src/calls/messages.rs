@@ -12,7 +12,7 @@ use crate::sctp::control_data;
 use crate::send::{self, How, Parts};
 use crate::{memory, system};
 
-/// Whether a message can have these parts.
+/// Checks that a message can have these parts.
 fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
     if count > send::MOST_PARTS {
         return Err(libc::EMSGSIZE);
@@ -23,19 +23,19 @@ fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
     }
 }
 
-/// As many parts as `writev` and `readv` take; `None`: there are more, or fewer than none.
+/// The number of parts of `writev` and `readv`; `None`: too many, or negative.
 fn count_of(parts: c_int) -> Option<usize> {
     let count = usize::try_from(parts).ok();
     count.filter(|&it| it <= send::MOST_PARTS)
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let Some(form) = form(fd) else {
         let next = next!(writev(c_int, *const iovec, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, parts, count) };
     };
     let Some(count) = count_of(count) else {
@@ -44,17 +44,17 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_
     if let Err(error) = check_parts(parts, count) {
         return system::answer(Err(error));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(parts, count) };
     if parts.length() == 0 {
-        // No message, as with Linux: `write` of none is an error.
+        // No message, as in Linux, but an empty `write` is an error.
         return 0;
     }
     send::answer(fd, form, parts, 0, || Ok(How::plain(0)))
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(
     fd: c_int,
@@ -63,39 +63,39 @@ pub unsafe extern "C-unwind" fn sendmsg(
 ) -> ssize_t {
     let Some(form) = form(fd) else {
         let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, message, flags) };
     };
     if memory::is_out_of_reach(message, size_of::<msghdr>()) {
         return system::answer(Err(libc::EFAULT));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let (at, count) = unsafe { ((*message).msg_iov, (*message).msg_iovlen) };
     if let Err(error) = check_parts(at, count) {
         return system::answer(Err(error));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(at, count) };
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     send::answer(fd, form, parts, flags, || unsafe {
         control_data::sent(&*message, flags)
     })
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(readv(c_int, *const iovec, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, parts, count) };
     }
     let received = match count_of(count) {
         None => Err(libc::EINVAL),
         Some(0) => Ok(Received::default()),
         Some(count) => check_parts(parts, count).and_then(|()| {
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe { receive_parts(fd, std::slice::from_raw_parts(parts, count), 0) }
         }),
     };
@@ -103,15 +103,15 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_i
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     if !is_ours(fd) {
         let next = next!(recvmsg(c_int, *mut msghdr, c_int) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let length = unsafe { next(fd, message, flags) };
         if length >= 0 {
-            // SAFETY: libc filled it.
+            // SAFETY: libc filled it in.
             unsafe { control_data::forget_passed(&*message) };
         }
         return length;
@@ -119,12 +119,12 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
     if memory::is_out_of_reach(message, size_of::<msghdr>()) {
         return system::answer(Err(libc::EFAULT));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let (at, count) = unsafe { ((*message).msg_iov, (*message).msg_iovlen) };
     if let Err(error) = check_parts(at, count) {
         return system::answer(Err(error));
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let received = unsafe {
         let message = &*message;
         let parts: &[iovec] = match message.msg_iovlen {
@@ -134,7 +134,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
         receive_parts(fd, parts, flags)
     };
     let outcome = received.and_then(|received| {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { control_data::received(fd, &mut *message, &received) }?;
         Ok(received.length as isize)
     });

@@ -1,5 +1,7 @@
-//! Bytes from one descriptor to another: `sendfile` and `splice`. Linux's SCTP takes and gives them as it takes and gives messages: what is sent
-//! goes a page of the file, or of the pipe, at a time, each a message; what is received is one message, or as much of it as is asked for.
+//! Transfers between descriptors: `sendfile` and `splice`.
+//!
+//! Linux's SCTP maps these to messages: the sender transmits one page of the file or pipe per
+//! message; the receiver reads one message, or the requested part of it.
 
 use std::ffi::c_int;
 
@@ -10,13 +12,13 @@ use crate::descriptor::is_ours;
 use crate::next::next;
 use crate::system;
 
-/// Bytes of a page.
+/// Page size, bytes.
 const PAGE: usize = 4096;
-/// The most that goes at a time: what a pipe holds.
+/// Maximum size of a transfer step: the capacity of a pipe.
 const MOST: usize = 16 * PAGE;
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile(
     to: c_int,
@@ -26,17 +28,17 @@ pub unsafe extern "C-unwind" fn sendfile(
 ) -> ssize_t {
     if !is_ours(to) {
         let next = next!(sendfile(c_int, c_int, *mut off64_t, size_t) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(to, from, offset, count) };
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { send_file(to, from, offset, count) }
 }
 
-/// As `sendfile`, on machines of 64 bits.
+/// Like `sendfile`, on 64-bit machines.
 ///
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile64(
     to: c_int,
@@ -44,16 +46,16 @@ pub unsafe extern "C-unwind" fn sendfile64(
     offset: *mut off64_t,
     count: size_t,
 ) -> ssize_t {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { sendfile(to, from, offset, count) }
 }
 
 /// # Safety
-/// `offset` is null, or can be read and written.
+/// `offset` must be null, or readable and writable.
 unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) -> ssize_t {
     let mut page = [0_u8; PAGE];
     let mut done = 0;
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let own = unsafe { offset.as_ref() }.copied();
     // SAFETY: no pointers.
     let begin = own.unwrap_or_else(|| unsafe { libc::lseek64(from, 0, libc::SEEK_CUR) });
@@ -62,10 +64,10 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
     }
     while done < count {
         let at = begin + done as off64_t;
-        // Messages end where pages of the file do.
+        // Messages end at page boundaries of the file.
         let left = PAGE - at as usize % PAGE;
         let wanted = left.min(count - done);
-        // SAFETY: `page` has so many bytes.
+        // SAFETY: `page` has that size.
         let read = unsafe { libc::pread64(from, page.as_mut_ptr().cast(), wanted, at) };
         if read <= 0 {
             if read < 0 && done == 0 {
@@ -73,7 +75,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
             }
             break;
         }
-        // SAFETY: they were read just now.
+        // SAFETY: these bytes were just read.
         let sent = unsafe { send(to, page.as_ptr().cast(), read as usize, 0) };
         if sent < 0 {
             if done == 0 {
@@ -84,7 +86,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
         done += sent as usize;
     }
     let end = begin + done as off64_t;
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     match unsafe { offset.as_mut() } {
         Some(offset) => *offset = end,
         // SAFETY: no pointers.
@@ -96,7 +98,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
 }
 
 /// # Safety
-/// As libc's.
+/// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn splice(
     from: c_int,
@@ -109,10 +111,10 @@ pub unsafe extern "C-unwind" fn splice(
     let (out, into) = (is_ours(to), is_ours(from));
     if !out && !into {
         let next = next!(splice(c_int, *mut off64_t, c_int, *mut off64_t, size_t, u32) -> ssize_t);
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         return unsafe { next(from, from_at, to, to_at, count, flags) };
     }
-    // Sockets have no places in them, and one of the two must be a pipe.
+    // Sockets have no offsets, and one of the two descriptors must be a pipe.
     let (pipe, at_pipe, at_socket) = match out {
         true => (from, from_at, to_at),
         false => (to, to_at, from_at),
@@ -143,16 +145,16 @@ fn is_pipe(fd: c_int) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETPIPE_SZ) > 0 }
 }
 
-/// From a pipe, page by page, each a message.
+/// Transfers from a pipe, one message per page.
 fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
     let mut page = [0_u8; PAGE];
     let mut done = 0;
     while done < count {
-        // Behind the first page, only what is there.
+        // After the first page, only available data.
         if done > 0 && !is_ready(pipe, libc::POLLIN) {
             break;
         }
-        // What is read of the pipe must find room.
+        // The socket must have buffer space for the data read from the pipe.
         let waits = flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(to);
         if !waits && !is_ready(to, libc::POLLOUT) {
             let full = system::answer(Err(libc::EAGAIN));
@@ -163,47 +165,48 @@ fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
         if read <= 0 {
             return if done > 0 { done as ssize_t } else { read };
         }
-        // SAFETY: they were read just now.
+        // SAFETY: these bytes were just read.
         let sent = unsafe { send(to, page.as_ptr().cast(), read as usize, flags) };
         if sent < 0 {
             return if done > 0 { done as ssize_t } else { -1 };
         }
-        // What was not sent stays in the pipe, as with Linux.
-        // SAFETY: `page` has so many bytes.
+        // Unsent data stays in the pipe, as in Linux. SAFETY: `page` has that size.
         unsafe { libc::read(pipe, page.as_mut_ptr().cast(), read as usize) };
         done += read as usize;
     }
     done as ssize_t
 }
 
-/// The first bytes of a pipe, which stay there: by way of another pipe, since the kernel has no other for that. Waits as `read` does.
+/// Copies the first bytes of a pipe without consuming them. Uses a second pipe, because the kernel
+/// has no direct way. Blocks like `read`.
 fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
     let mut ends = [-1; 2];
     // SAFETY: the two descriptors are written.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return -1;
     }
-    // SAFETY: no pointers; a new pipe has room for a page. What it has is read into `page`, which has so many bytes.
+    // SAFETY: no pointers; a new pipe has space for a page. Its data is read into `page`, which has
+    // that size.
     let read = unsafe {
         match libc::tee(pipe, ends[1], page.len(), 0) {
             there @ 1.. => libc::read(ends[0], page.as_mut_ptr().cast(), there as usize),
             none => none,
         }
     };
-    // `close` leaves `errno` as it is where it fails at nothing.
+    // `close` does not change `errno` if it succeeds.
     ends.into_iter().for_each(system::close);
     read
 }
 
-/// A message, or as much of it as is asked for, into a pipe.
+/// Transfers a message, or the requested part of it, into a pipe.
 fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
     let mut bytes = [0_u8; MOST];
-    // SAFETY: `bytes` has so many.
+    // SAFETY: `bytes` has that size.
     let received = unsafe { recv(from, bytes.as_mut_ptr().cast(), count.min(MOST), flags) };
     let mut written = 0;
     while written < received {
         let rest = &bytes[written as usize..received as usize];
-        // SAFETY: they were received just now.
+        // SAFETY: these bytes were just received.
         let some = unsafe { libc::write(pipe, rest.as_ptr().cast(), rest.len()) };
         if some <= 0 {
             return if written > 0 { written } else { some };
@@ -213,7 +216,7 @@ fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
     received
 }
 
-/// Whether there is something to read (POLLIN), or room to write (POLLOUT).
+/// Whether the descriptor is readable (POLLIN) or writable (POLLOUT).
 fn is_ready(fd: c_int, events: i16) -> bool {
     let mut wanted = libc::pollfd {
         fd,

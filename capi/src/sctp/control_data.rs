@@ -1,4 +1,4 @@
-//! Ancillary data of messages (RFC 6458 §5.3), laid out as Linux has it.
+//! Ancillary data of messages (RFC 6458 §5.3) with Linux's layouts.
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
@@ -102,7 +102,7 @@ impl From<SndInfo> for Info {
     }
 }
 
-/// What came, as struct sctp_sndrcvinfo.
+/// A received message as struct sctp_sndrcvinfo.
 pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     SndRcvInfo {
         stream: frame.stream,
@@ -117,7 +117,7 @@ pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     }
 }
 
-/// What comes next, as struct sctp_nxtinfo.
+/// The next message as struct sctp_nxtinfo.
 fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
     let notification = frame.kind == Kind::Notification;
     let unordered = u16::from(frame.flags & frame::UNORDERED != 0);
@@ -135,18 +135,18 @@ fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
     }
 }
 
-/// The bits of `sinfo_flags` that are a policy of RFC 7496.
+/// Bits of `sinfo_flags` for a policy of RFC 7496.
 const POLICY: u16 = 0x30;
 /// SCTP_PR_SCTP_TTL.
 const LIFETIME: u16 = 0x10;
 
-/// How a message is to be sent, by its addresses and ancillary data.
+/// Send parameters from the addresses and ancillary data of a message.
 ///
 /// # Safety
-/// The message is one for `sendmsg`.
+/// The message must be valid for `sendmsg`.
 pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
     let mut how = How::plain(flags);
-    // SAFETY: as the caller promises; the macros keep within the control data.
+    // SAFETY: guaranteed by the caller; the macros stay within the control data.
     unsafe {
         if !message.msg_name.is_null() && message.msg_namelen > 0 {
             let (to, _) = crate::address::read(message.msg_name, message.msg_namelen as usize)?;
@@ -159,7 +159,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-            // It ends within what the program has given.
+            // It must end within the program's buffer.
             let room = message.msg_control as usize + message.msg_controllen;
             let ends = libc::CMSG_DATA(at) as usize + length;
             if header.cmsg_len < libc::CMSG_LEN(0) as usize || ends > room {
@@ -175,7 +175,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
     Ok(how)
 }
 
-/// Flags that there are, as Linux has them; others are refused.
+/// Checks for valid flags, with Linux's values.
 fn check_flags(given: u16) -> Result<(), c_int> {
     let known = flags::UNORDERED
         | flags::ADDR_OVER
@@ -190,7 +190,7 @@ fn check_flags(given: u16) -> Result<(), c_int> {
     }
 }
 
-/// One piece of ancillary data.
+/// Processes one item of ancillary data.
 fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     let room = |bytes: usize| match data.len() == bytes {
         true => Ok(data.as_ptr()),
@@ -199,10 +199,10 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     match kind {
         SNDRCV => {
             let at = room(size_of::<SndRcvInfo>())?.cast::<SndRcvInfo>();
-            // SAFETY: so many bytes are there, and any are one.
+            // SAFETY: the buffer has that size, and any bytes are a valid value.
             let info = unsafe { at.read_unaligned() };
             check_flags(info.flags)?;
-            // Older programs give a lifetime and no policy.
+            // Older programs set a lifetime without a policy.
             let policy = match (info.flags & POLICY, info.timetolive) {
                 (0, 1..) => LIFETIME,
                 (policy, _) => policy,
@@ -212,14 +212,14 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
         }
         SNDINFO => {
             let at = room(size_of::<SndInfo>())?.cast::<SndInfo>();
-            // SAFETY: so many bytes are there, and any are one.
+            // SAFETY: the buffer has that size, and any bytes are a valid value.
             let info = unsafe { at.read_unaligned() };
             check_flags(info.flags)?;
             how.info = Some(info.into());
         }
         PRINFO => {
             let at = room(8)?.cast::<[u16; 4]>();
-            // SAFETY: so many bytes are there: struct sctp_prinfo, policy and value.
+            // SAFETY: the buffer has that size: struct sctp_prinfo, policy and value.
             let [policy, _, low, high] = unsafe { at.read_unaligned() };
             if policy & !POLICY != 0 {
                 return Err(libc::EINVAL);
@@ -228,7 +228,8 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
             let [c, d] = high.to_ne_bytes();
             how.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
         }
-        // More addresses of the peer, at the port of the first: without that, they say nothing.
+        // Additional addresses of the peer, at the port of the first address; ignored without a
+        // first one.
         DSTADDRV4 | DSTADDRV6 => {
             let Some(port) = how.to.first().map(SocketAddr::port) else {
                 return Ok(());
@@ -250,10 +251,10 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Fills in what a receiving program asked for: address, ancillary data, flags.
+/// Fills in the data that a receiving program requested: address, ancillary data, flags.
 ///
 /// # Safety
-/// The message is one for `recvmsg`.
+/// The message must be valid for `recvmsg`.
 pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> Result<(), c_int> {
     message.msg_flags = received.flags;
     let room = std::mem::replace(&mut message.msg_controllen, 0) as usize;
@@ -264,7 +265,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     match frame.address {
         Some(address) if !message.msg_name.is_null() => {
             let bytes = crate::address::bytes(address);
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 crate::address::write_with_message(
                     &bytes,
@@ -284,7 +285,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         }
         return Ok(());
     }
-    // MSG_CTRUNC reports data that finds no place there.
+    // MSG_CTRUNC reports data that does not fit.
     let room = match memory::is_out_of_reach(message.msg_control, room) {
         true => 0,
         false => room,
@@ -301,7 +302,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         context: sndrcv.context,
         assoc_id: sndrcv.assoc_id,
     };
-    // SAFETY: as the caller promises; `put` keeps within `room`.
+    // SAFETY: guaranteed by the caller; `put` stays within `room`.
     unsafe {
         let base: *mut u8 = message.msg_control.cast();
         let wants = wants::of(fd);
@@ -329,10 +330,10 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     Ok(())
 }
 
-/// One piece of ancillary data, or as much of it as there is room for: then MSG_CTRUNC.
+/// Writes one item of ancillary data, truncated to the buffer with MSG_CTRUNC.
 ///
 /// # Safety
-/// `room` bytes can be written at `base`.
+/// `room` bytes must be writable at `base`.
 unsafe fn put<T>(
     base: *mut u8,
     room: usize,
@@ -342,19 +343,19 @@ unsafe fn put<T>(
     flags: &mut c_int,
 ) {
     let bytes = size_of::<T>() as u32;
-    // SAFETY: these only compute.
+    // SAFETY: pure computation.
     let (space, length) = unsafe { (libc::CMSG_SPACE(bytes), libc::CMSG_LEN(bytes)) };
     let left = room - *used;
     if left < length as usize {
         *flags |= libc::MSG_CTRUNC;
     }
-    // SAFETY: it only computes.
+    // SAFETY: pure computation.
     let head = unsafe { libc::CMSG_LEN(0) } as usize;
     if left < head {
         return;
     }
     let length = left.min(length as usize);
-    // SAFETY: there is room, as was checked; control data may stand anywhere.
+    // SAFETY: the size was checked; control data may be unaligned.
     unsafe {
         let at = base.add(*used).cast::<libc::cmsghdr>();
         let mut header: libc::cmsghdr = std::mem::zeroed();
@@ -368,12 +369,12 @@ unsafe fn put<T>(
     *used = (*used + space as usize).min(room);
 }
 
-/// Descriptors that came by SCM_RIGHTS may be SCTP sockets.
+/// Resets received descriptors (SCM_RIGHTS), which may be SCTP sockets.
 ///
 /// # Safety
-/// The message is one that `recvmsg` filled.
+/// The message must have been filled in by `recvmsg`.
 pub unsafe fn forget_passed(message: &msghdr) {
-    // SAFETY: as the caller promises; the macros keep within the control data.
+    // SAFETY: guaranteed by the caller; the macros stay within the control data.
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {

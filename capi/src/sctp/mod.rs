@@ -1,4 +1,5 @@
-//! Options of SCTP sockets, with those that Linux's `libsctp` makes the functions of RFC 6458 §9 of. Ours is in `capi/libsctp`.
+//! Options of SCTP sockets, including those with which Linux's `libsctp` implements the functions
+//! of RFC 6458 §9. Our `libsctp` is in `capi/libsctp`.
 
 pub mod control_data;
 
@@ -13,7 +14,8 @@ use crate::associations::{connect_to, take_over};
 use crate::descriptor::{form, is_v6};
 use crate::{address, ask, memory, routes, system, wants};
 
-/// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS, _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
+/// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS,
+/// _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
 const BINDX_ADD: c_int = 100;
 const BINDX_REM: c_int = 101;
 const PEELOFF: c_int = 102;
@@ -24,10 +26,10 @@ const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
 
-/// The most bytes that are read of the buffer of `getsockopt`.
+/// Maximum number of bytes read from the buffer of `getsockopt`.
 const MAX_READ: usize = 1 << 20;
 
-/// Whether options of that level are the socket's: those of IPv6 are not one of IPv4's.
+/// Whether options of that level apply to the socket: an IPv4 socket has no IPv6 options.
 fn has_level(fd: c_int, level: c_int) -> bool {
     match level {
         libc::IPPROTO_SCTP | libc::IPPROTO_IP => true,
@@ -36,10 +38,10 @@ fn has_level(fd: c_int, level: c_int) -> bool {
     }
 }
 
-/// `setsockopt`, with the forms behind sctp_bindx and sctp_connectx.
+/// `setsockopt`, including the options behind sctp_bindx and sctp_connectx.
 ///
 /// # Safety
-/// `length` bytes can be read at `value`.
+/// `length` bytes must be readable at `value`.
 pub unsafe fn set_option(
     fd: c_int,
     level: c_int,
@@ -51,9 +53,9 @@ pub unsafe fn set_option(
         return Err(libc::EINVAL);
     }
     match (level, option) {
-        // The host keeps it.
+        // The host stores it.
         (libc::SOL_SOCKET, libc::SO_LINGER) => (),
-        // SCTP does not heed it, and the descriptor's is ours (`wants`).
+        // SCTP ignores it, and this library uses the descriptor's (`wants`).
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(0),
         (libc::SOL_SOCKET, _) => {
             let arguments = [
@@ -64,7 +66,7 @@ pub unsafe fn set_option(
                 length,
                 0,
             ];
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             return unsafe { system::call(libc::SYS_setsockopt, arguments) }.map(|it| it as c_int);
         }
         _ if has_level(fd, level) => (),
@@ -73,20 +75,20 @@ pub unsafe fn set_option(
     if level == libc::IPPROTO_SCTP {
         match option {
             BINDX_ADD => {
-                // SAFETY: as the caller promises.
+                // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
                 return ask::tell(fd, Request::BindMore(addresses)).map(|()| 0);
             }
             BINDX_REM => {
-                // SAFETY: as the caller promises.
+                // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
                 return ask::tell(fd, Request::Unbind(addresses)).map(|()| 0);
             }
             CONNECTX_OLD | CONNECTX => {
-                // SAFETY: as the caller promises.
+                // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
                 let (number, connected) = connect_to(fd, addresses);
-                // The newer of the two gives the association as its result.
+                // Only the newer option returns the association as its result.
                 return connected.map(|()| {
                     if option == CONNECTX {
                         number as c_int
@@ -98,7 +100,7 @@ pub unsafe fn set_option(
             _ => (),
         }
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let value = unsafe { memory::read(value, length) }?;
     let request = Request::Set {
         level,
@@ -113,10 +115,10 @@ pub unsafe fn set_option(
     Ok(0)
 }
 
-/// `getsockopt`, with the forms behind sctp_getpaddrs, sctp_getladdrs and sctp_connectx.
+/// `getsockopt`, including the options behind sctp_getpaddrs, sctp_getladdrs and sctp_connectx.
 ///
 /// # Safety
-/// `*length` bytes can be written at `value`.
+/// `*length` bytes must be writable at `value`.
 pub unsafe fn get_option(
     fd: c_int,
     level: c_int,
@@ -124,14 +126,14 @@ pub unsafe fn get_option(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let room = unsafe { memory::read(length.cast(), size_of::<socklen_t>()) }?;
     let room = room.try_into().map_or(0, c_int::from_ne_bytes);
     let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
-    // Options of the socket itself read nothing of it.
+    // Options at socket level do not read the buffer.
     let given = &match level {
         libc::SOL_SOCKET => vec![0; room.min(MAX_READ)],
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         _ => unsafe { memory::read(value, room.min(MAX_READ)) }?,
     };
     let domain = if is_v6(fd) {
@@ -158,7 +160,7 @@ pub unsafe fn get_option(
         (libc::IPPROTO_SCTP, CONNECTX3) => {
             let (number, connected) = connect_of(fd, given)?;
             if connected.is_ok() || connected == Err(libc::EINPROGRESS) {
-                // SAFETY: as the caller promises.
+                // SAFETY: guaranteed by the caller.
                 unsafe { memory::write(&number.to_ne_bytes(), value) }?;
             }
             return connected;
@@ -169,7 +171,7 @@ pub unsafe fn get_option(
         }
         _ if has_level(fd, level) => ask::option(fd, level, option, given)?,
         _ => {
-            // Of the socket itself, and levels that it has not.
+            // Options at socket level, and unsupported levels.
             let arguments = [
                 fd as usize,
                 level as usize,
@@ -178,13 +180,13 @@ pub unsafe fn get_option(
                 length as usize,
                 0,
             ];
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             return unsafe { system::call(libc::SYS_getsockopt, arguments) }.map(drop);
         }
     };
     let written = &bytes[..room.min(bytes.len())];
     let whole = (written.len() as socklen_t).to_ne_bytes();
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         memory::write(written, value)?;
         memory::write(&whole, length.cast())
@@ -199,20 +201,20 @@ fn kind(fd: c_int) -> c_int {
     }
 }
 
-/// The association that a struct begins with.
+/// The association number at the start of a struct.
 fn named(given: &[u8]) -> Result<u32, c_int> {
     let bytes = given.first_chunk().ok_or(libc::EINVAL)?;
     Ok(u32::from_ne_bytes(*bytes))
 }
 
-/// Addresses, one behind the other.
+/// Packed addresses.
 ///
 /// # Safety
-/// As [`memory::read`].
+/// Same as [`memory::read`].
 unsafe fn packed_at(at: *const c_void, bytes: usize) -> Result<Vec<SocketAddr>, c_int> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let copy = unsafe { memory::read(at, bytes) }?;
-    // SAFETY: so many bytes are there.
+    // SAFETY: the buffer has that size.
     unsafe { address::read_packed(copy.as_ptr().cast(), bytes, usize::MAX) }
 }
 
@@ -222,7 +224,7 @@ fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int
     let bytes = c_int::from_ne_bytes(bytes.ok_or(libc::EINVAL)?);
     let at = given.get(8..16).and_then(|it| it.try_into().ok());
     let at = usize::from_ne_bytes(at.ok_or(libc::EINVAL)?) as *const c_void;
-    // SAFETY: the program says that so many bytes of addresses are there.
+    // SAFETY: the program states that this many bytes of addresses are there.
     let all = unsafe { packed_at(at, bytes.max(0) as usize) }?;
     Ok(connect_to(fd, all))
 }
@@ -279,16 +281,16 @@ mod tests {
             "[2001:db8::1]:8".parse().unwrap(),
         ];
         let bytes: Vec<u8> = all.iter().flat_map(|&it| address::bytes(it)).collect();
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has that size.
         let read = unsafe { address::read_packed(bytes.as_ptr().cast(), bytes.len(), 9) };
         assert_eq!(read.as_deref(), Ok(&all[..]));
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has that size.
         let cut = unsafe { address::read_packed(bytes.as_ptr().cast(), bytes.len() - 1, 9) };
         assert_eq!(cut, Err(libc::EINVAL));
-        // A mapped address comes back as what it is.
+        // A mapped address is returned as IPv4.
         let mapped = address::bytes("[::ffff:192.0.2.1]:7".parse().unwrap());
         assert_eq!(mapped.len(), 28);
-        // SAFETY: so many bytes are there.
+        // SAFETY: the buffer has that size.
         let read = unsafe { address::read(mapped.as_ptr().cast(), mapped.len()) };
         assert_eq!(read, Ok((all[0], 28)));
     }

@@ -14,7 +14,7 @@
 //! | read and write packets | [`wire`] | always | `anabranch-wire` |
 //! | write a congestion control | [`congestion`] | always | `anabranch-congestion` |
 //! | simulate a network of your own agents | [`sim`] | `sim` | `anabranch-sim` |
-//! | run a program on a simulated path in real time | [`emulate`] | `emulate` | `anabranch-emulate` |
+//! | run a program on an emulated path | [`emulate`] | `emulate` | `anabranch-emulate` |
 //! | compute satellite paths | [`orbit`] | `orbit` | `anabranch-orbit` |
 //! | run a spec, or add a kind that specs can name | [`engine`] | `engine` | `anabranch-engine` |
 //! | run experiments into files, or reproduce a paper | [`lab`] | `lab` | `anabranch-lab` |
@@ -22,12 +22,13 @@
 //! | use the `anabranch` command | | | `cargo install anabranch-cli` |
 //! | use the laboratory from Python | | | the package `anabranch` for Python |
 //!
-//! The feature `full` enables all of them. With the feature `smol`, endpoints of [`net`] can also
-//! run on smol instead of tokio; with `thread`, on a thread of a program without an async runtime.
-//! The front page of each crate is written for its users. The other modules are shared parts:
-//! [`transport`] is the interface between a protocol and its driver, [`settings`] describes
-//! configurable parameters, [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the
-//! grammar of specs and the output of the laboratory.
+//! The feature `full` enables all of them, with `quic` (a transport in specs) and `codecs`
+//! (compressed Parquet input). With the feature `smol`, endpoints of [`net`] can also run on smol
+//! instead of tokio; with `thread`, on a thread of a program without an async runtime. The front
+//! page of each crate is written for its users. The other modules are shared parts: [`transport`]
+//! is the interface between a protocol and its driver, [`settings`] describes configurable
+//! parameters, [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the grammar of
+//! specs and the output of the laboratory.
 //!
 //! # Messages over SCTP
 //!

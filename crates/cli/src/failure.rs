@@ -70,6 +70,14 @@ impl Failure {
         ))
     }
 
+    /// A command that this build lacks, and how to get it.
+    #[cfg_attr(feature = "full", allow(dead_code))]
+    pub fn absent(command: &str, feature: &str) -> Self {
+        Failure::Asked(format!(
+            "`{command}` is not compiled in; it needs the feature `{feature}`: cargo install --locked --path crates/cli --features {feature} (`full` has all)"
+        ))
+    }
+
     /// The exit status: 2 where nothing was run because of what was asked, 130 where it was interrupted (as shells have it),
     /// 1 for everything else.
     pub fn status(&self) -> u8 {

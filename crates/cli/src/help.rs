@@ -1,8 +1,10 @@
 //! What the command says of itself: help, what was built into it, completions for shells, man pages.
 
 use std::ffi::OsString;
+#[cfg(feature = "man")]
 use std::fs;
 use std::io::{self, Write};
+#[cfg(feature = "man")]
 use std::path::Path;
 
 use anabranch_engine::kinds::Standard;
@@ -11,7 +13,9 @@ use anabranch_settings::Variant;
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
-use crate::arguments::{Arguments, Man};
+use crate::arguments::Arguments;
+#[cfg(feature = "man")]
+use crate::arguments::Man;
 use crate::failure::Failure;
 use crate::status::with_status;
 use crate::wire::arguments::CarrierKind;
@@ -88,7 +92,11 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
     Ok(io::stdout().write_all(&script)?)
 }
 
+#[cfg(not(feature = "man"))]
+pub use crate::absent::man::man;
+
 /// Prints a man page, or writes all of them into a directory.
+#[cfg(feature = "man")]
 pub fn man(arguments: &Man) -> Result<(), Failure> {
     // A page for each command is enough; `help` only prints the same again.
     let mut command = command()
@@ -116,6 +124,7 @@ pub fn man(arguments: &Man) -> Result<(), Failure> {
 }
 
 /// A page for the command and one for each command of its own: `anabranch.1`, `anabranch-run.1` ...
+#[cfg(feature = "man")]
 fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> {
     let failed =
         |error: io::Error| Failure::Wire(format!("cannot write {}: {error}", directory.display()));

@@ -6,12 +6,15 @@
 // They end the program where nobody reads. `note` and `Printer` do not.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod absent;
 mod advise;
 mod arguments;
+#[cfg(feature = "explore")]
 mod explore;
 mod failure;
 mod help;
 mod interrupt;
+#[cfg(feature = "logging")]
 mod logging;
 mod note;
 mod number;
@@ -35,6 +38,11 @@ use clap::FromArgMatches;
 use arguments::{Arguments, Command};
 use failure::Failure;
 use note::note;
+
+#[cfg(not(feature = "explore"))]
+use absent::explore;
+#[cfg(not(feature = "logging"))]
+use absent::logging;
 
 fn main() -> ExitCode {
     if let Some(status) = wire::become_one() {

@@ -21,6 +21,8 @@ use crate::agent::inspect::Seen;
 use crate::agent::resume::{Resume, Resuming};
 use crate::agent::tally::SharedTally;
 
+#[cfg(not(all(feature = "quic", not(target_family = "wasm"))))]
+mod absent;
 pub mod peers;
 #[cfg(all(feature = "quic", not(target_family = "wasm")))]
 pub mod quic;
@@ -41,6 +43,8 @@ pub const KINDS: &[&Entry] = &[
     &udp::ENTRY,
     #[cfg(all(feature = "quic", not(target_family = "wasm")))]
     &quic::ENTRY,
+    #[cfg(not(all(feature = "quic", not(target_family = "wasm"))))]
+    &absent::QUIC,
     &peers::DCSCTP,
     &peers::RTC_SCTP,
     &peers::SCTP_PROTO,

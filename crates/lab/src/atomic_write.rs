@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fs4::FileExt;
-
 use crate::plain;
 
 /// Suffix of an incomplete file.
@@ -43,13 +41,13 @@ impl DirectoryLock {
     /// Any error of the file system.
     pub fn acquire(lock: &Path, directories: &[&Path]) -> io::Result<Self> {
         let file = plain::update(lock)?;
-        if FileExt::try_lock(&file).is_ok() {
+        if file.try_lock().is_ok() {
             for directory in directories {
                 remove_parts(directory)?;
             }
-            FileExt::unlock(&file)?;
+            file.unlock()?;
         }
-        FileExt::lock_shared(&file)?;
+        file.lock_shared()?;
         Ok(Self { _lock: file })
     }
 }

@@ -17,13 +17,11 @@
 //! journals.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use fs4::{FileExt, TryLockError};
 
 use crate::atomic_write::Durability;
 use crate::plain;
@@ -228,7 +226,7 @@ impl Journal {
                 source,
             };
             let mut file = plain::update(&path).map_err(failed)?;
-            if is_taken(FileExt::try_lock(&file)).map_err(failed)? {
+            if is_taken(file.try_lock()).map_err(failed)? {
                 continue;
             }
             // Another process may have added runs after the first read.

@@ -65,6 +65,15 @@ pub struct TransportKind {
     pub shows_data: bool,
     /// The probes that it can be asked for, where that is known; with others it would say nothing.
     pub probes: Option<&'static [Probe]>,
+    /// The feature that this build lacks and the transport needs.
+    pub absent: Option<&'static str>,
+}
+
+/// What is said of a transport that this build lacks.
+pub fn not_compiled(name: &str, feature: &str) -> String {
+    format!(
+        "found {name:?}, which is not compiled in; it needs the feature `{feature}` of anabranch-engine or anabranch-cli: cargo install --locked --path crates/cli --features {feature}"
+    )
 }
 
 impl TransportKind {
@@ -86,6 +95,7 @@ impl TransportKind {
             largest_message: None,
             shows_data: true,
             probes: None,
+            absent: None,
         }
     }
 
@@ -250,6 +260,13 @@ impl Transport {
             self.check_name(c, kinds, path);
             return;
         };
+        if let Some(feature) = kind.absent {
+            c.problem(
+                &format!("{path}.{PROTOCOL}"),
+                not_compiled(kind.name, feature),
+            );
+            return;
+        }
         self.check_profile(c, kind, path);
         if self
             .settings

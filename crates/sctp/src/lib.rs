@@ -117,6 +117,7 @@ mod runtime;
 pub mod rx;
 mod scheduling;
 mod seldom;
+mod send_options;
 mod state;
 mod state_name;
 pub mod stats;

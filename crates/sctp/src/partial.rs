@@ -5,15 +5,14 @@
 //! queued and in flight, and to the receiver that messages may be left out.
 
 mod counters;
-mod options;
 mod records;
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::parameter::Parameter;
 
+pub use crate::send_options::{AbandonPolicy, AbandonedMessage, SendOptions};
+pub(crate) use crate::send_options::{Course, Terms};
 pub use counters::AbandonedCount;
-pub use options::{AbandonPolicy, AbandonedMessage, SendOptions};
-pub(crate) use options::{Course, Terms};
 pub(crate) use records::{Abandoning, Form, MessageId, Record};
 
 use crate::extension::Extension;

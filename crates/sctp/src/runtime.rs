@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError, SchedulerKind};
-use crate::partial::SendOptions;
+use crate::send_options::SendOptions;
 
 /// Dynamic settings of an association, for all its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

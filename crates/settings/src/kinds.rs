@@ -56,7 +56,7 @@ pub fn read_table<T: Declared>(datum: &Datum) -> Option<T> {
 
 /// The effect of one parameter, by the rule of its kind.
 #[doc(hidden)]
-pub fn effect<P, C>(
+pub fn judged<P, C>(
     (key, redundant): (&'static str, bool),
     config: &P,
     context: &C,
@@ -96,6 +96,9 @@ pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
     }
     all
 }
+
+#[cfg(test)]
+mod tests;
 
 /// Declares the parameters of a kind, the structure that holds them, and the
 /// [`Entry`](crate::Entry) by which specs name it.
@@ -224,8 +227,8 @@ macro_rules! kind {
         |parameters, context| {
             let config = <$owner as $crate::FromParameters>::read(parameters)?;
             Ok(vec![
-                $($crate::effect((stringify!($idle), false), &config, context, $idle_rule),)*
-                $($crate::effect((stringify!($redundant), true), &config, context, $rule),)*
+                $($crate::judged((stringify!($idle), false), &config, context, $idle_rule),)*
+                $($crate::judged((stringify!($redundant), true), &config, context, $rule),)*
             ])
         }
     };

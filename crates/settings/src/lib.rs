@@ -37,7 +37,7 @@ pub use effect::{Effect, idle_if};
 pub use error::{Misfit, SettingError};
 pub use kinds::{Declared, FromParameters};
 #[doc(hidden)]
-pub use kinds::{build_kind, effect, joined, read_table, total};
+pub use kinds::{build_kind, joined, judged, read_table, total};
 pub use manual::Section;
 pub use nearest::nearest;
 pub use part::Part;

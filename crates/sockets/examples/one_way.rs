@@ -1,7 +1,9 @@
-//! Messages one way over an association, and no more: what a message costs without the sockets API (`bench/src/bin/sockets_api_cost.rs`).
+//! Messages in one direction over an association: the cost of a message without the sockets API
+//! (`bench/src/bin/sockets_api_cost.rs`).
 //!
-//! `cargo run --release -p anabranch-sockets --example one_way -- send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: the ends that serve
-//! print their own UDP port, and UDP-PORT is that of the peer (0 there).
+//! `cargo run --release -p anabranch-sockets --example one_way --
+//! send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: the serving ends print their own UDP
+//! port; UDP-PORT is the peer's (0 for the serving ends).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -25,7 +27,7 @@ fn main() -> Outcome<()> {
     runtime.block_on(one_way(what, port.parse()?, count.parse()?, size.parse()?))
 }
 
-/// One end by `anabranch-net`.
+/// One end, implemented with `anabranch-net`.
 async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
     let serves = what.starts_with("serve-");
     let config = Config::default().with(|it| {
@@ -45,7 +47,7 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
         endpoint.connect(Peer::from((HERE, PORT))).await?
     };
     if what.ends_with("send") {
-        // As a program that has its own buffer: a copy of each message.
+        // Copies each message, like a program that has its own buffer.
         let message = vec![b'x'; size];
         for _ in 0..count {
             let bytes = Bytes::copy_from_slice(&message);
@@ -59,7 +61,7 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
             let part = association.recv_part().await?.ok_or("the end came early")?;
             bytes += part.bytes.len() as u64;
         }
-        // The other end may have closed before.
+        // The other end may already have closed.
         let _ = association.shutdown().await;
     }
     Ok(())

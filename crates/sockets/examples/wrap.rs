@@ -1,8 +1,9 @@
-//! Runs a program whose SCTP sockets are this stack's, by the command line of `anabranch wrap`: a host in a process of one's own, and what benches
-//! can measure without the whole command.
+//! Runs a program on this stack's SCTP sockets with the arguments of `anabranch wrap`: a host in a
+//! process of its caller, which benches can measure without the whole command.
 //!
-//! `cargo run --release -p anabranch-sockets --example wrap -- wrap [--udp-port=N] [--peer-udp-port=N] [--unwatched] -- COMMAND ARGUMENTS...`; the
-//! variable ANABRANCH_PRELOAD is the path of `libanabranch_preload.so` (crate `anabranch-capi`).
+//! `cargo run --release -p anabranch-sockets --example wrap -- wrap [--udp-port=N]
+//! [--peer-udp-port=N] [--unwatched] -- COMMAND ARGUMENTS...`; the variable ANABRANCH_PRELOAD is
+//! the path of `libanabranch_preload.so` (crate `anabranch-capi`).
 
 use std::process::{Command, ExitCode};
 
@@ -10,7 +11,7 @@ use anabranch_net::{Carrier, Config};
 use anabranch_sockets::HOST_VARIABLE;
 use anabranch_sockets::host::Host;
 
-/// SCTP inside UDP has this port (RFC 6951).
+/// Port of SCTP in UDP (RFC 6951).
 const PORT: u16 = 9899;
 const USAGE: &str = "wrap [--udp-port=N] [--peer-udp-port=N] [--unwatched] -- COMMAND ARGUMENTS...";
 
@@ -26,7 +27,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             Some(("--udp-port", number)) => port = number.parse()?,
             Some(("--peer-udp-port", number)) => peer_port = number.parse()?,
             None if word == "--" => break,
-            // Nobody is watched here.
+            // This example never watches.
             None if word == "--unwatched" => (),
             _ => return Err(format!("found {word}; {USAGE}").into()),
         }
@@ -47,7 +48,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         let idle = host.idle();
         let serving = tokio::spawn(host.serve());
         let status = tokio::task::spawn_blocking(move || program.status()).await??;
-        // What the program sent last is on its way.
+        // The last messages of the program are still in transit.
         idle.await;
         serving.abort();
         Ok::<_, std::io::Error>(status)

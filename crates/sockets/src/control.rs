@@ -1,4 +1,5 @@
-//! What is asked about a socket beside its descriptor: a request and its answer over a connection of their own, one datagram each.
+//! Control requests about a socket: one request and its answer, one datagram each, on a connection
+//! separate from the socket's descriptor.
 
 use std::net::SocketAddr;
 
@@ -7,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// A request about the socket whose descriptor has the abstract Unix address `socket`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// The descriptor's own address, without its first byte, which is 0.
+    /// The descriptor's own address without its first byte, which is 0.
     pub socket: Vec<u8>,
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// What a program of another user than the host's says.
+    /// The host's secret, which programs of other users must present.
     #[serde(default)]
     pub secret: String,
 }
 
-/// What can be asked.
+/// Kinds of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// `bind`.
@@ -25,74 +26,83 @@ pub enum Request {
     BindMore(Vec<SocketAddr>),
     /// `sctp_bindx` with SCTP_BINDX_REM_ADDR.
     Unbind(Vec<SocketAddr>),
-    /// `listen`; 0: listen no more.
+    /// `listen`; 0: stop listening.
     Listen(i32),
-    /// `connect`, `sctp_connectx`: to a peer with these addresses; answered when the association is up, or at once.
+    /// `connect`, `sctp_connectx`: to a peer with these addresses. Answered when the association is
+    /// established, or at once.
     Connect {
-        /// The peer's.
+        /// The peer's addresses.
         addresses: Vec<SocketAddr>,
-        /// Answer when it is up.
+        /// Answer only when it is established.
         wait: bool,
     },
-    /// What a message is about to be sent to: [`Answer::Route`], after an association was begun for it where that is needed.
+    /// Route lookup before a message is sent: [`Answer::Route`], after starting an association for
+    /// it if necessary.
     Route {
-        /// The association, as the program names it; 0 where it names an address.
+        /// The association by the program's number; 0: the program names an address.
         association: u32,
-        /// The peer's addresses, where the program names some.
+        /// The peer's addresses, if the program names any.
         addresses: Vec<SocketAddr>,
-        /// Begin one where there is none.
+        /// Start an association if there is none.
         begin: bool,
-        /// Answer when an association that was begun is up, and when there is room for a message.
+        /// Answer only when a started association is established and buffer space for a message is
+        /// available.
         wait: bool,
-        /// There is a message, for which an association of a socket with many has to have room: EAGAIN where it has none, and nobody waits.
+        /// A message is about to be sent, for which an association of a one-to-many socket must
+        /// have buffer space: EAGAIN if it has none and the program does not wait.
         room: bool,
-        /// The key that the message is to be signed by.
+        /// The key that should sign the message.
         key: Option<u16>,
     },
-    /// A message is about to be sent to all associations (SCTP_SENDALL): [`Answer::Done`] where each has room for it.
+    /// A message is about to be sent to all associations (SCTP_SENDALL): [`Answer::Done`] if each
+    /// has buffer space for it.
     Room {
-        /// Answer when they have; else EAGAIN.
+        /// Answer only when each has buffer space; otherwise EAGAIN.
         wait: bool,
     },
-    /// `sctp_peeloff`: [`Answer::Association`] can be taken over by a new socket. With the request comes a copy of the descriptor: what waits there
-    /// of the association goes with it.
+    /// `sctp_peeloff`: after [`Answer::Association`] a new socket can take over the association. A
+    /// copy of the descriptor comes with the request, because unread data of the association moves
+    /// to the new socket.
     PeelOff {
-        /// Which.
+        /// The association.
         association: u32,
-        /// Bytes of the first frame that were read already.
+        /// Bytes of the first frame that were already read.
         read: usize,
     },
     /// `setsockopt`.
     Set {
         /// SOL_SOCKET or IPPROTO_SCTP.
         level: i32,
-        /// Which.
+        /// Option number.
         option: i32,
-        /// Its bytes.
+        /// Option value.
         value: Vec<u8>,
     },
     /// `getsockopt`.
     Get {
         /// SOL_SOCKET or IPPROTO_SCTP.
         level: i32,
-        /// Which.
+        /// Option number.
         option: i32,
-        /// The bytes that the program gave, of which an option reads some.
+        /// Bytes that the program passed; some options read part of them.
         value: Vec<u8>,
     },
     /// `getsockname`: of an association, or of the socket (0).
     Local(u32),
-    /// `sctp_getladdrs`: the same, with the addresses of the system where a socket is bound to all of them.
+    /// `sctp_getladdrs`: the same, with the system's addresses if the socket is bound to all of
+    /// them.
     LocalAll(u32),
     /// `sctp_getpaddrs`.
     Peer(u32),
     /// `getpeername`.
     PeerName,
-    /// Of no socket: [`Answer::Done`], at once. Whoever gets no answer has no host any more.
+    /// Not about a socket: [`Answer::Done`] at once. A program that gets no answer has lost its
+    /// host.
     Alive,
-    /// A program is about to receive: [`Answer::Awaited`] where something may come; else the `errno` that `recv` gives.
+    /// A program is about to receive: [`Answer::Awaited`] if data may arrive; otherwise the `errno`
+    /// for `recv`.
     Await {
-        /// It would wait.
+        /// The call would block.
         wait: bool,
     },
     /// `shutdown` of a one-to-one socket.
@@ -102,39 +112,44 @@ pub enum Request {
         /// SHUT_WR, SHUT_RDWR.
         writing: bool,
     },
-    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] once it is over, if the peer is
-    /// on this machine, else at once.
+    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] when it is closed if the
+    /// peer is on this machine, otherwise at once.
     Ended(u32),
-    /// A program found the end of its descriptor: [`Answer::Done`] where the peer has shut the association down; else the `errno` that `recv` gives.
+    /// A program has reached the end of its descriptor: [`Answer::Done`] if the peer has shut down
+    /// the association, otherwise the `errno` for `recv`.
     End,
-    /// Of no socket: [`Answer::Done`], with a descriptor of the memory that has the [`Generation`]s of the host's sockets.
+    /// Not about a socket: [`Answer::Done`] with a descriptor of the shared memory that contains
+    /// the [`Generation`]s of the host's sockets.
     Generations,
-    /// Of no socket, and not answered: with it comes the descriptor that tells of SCTP sockets that a program asks the kernel for, past the
-    /// library (`SECCOMP_RET_USER_NOTIF`); without one, an `errno` says why there is none.
+    /// Not about a socket, and not answered. Carries the descriptor that reports SCTP sockets
+    /// requested from the kernel, bypassing the library (`SECCOMP_RET_USER_NOTIF`); without one, an
+    /// `errno` with the reason.
     Watch(i32),
 }
 
-/// An answer.
+/// Answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is done.
+    /// Success.
     Done,
-    /// The number of an association.
+    /// Number of an association.
     Association(u32),
-    /// Where a message goes.
+    /// Route of a message.
     Route {
-        /// The association's number.
+        /// Number of the association.
         association: u32,
-        /// Streams that messages may go out on.
+        /// Number of outgoing streams.
         streams: u16,
-        /// Bytes of the largest message.
+        /// Largest message size, bytes.
         most: usize,
-        /// It may be remembered while the socket has this generation: the association is up.
+        /// The association is established, so the route may be cached while the socket has this
+        /// generation.
         settled: Option<Generation>,
     },
-    /// Messages may come, or the end, which will be seen: this may be remembered while the socket has this generation.
+    /// Messages or the end of the association may arrive, and the program will see them on its
+    /// descriptor. May be cached while the socket has this generation.
     Awaited(Generation),
-    /// The bytes of an option.
+    /// Value of an option.
     Value(Vec<u8>),
     /// Addresses.
     Addresses(Vec<SocketAddr>),
@@ -142,27 +157,28 @@ pub enum Answer {
     Failed(i32),
 }
 
-/// What a program remembers of a socket holds while the number at this place is the same (`host::generations`).
+/// Version of a socket's cached state: a program's cached answers are valid while the number in
+/// this slot is unchanged (`host::generations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
-    /// Where the number is, of [`PLACES`].
+    /// Slot index, below [`PLACES`].
     pub place: u32,
     /// The number.
     pub number: u32,
 }
 
-/// Generations that a host has memory for; each is a `u32`.
+/// Number of generation slots of a host; each is a `u32`.
 pub const PLACES: usize = 16_384;
 
-/// The most bytes of a request or an answer.
+/// Maximum size of a request or an answer, bytes.
 pub const LONGEST: usize = 64 << 10;
 
-/// The bytes of either.
+/// Serializes a request or an answer.
 pub fn encode(message: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(message).unwrap_or_default()
 }
 
-/// Either, from its bytes.
+/// Deserializes a request or an answer.
 pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
 }

@@ -1,29 +1,29 @@
-//! What socket a descriptor is, which its host's address says.
+//! Type of socket behind a descriptor, encoded in the host's address.
 
 use crate::PREFIX;
 
-/// How many associations a socket has.
+/// Number of associations that a socket can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// One (SOCK_STREAM).
     OneToOne,
     /// Many (SOCK_SEQPACKET).
     OneToMany,
-    /// One that was taken off a socket with many (`sctp_peeloff`).
+    /// One association, taken off a one-to-many socket (`sctp_peeloff`).
     PeeledOff,
 }
 
-/// What socket it is.
+/// Type of a socket: address family and style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// AF_INET6.
     pub v6: bool,
-    /// How many associations it has.
+    /// One-to-one or one-to-many.
     pub style: Style,
 }
 
 impl Form {
-    /// Every form.
+    /// All socket types.
     pub const ALL: [Form; 6] = [
         Form::new(false, Style::OneToOne),
         Form::new(false, Style::OneToMany),
@@ -33,12 +33,12 @@ impl Form {
         Form::new(true, Style::PeeledOff),
     ];
 
-    /// A form.
+    /// Creates a socket type.
     pub const fn new(v6: bool, style: Style) -> Self {
         Self { v6, style }
     }
 
-    /// Two letters for it.
+    /// Its two-letter code.
     pub(crate) const fn letters(self) -> [u8; 2] {
         let family = if self.v6 { b'6' } else { b'4' };
         let style = match self.style {
@@ -49,7 +49,8 @@ impl Form {
         [family, style]
     }
 
-    /// The form of sockets that are connected to this abstract Unix address; `None`: it is no host's.
+    /// Type of the sockets that are connected to this abstract Unix address; `None`: it is not a
+    /// host's address.
     pub fn of(address: &[u8]) -> Option<Self> {
         let rest = address.strip_prefix(PREFIX)?;
         Self::ALL
@@ -57,7 +58,7 @@ impl Form {
             .find(|form| rest.starts_with(&form.letters()) && rest.get(2) == Some(&b':'))
     }
 
-    /// Whether it has many associations.
+    /// Whether the socket can have many associations.
     pub fn is_one_to_many(self) -> bool {
         self.style == Style::OneToMany
     }

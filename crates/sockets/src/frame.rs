@@ -1,25 +1,26 @@
-//! What passes over the descriptor of a socket: a datagram of a [`Frame`]'s header, [`HEADER`] bytes, and what belongs to it.
+//! Framing on a socket's descriptor: each datagram is a [`Frame`] header of [`HEADER`] bytes
+//! followed by its payload.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Bytes of a header.
+/// Size of a header, bytes.
 pub const HEADER: usize = 64;
 
-/// What a frame is.
+/// Kinds of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The first from a program: which association it takes over ([`hello`]).
+    /// First frame from a program: the association that the socket takes over ([`hello`]).
     Hello,
     /// A message, or a piece of one.
     #[default]
     Data,
     /// To a program: a notification (RFC 6458 §6).
     Notification,
-    /// To a program: the association ended by an error, `error`.
+    /// To a program: the association failed with `error`.
     Error,
-    /// To a program that listens: an association can be accepted. `association` is its number.
+    /// To a listening program: an association can be accepted; `association` is its number.
     Incoming,
-    /// From a program: nothing. What fills a descriptor that cannot be written yet.
+    /// From a program: no content. Fills a descriptor so that it is not writable yet.
     Nothing,
 }
 
@@ -34,60 +35,62 @@ const KINDS: [Kind; 6] = [
 
 /// The message is unordered.
 pub const UNORDERED: u8 = 1;
-/// The message goes on in the next frame.
+/// The message continues in the next frame.
 pub const MORE: u8 = 2;
-/// After this message the association is shut down (SCTP_EOF).
+/// Shut down the association after this message (SCTP_EOF).
 pub const EOF: u8 = 4;
-/// The association is aborted (SCTP_ABORT); the message is the cause.
+/// Abort the association (SCTP_ABORT); the message is the cause.
 pub const ABORT: u8 = 8;
-/// The message is to be acknowledged at once (SCTP_SACK_IMMEDIATELY).
+/// The peer should acknowledge the message at once (SCTP_SACK_IMMEDIATELY).
 pub const IMMEDIATE: u8 = 16;
-/// To a program: the message goes on in the next frame, which comes at once.
+/// To a program: the message continues in the next frame, which follows immediately.
 pub const FOLLOWS: u8 = 16;
-/// `stream`, `ppid` and the rest are those of the association's default (SCTP_DEFAULT_SEND_PARAM).
+/// Use the association's defaults for `stream`, `ppid` and the other parameters
+/// (SCTP_DEFAULT_SEND_PARAM).
 pub const DEFAULT: u8 = 32;
-/// The message goes to all associations of the socket (SCTP_SENDALL).
+/// Send the message to all associations of the socket (SCTP_SENDALL).
 pub const ALL: u8 = 64;
-/// When the message is given up is as the association's default says (SCTP_DEFAULT_PRINFO).
+/// Use the association's default policy for abandoning the message (SCTP_DEFAULT_PRINFO).
 pub const DEFAULT_POLICY: u8 = 128;
 
-/// A header.
+/// Header of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is.
+    /// Kind of the frame.
     pub kind: Kind,
-    /// The bits above.
+    /// Bitwise OR of the flags above.
     pub flags: u8,
-    /// The message's stream.
+    /// Stream of the message.
     pub stream: u16,
-    /// Payload Protocol Identifier, as the program has it in memory.
+    /// Payload Protocol Identifier, in the program's byte order.
     pub ppid: u32,
-    /// The program's own name for the message.
+    /// The program's identifier for the message.
     pub context: u32,
-    /// The association's number at its socket.
+    /// Number of the association at its socket.
     pub association: u32,
-    /// The message's number in its stream.
+    /// Number of the message within its stream.
     pub ssn: u32,
-    /// The message's TSN, as far as it is known.
+    /// TSN of the message, if known.
     pub tsn: u32,
-    /// Milliseconds until the message is given up, retransmissions or priority, by `policy`; 0: none.
+    /// Lifetime in milliseconds, number of retransmissions, or priority, depending on `policy`; 0:
+    /// none.
     pub value: u32,
-    /// 0, or a policy of RFC 7496 by Linux's numbers.
+    /// 0, or an RFC 7496 policy with Linux's number.
     pub policy: u16,
-    /// Of [`Kind::Error`]: an `errno`.
+    /// For [`Kind::Error`]: an `errno`.
     pub error: i32,
-    /// Where a message came from, or is to go.
+    /// Source or destination of the message.
     pub address: Option<SocketAddr>,
-    /// From a program: it goes to that very address of the peer's (SCTP_ADDR_OVER).
+    /// From a program: send to exactly this address of the peer (SCTP_ADDR_OVER).
     pub over: bool,
-    /// From a program: the key that the message is signed by (SCTP_AUTHINFO).
+    /// From a program: key that should sign the message (SCTP_AUTHINFO).
     pub key: Option<u16>,
-    /// To a program: the last TSN before which none was missing when the message was given.
+    /// To a program: cumulative TSN when the message was delivered.
     pub cumulative_tsn: u32,
 }
 
 impl Frame {
-    /// Its bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         let mut at = 0;
@@ -124,7 +127,7 @@ impl Frame {
         out
     }
 
-    /// The frame that these bytes begin with; `None` if they are too few, or of no kind.
+    /// Decodes the header at the start of `bytes`; `None`: too short, or of an unknown kind.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER] = bytes.get(..HEADER)?.try_into().ok()?;
         let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
@@ -157,7 +160,8 @@ impl Frame {
     }
 }
 
-/// What a program says first, before the secret where there is one: which association the socket takes over, of [`Kind::Incoming`] or one that was peeled off; 0: none.
+/// First frame of a program, sent before its secret if it needs one: the association that the
+/// socket takes over, from [`Kind::Incoming`] or peeled off; 0: none.
 pub fn hello(incoming: u32) -> [u8; HEADER] {
     let frame = Frame {
         kind: Kind::Hello,
@@ -167,7 +171,7 @@ pub fn hello(incoming: u32) -> [u8; HEADER] {
     frame.encode()
 }
 
-/// What [`hello`] says.
+/// The association number in a [`hello`].
 pub fn of_hello(bytes: &[u8]) -> Option<u32> {
     let frame = Frame::decode(bytes)?;
     (frame.kind == Kind::Hello).then_some(frame.association)

@@ -1,4 +1,5 @@
-//! Socket options: numbers, sizes and defaults as Linux has them (RFC 6458 §8), and what a program has set of them.
+//! Socket options: numbers, sizes and defaults as in Linux (RFC 6458 §8), and the values that a
+//! program has set.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub const SO_LINGER: i32 = 13;
 /// SO_ERROR.
 pub const SO_ERROR: i32 = 4;
 
-/// The most bytes that an option has here.
+/// Maximum size of an option value, bytes.
 const MOST: usize = 4096;
 
 mod below;
@@ -33,7 +34,7 @@ pub const RTOINFO: i32 = 0;
 pub const ASSOCINFO: i32 = 1;
 /// SCTP_INITMSG: struct sctp_initmsg.
 pub const INITMSG: i32 = 2;
-/// SCTP_NODELAY: int. Without effect: this stack never holds small messages back.
+/// SCTP_NODELAY: int. No effect, because this stack never delays small messages.
 pub const NODELAY: i32 = 3;
 /// SCTP_AUTOCLOSE: int, seconds.
 pub const AUTOCLOSE: i32 = 4;
@@ -51,7 +52,7 @@ pub const PEER_ADDR_PARAMS: i32 = 9;
 pub const DEFAULT_SEND_PARAM: i32 = 10;
 /// SCTP_EVENTS: struct sctp_event_subscribe, a byte for each kind of notification.
 pub const EVENTS: i32 = 11;
-/// SCTP_I_WANT_MAPPED_V4_ADDR: int; an AF_INET6 socket is given addresses of IPv4 as mapped ones.
+/// SCTP_I_WANT_MAPPED_V4_ADDR: int; an AF_INET6 socket reports IPv4 addresses as mapped addresses.
 pub const I_WANT_MAPPED_V4_ADDR: i32 = 12;
 /// SCTP_MAXSEG: struct sctp_assoc_value.
 pub const MAXSEG: i32 = 13;
@@ -63,7 +64,8 @@ pub const GET_PEER_ADDR_INFO: i32 = 15;
 pub const DELAYED_SACK: i32 = 16;
 /// SCTP_CONTEXT: struct sctp_assoc_value.
 pub const CONTEXT: i32 = 17;
-/// SCTP_FRAGMENT_INTERLEAVE: int; 0: nothing comes between the parts of a message of an association.
+/// SCTP_FRAGMENT_INTERLEAVE: int; 0: the parts of a message are delivered without interruption
+/// within an association.
 pub const FRAGMENT_INTERLEAVE: i32 = 18;
 /// SCTP_PARTIAL_DELIVERY_POINT: u32.
 pub const PARTIAL_DELIVERY_POINT: i32 = 19;
@@ -87,7 +89,7 @@ pub const LOCAL_AUTH_CHUNKS: i32 = 27;
 pub const GET_ASSOC_NUMBER: i32 = 28;
 /// SCTP_GET_ASSOC_ID_LIST: struct sctp_assoc_ids; read only.
 pub const GET_ASSOC_ID_LIST: i32 = 29;
-/// SCTP_AUTO_ASCONF: int. Kept: the addresses of the system are not watched.
+/// SCTP_AUTO_ASCONF: int. Stored only, because the system's addresses are not monitored.
 pub const AUTO_ASCONF: i32 = 30;
 /// SCTP_PEER_ADDR_THLDS: struct sctp_paddrthlds.
 pub const PEER_ADDR_THLDS: i32 = 31;
@@ -95,7 +97,8 @@ pub const PEER_ADDR_THLDS: i32 = 31;
 pub const RECVRCVINFO: i32 = 32;
 /// SCTP_RECVNXTINFO: int.
 pub const RECVNXTINFO: i32 = 33;
-/// SCTP_DEFAULT_SNDINFO: struct sctp_sndinfo; the same as [`DEFAULT_SEND_PARAM`] in another layout.
+/// SCTP_DEFAULT_SNDINFO: struct sctp_sndinfo; the same setting as [`DEFAULT_SEND_PARAM`] in another
+/// layout.
 pub const DEFAULT_SNDINFO: i32 = 34;
 /// SCTP_AUTH_DEACTIVATE_KEY: struct sctp_authkeyid; write only.
 pub const AUTH_DEACTIVATE_KEY: i32 = 35;
@@ -135,15 +138,16 @@ pub const ASCONF_SUPPORTED: i32 = 128;
 pub const AUTH_SUPPORTED: i32 = 129;
 /// SCTP_ECN_SUPPORTED: struct sctp_assoc_value.
 pub const ECN_SUPPORTED: i32 = 130;
-/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: struct sctp_assoc_value: 0, neither; 1, hidden; 2, told.
+/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: struct sctp_assoc_value: 0, neither; 1, hidden; 2,
+/// reported.
 pub const EXPOSE_POTENTIALLY_FAILED: i32 = 131;
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: struct sctp_udpencaps.
 pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
 
-/// Bytes of struct sctp_event_subscribe.
+/// Size of struct sctp_event_subscribe, bytes.
 const EVENT_KINDS: usize = 14;
 
-/// What a program has set of a socket.
+/// Options that a program has set on a socket.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     set: BTreeMap<(i32, i32), Vec<u8>>,
@@ -170,7 +174,7 @@ impl Options {
         }
         match option {
             EVENT => return self.set_event(value),
-            // Fewer bytes are those of an older program: what it does not know stays as it was.
+            // An older program passes fewer bytes; kinds that it does not know keep their value.
             EVENTS if value.len() < EVENT_KINDS => {
                 let mut all = self.value(level, option)?;
                 all[..value.len()].copy_from_slice(value);
@@ -194,7 +198,7 @@ impl Options {
         Ok(())
     }
 
-    /// Two options have the delay of SACKs, and one value.
+    /// Two options contain the SACK delay and must have the same value.
     fn share_delay(&mut self, option: i32, given: &[u8]) -> Result<(), i32> {
         let [mut paths, mut sacks] =
             [PEER_ADDR_PARAMS, DELAYED_SACK].map(|it| self.value(IPPROTO_SCTP, it));
@@ -213,7 +217,7 @@ impl Options {
         Ok(())
     }
 
-    /// struct sctp_sndinfo says the same as the first half of struct sctp_sndrcvinfo.
+    /// struct sctp_sndinfo has the fields of the first half of struct sctp_sndrcvinfo.
     fn set_sndinfo(&mut self, value: &[u8]) -> Result<(), i32> {
         let value: &[u8; 16] = value.try_into().map_err(|_| libc::EINVAL)?;
         table::check_flags([value[2], value[3]])?;
@@ -232,7 +236,7 @@ impl Options {
         [&all[..2], &all[4..6], &all[8..16], &[0; 4]].concat()
     }
 
-    /// struct sctp_event: association, kind, whether it is wanted.
+    /// struct sctp_event: association, kind, subscribed.
     fn set_event(&mut self, value: &[u8]) -> Result<(), i32> {
         let &[_, _, _, _, low, high, on, ..] = value else {
             return Err(libc::EINVAL);
@@ -243,7 +247,7 @@ impl Options {
         self.set(IPPROTO_SCTP, EVENTS, &all)
     }
 
-    /// The value of an option that is kept.
+    /// The value of a stored option.
     ///
     /// # Errors
     /// An `errno`.
@@ -260,7 +264,7 @@ impl Options {
         Ok((known(level, option)?.default)())
     }
 
-    /// `getsockopt` with room for `room` bytes.
+    /// `getsockopt` with a buffer of `room` bytes.
     ///
     /// # Errors
     /// An `errno`.
@@ -280,7 +284,7 @@ impl Options {
         }
     }
 
-    /// What was set of SCTP's options, in the order of their numbers.
+    /// The SCTP options that were set, in numeric order.
     pub fn all(&self) -> impl Iterator<Item = (i32, &[u8])> {
         let set = self
             .set
@@ -289,19 +293,20 @@ impl Options {
         set.map(|((_, option), value)| (*option, &value[..]))
     }
 
-    /// Whether notifications of that kind, by its place in struct sctp_event_subscribe, are wanted.
+    /// Whether the program subscribed to notifications of that kind, by its index in struct
+    /// sctp_event_subscribe.
     pub fn wants(&self, kind: usize) -> bool {
-        // Before a program has set it, none are; asked for each message.
+        // No subscription by default. Checked for each message.
         let events = self.set.get(&(IPPROTO_SCTP, EVENTS));
         events.is_some_and(|it| it.get(kind).is_some_and(|&on| on != 0))
     }
 
-    /// The 32-bit number at byte `at` of an option of SCTP's.
+    /// The 32-bit number at byte offset `at` of an SCTP option.
     pub fn word(&self, option: i32, at: usize) -> u32 {
         self.number(option, at, 4)
     }
 
-    /// The 16-bit number at byte `at` of an option of SCTP's.
+    /// The 16-bit number at byte offset `at` of an SCTP option.
     pub fn short(&self, option: i32, at: usize) -> u16 {
         self.number(option, at, 2) as u16
     }
@@ -312,7 +317,7 @@ impl Options {
             [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]),
             _ => 0,
         };
-        // Asked for each message, and most options are as they were at first.
+        // Called for each message, and most options have their default.
         match (
             self.set.get(&(IPPROTO_SCTP, option)),
             known(IPPROTO_SCTP, option),
@@ -323,13 +328,13 @@ impl Options {
         }
     }
 
-    /// IPV6_V6ONLY: the socket is not one of IPv4, too.
+    /// IPV6_V6ONLY: the socket does not accept IPv4.
     pub fn is_v6_only(&self) -> bool {
         let value = self.value(IPPROTO_IPV6, IPV6_V6ONLY);
         value.is_ok_and(|it| it.iter().any(|&byte| byte != 0))
     }
 
-    /// SO_LINGER: how long `close` may take, seconds, if it is on.
+    /// SO_LINGER: maximum duration of `close` in seconds, if enabled.
     pub fn linger(&self) -> Option<u32> {
         let value = self.set.get(&(SOL_SOCKET, SO_LINGER))?;
         match value[..] {
@@ -341,13 +346,14 @@ impl Options {
     }
 }
 
-/// A kind of notification by its place in struct sctp_event_subscribe: the numbers begin with SCTP_SN_TYPE_BASE, in the same order.
+/// Index of a notification type in struct sctp_event_subscribe: the numbers start at
+/// SCTP_SN_TYPE_BASE, in the same order.
 pub fn kind_of_event(number: u16) -> Option<usize> {
     let place = number.checked_sub(1 << 15).map(usize::from);
     place.filter(|&it| it < EVENT_KINDS)
 }
 
-/// Whether there is such an option to set.
+/// Whether the option can be set.
 pub fn can_be_set(option: i32) -> bool {
     const ACTS: [i32; 13] = [
         EVENT,
@@ -367,7 +373,7 @@ pub fn can_be_set(option: i32) -> bool {
     ACTS.contains(&option) || option == ADD_STREAMS || known(IPPROTO_SCTP, option).is_ok()
 }
 
-/// Where in the option's value the association is named, for those that are an association's.
+/// Byte offset of the association number in the option's value, for options of an association.
 pub fn names_association_at(option: i32) -> Option<usize> {
     match option {
         DEFAULT_SNDINFO => Some(12),
@@ -381,7 +387,7 @@ pub fn names_association_at(option: i32) -> Option<usize> {
     }
 }
 
-/// The association that a value of that option names.
+/// The association that is named in the option's value.
 pub fn named_association(option: i32, value: &[u8]) -> u32 {
     let at = names_association_at(option).filter(|_| !is_short(option, value.len()));
     let bytes = at.and_then(|at| value.get(at..at + 4));
@@ -389,7 +395,7 @@ pub fn named_association(option: i32, value: &[u8]) -> u32 {
     bytes.map_or(0, u32::from_ne_bytes)
 }
 
-/// Whether the value is the option's short form, which names no association.
+/// Whether the value is the option's short form, without an association number.
 fn is_short(option: i32, length: usize) -> bool {
     known(IPPROTO_SCTP, option).is_ok_and(|it| it.short == Some(length))
 }
@@ -446,7 +452,7 @@ mod tests {
         );
         let wrong = options.set(IPPROTO_SCTP, RTOINFO, &rto([0, 100, 200]));
         assert_eq!(wrong, Err(libc::EINVAL));
-        // SPP_HB_DISABLE leaves the interval.
+        // SPP_HB_DISABLE keeps the interval.
         let mut params = vec![0; 156];
         params[146..150].copy_from_slice(&2_u32.to_ne_bytes());
         options
@@ -466,7 +472,7 @@ mod tests {
             [options.word(DELAYED_SACK, 4), options.word(DELAYED_SACK, 8)]
         };
         assert_eq!(sack(&mut options, 100), [100, 2]);
-        // No delay: each packet is acknowledged.
+        // Without a delay each packet is acknowledged.
         assert_eq!(sack(&mut options, 0), [100, 1]);
         let short = options.get(IPPROTO_SCTP, DELAYED_SACK, 8);
         assert_eq!(short, Ok(words(&[0, 100])));
@@ -506,7 +512,7 @@ mod tests {
         options.set(IPPROTO_SCTP, EVENT, &event).unwrap();
         assert!(options.wants(5) && !options.wants(1));
         options.set(IPPROTO_SCTP, EVENTS, &[1, 1]).unwrap();
-        // What a short value does not name stays as it was.
+        // Kinds beyond a short value are unchanged.
         assert!(options.wants(0) && options.wants(1) && options.wants(5));
         options.set(IPPROTO_SCTP, EVENTS, &[1; 15]).unwrap_err();
         let unknown = [&0_u32.to_ne_bytes()[..], &0x9000_u16.to_ne_bytes(), &[1, 0]].concat();
@@ -524,7 +530,8 @@ mod tests {
         assert_eq!(options.linger(), Some(0));
         options.set(SOL_SOCKET, SO_LINGER, &words(&[0, 5])).unwrap();
         assert_eq!(options.linger(), None);
-        // Nothing is kept that nobody asks for: whoever reaches the host could fill it.
+        // Unknown options should not be stored, because any program that reaches the host could
+        // fill its memory.
         assert_eq!(
             options.set(SOL_SOCKET, 9999, &[0; 4]),
             Err(libc::ENOPROTOOPT)

@@ -205,6 +205,9 @@ pub struct Perf {
     /// SCTP port of the server, if HOST names none.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = number::port())]
     pub port: u16,
+    /// SCTP port of this side; with --parallel, the first of as many [default: drawn at random].
+    #[arg(long, value_name = "PORT", value_parser = number::port())]
+    pub local_port: Option<u16>,
     /// Further address of the server (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<Zoned>,
@@ -271,6 +274,9 @@ pub struct Cat {
     /// SCTP port of the peer, if HOST names none.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = number::port())]
     pub port: u16,
+    /// SCTP port of this side [default: drawn at random].
+    #[arg(long, value_name = "PORT", conflicts_with = "listen", value_parser = number::port())]
+    pub local_port: Option<u16>,
     /// Further address of the peer (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<Zoned>,

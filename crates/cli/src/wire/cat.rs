@@ -35,7 +35,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     };
     let ports = match &listens {
         Some(port) => Ports::Served(port),
-        None => Ports::Any(1),
+        None => Ports::Own(arguments.local_port, 1),
     };
     let zone = named.as_ref().and_then(|(_, zone)| *zone);
     let mut bound = arguments.wire.bind(ports, zone)?;

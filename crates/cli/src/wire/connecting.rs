@@ -35,7 +35,9 @@ pub async fn connect(
         match endpoint.connect_with(peer.clone(), options).await {
             Ok(association) => return Ok(association),
             // Another host with this address has the port.
-            Err(error) if error.is_port_collision() && ports < MAX_PORTS => {
+            Err(error)
+                if error.is_port_collision() && ports < MAX_PORTS && bound.is_drawn(number) =>
+            {
                 ports += 1;
                 bound.draw_again(number).map_err(|failure| Unconnected {
                     failure,

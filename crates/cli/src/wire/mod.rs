@@ -5,10 +5,12 @@ pub mod arguments;
 mod cat;
 mod connecting;
 mod crew;
+#[cfg(feature = "data-channels")]
 mod data_channels;
 mod emulate;
 mod keys;
 pub mod live;
+#[cfg(feature = "metrics")]
 mod metrics;
 mod moves;
 mod pace;
@@ -38,6 +40,10 @@ use anabranch_net::{
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+#[cfg(not(feature = "data-channels"))]
+use crate::absent::data_channels;
+#[cfg(not(feature = "metrics"))]
+use crate::absent::metrics;
 use crate::failure::Failure;
 use address::{Zoned, one_zone, zone};
 use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
@@ -170,8 +176,8 @@ fn message_size(text: &str) -> Result<Size, String> {
 /// SCTP ports of the endpoints of a command.
 #[derive(Clone, Copy, Debug)]
 enum Ports<'a> {
-    /// So many of any, which accept nobody.
-    Any(usize),
+    /// This one and those after it, or as many drawn at random. They accept nobody.
+    Own(Option<u16>, usize),
     /// These, where peers may begin associations.
     Served(&'a [u16]),
     /// As [`Ports::Served`], with as many streams each way as a peer asks for.
@@ -200,6 +206,8 @@ struct Bound {
     endpoints: Vec<Endpoint>,
     /// Ports.
     ports: usize,
+    /// The ports that were asked for; 0: drawn.
+    numbers: Vec<u16>,
     crew: Crew,
     sctp: Sctp,
     watched: Watched,
@@ -211,6 +219,11 @@ struct Bound {
 }
 
 impl Bound {
+    /// Whether the port of the endpoint of that number was drawn, and not asked for.
+    fn is_drawn(&self, number: usize) -> bool {
+        self.numbers[number % self.ports] == 0
+    }
+
     /// Binds an endpoint at another port, drawn again, in the place of the one of that number, which then has ended.
     fn draw_again(&mut self, number: usize) -> Result<(), Failure> {
         let sockets = &self.sockets[number / self.ports];
@@ -376,7 +389,7 @@ impl Wire {
         let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
         let mut sctp = self.sctp()?;
         let (numbers, accept) = match ports {
-            Ports::Any(count) => (vec![0; count], false),
+            Ports::Own(first, count) => (own_ports(first, count)?, false),
             Ports::Served(numbers) | Ports::Echoed(numbers) => (numbers.to_vec(), true),
         };
         if matches!(ports, Ports::Echoed(_)) && !self.sets("streams") {
@@ -406,6 +419,7 @@ impl Wire {
         Ok(Bound {
             endpoints: endpoints.map_err(unbound)?,
             ports: numbers.len(),
+            numbers,
             crew,
             sctp,
             watched,
@@ -414,6 +428,21 @@ impl Wire {
             config,
             watch,
         })
+    }
+}
+
+/// So many ports from the first on; 0 stands for one that is drawn.
+fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
+    let Some(first) = first else {
+        return Ok(vec![0; count]);
+    };
+    let ports: Vec<u16> = (first..=u16::MAX).take(count).collect();
+    match ports.len() == count {
+        true => Ok(ports),
+        false => Err(Failure::Asked(format!(
+            "--local-port: found {first} with {count} associations, a port each; the last port is {}",
+            u16::MAX
+        ))),
     }
 }
 

@@ -88,7 +88,9 @@ struct Opened {
 async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
     let plans = Plan::each(arguments);
-    let mut bound = arguments.wire.bind(Ports::Any(plans.len()), zone)?;
+    let mut bound = arguments
+        .wire
+        .bind(Ports::Own(arguments.local_port, plans.len()), zone)?;
     let timeout = limit(arguments.connect_timeout);
     let (all, mut begun, mut why) = (plans.len(), Vec::new(), None);
     for (number, plan) in plans.into_iter().enumerate() {

@@ -58,6 +58,10 @@ fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
 /// Runs a server.
 pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     check(service, &arguments)?;
+    #[cfg(not(feature = "metrics"))]
+    if arguments.metrics.is_some() {
+        return Err(Failure::absent("anabranch serve --metrics", "metrics"));
+    }
     let mut interrupts = Interrupts::new();
     let ports = match service {
         Service::Echo => Ports::Echoed(&arguments.port),

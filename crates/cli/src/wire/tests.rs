@@ -24,6 +24,16 @@ fn sizes_are_read_as_iperf3_does_and_as_specs_do() {
     assert!(message_size("16M").is_ok() && message_size("16385K").is_err());
 }
 
+/// One port for each association, in a row, or as many that are drawn.
+#[test]
+fn own_ports_follow_the_first() {
+    let ports = |first, count| own_ports(first, count).map_err(|error| error.to_string());
+    assert_eq!(ports(Some(7001), 3), Ok(vec![7001, 7002, 7003]));
+    assert_eq!(ports(Some(65_535), 1), Ok(vec![65_535]));
+    assert_eq!(ports(None, 2), Ok(vec![0, 0]));
+    assert!(ports(Some(65_535), 2).is_err());
+}
+
 #[derive(clap::Parser)]
 struct Line {
     #[command(flatten)]

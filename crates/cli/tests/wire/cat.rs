@@ -73,6 +73,8 @@ fn a_listener_takes_a_file_with_pauses_and_nothing_to_say() {
         "6000",
         "--peer-udp-port",
         &udp_port,
+        "--local-port",
+        "7001",
         "-w",
         "0",
     ];

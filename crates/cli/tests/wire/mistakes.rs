@@ -35,6 +35,10 @@ fn mistakes_are_told_before_anything_is_sent() {
             &["port 7 is taken"],
         ),
         (&["perf", "127.0.0.1", "-t", "soon"], &["soon"]),
+        (
+            &["perf", "127.0.0.1", "-P", "2", "--local-port", "65535"],
+            &["--local-port", "65535 with 2 associations"],
+        ),
         (&["serve", "ecko"], &["ecko", "echo"]),
         (&["cat"], &["HOST"]),
         (&["emulate", "nowhere.toml"], &["nowhere.toml"]),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anabranch_peers::{Config, Connection, Event, Facts, Outside, Stack};
-use anabranch_scenario::transport::TransportKind;
+use anabranch_scenario::transport::{TransportKind, not_compiled};
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Facts as SimFacts;
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
@@ -45,10 +45,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     let stack = anabranch_peers::STACKS.iter().find(named);
     let Some(stack) = stack.filter(|stack| stack.is_here()) else {
         let name = given.kind.name;
-        let message = format!(
-            "found \"{name}\", which is not compiled in; it needs the feature `{name}` of anabranch-engine or anabranch-cli"
-        );
-        return Err(vec![Wrong::new("stack", message)]);
+        return Err(vec![Wrong::new("stack", not_compiled(name, name))]);
     };
     let mut config = Config::default();
     for (setting, datum) in given.values() {

@@ -7,11 +7,21 @@ mod sources;
 
 use std::net::IpAddr;
 
+use anabranch_transport::Nanos;
+
 use crate::address_changes::AddressChanges;
 use crate::association::Association;
 use crate::state::{Stage, State};
 
 impl Association {
+    /// The peer requests data at `address` (Set Primary in INIT and INIT ACK, RFC 5061 §4.2.4). The
+    /// primary path does not change until that address is verified.
+    pub(crate) fn prefer(&mut self, now: Nanos, address: Option<IpAddr>) {
+        if let Some(address) = address.filter(|_| self.config.accept_address_changes) {
+            self.set_primary(now, address);
+        }
+    }
+
     /// Whether both sides may change their addresses, because both support ASCONF (RFC 5061), which
     /// the setting [`Config::address_changes`](crate::Config::address_changes) offers.
     pub(crate) fn takes_address_changes(&self) -> bool {

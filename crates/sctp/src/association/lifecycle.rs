@@ -297,29 +297,6 @@ impl Association {
         self.events.extend(opened.map(Abandoned::told));
     }
 
-    /// The layer above the peer, in its own numbers (RFC 5061 §4.2.6), if it has said so in the handshake.
-    pub(crate) fn peer_adaptation_layer(&self) -> Option<u32> {
-        match &self.state {
-            State::Known(known) => known.peer.adaptation,
-            _ => None,
-        }
-    }
-
-    fn tell_adaptation(&mut self) {
-        if let Some(indication) = self.peer_adaptation_layer() {
-            self.events
-                .push_back(Event::AdaptationIndication { indication });
-        }
-    }
-
-    /// The peer wants data at `address` first (Set Primary in INIT and INIT ACK, RFC 5061 §4.2.4). While that is not verified data goes
-    /// where it went.
-    pub(crate) fn prefer(&mut self, now: Nanos, address: Option<IpAddr>) {
-        if let Some(address) = address.filter(|_| self.config.accept_address_changes) {
-            self.set_primary(now, address);
-        }
-    }
-
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
     pub(crate) fn establish(&mut self, now: Nanos) {
         let shutdown = self.state.shutdown_when_open().copied();

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Association;
+use crate::event::Event;
 use crate::state::State;
 use crate::tx::Sender;
 
@@ -54,6 +55,22 @@ impl Association {
                 State::Closed(closed) => closed.peers_reason.as_deref().map(Bytes::copy_from_slice),
                 _ => None,
             },
+        }
+    }
+
+    /// The layer above the peer, in its own numbers (RFC 5061 §4.2.6), if it has said so in the handshake.
+    fn peer_adaptation_layer(&self) -> Option<u32> {
+        match &self.state {
+            State::Known(known) => known.peer.adaptation,
+            _ => None,
+        }
+    }
+
+    /// Reports it to the user.
+    pub(super) fn tell_adaptation(&mut self) {
+        if let Some(indication) = self.peer_adaptation_layer() {
+            self.events
+                .push_back(Event::AdaptationIndication { indication });
         }
     }
 }

@@ -10,8 +10,8 @@ use super::socket::{AGAIN, Socket};
 use super::{Known, Table};
 use crate::control::Answer;
 
-/// `bind`, and `sctp_bindx` (`more`). A port that is taken by sockets whose last descriptor is closed is waited for: the host is about to
-/// hear of it.
+/// `bind`, and `sctp_bindx` (`more`). Waits for a port whose sockets all have their last descriptor
+/// closed, because the host will learn of that soon.
 pub async fn bind(
     host: &Known,
     socket: &Socket,
@@ -30,14 +30,14 @@ pub async fn bind(
     }
 }
 
-/// Whether a socket has that port whose last descriptor is closed.
+/// Whether a socket whose last descriptor is closed has that port.
 fn is_left(host: &Known, port: u16) -> bool {
     let table = host.table();
     let mut all = table.sockets.values();
     all.any(|it| it.state().port == Some(port) && it.is_hung_up())
 }
 
-/// Locks are taken in one order: the host's table, then a socket's state.
+/// Lock order: the host's table, then a socket's state.
 fn try_bind(
     host: &Known,
     socket: &Socket,
@@ -48,7 +48,7 @@ fn try_bind(
     let (only, had) = {
         let state = socket.state();
         match (state.port, more) {
-            // sctp_bindx adds addresses at the port that there is.
+            // sctp_bindx adds addresses at the existing port.
             (Some(port), true) if ![0, port].contains(&first.port()) => return Err(libc::EINVAL),
             (Some(_), false) => return Err(libc::EINVAL),
             (port, _) => (socket.only_family(&state), port),
@@ -89,7 +89,8 @@ fn try_bind(
     Ok(Answer::Done)
 }
 
-/// Whether this host has the address: sockets can be bound to it. Where the system has no descriptor to try that, it says so.
+/// Checks that this host has the address, so that sockets can be bound to it. Reports a lack of
+/// descriptors as its own error.
 fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
     let to_all = matches!(address, IpAddr::V4(it) if it.is_broadcast());
     let of_carrier = &host.config.addresses;
@@ -105,7 +106,7 @@ fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Ok(()),
         Err(error) => {
-            // The host's limit is not the program's own.
+            // The host's limit is not the program's limit.
             const SHORT: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
             let code = error.raw_os_error().unwrap_or(libc::EADDRNOTAVAIL);
             Err(match SHORT.contains(&code) {
@@ -119,8 +120,9 @@ fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
     }
 }
 
-/// The addresses of a socket that is bound to all: the host's, or those of the system's interfaces, of the families that the socket has; `None`: it is
-/// bound to some, or not yet.
+/// The addresses of a socket that is bound to all: those of the host, or those of the system's
+/// interfaces in the socket's address families. `None`: the socket is bound to specific addresses,
+/// or not yet bound.
 pub fn interfaces(host: &Known, socket: &Socket) -> Option<Vec<SocketAddr>> {
     let (port, only) = {
         let state = socket.state();
@@ -151,13 +153,13 @@ fn of_system(port: u16) -> Vec<SocketAddr> {
     ports.collect()
 }
 
-/// The address that packets to another have, where the system chooses it.
+/// Source address that the system chooses for packets to an address.
 pub fn source(to: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // The port does not matter: nothing is sent.
+    // The port does not matter, because nothing is sent.
     let asked = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((to, 9))?;
         socket.local_addr()
@@ -165,7 +167,7 @@ pub fn source(to: IpAddr) -> Option<IpAddr> {
     asked.ok().map(|it| it.ip())
 }
 
-/// `sctp_bindx` with SCTP_BINDX_REM_ADDR: one address must be left.
+/// `sctp_bindx` with SCTP_BINDX_REM_ADDR: at least one address must remain.
 pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
     {
         let mut state = socket.state();
@@ -187,12 +189,12 @@ pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result
     Ok(Answer::Done)
 }
 
-/// Associations to come have these addresses, and those that there are ask their peers for the change (RFC 5061), where both ends have
-/// agreed on that; the others stay as they are.
+/// Applies the change to new associations, and requests it from the peers of existing ones (RFC
+/// 5061) if both ends support that; the other associations are unchanged.
 fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
     let own = socket.state().endpoint.clone();
     if let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) {
-        // An endpoint without a list of its own has all addresses.
+        // An endpoint without an explicit list has all addresses.
         let _ = endpoint.change_addresses(changes);
         return;
     }
@@ -202,9 +204,9 @@ fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
     }
 }
 
-/// Whether a socket can have a port at some addresses beside those that have it: all of these were accepted there and nobody listens any
-/// more, as after a server has begun anew; or they are of the other family, and of it alone; or they have other addresses; or all of them
-/// share it (SCTP_REUSE_PORT).
+/// Whether a socket can share a port with the sockets that have it: these were all accepted and
+/// nothing listens any more, as after a server restart; or their address families differ and do not
+/// overlap; or their addresses differ; or all of them share it (SCTP_REUSE_PORT).
 fn beside(
     table: &Table,
     socket: &Socket,
@@ -230,7 +232,7 @@ fn beside(
     there.all(|can| can)
 }
 
-/// Whether no address is in both, nor one of them all addresses.
+/// Whether the two lists have no address in common and neither contains a wildcard address.
 fn are_apart(one: &[SocketAddr], other: &[SocketAddr]) -> bool {
     let all =
         |them: &[SocketAddr]| them.is_empty() || them.iter().any(|it| it.ip().is_unspecified());

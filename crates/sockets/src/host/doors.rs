@@ -1,9 +1,9 @@
-//! Connections that programs make to the host, taken for as long as it lives.
+//! Acceptor of connections from programs, for the lifetime of the host.
 //!
-//! An error of one connection, or one that passes, is no reason to take no more: a peer that opens
-//! more associations than this process may have descriptors would end `accept` of every program for
-//! good. Where few descriptors are left, new sockets are refused, and the last ones are for
-//! requests: a program that closes its sockets must be heard.
+//! Errors of a single connection and transient errors should not stop it, because otherwise a peer
+//! that opens more associations than this process may have descriptors would end `accept` for every
+//! program. When few descriptors are left, new sockets are refused and the last descriptors are
+//! reserved for requests: a program that closes its sockets must still reach the host.
 
 use std::fmt::Write;
 use std::io;
@@ -20,38 +20,39 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::{Known, name_of, watched_by};
 
-/// Descriptors that are kept for requests, where the limit allows for that.
+/// Descriptors reserved for requests, if the limit allows it.
 const RESERVE: u64 = 64;
-/// Time before the next try after an error; it doubles.
+/// Delay before the next attempt after an error; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(250);
-/// How long a program of another user has to say the secret, and how many of them may be about to.
+/// Time within which a program of another user must present the secret, and the number of such
+/// programs that may be pending.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 pub const MAX_STRANGERS: usize = 64;
 
-/// What the system did not give the host, since it began.
+/// Shortages of system resources since the host started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shortage {
-    /// Sockets of programs, and associations to be accepted, that were refused since few
-    /// descriptors were left.
+    /// Sockets of programs and acceptable associations that were refused because few descriptors
+    /// were left.
     pub refused: u64,
-    /// Errors of the system after which the host went on.
+    /// System errors after which the host continued.
     pub errors: u64,
-    /// The last of these, an `errno`.
+    /// The last of these errors, an `errno`.
     pub last: Option<i32>,
 }
 
-/// Who is at the other end of a connection.
+/// The program at the other end of a connection.
 pub struct Caller {
-    /// It is of another user, and has to say the secret.
+    /// The program is of another user and must present the secret.
     stranger: Option<OwnedSemaphorePermit>,
-    /// A socket of it finds a place.
+    /// Descriptors are available for a new socket.
     pub has_room: bool,
 }
 
 impl Caller {
-    /// Waits for the first message, but of a stranger not for long.
+    /// Waits for the first message, with a timeout if the program is of another user.
     pub async fn hear<T>(&self, first: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         match &self.stranger {
             None => first.await,
@@ -61,7 +62,8 @@ impl Caller {
         }
     }
 
-    /// Whether it is served, by what it says. A secret may be right although none is needed.
+    /// Whether the program is served, given the secret that it presented. A secret may be correct
+    /// even if none is needed.
     pub fn is_welcome(&mut self, known: &Known, secret: &[u8]) -> bool {
         match self.stranger.take() {
             None => true,
@@ -76,17 +78,17 @@ impl Caller {
     }
 }
 
-/// Compares without telling by the time how much is right.
+/// Compares in constant time.
 fn same(one: &str, other: &[u8]) -> bool {
     let one = one.as_bytes();
     let differs = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
     one.len() == other.len() && differs == 0
 }
 
-/// 128 random bits as text: a name that nobody can take before, or a secret.
+/// 128 random bits as text: an unpredictable name, or a secret.
 ///
 /// # Errors
-/// The system gives no random bits.
+/// The system provides no random bits.
 pub fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     let mut filled = 0;
@@ -100,16 +102,16 @@ pub fn random() -> io::Result<String> {
     }
     let mut text = String::new();
     for byte in bytes {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     Ok(text)
 }
 
-/// Takes every connection; `each` gets it with the name of its other end.
+/// Accepts all connections; `each` gets each with the address of its other end.
 ///
 /// # Errors
-/// The listener is of no use any more.
+/// The listener is no longer usable.
 pub async fn accept_all(
     known: &Known,
     listener: &AsyncFd<Unix>,
@@ -138,7 +140,7 @@ pub async fn accept_all(
     }
 }
 
-/// Who made this connection; `None`: somebody who is not served.
+/// Identifies the caller of this connection; `None`: it is not served.
 fn take(known: &Known, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>> {
     let stranger = match is_trusted(&unix) {
         true => None,
@@ -156,15 +158,15 @@ fn take(known: &Known, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>
     Ok(Some((Caller { stranger, has_room }, watched_by(unix)?)))
 }
 
-/// An abstract address has no permissions: programs of this process's user, and of root, are
-/// served, and others that know the secret.
+/// Abstract addresses have no permissions. Programs of this process's user and of root are served,
+/// and others that present the secret.
 pub fn is_trusted(unix: &Unix) -> bool {
     let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
     peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
 }
 
-/// Whether more descriptors are left than are kept for requests. The system gives the lowest number
-/// that is free.
+/// Whether more descriptors are left than are reserved for requests. The system allocates the
+/// lowest free number.
 fn has_room(unix: &Unix) -> bool {
     let Ok((limit, _)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return true;
@@ -172,8 +174,8 @@ fn has_room(unix: &Unix) -> bool {
     u64::try_from(unix.as_raw_fd()).is_ok_and(|fd| fd < limit - RESERVE.min(limit / 4))
 }
 
-/// Whether the listener itself is wrong. All else is of one connection (ECONNABORTED), or passes:
-/// EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
+/// Whether the error is one of the listener itself. All others are of a single connection
+/// (ECONNABORTED), or transient: EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::EBADF,
@@ -187,7 +189,7 @@ fn is_lasting(error: &io::Error) -> bool {
 }
 
 impl Known {
-    /// The system did not give something, and the host goes on.
+    /// Counts a system error after which the host continues.
     pub fn count_error(&self, error: &io::Error) {
         tracing::debug!(%error, "an error of the system");
         self.shortage.send_modify(|it| {
@@ -196,12 +198,12 @@ impl Known {
         });
     }
 
-    /// A socket found no place.
+    /// Counts a refused socket.
     pub fn count_refused(&self) {
         self.shortage.send_modify(|it| it.refused += 1);
     }
 
-    /// What the system did not give, each time that there is more.
+    /// The shortages of system resources, with a notification for each new one.
     pub fn shortage(&self) -> watch::Receiver<Shortage> {
         self.shortage.subscribe()
     }

@@ -1,8 +1,8 @@
-//! Ports that the host draws for sockets whose programs asked for none.
+//! Ports that the host selects for sockets whose programs did not choose one.
 //!
-//! Hosts that share an address, with a UDP port each, draw their SCTP ports without knowing of each
-//! other. A peer that has an association from the same port of the address refuses another (RFC
-//! 6951 §5.4): from another port it can be made.
+//! Hosts that share an address, with one UDP port each, select their SCTP ports independently. A
+//! peer that has an association from the same port of the address refuses a second one (RFC 6951
+//! §5.4), but accepts it from another port.
 
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
@@ -10,10 +10,10 @@ use super::Known;
 use super::call;
 use super::socket::{Phase, Socket};
 
-/// Ports that are tried.
+/// Number of ports that are tried.
 const MAX_PORTS: usize = 32;
 
-/// Connects; from another port where another host has this one and the program did not ask for it.
+/// Connects; tries other ports if another host has this one and the program did not choose it.
 pub async fn from_any_port(
     host: &Known,
     socket: &Socket,
@@ -32,13 +32,13 @@ pub async fn from_any_port(
     endpoint.connect(peer).await
 }
 
-/// An endpoint at another port in the place of the socket's; `None`: its port is to stay, since the
-/// program asked for it, peers may know it, or an association has it.
+/// An endpoint at another port that replaces the socket's; `None`: the port must stay, because the
+/// program chose it, peers may know it, or an association uses it.
 pub fn another(host: &Known, socket: &Socket) -> Option<Endpoint> {
     let former = {
         let mut state = socket.state();
         let many = socket.form.is_one_to_many();
-        // An association that is being made by a socket with many is among its own.
+        // The association that a one-to-many socket is setting up is already in its list.
         let has_none = state.links.len() <= usize::from(many);
         let may = state.port_is_drawn && state.bound.is_empty() && has_none && !state.closed;
         if !may || state.phase == Phase::Listening {
@@ -47,7 +47,7 @@ pub fn another(host: &Known, socket: &Socket) -> Option<Endpoint> {
         state.endpoint = None;
         state.port.take()?
     };
-    // The former one is given back later, so that it is not drawn again.
+    // The previous port is released later, so that it is not selected again.
     let endpoint = call::endpoint(host, socket, None).ok();
     host.give_port_back(former);
     let (closed, port) = {

@@ -1,4 +1,4 @@
-//! `setsockopt`: what options do to a socket and its associations.
+//! `setsockopt`: effects of options on a socket and its associations.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,15 +15,16 @@ use super::settings;
 use super::socket::Socket;
 use crate::options::*;
 
-/// SCTP_CURRENT_ASSOC: those there are. SCTP_ALL_ASSOC: and those to come; these alone are SCTP_FUTURE_ASSOC, 0.
+/// SCTP_CURRENT_ASSOC: existing associations. SCTP_ALL_ASSOC: also future ones. SCTP_FUTURE_ASSOC,
+/// 0, is only future ones.
 const CURRENT: u32 = 1;
 const ALL: u32 = 2;
 
-/// Whom an option is for.
+/// Targets of an option.
 struct Scope {
-    /// Associations to come.
+    /// Future associations.
     future: bool,
-    /// Those there are.
+    /// Existing associations.
     links: Vec<Arc<Link>>,
 }
 
@@ -35,14 +36,15 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
         return Ok(Scope { future, links });
     }
     if is_offered(option) {
-        // Offered in the handshake: for associations to come, also where one that there is is named (RFC 7496 §4.5).
+        // Offered in the handshake, so it applies to future associations even if an existing one is
+        // named (RFC 7496 §4.5).
         return Ok(Scope {
             future: true,
             links: Vec::new(),
         });
     }
     let (future, links) = match (of_association, named_association(option, value)) {
-        // Options of the whole socket hold for all that is its.
+        // Options of the whole socket apply to all its associations.
         (false, _) | (_, ALL) => (true, links),
         (true, 0) => (true, Vec::new()),
         (true, CURRENT) => (false, links),
@@ -51,7 +53,7 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
     Ok(Scope { future, links })
 }
 
-/// Whether the option says what is offered to peers.
+/// Whether the option changes the offer to peers in the handshake.
 fn is_offered(option: i32) -> bool {
     [
         PR_SUPPORTED,
@@ -98,14 +100,14 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         is_of_peer(link, option, value)?;
         link.options().set(IPPROTO_SCTP, option, value)?;
         if [EVENT, EVENTS].contains(&option) {
-            // Who wants to know that all has arrived is told at once where it has.
+            // A subscriber to SENDER_DRY must be notified at once if all data is acknowledged.
             link.sent.notify_one();
         }
         let kept = link.options().value(IPPROTO_SCTP, option);
         if let (Ok(kept), Some(association)) = (kept, link.association()) {
             apply(&association, option, &kept)?;
         }
-        // It has the delay of SACKs, too.
+        // It contains the SACK delay too.
         let sacks = link.options().value(IPPROTO_SCTP, DELAYED_SACK);
         if let (PEER_ADDR_PARAMS, Ok(sacks), Some(association)) =
             (option, sacks, link.association())
@@ -116,7 +118,7 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     Ok(())
 }
 
-/// What Linux refuses of some sockets.
+/// Restrictions of Linux for certain sockets.
 fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     let one_to_one = !socket.form.is_one_to_many();
     let state = socket.state();
@@ -140,7 +142,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         {
             Err(libc::EINVAL)
         }
-        // Linux knows addresses of peers alone.
+        // Linux accepts only addresses of peers.
         PEER_ADDR_PARAMS | PEER_ADDR_THLDS
             if address_in(option, value).is_some() && state.links.is_empty() =>
         {
@@ -150,7 +152,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     }
 }
 
-/// Whether an address of the peer's that an option names has the peer's port, too.
+/// Checks that a peer address in an option also has the peer's port.
 fn is_of_peer(link: &Link, option: i32, value: &[u8]) -> Result<(), i32> {
     let at = match option {
         PRIMARY_ADDR | PEER_ADDR_PARAMS => 4,
@@ -166,13 +168,13 @@ fn is_of_peer(link: &Link, option: i32, value: &[u8]) -> Result<(), i32> {
     }
 }
 
-/// SPP_HB_DEMAND in struct sctp_paddrparams, which is of an association.
+/// SPP_HB_DEMAND in struct sctp_paddrparams, which applies to an association.
 fn demands_heartbeat(value: &[u8]) -> bool {
     const DEMAND: u32 = 4;
     word(value, 146) & DEMAND != 0
 }
 
-/// The address that a value of that option names, if it does.
+/// The address in the value of that option, if it has one.
 fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
     let at = match option {
         PEER_ADDR_PARAMS | PRIMARY_ADDR | SET_PEER_PRIMARY_ADDR => 4,
@@ -182,7 +184,7 @@ fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
     Some(address.ip()).filter(|it| !it.is_unspecified())
 }
 
-/// An association that has just come up gets what was set for it.
+/// Applies all options that were set to an association that was just established.
 pub fn apply_all(link: &Link) {
     let Some(association) = link.association() else {
         return;
@@ -195,7 +197,7 @@ pub fn apply_all(link: &Link) {
             .collect()
     };
     for (option, value) in set {
-        // What does not fit this association stays as it is.
+        // Options that do not fit this association are ignored.
         let _ = apply(&association, option, &value);
     }
 }
@@ -214,7 +216,7 @@ fn short(value: &[u8], at: usize) -> u16 {
     bytes.map_or(0, u16::from_ne_bytes)
 }
 
-/// Makes an option count for an association that is up.
+/// Applies an option to an established association.
 fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32> {
     let address = address_in(option, value);
     match option {
@@ -225,7 +227,7 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
         PEER_ADDR_PARAMS => paths(association, address, |it| {
             let flags = word(value, 146);
             let interval = milliseconds(word(value, 132).max(1));
-            // SPP_HB_ENABLE, SPP_HB_DISABLE. An interval of 0 leaves the RTO between two.
+            // SPP_HB_ENABLE, SPP_HB_DISABLE. With an interval of 0 heartbeats are one RTO apart.
             match flags & 3 {
                 1 => it.heartbeat_interval = Some(interval),
                 2 => it.heartbeat_interval = None,
@@ -261,7 +263,7 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
     }
 }
 
-/// Changes one path, or all.
+/// Changes one path or all paths.
 fn paths(
     association: &Association,
     address: Option<IpAddr>,
@@ -280,10 +282,10 @@ fn of_runtime(_: RuntimeError) -> i32 {
     libc::EINVAL
 }
 
-/// Options that do something once.
+/// Options that trigger an action.
 fn act(link: &Link, association: &Association, option: i32, value: &[u8]) -> Result<(), i32> {
     let address = || address_in(option, value).ok_or(libc::EINVAL);
-    // SCTP_ENABLE_STREAM_RESET allows what is asked for.
+    // SCTP_ENABLE_STREAM_RESET permits requests.
     let allowed = |bit: u32| match link.options().word(ENABLE_STREAM_RESET, 4) & bit {
         0 => Err(libc::EPERM),
         _ => Ok(()),
@@ -347,7 +349,7 @@ fn of_reconfig(error: ReconfigError) -> i32 {
 /// Keys and chunk types of AUTH (RFC 6458 §8.3.2 to §8.3.5).
 fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Result<(), i32> {
     let fits = match option {
-        // struct sctp_authkey, with a key of a byte at least; struct sctp_authkeyid.
+        // struct sctp_authkey, with a key of at least one byte; struct sctp_authkeyid.
         AUTH_KEY => value.len() > 8,
         AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY => value.len() == 8,
         _ => true,
@@ -371,7 +373,7 @@ fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Re
         return Ok(());
     }
     if option == HMAC_IDENT {
-        // SHA-1 and SHA-256 are there, whichever is named first; others do not exist.
+        // SHA-1 and SHA-256 are supported in either order; no others are.
         let count = word(value, 0) as usize;
         let known = (0..count).all(|place| [1, 3].contains(&short(value, 4 + 2 * place)));
         return match (1..=2).contains(&count) && known {

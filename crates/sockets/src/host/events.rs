@@ -1,4 +1,4 @@
-//! What the events of an association mean to its program.
+//! Translation of association events to notifications for the program.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,8 @@ use super::notification;
 use super::tell::tell;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
-/// Whether an event says that the message of that stream and kind has no end, or may have stood for one that said so.
+/// Whether the event ends the incomplete message of that stream and kind, or may have replaced an
+/// event that did.
 pub fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
     match event {
         Event::PartialDeliveryAborted {
@@ -30,7 +31,7 @@ pub async fn notify(link: &Link, event: &Event, port: u16) -> io::Result<()> {
         link.count_given_up(it.stream.unwrap_or(0), it.policy, it.sent);
     }
     if let Event::PeerShutdown | Event::Restarted { .. } | Event::StreamsAdded { .. } = event {
-        // Whether it takes messages, and on which streams, is to be asked again.
+        // Programs must ask again whether the association accepts messages, and on which streams.
         link.advance();
     }
     let confirms = link.confirms(event);
@@ -43,7 +44,8 @@ pub async fn notify(link: &Link, event: &Event, port: u16) -> io::Result<()> {
             return Ok(());
         }
         if confirms {
-            // Linux tells nothing of those that the program gave itself (`sctp_connectx`).
+            // Linux sends no notification for addresses that the program passed itself
+            // (`sctp_connectx`).
             if link.was_called_at(*address) {
                 return Ok(());
             }

@@ -1,8 +1,10 @@
-//! Which of what programs remember of their sockets still holds.
+//! Invalidation of state that programs cache about their sockets.
 //!
-//! A program asks once where the messages of a socket go, or whether there is anything to wait for, and remembers the answer, since a request
-//! costs much more than a message. When that changes (the association ends, or takes no more messages), the socket gets another generation:
-//! a number in memory that all programs of the host can read, so that a comparison before each message costs no system call.
+//! A program asks once for the route of a socket's messages, or whether to wait for data, and
+//! caches the answer because a request costs much more than a message. When the answer changes (the
+//! association ends, or stops accepting messages), the socket gets a new generation: a number in
+//! memory that all programs of the host can read, so a comparison before each message needs no
+//! system call.
 
 use std::fs::File;
 use std::io;
@@ -12,27 +14,27 @@ use std::sync::Mutex;
 
 use crate::control::{Generation, PLACES};
 
-/// The generations of all sockets of a host.
+/// Generations of all sockets of a host.
 pub struct Generations {
-    /// Programs read this memory.
+    /// Shared memory, which programs read.
     memory: File,
-    /// What is handed to programs: the same memory, which cannot be written by this descriptor.
+    /// The descriptor passed to programs: the same memory, read only.
     readable: File,
-    /// What is in the memory.
+    /// Current content of the memory.
     numbers: Mutex<Vec<u32>>,
 }
 
 impl Generations {
-    /// Of a host that begins.
+    /// Creates the memory for a new host.
     ///
     /// # Errors
-    /// The system has no memory, or no descriptor.
+    /// The system has no memory or no descriptor.
     pub fn new() -> io::Result<Self> {
         use rustix::fs::{MemfdFlags, memfd_create};
         use std::os::fd::AsRawFd;
         let memory: File = memfd_create("anabranch-generations", MemfdFlags::CLOEXEC)?.into();
         let readable = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
-        // Another host's numbers are not taken for this one's.
+        // Numbers must differ from those of another host.
         let numbers = vec![std::process::id().wrapping_mul(0x9e37_79b9); PLACES];
         let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
         memory.write_all_at(&bytes, 0)?;
@@ -43,7 +45,8 @@ impl Generations {
         })
     }
 
-    /// The generation of the socket with that number. Sockets may share a place, and ask oftener than they need then.
+    /// The generation of the socket with that number. Sockets may share a slot, which only causes
+    /// additional requests.
     pub fn current(&self, socket: u32) -> Generation {
         let place = socket % PLACES as u32;
         let numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
@@ -51,7 +54,7 @@ impl Generations {
         Generation { place, number }
     }
 
-    /// What programs remember of that socket holds no more.
+    /// Invalidates the state that programs have cached about that socket.
     pub fn advance(&self, socket: u32) {
         let place = socket as usize % PLACES;
         let mut numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
@@ -62,7 +65,7 @@ impl Generations {
         }
     }
 
-    /// The memory, for programs.
+    /// Descriptor of the memory, for programs.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.readable.as_fd()
     }
@@ -89,7 +92,7 @@ mod tests {
         assert_ne!(next, first);
         assert_eq!(read(&generations, next.place), next.number);
         assert_eq!(generations.current(4), other);
-        // Numbers of sockets go on behind the last place.
+        // Socket numbers continue after the last slot.
         generations.advance(4 + PLACES as u32);
         assert_ne!(generations.current(4), other);
     }

@@ -1,9 +1,11 @@
-//! What waits for an association of a socket with many.
+//! Send queue of an association of a one-to-many socket.
 //!
-//! All associations of such a socket have one descriptor, which is read on whatever one of them does: what an association does not take yet waits
-//! here, in the order of the program's calls, and the others go on. So a peer that reads nothing holds up its own messages alone. The
-//! library asks before each message whether there is room ([`Request::Route`](crate::control::Request::Route)); where there is none, the
-//! program waits, or is told EAGAIN.
+//! All associations of such a socket have one descriptor, which is read regardless of the state of
+//! each: messages that an association cannot accept yet wait here, in the order of the program's
+//! calls, and the other associations continue. A peer that does not read therefore delays only its
+//! own messages. The library asks for buffer space before each message
+//! ([`Request::Route`](crate::control::Request::Route)); without buffer space the program waits, or
+//! gets EAGAIN.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,24 +15,25 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::frame::Frame;
 
-/// Bytes that may wait before a program gets no room for more.
+/// Queued bytes above which a program gets no more buffer space.
 pub const SHARE: usize = 256 << 10;
-/// Bytes beyond [`SHARE`] and one message before the descriptor is read no more. What was given room and waits in the descriptor still comes:
-/// 208 KiB of one thread (`net.core.wmem_default`), and a message of each further one.
+/// Bytes in addition to [`SHARE`] and one message above which the descriptor is not read. Messages
+/// that were granted space and are still in the descriptor can arrive: 208 KiB from one thread
+/// (`net.core.wmem_default`), and one message from each further thread.
 const SPARE: usize = 1 << 20;
-/// Bytes that a job counts beside its message.
+/// Bytes counted for each job in addition to its message.
 const OVERHEAD: usize = 256;
 
-/// What is to be done with an association, in the order of the program's calls.
+/// An operation on an association, in the order of the program's calls.
 pub enum Job {
     /// Send a message.
     Message(Frame, Bytes),
-    /// Shut it down: the program closed the socket.
+    /// Shut down the association, because the program closed the socket.
     Close,
 }
 
 impl Job {
-    /// Bytes that it counts.
+    /// Bytes counted for it.
     pub fn cost(&self) -> usize {
         match self {
             Self::Message(_, bytes) => bytes.len() + OVERHEAD,
@@ -39,19 +42,19 @@ impl Job {
     }
 }
 
-/// The jobs of an association.
+/// Queued jobs of an association.
 pub struct Jobs {
     queue: mpsc::UnboundedSender<Job>,
-    /// Taken by the task that does them.
+    /// Taken by the task that processes them.
     todo: Mutex<Option<mpsc::UnboundedReceiver<Job>>>,
-    /// Bytes of those that were asked for and not done.
+    /// Bytes of the jobs in the queue or in progress.
     held: AtomicUsize,
-    /// One was done, or none will be.
+    /// A job has finished, or processing has stopped.
     changed: Notify,
 }
 
 impl Jobs {
-    /// None.
+    /// An empty queue.
     pub fn new() -> Self {
         let (queue, todo) = mpsc::unbounded_channel();
         Self {
@@ -62,35 +65,35 @@ impl Jobs {
         }
     }
 
-    /// Those to come, for whoever does them; once.
+    /// The receiver for the task that processes the jobs; available once.
     pub fn take(&self) -> Option<mpsc::UnboundedReceiver<Job>> {
         let mut todo = self.todo.lock().unwrap_or_else(PoisonError::into_inner);
         todo.take()
     }
 
-    /// Does a job after those before it.
+    /// Queues a job.
     pub fn ask(&self, job: Job) {
         let cost = job.cost();
         self.held.fetch_add(cost, Ordering::AcqRel);
-        // Whoever does them ends with the association, and then nothing can be done.
+        // The task ends with the association, after which no job can run.
         if self.queue.send(job).is_err() {
             self.done(cost);
         }
     }
 
-    /// A job of that cost was done.
+    /// A job of that cost has finished.
     pub fn done(&self, cost: usize) {
         self.held.fetch_sub(cost, Ordering::AcqRel);
         self.changed.notify_waiters();
     }
 
-    /// None will be done any more: nobody waits for that.
+    /// Stops processing and wakes the waiting tasks.
     pub fn end(&self) {
         drop(self.take());
         self.changed.notify_waiters();
     }
 
-    /// Whether all were done.
+    /// Whether all jobs have finished.
     pub fn are_done(&self) -> bool {
         self.is_within(0)
     }
@@ -100,17 +103,18 @@ impl Jobs {
         self.is_within(SHARE)
     }
 
-    /// Waits until [`Self::have_room`].
+    /// Waits for [`Self::have_room`].
     pub async fn room(&self) {
         self.within(SHARE).await;
     }
 
-    /// Waits while more waits than was ever given room, but for messages of many threads at once. `largest`: bytes of the largest message.
+    /// Waits while the queue exceeds the space that was granted, with an allowance for messages of
+    /// several threads. `largest`: size of the largest message, bytes.
     pub async fn bounded(&self, largest: usize) {
         self.within(SHARE + SPARE + largest).await;
     }
 
-    /// Waits until all were done.
+    /// Waits until all jobs have finished.
     pub async fn all_done(&self) {
         self.within(0).await;
     }
@@ -162,7 +166,7 @@ mod tests {
         let mut bounded = pin!(jobs.bounded(10));
         assert!(is_pending(&mut room) && is_pending(&mut all) && !is_pending(&mut bounded));
         let first = todo.try_recv().expect("the first").cost();
-        // It counts until it is done.
+        // The job counts until it has finished.
         assert!(is_pending(&mut room));
         jobs.done(first);
         assert!(!is_pending(&mut room) && is_pending(&mut all));
@@ -179,7 +183,7 @@ mod tests {
         jobs.ask(message(1));
         let mut bounded = pin!(jobs.bounded(OVERHEAD));
         assert!(is_pending(&mut bounded));
-        // Nobody does them: the association could not be made.
+        // Processing stopped: the association could not be set up.
         jobs.end();
         assert!(!is_pending(&mut bounded) && jobs.have_room() && jobs.are_done());
     }

@@ -1,9 +1,9 @@
-//! Programs of several commands on one host: those that want the same UDP port at the same
-//! addresses have one host process, as one kernel serves all programs.
+//! Host shared by programs of several commands: those that need the same UDP port at the same
+//! addresses share one host process, like programs that share a kernel.
 //!
-//! The host listens at an abstract address that names the port and the addresses; whoever wants
-//! them asks there before it opens sockets of its own. Both ends look whose process is at the
-//! other: a place that another user has taken is not used.
+//! The host listens at an abstract address that encodes the port and the addresses; a command asks
+//! there before it opens its own sockets. Both ends check the user of the other process: an address
+//! that another user has taken is not used.
 
 use std::fmt::Write;
 use std::io;
@@ -21,21 +21,21 @@ use super::doors::{self, Caller};
 use super::{Known, address_of};
 use crate::control::{LONGEST, decode, encode};
 
-/// How long a host may take to answer.
+/// Timeout for the host's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How programs find a host, and show that they may use it.
+/// Access data with which programs find and use a host.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// What programs of other users say, which have it from the one that began them: such as gave
-    /// up root.
+    /// Secret for programs of other users, for example after they dropped root privileges; they get
+    /// it from the process that started them.
     pub secret: Option<String>,
 }
 
 impl Access {
-    /// A host of this name alone.
+    /// A host of this name, without a secret.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -43,10 +43,10 @@ impl Access {
         }
     }
 
-    /// A name and a secret that nobody can guess.
+    /// An unpredictable name and secret.
     ///
     /// # Errors
-    /// The system gives no random bits.
+    /// The system provides no random bits.
     pub fn random() -> io::Result<Self> {
         Ok(Self {
             name: doors::random()?,
@@ -55,9 +55,10 @@ impl Access {
     }
 }
 
-/// A host of another command that serves the programs of this one, until this is dropped.
+/// Membership in the host of another command; the host serves this command's programs until this is
+/// dropped.
 pub struct Membership {
-    /// How programs find it.
+    /// Access data for the programs.
     pub access: Access,
     line: Unix,
 }
@@ -66,7 +67,7 @@ impl Membership {
     /// Waits until the host ends.
     ///
     /// # Errors
-    /// What the system says.
+    /// Those of the system.
     pub async fn host_ended(self) -> io::Result<()> {
         self.line.set_nonblocking(true)?;
         let line = super::watched_by(self.line)?;
@@ -76,17 +77,17 @@ impl Membership {
     }
 }
 
-/// What came of asking for a host.
+/// Result of a request to join.
 pub enum Joined {
-    /// Nobody has the port.
+    /// No host has the port.
     Nobody,
     /// The host that has it.
     Member(Membership),
-    /// It is taken, and cannot be shared, for that reason.
+    /// The port is taken and cannot be shared, with the reason.
     Refused(String),
 }
 
-/// What programs of a command want of a host, beside its port and addresses.
+/// Requirements of a command's programs, in addition to the port and addresses.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Wanted {
     version: String,
@@ -114,8 +115,8 @@ enum Reply {
     Differs(String),
 }
 
-/// The abstract address of whoever has this port at these addresses; `None`: any port will do, and
-/// nothing is shared.
+/// Abstract address of the host that has this port at these addresses; `None`: any port is
+/// acceptable, and nothing is shared.
 pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     let port = match config.carrier {
         Carrier::Encapsulated { port: 0, .. } | Carrier::Udp { port: 0, .. } => return None,
@@ -127,30 +128,30 @@ pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     addresses.dedup();
     let mut text = String::new();
     for address in addresses {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{address},");
     }
     let mut place = format!("\0anabranch-port:{port}:").into_bytes();
     match text.len() {
-        // As much as an address of the system has room for.
+        // Limited by the size of a system address.
         0..=64 => place.extend(text.as_bytes()),
         _ => place.extend(format!("{:016x}", digest(text.as_bytes())).as_bytes()),
     }
     Some(place)
 }
 
-/// FNV-1a: two lists of addresses that have the same one are told apart by the system, which gives
-/// each address once.
+/// FNV-1a. The system detects two lists with the same digest, because it assigns each address only
+/// once.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Asks for the host that has the port of `config` at its addresses.
+/// Asks to join the host that has the port of `config` at its addresses.
 ///
 /// # Errors
-/// The system's, or one that has it does not answer.
+/// Those of the system, or the process that has it does not answer.
 pub fn join(config: &Config) -> io::Result<Joined> {
     let Some(place) = place(config) else {
         return Ok(Joined::Nobody);
@@ -175,19 +176,19 @@ pub fn join(config: &Config) -> io::Result<Joined> {
     Ok(match decode(&buffer[..read]) {
         Some(Reply::Welcome(access)) => Joined::Member(Membership { access, line }),
         Some(Reply::Differs(why)) => Joined::Refused(why),
-        // The host ended in this moment, or speaks otherwise.
+        // The host just ended, or has another protocol version.
         None => Joined::Refused("the process that has it does not answer".to_owned()),
     })
 }
 
-/// Answers who wants to join, and counts them as members until they leave.
+/// Answers a request to join and counts the command as a member until it leaves.
 pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; LONGEST];
     let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut buffer);
     let Ok(length) = caller.hear(unix.async_io(Interest::READABLE, read)).await else {
         return;
     };
-    // Who knows the secret has its host already.
+    // A caller that needs the secret already has its host.
     if !caller.is_welcome(&known, &[]) {
         return;
     }
@@ -216,14 +217,14 @@ pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd
     let reply = encode(&reply);
     let write = |mut unix: &Unix| io::Write::write(&mut unix, &reply);
     if unix.async_io(Interest::WRITABLE, write).await.is_ok() && welcome {
-        // It says nothing more, so that what can be read is the end.
+        // A member sends no more data, so readable means closed.
         let mut nothing = [0; 1];
         let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut nothing);
         let _ = unix.async_io(Interest::READABLE, read).await;
     }
 }
 
-/// One command more whose programs use the host, until this is dropped.
+/// One more member command, until this is dropped.
 pub(super) struct Member(Arc<Known>);
 
 impl Known {

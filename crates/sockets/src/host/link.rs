@@ -1,4 +1,4 @@
-//! One association of a socket.
+//! An association of a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -13,28 +13,28 @@ use super::socket::{Socket, of_reason};
 use crate::frame::Frame;
 use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
-/// How far an association is.
+/// Lifecycle of an association.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// It was begun.
+    /// Setup was started.
     Begun,
-    /// It is up, or was.
+    /// Established at some time.
     Up(Association),
-    /// It could not be made, or has ended.
+    /// Setup failed, or it has ended.
     Over,
 }
 
-/// Whose an association is.
+/// Owner of an association.
 #[derive(Clone)]
 enum Owner {
     Socket(Weak<Socket>),
-    /// It was taken off a socket and no other has it yet.
+    /// Taken off a socket, and not yet owned by another one.
     Between,
     Nobody,
 }
 
-/// An address as a program is given it: at a socket of AF_INET6 one of IPv4 as a mapped one, but where SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458
-/// §8.1.15).
+/// An address as shown to a program: an AF_INET6 socket gets an IPv4 address as a mapped address,
+/// unless SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458 §8.1.15).
 pub fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
     match address {
         SocketAddr::V4(it) if v6 && options.word(I_WANT_MAPPED_V4_ADDR, 0) != 0 => {
@@ -44,52 +44,55 @@ pub fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
     }
 }
 
-/// Messages that were given up: by stream and policy, those of which nothing was sent and the others.
+/// Counts of abandoned messages by stream and policy: those of which nothing was sent, and the
+/// others.
 pub type GivenUp = BTreeMap<(u16, u16), [u64; 2]>;
 
-/// One association of a socket.
+/// An association of a socket.
 pub struct Link {
-    /// Its name for programs; no other has it at this host.
+    /// Its number for programs, unique at this host.
     pub number: u32,
-    /// Its socket is one of AF_INET6.
+    /// Its socket is AF_INET6.
     v6: bool,
-    /// Where the peer was called, while it is not up.
+    /// Addresses to which the setup was started, until it is established.
     called: Vec<SocketAddr>,
     progress: watch::Sender<Progress>,
     owner: watch::Sender<Owner>,
     options: Mutex<Options>,
-    /// What waits for it, where its socket has many.
+    /// Send queue, if its socket is one-to-many.
     pub jobs: Jobs,
-    /// Something was sent or came.
+    /// Notified when a message is sent or received.
     pub activity: Notify,
-    /// Something was sent, or the program wants to know when all has arrived.
+    /// Notified when a message is sent, or the program subscribes to SENDER_DRY.
     pub sent: Notify,
     given_up: Mutex<GivenUp>,
     failed: Mutex<Failed>,
-    /// Keys that were deactivated, of which the program is told once nothing is signed by them any more.
+    /// Deactivated keys; the program is notified when no more data is signed with them.
     freed: Mutex<Vec<u16>>,
-    /// Messages that it did not take any more, whose program wants them back: no more than waited in the descriptor and in `jobs`.
+    /// Messages that it no longer accepted, to be returned to the program. Bounded by the size of
+    /// the descriptor's buffer and of `jobs`.
     refused: Mutex<Vec<(Frame, Bytes)>>,
-    /// What it was about while it was up, for notifications.
+    /// Streams of the association while it was established, for notifications.
     peer: OnceLock<SocketAddr>,
     error: OnceLock<i32>,
     ended: Mutex<Ended>,
 }
 
-/// How an association ended that was up.
+/// End of an association that was established.
 #[derive(Default)]
 struct Ended {
-    /// By this `errno`; 0: it was shut down.
+    /// The `errno`; 0: it was shut down.
     by: Option<i32>,
     reason: Option<CloseReason>,
-    /// The socket whose it is knows.
+    /// The owning socket knows of the end.
     known: bool,
 }
 
-/// Addresses that are forgotten all at once when there are more: a peer can add and remove as many as it likes.
+/// Limit on remembered addresses, above which all are forgotten, because a peer can add and remove
+/// any number.
 const MOST_FAILED: usize = 256;
 
-/// Addresses of the peer's that have been unreachable, or nearly, since they were added.
+/// Addresses of the peer that have been unreachable or potentially failed since they were added.
 #[derive(Default)]
 struct Failed(BTreeSet<IpAddr>);
 
@@ -122,7 +125,7 @@ impl Failed {
 }
 
 impl Link {
-    /// One that is begun to a peer with these addresses, or that a peer began.
+    /// Creates an association in setup, to a peer with these addresses, or started by a peer.
     pub fn new(number: u32, v6: bool, called: Vec<SocketAddr>, options: Options) -> Self {
         Self {
             number,
@@ -144,33 +147,34 @@ impl Link {
         }
     }
 
-    /// What the program has set of it.
+    /// Options that the program has set on it.
     pub fn options(&self) -> MutexGuard<'_, Options> {
         self.options.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Counts of messages that were given up.
+    /// Counts of abandoned messages.
     pub fn given_up(&self) -> MutexGuard<'_, GivenUp> {
         self.given_up.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Whether the event is that an address of the peer's was confirmed: it is up, and had not failed before.
+    /// Whether the event confirms an address of the peer: it is reachable and has not failed
+    /// before.
     pub fn confirms(&self, event: &Event) -> bool {
         let mut failed = self.failed.lock().unwrap_or_else(|it| it.into_inner());
         failed.confirms(event)
     }
 
-    /// Keys that were deactivated and of which the program was not told yet.
+    /// Deactivated keys of which the program was not notified yet.
     pub fn freed(&self) -> MutexGuard<'_, Vec<u16>> {
         self.freed.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Messages that it did not take any more, to be given back.
+    /// Messages that it no longer accepted, to be returned.
     pub fn refused(&self) -> MutexGuard<'_, Vec<(Frame, Bytes)>> {
         self.refused.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// A message was given up.
+    /// Counts an abandoned message.
     pub fn count_given_up(&self, stream: u16, policy: AbandonPolicy, sent: bool) {
         let policy = match policy {
             AbandonPolicy::Lifetime => 0x10,
@@ -178,12 +182,12 @@ impl Link {
             _ => 0x30,
         };
         let mut all = self.given_up();
-        // A peer grants 65,535 streams at most, so that this is bounded.
+        // Bounded, because a peer allows at most 65,535 streams.
         let counts = all.entry((stream, policy)).or_default();
         counts[usize::from(sent)] += 1;
     }
 
-    /// It is up.
+    /// Marks it as established.
     pub fn rise(&self, association: Association) {
         if let Some(status) = association.status() {
             let _ = self
@@ -193,25 +197,25 @@ impl Link {
         self.progress.send_replace(Progress::Up(association));
     }
 
-    /// It could not be made, for that reason.
+    /// Marks its setup as failed.
     pub fn fail(&self, error: i32) {
         let _ = self.error.set(error);
         self.end();
     }
 
-    /// Why it could not be made.
+    /// The reason for a failed setup.
     pub fn error(&self) -> i32 {
         self.error.get().copied().unwrap_or(libc::ECONNREFUSED)
     }
 
-    /// It is over.
+    /// Marks it as ended.
     pub fn end(&self) {
         self.progress.send_replace(Progress::Over);
         self.owner.send_replace(Owner::Nobody);
         self.jobs.end();
     }
 
-    /// The association, while it is up.
+    /// The association, while it is established.
     pub fn association(&self) -> Option<Association> {
         match &*self.progress.borrow() {
             Progress::Up(association) => Some(association.clone()),
@@ -219,7 +223,8 @@ impl Link {
         }
     }
 
-    /// Does something with the association, while it is up, without a handle of its own: to take one and give it back locks the endpoint twice.
+    /// Calls `act` with the association while it is established, without cloning the handle,
+    /// because a clone and its drop lock the endpoint twice.
     pub fn with_association<T>(&self, act: impl FnOnce(&Association) -> T) -> Option<T> {
         match &*self.progress.borrow() {
             Progress::Up(association) => Some(act(association)),
@@ -227,34 +232,34 @@ impl Link {
         }
     }
 
-    /// The association's figures, while it is up.
+    /// Statistics of the association, while it is established.
     pub fn status(&self) -> Option<Status> {
         self.association()?.status()
     }
 
-    /// Where the peer was when it came up, or was called.
+    /// Address of the peer at establishment, or to which the setup was started.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer.get().or(self.called.first()).copied()
     }
 
-    /// As [`Self::peer`], for programs.
+    /// Like [`Self::peer`], as shown to programs.
     pub fn name(&self) -> Option<SocketAddr> {
         self.peer().map(|it| self.shown(it))
     }
 
-    /// An address as its programs are given it.
+    /// An address as shown to its programs.
     pub fn shown(&self, address: SocketAddr) -> SocketAddr {
         shown(address, self.v6, &self.options())
     }
 
-    /// Whether the program named this address of the peer's to begin the association.
+    /// Whether the program passed this peer address when it started the association.
     pub fn was_called_at(&self, address: IpAddr) -> bool {
         self.called
             .iter()
             .any(|it| it.ip().to_canonical() == address)
     }
 
-    /// The peer's addresses, the primary first.
+    /// The peer's addresses, primary first.
     pub fn peers(&self) -> Vec<SocketAddr> {
         let Some(status) = self.status() else {
             return self.called.clone();
@@ -275,7 +280,7 @@ impl Link {
         self.called.iter().any(same) || self.peers().iter().any(same)
     }
 
-    /// Waits until it is up; `None`: it never will be, or has ended.
+    /// Waits until it is established; `None`: it never will be, or has ended.
     pub async fn up(&self) -> Option<Association> {
         let mut progress = self.progress.subscribe();
         let settled = progress.wait_for(|it| !matches!(it, Progress::Begun)).await;
@@ -285,14 +290,15 @@ impl Link {
         }
     }
 
-    /// The socket has it from now on.
+    /// Makes the socket its owner.
     pub fn belong(&self, socket: &Arc<Socket>) {
         self.owner
             .send_replace(Owner::Socket(Arc::downgrade(socket)));
         self.settle_end();
     }
 
-    /// It has ended, which its socket knows from now on, or as soon as it has one: before the program has read what came before.
+    /// Records its end and reports it to the owning socket, now or when it gets one, before the
+    /// program has read all data.
     pub fn note_end(&self, reason: &CloseReason) {
         let by = match reason {
             CloseReason::Shutdown => 0,
@@ -306,7 +312,7 @@ impl Link {
         self.settle_end();
     }
 
-    /// Why it ended, once that is known.
+    /// The reason for its end, once known.
     pub fn reason(&self) -> Option<CloseReason> {
         self.ended().reason.clone()
     }
@@ -329,14 +335,14 @@ impl Link {
         }
     }
 
-    /// What the program remembers of its socket holds no more.
+    /// Invalidates the state that the program has cached about its socket.
     pub fn advance(&self) {
         if let Some(socket) = self.current_owner() {
             socket.advance();
         }
     }
 
-    /// The socket that has it now.
+    /// Its current owner.
     pub fn current_owner(&self) -> Option<Arc<Socket>> {
         match &*self.owner.borrow() {
             Owner::Socket(socket) => socket.upgrade(),
@@ -344,12 +350,12 @@ impl Link {
         }
     }
 
-    /// No socket has it until another takes it.
+    /// Removes it from its owner until another socket takes it.
     pub fn take_off(&self) {
         self.owner.send_replace(Owner::Between);
     }
 
-    /// The socket that has it, as soon as one does; `None`: none ever will.
+    /// Its owner, once it has one; `None`: it will never have one.
     pub async fn owner(&self) -> Option<Arc<Socket>> {
         if let Owner::Socket(socket) = &*self.owner.borrow() {
             return socket.upgrade();
@@ -362,19 +368,19 @@ impl Link {
         }
     }
 
-    /// Whether that socket has it.
+    /// Whether that socket is its owner.
     pub fn is_of(&self, socket: &Arc<Socket>) -> bool {
         let owner = self.owner.borrow();
         matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))
     }
 
-    /// Gives its socket frames, nobody else's between them.
+    /// Delivers frames to its socket without other frames between them.
     pub async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
         loop {
             let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
             let socket = self.owner().await.ok_or_else(gone)?;
             let _turn = socket.turn.lock().await;
-            // It may have gone to another socket meanwhile.
+            // Another socket may have become its owner meanwhile.
             if !self.is_of(&socket) {
                 continue;
             }
@@ -402,7 +408,8 @@ mod tests {
         };
         let up = |last| changed(address(last), PathState::Active);
         assert!(failed.confirms(&up(1)));
-        // Programs may not be told that a path is potentially failed; it is not confirmed anew for that.
+        // The program may not be notified of a potentially failed path, so such a path is not
+        // confirmed again.
         assert!(!failed.confirms(&changed(address(1), PathState::PotentiallyFailed)));
         assert!(!failed.confirms(&up(1)));
         assert!(failed.confirms(&up(2)));

@@ -1,4 +1,4 @@
-//! One-to-one sockets that listen.
+//! Listening one-to-one sockets.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,20 +11,22 @@ use super::socket::Socket;
 use super::{Coming, Known, Table};
 use crate::frame::{Frame, Kind};
 
-/// Time between two looks whether a socket still listens.
+/// Interval between checks whether a socket still listens.
 pub const LOOK: Duration = Duration::from_millis(100);
 
-/// Where one-to-one sockets listen: an endpoint, and those that have its associations in turn: one, one of each family, or some that share the port
-/// (SCTP_REUSE_PORT). None where the last has ceased, and associations go on.
+/// A listening address of one-to-one sockets: an endpoint, and the sockets that accept its
+/// associations in turn: one, one per address family, or several that share the port
+/// (SCTP_REUSE_PORT). Empty when the last one has stopped and associations remain.
 pub struct Place {
     pub endpoint: Endpoint,
     pub sockets: Vec<Arc<Socket>>,
-    /// No other has it.
+    /// Unique number.
     pub number: u32,
 }
 
 impl Place {
-    /// As many associations may wait as the programs have said. One more for each, as with Linux.
+    /// Sets the endpoint's backlog to the sum of the programs' backlogs, plus one for each socket,
+    /// like Linux.
     pub fn set_backlog(&self) {
         let most = self.sockets.iter().map(|it| it.state().backlog + 1).sum();
         if most > 0 {
@@ -34,7 +36,8 @@ impl Place {
 }
 
 impl Table {
-    /// The place at this port that a socket with these addresses listens at, if there is one: another cannot be opened beside it.
+    /// The listener at this port that a socket with these addresses shares, because no second one
+    /// can be opened there.
     pub fn place_for(&mut self, port: u16, addresses: &[IpAddr]) -> Option<&mut Place> {
         let fits = |it: &&mut Place| {
             let own = it.endpoint.addresses();
@@ -44,7 +47,7 @@ impl Table {
         self.places.iter_mut().find(fits)
     }
 
-    /// The endpoint that this socket listens at.
+    /// The endpoint at which this socket listens.
     pub fn endpoint_of(&self, socket: &Socket) -> Option<Endpoint> {
         let is_it = |it: &Arc<Socket>| it.name == socket.name;
         let mut places = self.places.iter();
@@ -52,7 +55,7 @@ impl Table {
         place.map(|it| it.endpoint.clone())
     }
 
-    /// A place with this endpoint, where this socket listens; gives its number.
+    /// Adds a listener with this endpoint for this socket; returns its number.
     pub fn open_place(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
         let number = self.places.iter().map(|it| it.number + 1).max();
         let number = number.unwrap_or_default();
@@ -70,11 +73,12 @@ impl Table {
     }
 }
 
-/// Tells listening programs of each association that comes to the endpoint, until nobody listens. The endpoint stays until its
-/// associations have ended: a server that begins anew can listen there.
+/// Notifies listening programs of each association that arrives at the endpoint, until no socket
+/// listens. The endpoint stays until its associations have ended, so that a restarted server can
+/// listen there.
 pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
     loop {
-        // A listener that was closed is no reason for a packet, so somebody has to look.
+        // Polls, because closing a listener sends no packet that would wake this task.
         let accepted = tokio::time::timeout(LOOK, endpoint.accept_with_permit()).await;
         if nobody_listens(&host, place, &endpoint) {
             if let Ok(Ok((association, _))) = accepted {
@@ -95,7 +99,8 @@ pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
     }
 }
 
-/// Whether no socket listens there any more. The endpoint then refuses peers; under the lock, since a socket may listen next.
+/// Whether no socket listens there any more; then the endpoint refuses peers. Checked under the
+/// lock, because another socket may start to listen.
 fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
     let table = host.table();
     let nobody = table.sockets_at(place).is_empty();
@@ -105,7 +110,7 @@ fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
     nobody
 }
 
-/// Tells the program whose socket is of the peer's family.
+/// Notifies the program whose socket has the peer's address family.
 async fn announce(
     host: &Arc<Known>,
     place: u32,
@@ -119,7 +124,7 @@ async fn announce(
         let all = table.sockets_at(place);
         let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
         let fitting: Vec<_> = all.iter().filter(fits).cloned().collect();
-        // Sockets that share the port (SCTP_REUSE_PORT) have turns.
+        // Sockets that share the port (SCTP_REUSE_PORT) are selected round robin.
         let turn = table.announced % fitting.len().max(1);
         table.announced = table.announced.wrapping_add(1);
         let Some(socket) = fitting.into_iter().nth(turn) else {

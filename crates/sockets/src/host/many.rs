@@ -1,4 +1,4 @@
-//! Sockets with many associations (RFC 6458 §3).
+//! One-to-many sockets (RFC 6458 §3).
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ use crate::Style;
 use crate::frame::{self, Frame, Kind};
 use crate::options::AUTOCLOSE;
 
-/// The socket's endpoint, which is made when it is first needed: by what was set until then.
+/// The socket's endpoint, created on first use with the options that are set by then.
 pub fn endpoint(host: &Known, socket: &Socket) -> Result<Endpoint, i32> {
     if let Some(endpoint) = &socket.state().endpoint {
         return Ok(endpoint.clone());
@@ -32,7 +32,7 @@ pub fn endpoint(host: &Known, socket: &Socket) -> Result<Endpoint, i32> {
     Ok(state.endpoint.get_or_insert(endpoint).clone())
 }
 
-/// Takes associations that peers begin from now on, or no more.
+/// Starts or stops accepting associations from peers.
 pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result<(), i32> {
     let endpoint = endpoint(host, socket)?;
     endpoint.listen(backlog > 0);
@@ -48,7 +48,7 @@ pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result
     Ok(())
 }
 
-/// Every association that a peer begins is the socket's, while it listens.
+/// Accepts all associations from peers while the socket listens.
 async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
     loop {
         let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
@@ -62,14 +62,14 @@ async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
                 let link = Arc::new(Link::new(host.number(), v6, Vec::new(), options));
                 attach(&host, &socket, &link, association);
             }
-            // It listens no more.
+            // The socket has stopped listening.
             Ok(Err(_)) => return,
             Err(_) => (),
         }
     }
 }
 
-/// Begins an association with a peer at these addresses.
+/// Starts an association with a peer at these addresses.
 pub fn begin(
     host: &Arc<Known>,
     socket: &Arc<Socket>,
@@ -123,7 +123,7 @@ fn is_peeled_off(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> boo
     })
 }
 
-/// The associations that a frame of the program's is for.
+/// The associations to which the program's frame is addressed.
 pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<Arc<Link>> {
     if frame.flags & frame::ALL != 0 {
         return socket.state().links.values().cloned().collect();
@@ -137,7 +137,8 @@ pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<A
     with().or_else(new).into_iter().collect()
 }
 
-/// Whether each association has room for a message that goes to all (SCTP_SENDALL); where one has none, that is waited for, or an error.
+/// Checks that each association has buffer space for a message to all (SCTP_SENDALL); otherwise
+/// waits, or fails.
 pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     let links: Vec<_> = socket.state().links.values().cloned().collect();
     for link in links {
@@ -146,7 +147,7 @@ pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     Ok(())
 }
 
-/// Whether an association has room for a message; where it has none, that is waited for, or an error.
+/// Checks that an association has buffer space for a message; otherwise waits, or fails.
 pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
     match wait || link.jobs.have_room() {
         true => link.jobs.room().await,
@@ -155,7 +156,7 @@ pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
     Ok(())
 }
 
-/// The association that a message was for could not be made, or ended before it was sent.
+/// Returns a message whose association could not be set up, or ended before the message was sent.
 pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     for (kind, told) in notification::not_sent(frame, bytes, 0) {
         if !socket.state().options.wants(kind) {
@@ -175,7 +176,7 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     }
 }
 
-/// Does what the program asks of an association, one after the other, until it is over.
+/// Processes the program's jobs for an association in order, until it has ended.
 pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     let Some(mut todo) = link.jobs.take() else {
         return;
@@ -189,7 +190,8 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
             while let Some(job) = next_job(&mut todo, &association).await {
                 let cost = job.cost();
                 match job {
-                    // One that has ended takes none, and the program gets them back.
+                    // An association that has ended rejects them, and they are returned to the
+                    // program.
                     Job::Message(frame, bytes) => {
                         send(&worker, &association, &frame, bytes).await;
                     }
@@ -201,7 +203,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
                 worker.jobs.done(cost);
             }
         }
-        // Whoever waits for room looks again when none of them will be done.
+        // Tasks that wait for buffer space must check again, because no more jobs will finish.
         drop(todo);
         worker.jobs.end();
     });
@@ -211,7 +213,7 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
     }
 }
 
-/// The next job of an association; behind its end, those that wait.
+/// The next job of an association; after the association has ended, only queued ones.
 async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) -> Option<Job> {
     tokio::select! {
         biased;
@@ -220,7 +222,7 @@ async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) 
     }
 }
 
-/// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): an association without traffic for so long is closed.
+/// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): closes an association after this time without traffic.
 async fn close_when_idle(link: Arc<Link>, seconds: u32) {
     let idle = Duration::from_secs(u64::from(seconds));
     let Some(association) = link.up().await else {
@@ -239,9 +241,9 @@ async fn close_when_idle(link: Arc<Link>, seconds: u32) {
     }
 }
 
-/// Takes an association off its socket, for a new one to take over.
-/// `descriptor` is the program's, and how much of its first frame was read:
-/// what waits there of the association goes with it, as with Linux.
+/// Removes an association from its socket so that a new one can take it over. `descriptor` is the
+/// program's; `read` bytes of its first frame were already read. Like in Linux, unread data of the
+/// association moves with it.
 pub async fn peel_off(
     host: &Known,
     socket: &Socket,
@@ -251,7 +253,7 @@ pub async fn peel_off(
     if !socket.form.is_one_to_many() {
         return Err(libc::EINVAL);
     }
-    // Nothing of it is being given meanwhile.
+    // No data should be delivered meanwhile.
     let _turn = socket.turn.lock().await;
     let link = {
         let mut state = socket.state();
@@ -269,7 +271,7 @@ pub async fn peel_off(
         .into_iter()
         .partition(|(frame, _)| frame.association == number);
     for (frame, payload) in &others {
-        // They were there a moment ago, so that there is room.
+        // They were just taken out of the descriptor, so it has space for them.
         let _ = socket.give(frame, payload).await;
     }
     let from = socket.name.clone();

@@ -1,4 +1,4 @@
-//! The process that runs SCTP for programs: it holds the other end of their descriptors.
+//! Host process, which runs SCTP for programs and holds the other end of their descriptors.
 
 mod bind;
 mod call;
@@ -45,64 +45,66 @@ use listen::Place;
 use socket::Socket;
 pub use watched::Missed;
 
-/// How long a request waits for the socket that it is about: a program asks about a socket right after it was made.
+/// Time that a request waits for its socket to become known, because a program may send a request
+/// right after it created the socket.
 const ACQUAINTANCE: Duration = Duration::from_secs(5);
-/// Connections to the host that wait to be taken.
+/// Backlog of the host's Unix listeners.
 const BACKLOG: i32 = 1024;
-/// The largest number of an association: `sctp_assoc_t` is signed.
+/// Largest association number, because `sctp_assoc_t` is signed.
 const FULL: u32 = i32::MAX as u32;
-/// Names of sockets that found no place, of which it is remembered.
+/// Number of refused sockets whose names are remembered.
 const MAX_REFUSED: usize = 4096;
 
-/// What a host knows.
+/// Shared state of the host.
 pub(crate) struct Known {
     sockets: SharedSockets,
     config: Config,
     table: Mutex<Table>,
     appeared: Notify,
-    /// Associations that have not ended, with a call for whoever waits for the last.
+    /// Associations that have not ended, and a notification when the last one ends.
     alive: AtomicUsize,
     ended: Notify,
-    /// Calls past the library.
+    /// System calls that bypassed the library.
     missed: watch::Sender<Missed>,
     name: String,
     secret: Option<String>,
-    /// Programs of other users that did not say the secret yet.
+    /// Permits for programs of other users that have not presented the secret yet.
     strangers: Arc<Semaphore>,
     shortage: watch::Sender<Shortage>,
-    /// Further commands whose programs use this host.
+    /// Other commands whose programs use this host.
     members: watch::Sender<usize>,
     generations: Arc<Generations>,
-    /// Sockets that there have been.
+    /// Total number of sockets opened.
     opened: AtomicU32,
 }
 
-/// An association between two sockets.
+/// An association in transfer between two sockets.
 struct Coming {
     link: Arc<Link>,
     /// The socket that it came from.
     from: Vec<u8>,
-    /// What waited there of it.
+    /// Its frames that were unread there.
     waiting: Vec<(Frame, Vec<u8>)>,
-    /// It waits to be accepted.
+    /// Backlog permit, if it waits to be accepted.
     _place: Option<BacklogPermit>,
 }
 
 #[derive(Default)]
 struct Table {
-    /// By the address of the descriptor, without its first byte.
+    /// Sockets by the address of the descriptor without its first byte.
     sockets: BTreeMap<Vec<u8>, Arc<Socket>>,
-    /// Associations that programs were told of or peeled off and have not taken yet.
+    /// Associations that programs were notified of or peeled off and have not taken over yet.
     incoming: BTreeMap<u32, Coming>,
     last_number: u32,
-    /// SCTP ports in use, with the sockets that have them.
+    /// SCTP ports in use, with the number of sockets that have them.
     ports: BTreeMap<u16, u32>,
-    /// Where one-to-one sockets listen, or did and have associations: another socket can listen there meanwhile. Several places with one
-    /// port have addresses of their own each.
+    /// Listening addresses of one-to-one sockets, including those that only have associations left,
+    /// where another socket can start to listen. Several with the same port have disjoint
+    /// addresses.
     places: Vec<Place>,
-    /// Sockets that found no place, the newest last.
+    /// Refused sockets, newest last.
     refused: VecDeque<Vec<u8>>,
-    /// Associations that listening sockets were told of.
+    /// Associations that listening sockets were notified of.
     announced: usize,
 }
 
@@ -111,7 +113,8 @@ impl Known {
         self.table.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// A number for an association. The first three mean associations to come, those there are, and both.
+    /// A new number for an association. The first three mean future associations, existing ones,
+    /// and both.
     fn number(&self) -> u32 {
         let mut table = self.table();
         table.last_number = match table.last_number {
@@ -121,7 +124,8 @@ impl Known {
         table.last_number
     }
 
-    /// Counts an association until it has ended, and has its socket know of the end at once: what came before may wait to be read.
+    /// Counts an association until it has ended, and informs its socket of the end at once, even if
+    /// earlier data is unread.
     fn watch(self: &Arc<Self>, link: &Arc<Link>, association: Association) {
         self.alive.fetch_add(1, Ordering::AcqRel);
         let known = Arc::clone(self);
@@ -157,7 +161,8 @@ impl Known {
         found.unwrap_or(Err(libc::ENOTCONN))
     }
 
-    /// A socket finds no place: few descriptors are left. Its program is told when it asks, and an association that it was to take over is aborted.
+    /// Refuses a socket because few descriptors are left. Its program gets the error with its next
+    /// request, and an association that the socket should have taken over is aborted.
     fn refuse(&self, name: Vec<u8>, incoming: u32) {
         let coming = {
             let mut table = self.table();
@@ -175,7 +180,8 @@ impl Known {
         self.count_refused();
     }
 
-    /// Takes a port for a socket: `wanted`, or any if that is 0. One that another socket has is shared with it where `beside` says so.
+    /// Allocates a port for a socket: `wanted`, or any port if that is 0. A port in use is shared
+    /// if `beside` allows it.
     fn take_port(&self, wanted: u16, beside: impl Fn(&Table) -> bool) -> Option<u16> {
         let mut table = self.table();
         let port = match wanted {
@@ -187,7 +193,7 @@ impl Known {
         Some(port)
     }
 
-    /// How programs find the host.
+    /// Access data for programs.
     fn access(&self) -> Access {
         Access {
             name: self.name.clone(),
@@ -195,7 +201,7 @@ impl Known {
         }
     }
 
-    /// One socket less that has this port: the one that took it, or one that was accepted at it.
+    /// Releases a socket's use of this port, whether the socket allocated it or was accepted at it.
     fn give_port_back(&self, port: u16) {
         let mut table = self.table();
         if let Some(count) = table.ports.get_mut(&port) {
@@ -206,24 +212,24 @@ impl Known {
         }
     }
 
-    /// One socket more that has this port.
+    /// Adds a socket's use of this port.
     fn share_port(&self, port: u16) {
         *self.table().ports.entry(port).or_default() += 1;
     }
 }
 
-/// A process that runs SCTP for programs, over the carrier and addresses of a [`Config`].
+/// Host process, which runs SCTP for programs over the carrier and addresses of a [`Config`].
 pub struct Host {
     known: Arc<Known>,
     descriptors: Vec<(Form, AsyncFd<Unix>)>,
     control: AsyncFd<Unix>,
-    /// Where further commands ask to join.
+    /// Listener for other commands that ask to join.
     place: Option<AsyncFd<Unix>>,
 }
 
 impl Host {
-    /// Opens the sockets, on the current tokio runtime; programs find the host by `name`. Where the carrier names no UDP port of peers, it
-    /// is the host's own.
+    /// Opens the sockets on the current tokio runtime; programs find the host by `name`. If the
+    /// carrier names no UDP port of peers, it is the host's own port.
     ///
     /// # Errors
     /// The sockets cannot be opened, or the name is taken.
@@ -231,16 +237,18 @@ impl Host {
         Self::open(&Access::named(name), config, None)
     }
 
-    /// As [`Host::start`], found by `access`. Other commands of this user, and of root, that want the same UDP port at the same addresses can [`join`].
+    /// Like [`Host::start`], found by `access`. Other commands of this user and of root that need
+    /// the same UDP port at the same addresses can [`join`].
     ///
     /// # Errors
-    /// As [`Host::start`]. Where the port is taken, the kind is [`io::ErrorKind::AddrInUse`].
+    /// Like [`Host::start`]. If the port is taken, the kind is [`io::ErrorKind::AddrInUse`].
     pub fn start_shared(access: &Access, config: Config) -> io::Result<Self> {
         let place = match join::place(&config) {
             None => None,
             Some(place) => match listener(&place) {
                 Ok(place) => Some(place),
-                // Another user's process may have it, and not the port: this one is alone then.
+                // Another user's process may have the name but not the port; then this host is not
+                // shared.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     tracing::warn!("further commands cannot join this host");
                     None
@@ -257,7 +265,7 @@ impl Host {
             BindError::Socket { source, .. } => source,
             other => io::Error::other(other.to_string()),
         })?;
-        // Last, since programs that find them take the host for one that lives.
+        // Opened last, because programs that find them expect a working host.
         let control = listener(&crate::control_address(name))?;
         let descriptors = Form::ALL
             .into_iter()
@@ -292,29 +300,30 @@ impl Host {
         self.known.sockets.udp_port()
     }
 
-    /// Gives when no program has a socket any more, every association has ended and no further command has joined: what programs sent before they
-    /// closed their sockets still arrives, as with a kernel's SCTP.
+    /// Completes when no program has a socket, every association has ended and no other command is
+    /// a member. Messages that programs sent before they closed their sockets still arrive, as with
+    /// SCTP in a kernel.
     pub fn idle(&self) -> impl Future<Output = ()> + use<> {
         let use_of = self.use_of();
         async move { use_of.none().await }
     }
 
-    /// What uses the host.
+    /// Usage of the host.
     pub fn use_of(&self) -> Use {
         Use(Arc::clone(&self.known))
     }
 
-    /// Gives once a program's calls passed the library, or cannot be seen if they do; each such time what is known then.
+    /// Reports system calls that bypassed the library, or that they cannot be detected.
     pub fn missed(&self) -> watch::Receiver<Missed> {
         self.known.missed.subscribe()
     }
 
-    /// What the system did not give, each time that there is more: descriptors, mostly. The host goes on.
+    /// Reports each shortage of system resources, mostly descriptors. The host continues.
     pub fn shortage(&self) -> watch::Receiver<Shortage> {
         self.known.shortage()
     }
 
-    /// Further commands whose programs use this host.
+    /// Number of other commands whose programs use this host.
     pub fn members(&self) -> watch::Receiver<usize> {
         self.known.members.subscribe()
     }
@@ -322,7 +331,7 @@ impl Host {
     /// Serves programs until the future is dropped.
     ///
     /// # Errors
-    /// The system takes no connections any more. An error that passes is not the end ([`Host::shortage`]).
+    /// The system accepts no more connections. Transient errors do not end it ([`Host::shortage`]).
     pub async fn serve(self) -> io::Result<()> {
         let mut opened = JoinSet::new();
         for (form, listener) in self.descriptors {
@@ -360,11 +369,11 @@ impl Host {
     }
 }
 
-/// What uses a host: sockets, associations, further commands.
+/// Usage of a host: sockets, associations, member commands.
 pub struct Use(Arc<Known>);
 
 impl Use {
-    /// As [`Host::idle`], to be waited for as often as is wanted.
+    /// Like [`Host::idle`], but can be awaited repeatedly.
     pub async fn none(&self) {
         loop {
             let ended = self.0.ended.notified();
@@ -377,7 +386,7 @@ impl Use {
         }
     }
 
-    /// Whether nothing does.
+    /// Whether the host is unused.
     pub fn is_none(&self) -> bool {
         let none = self.0.table().sockets.is_empty() && *self.0.members.borrow() == 0;
         none && self.0.alive.load(Ordering::Acquire) == 0
@@ -389,7 +398,7 @@ fn name_of(address: &SockAddr) -> Vec<u8> {
     address.as_abstract_namespace().unwrap_or_default().to_vec()
 }
 
-/// A Unix address; abstract where its first byte is 0.
+/// A Unix address; abstract if its first byte is 0.
 fn address_of(bytes: &[u8]) -> io::Result<SockAddr> {
     use std::os::unix::ffi::OsStrExt;
     SockAddr::unix(std::ffi::OsStr::from_bytes(bytes))
@@ -403,8 +412,9 @@ fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
     watched_by(unix)
 }
 
-/// Waits for a socket from now on.
-// What took its place is `unsafe`, since there are types whose descriptor changes while it is watched; a socket's does not.
+/// Registers a socket with the reactor.
+// The replacement is `unsafe`, because the descriptor of some types changes while it is registered;
+// a socket's does not.
 #[allow(deprecated)]
 fn watched_by(unix: Unix) -> io::Result<AsyncFd<Unix>> {
     AsyncFd::new(unix)

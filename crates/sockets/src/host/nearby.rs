@@ -1,7 +1,9 @@
-//! Peers on this machine. Linux handles a packet over the loopback interface before the call returns
-//! that sends it: a non-blocking `connect` gives EINPROGRESS, and the association is up; an
-//! association is over after SCTP_EOF. Programs rely on it. Such calls therefore wait here, but no
-//! longer than [`MAX_WAIT`].
+//! Synchronous behavior for peers on this machine.
+//!
+//! Linux processes a packet over the loopback interface before the sending call returns: a
+//! non-blocking `connect` returns EINPROGRESS with the association already established, and after
+//! SCTP_EOF an association is closed. Programs rely on it, so such calls wait here, at most for
+//! [`MAX_WAIT`].
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,27 +11,27 @@ use std::time::Duration;
 use super::bind::source;
 use super::socket::Socket;
 
-/// The longest wait, where the other end does not answer.
+/// Timeout if the other end does not answer.
 const MAX_WAIT: Duration = Duration::from_millis(100);
-/// The time until a listening socket has an association that is up at the other end.
+/// Delay from establishment until the association reaches the listening socket at the other end.
 const ANNOUNCED: Duration = Duration::from_millis(1);
 
-/// Between two looks at an association that is to end.
+/// Poll interval for an association that is closing.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// Whether that address is this machine's.
+/// Whether that address is one of this machine.
 fn is_here(address: IpAddr) -> bool {
     address.is_loopback() || source(address) == Some(address)
 }
 
-/// Waits until `done`, where the peer is on this machine.
+/// Waits until `done` completes if the peer is on this machine.
 pub async fn settle<T>(peer: IpAddr, done: impl Future<Output = T>) {
     if is_here(peer) && tokio::time::timeout(MAX_WAIT, done).await.is_ok() {
         tokio::time::sleep(ANNOUNCED).await;
     }
 }
 
-/// Waits until the association is over that its program ended, where its peer is on this machine.
+/// Waits until an association that its program ended is closed, if its peer is on this machine.
 pub async fn settle_end(socket: &Socket, number: u32) {
     let Some(link) = socket.link(number) else {
         return;

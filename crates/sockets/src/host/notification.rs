@@ -1,4 +1,4 @@
-//! Notifications, laid out as Linux has them (RFC 6458 §6.1).
+//! Notifications with Linux's layouts (RFC 6458 §6.1).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use anabranch_net::{
     CloseReason, Event, PathState, ReconfigOutcome, StreamDirection, UndeliveredCause,
 };
 
-/// A notification: its place in struct sctp_event_subscribe, and its bytes.
+/// A notification: its index in struct sctp_event_subscribe, and its bytes.
 pub type Notification = (usize, Vec<u8>);
 
 /// SCTP_SN_TYPE_BASE.
@@ -50,12 +50,13 @@ fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
     (kind, out)
 }
 
-/// struct sctp_assoc_change, without more of why.
+/// struct sctp_assoc_change without additional information.
 pub fn change(change: Change, error: u16, streams: [u16; 2], association: u32) -> Notification {
     change_with(change, error, streams, association, &[])
 }
 
-/// The same of an association that the peer's ABORT ended, for that reason of its user's: with the causes of that chunk, as Linux has them.
+/// struct sctp_assoc_change for an ABORT of the peer with a user-defined reason: includes the
+/// chunk's error causes, like Linux.
 pub fn aborted(error: u16, reason: &[u8], streams: [u16; 2], association: u32) -> Notification {
     let length = u16::try_from(4 + reason.len()).unwrap_or(u16::MAX);
     let cause = [&error.to_be_bytes(), &length.to_be_bytes(), reason].concat();
@@ -70,7 +71,7 @@ fn change_with(
     info: &[u8],
 ) -> Notification {
     let mut rest = Vec::new();
-    // Linux has the cause as it was in the packet.
+    // Linux keeps the cause in network byte order.
     for value in [change as u16, error.to_be(), streams[0], streams[1]] {
         rest.extend(value.to_ne_bytes());
     }
@@ -79,7 +80,8 @@ fn change_with(
     notification(ASSOC_CHANGE, 0, &rest)
 }
 
-/// What the protocol told, as notifications, with addresses of the peer's as its program is `shown` them; none where RFC 6458 has none for it.
+/// Notifications for an event, with peer addresses in the form of `shown`; empty if RFC 6458
+/// defines none.
 pub fn of_event(
     event: &Event,
     shown: impl Fn(IpAddr) -> SocketAddr,
@@ -159,7 +161,7 @@ pub fn of_event(
             let rest = [&named[..], &to, &from].concat();
             vec![notification(STREAM_CHANGE, verdict(*outcome), &rest)]
         }
-        // RFC 6458 has none for them, or they are told otherwise.
+        // RFC 6458 has none for them, or they are reported elsewhere.
         Event::Established { .. }
         | Event::Closed(_)
         | Event::Receipt { .. }
@@ -170,7 +172,7 @@ pub fn of_event(
     }
 }
 
-/// The flags of struct sctp_stream_reset_event and its like, for an outcome.
+/// Flags of struct sctp_stream_reset_event and similar structs for an outcome.
 fn verdict(outcome: ReconfigOutcome) -> u16 {
     match outcome {
         ReconfigOutcome::Performed => 0,
@@ -179,7 +181,7 @@ fn verdict(outcome: ReconfigOutcome) -> u16 {
     }
 }
 
-/// A message of the program's own, for struct sctp_send_failed and struct sctp_send_failed_event, of which it has one at a time.
+/// A message of the program for struct sctp_send_failed and struct sctp_send_failed_event.
 fn message(
     association: u32,
     stream: Option<u16>,
@@ -197,14 +199,14 @@ fn message(
     }
 }
 
-/// What is told of a key (struct sctp_authkey_event).
+/// Indications of struct sctp_authkey_event.
 #[derive(Clone, Copy)]
 pub enum KeyNews {
-    /// SCTP_AUTH_NEW_KEY: the peer signs by it from now on.
+    /// SCTP_AUTH_NEW_KEY: the peer now signs with the key.
     New = 0,
-    /// SCTP_AUTH_FREE_KEY: nothing is signed by it any more.
+    /// SCTP_AUTH_FREE_KEY: no more data is signed with the key.
     Free = 1,
-    /// SCTP_AUTH_NO_AUTH: the peer does not speak AUTH.
+    /// SCTP_AUTH_NO_AUTH: the peer does not support AUTH.
     NoAuth = 2,
 }
 
@@ -220,12 +222,13 @@ pub fn of_key(key: u16, news: KeyNews, association: u32) -> Notification {
     notification(AUTHENTICATION, 0, &rest.concat())
 }
 
-/// A path that nothing was known of answers a HEARTBEAT: SCTP_ADDR_CONFIRMED, with Linux's SCTP_HEARTBEAT_SUCCESS.
+/// SCTP_ADDR_CONFIRMED with Linux's SCTP_HEARTBEAT_SUCCESS: an unconfirmed path answered a
+/// HEARTBEAT.
 pub fn confirmed(address: SocketAddr, association: u32) -> Notification {
     of_path(address, [5, 2], association)
 }
 
-/// struct sctp_paddr_change: a state, and Linux's number of its cause.
+/// struct sctp_paddr_change: a state, and Linux's number of the cause.
 fn of_path(address: SocketAddr, [state, error]: [u32; 2], association: u32) -> Notification {
     let rest = [&storage(address)[..], &words(&[state, error, association])];
     notification(PEER_ADDR_CHANGE, 0, &rest.concat())
@@ -245,7 +248,7 @@ const NO_SUCH_STREAM: u16 = 1;
 /// User-Initiated Abort (RFC 9260 §3.3.10.12).
 const USER_ABORT: u16 = 12;
 
-/// The cause of an ABORT that ended an association, or 0.
+/// Error cause of the ABORT that ended an association, or 0.
 pub fn cause_of_end(reason: &CloseReason) -> u16 {
     match reason {
         CloseReason::AbortedByPeer { cause } => cause.unwrap_or(0),
@@ -262,7 +265,7 @@ fn cause_of(cause: &UndeliveredCause) -> u16 {
     }
 }
 
-/// A message of which nothing was sent, for that cause.
+/// A message of which nothing was sent, with the cause.
 pub fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
     send_failed(message, bytes, (false, cause))
 }
@@ -272,7 +275,7 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
     let flags = u16::from(message.flags & UNORDERED != 0).to_ne_bytes();
     let [ppid, context, named] = [message.ppid, message.context, message.association];
     let [ppid, context, named] = [ppid, context, named].map(u32::to_ne_bytes);
-    // As in the packet, as Linux has it of an association's end.
+    // In network byte order, like Linux at the end of an association.
     let error = u32::from(cause.to_be()).to_ne_bytes();
     let old = [
         &error[..],
@@ -305,7 +308,7 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
     ]
 }
 
-/// The address in a struct sockaddr_storage; `None`: there is none in it. A mapped one is of IPv4.
+/// The address in a struct sockaddr_storage, with a mapped address as IPv4; `None`: there is none.
 pub fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
@@ -317,7 +320,7 @@ pub fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.to_canonical(), port))
 }
 
-/// struct sockaddr_storage of an address.
+/// Writes an address as struct sockaddr_storage.
 pub fn storage(address: SocketAddr) -> [u8; 128] {
     let mut out = [0; 128];
     out[2..4].copy_from_slice(&address.port().to_be_bytes());
@@ -366,7 +369,8 @@ mod tests {
         assert_eq!((kind, &bytes[8..12]), (4, &[0, 3, 0, 0][..]));
         let failed = message(9, Some(3), true, 4, 6);
         let both = send_failed(&failed, b"lost", (true, 0));
-        // struct sctp_send_failed has 48 bytes before the message, struct sctp_send_failed_event 32.
+        // struct sctp_send_failed has 48 bytes before the message, struct sctp_send_failed_event
+        // 32.
         let sizes: Vec<_> = both
             .iter()
             .map(|(kind, bytes)| (*kind, bytes.len()))

@@ -1,4 +1,4 @@
-//! Descriptors that programs pass (SCM_RIGHTS), and what waits in them.
+//! Descriptors that programs pass (SCM_RIGHTS), and their unread data.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,10 +13,11 @@ use socket2::Socket as Unix;
 use crate::LARGEST_PIECE;
 use crate::frame::{Frame, HEADER};
 
-/// The most that is taken out of a descriptor, bytes: many times what one holds. What a program passes may be anything.
+/// Limit on the data read from a descriptor, bytes: many times the size of its buffer, because a
+/// program may pass any descriptor.
 const MOST: usize = 16 << 20;
 
-/// Receives a datagram, and the descriptor that came with it, if one did.
+/// Receives a datagram, and the descriptor that it carries, if any.
 pub fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -41,7 +42,8 @@ pub fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result
     Ok(sendmsg(unix, &parts, &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// Takes all frames out of a program's descriptor, [`MOST`] bytes at most. Of the first one `read` bytes were read already, which are left out.
+/// Reads all frames from a program's descriptor, at most [`MOST`] bytes. The first `read` bytes of
+/// the first frame are skipped, because they were already read.
 pub fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
     let mut buffer = vec![0; HEADER + LARGEST_PIECE];
     let mut all = Vec::new();

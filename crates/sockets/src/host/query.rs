@@ -1,4 +1,4 @@
-//! `getsockopt`: what a socket and its associations are asked.
+//! `getsockopt`: options of a socket and its associations.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::notification::{of_storage, storage};
 use super::socket::{Phase, Socket};
 use crate::options::*;
 
-/// The value of an option; `given` is what the program has in its buffer, which names the association, and as long as its buffer.
+/// The value of an option. `given` is the program's buffer, which names the association and has the
+/// size of the result.
 pub fn get(
     host: &Known,
     socket: &Socket,
@@ -73,7 +74,7 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
         }
         _ => {
             let mut value = kept(host, socket, link.as_deref(), option, room)?;
-            // The program's name for the association stays as it gave it.
+            // The association number is returned as the program passed it.
             if let Some(at) = names_association_at(option)
                 && let (Some(to), Some(from)) = (value.get_mut(at..at + 4), given.get(at..at + 4))
                 && room != 4
@@ -85,7 +86,7 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
     }
 }
 
-/// An option that is kept: as it is, or as the association has it.
+/// A stored option: the stored value, or the association's current one.
 fn kept(
     host: &Known,
     socket: &Socket,
@@ -123,7 +124,7 @@ fn kept(
     Ok(value)
 }
 
-/// struct sctp_event: association, kind, whether it is wanted.
+/// struct sctp_event: association, kind, subscribed.
 fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
     let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
     let kind = u16::from_ne_bytes([out[4], out[5]]);
@@ -245,7 +246,7 @@ fn numbers(socket: &Socket) -> Vec<u8> {
     out
 }
 
-/// struct sctp_assoc_stats; what this stack does not count is 0.
+/// struct sctp_assoc_stats; counters that this stack does not have are 0.
 fn statistics(link: &Link) -> Option<Vec<u8>> {
     let status = link.status()?;
     let (sender, port) = (&status.counters.sender, status.peer_port);
@@ -263,7 +264,7 @@ fn statistics(link: &Link) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// struct sctp_prstatus: stream at 4, policy at 6, messages given up unsent and sent.
+/// struct sctp_prstatus: stream at 4, policy at 6, abandoned messages (unsent, sent).
 fn given_up(link: &Link, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
     const EVERY_POLICY: u16 = 0x80;
     let short = |at: usize| {

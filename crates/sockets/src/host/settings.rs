@@ -1,4 +1,4 @@
-//! What a socket's options make of an endpoint's settings.
+//! Endpoint configuration from a socket's options.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::options::*;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// The settings of an endpoint at `port` by what a program has set; 0 in an option is what the host says.
+/// The configuration of an endpoint at `port` from the program's options; an option of 0 means the
+/// host's value.
 pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: usize) -> Config {
     let options = &state.options;
     base.clone().with(|it| {
@@ -40,7 +41,7 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
         if let errors @ 1.. = options.short(ASSOCINFO, 4) {
             sctp.association_max_retrans = u32::from(errors);
         }
-        // As Linux does: a path that does not answer once is left for another (RFC 7829).
+        // Like Linux: the sender switches to another path after the first timeout (RFC 7829).
         sctp.profile.potentially_failed = true;
         sctp.delayed_sack = options.word(DELAYED_SACK, 8) != 1;
         if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
@@ -53,7 +54,7 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
     })
 }
 
-/// The addresses of a socket: those that it is bound to, or the host's; none: all.
+/// Addresses of a socket: those that it is bound to, or the host's; empty: all.
 pub fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     let bound = state.addresses();
     match bound.is_empty() {
@@ -62,7 +63,7 @@ pub fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     }
 }
 
-/// What is offered in the handshake, and how messages are cut and delivered.
+/// Extensions offered in the handshake, fragmentation and delivery.
 fn extend(sctp: &mut SctpConfig, state: &State) {
     let options = &state.options;
     let on = |option| options.word(option, 4) != 0;
@@ -88,13 +89,15 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     if let point @ 1.. = options.word(PARTIAL_DELIVERY_POINT, 0) {
         sctp.partial_delivery_point = Some(point as usize);
     }
-    // SCTP_MAXSEG is what goes into a DATA chunk; before it are 16 bytes of the chunk, 12 of the packet, 8 of UDP and 20 of IP.
+    // SCTP_MAXSEG is the payload of a DATA chunk; in front of it are 16 bytes of the chunk, 12 of
+    // the packet, 8 of UDP and 20 of IP.
     if let most @ 1.. = options.word(MAXSEG, 4) {
         sctp.mtu = sctp.mtu.min((most as usize + 16 + 12 + 8 + 20).max(576));
     }
 }
 
-/// SCTP_STREAM_SCHEDULER, by the numbers of RFC 8260 §4.3.2 that Linux has; the table of options knows no other.
+/// SCTP_STREAM_SCHEDULER with Linux's numbers of the schedulers of RFC 8260 §4.3.2; the option
+/// table rejects others.
 pub fn scheduler(number: u32) -> SchedulerKind {
     match number {
         1 => SchedulerKind::Priority,
@@ -105,7 +108,7 @@ pub fn scheduler(number: u32) -> SchedulerKind {
     }
 }
 
-/// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, where the program says it.
+/// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, if the program has set it.
 pub fn peer_udp_port(options: &Options) -> Option<u16> {
     // struct sctp_udpencaps: association, address at 8, port at 136.
     let port = options.short(REMOTE_UDP_ENCAPS_PORT, 136);

@@ -1,4 +1,4 @@
-//! One socket of a program, as the host has it.
+//! A program's socket, on the side of the host.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -22,92 +22,92 @@ use crate::frame::{Frame, Kind};
 use crate::options::{Options, REUSE_PORT};
 use crate::{Form, Style};
 
-/// Time between two tries of what cannot be waited for.
+/// Retry interval for conditions without a wakeup.
 pub const AGAIN: Duration = Duration::from_millis(5);
 
-/// A socket: the host's end of the descriptor, and what became of it.
+/// A socket: the host's end of the descriptor, and its state.
 pub struct Socket {
-    /// The address of the program's end.
+    /// Address of the program's end.
     pub name: Vec<u8>,
     /// The host's end.
     pub unix: AsyncFd<Unix>,
-    /// What socket it is.
+    /// Type of the socket.
     pub form: Form,
-    /// No other of the host has it, but for one of many billions.
+    /// Unique at the host until the counter wraps after billions of sockets.
     number: u32,
     generations: Arc<Generations>,
     state: Mutex<State>,
-    /// `state.phase` is another.
+    /// Notified when `state.phase` changes.
     pub changed: Notify,
-    /// Held by whoever gives frames that belong together.
+    /// Locked while a sequence of frames is delivered.
     pub turn: tokio::sync::Mutex<()>,
-    /// The last frame that the program was given is a message, or a part of one.
+    /// The last frame delivered to the program is a message, or a part of one.
     message_last: AtomicBool,
-    /// A frame of the program's was taken, and is not settled.
+    /// A frame of the program was read and is not processed yet.
     busy: AtomicBool,
 }
 
-/// How far a socket is. One with many associations is fresh, or listens.
+/// Lifecycle of a socket. A one-to-many socket is fresh, or listens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It was made, and perhaps bound.
+    /// Created, and perhaps bound.
     #[default]
     Fresh,
-    /// It listens.
+    /// Listening.
     Listening,
-    /// It is being connected.
+    /// Connecting.
     Connecting,
-    /// It has its association, or had it.
+    /// Its association is established, or was.
     Connected,
-    /// Its association ended by an error, or could not be made.
+    /// Its association failed, or could not be set up.
     Failed,
 }
 
 /// `shutdown` of a one-to-one socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shut {
-    /// Its messages in.
+    /// Receiving is shut down.
     pub reading: bool,
-    /// Its messages out.
+    /// Sending is shut down.
     pub writing: bool,
 }
 
-/// What can change of a socket.
+/// Mutable state of a socket.
 #[derive(Default)]
 pub struct State {
-    /// What the program has set, for associations to come.
+    /// Options for future associations.
     pub options: Options,
-    /// Keys for AUTH, for associations to come.
+    /// AUTH keys for future associations.
     pub keys: SharedKeys,
     /// Chunk types that peers must authenticate.
     pub authenticated: Vec<u8>,
-    /// Addresses that the program bound it to; the port of each is that of the socket.
+    /// Addresses that the program bound it to, all with the socket's port.
     pub bound: Vec<SocketAddr>,
-    /// Associations that may wait to be accepted.
+    /// Maximum number of associations that wait to be accepted.
     pub backlog: usize,
-    /// The port, once there is one.
+    /// The port, once allocated.
     pub port: Option<u16>,
-    /// The host drew it: the program did not ask for it.
+    /// The host selected the port, because the program did not.
     pub port_is_drawn: bool,
-    /// How far it is.
+    /// Lifecycle phase.
     pub phase: Phase,
     /// SO_ERROR.
     pub error: i32,
-    /// The halves that the program has shut down.
+    /// The directions that the program has shut down.
     pub shut: Shut,
-    /// How its one association ended: an `errno`, or 0 where that was shut down.
+    /// End of its single association: an `errno`, or 0 after a shutdown.
     pub ended: Option<i32>,
-    /// The peer that its association is with, or was.
+    /// The peer of its association, also after the end.
     pub peer: Option<SocketAddr>,
-    /// Its associations, by their numbers.
+    /// Its associations by number.
     pub links: BTreeMap<u32, Arc<Link>>,
-    /// The endpoint of a socket with many associations, once it is in use.
+    /// The endpoint of a one-to-many socket, once in use.
     pub endpoint: Option<Endpoint>,
-    /// It came from `accept`, and has the port of the socket that listened.
+    /// Created by `accept`, with the port of the listening socket.
     pub accepted: bool,
     /// The last descriptor is closed.
     pub closed: bool,
-    /// The program left a message unread when it closed it.
+    /// The program left messages unread when it closed the socket.
     pub unread: bool,
 }
 
@@ -117,7 +117,7 @@ impl State {
         self.options.word(REUSE_PORT, 0) != 0
     }
 
-    /// The addresses that it is bound to; none: all.
+    /// The addresses that it is bound to; empty: all.
     pub fn addresses(&self) -> Vec<IpAddr> {
         let all: Vec<_> = self.bound.iter().map(SocketAddr::ip).collect();
         match all.iter().any(IpAddr::is_unspecified) {
@@ -128,7 +128,7 @@ impl State {
 }
 
 impl Socket {
-    /// One that was just made, the host's next.
+    /// Creates the host's next socket.
     pub fn new(host: &Known, name: Vec<u8>, unix: AsyncFd<Unix>, form: Form) -> Self {
         Self {
             name,
@@ -144,12 +144,13 @@ impl Socket {
         }
     }
 
-    /// What can change of it.
+    /// Its mutable state.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// The association that a program names by `number`. One that is not one-to-many has one, by whichever number.
+    /// The association with the program's `number`. A socket with a single association ignores the
+    /// number.
     pub fn link(&self, number: u32) -> Option<Arc<Link>> {
         let state = self.state();
         match self.form.style {
@@ -164,7 +165,7 @@ impl Socket {
         links.into_iter().find(|link| link.is_with(address))
     }
 
-    /// Waits until it has its association; `None`: it never will.
+    /// Waits until its association is established; `None`: it never will be.
     pub async fn connected(&self) -> Option<Arc<Link>> {
         if let Some(settled) = self.settled() {
             return settled;
@@ -180,7 +181,7 @@ impl Socket {
         }
     }
 
-    /// Its association, or that there is none; `None`: that is not known yet.
+    /// Its association, or that there will be none; `None`: not known yet.
     fn settled(&self) -> Option<Option<Arc<Link>>> {
         let state = self.state();
         match state.phase {
@@ -190,36 +191,36 @@ impl Socket {
         }
     }
 
-    /// Goes on to another phase.
+    /// Enters another phase.
     pub fn enter(&self, phase: Phase) {
         self.state().phase = phase;
         self.advance();
         self.changed.notify_waiters();
     }
 
-    /// What programs may remember of it, if it was asked before what they are answered.
+    /// Generation for cached state; must be read before the state that is cached.
     pub fn generation(&self) -> Generation {
         self.generations.current(self.number)
     }
 
-    /// What programs remember of it holds no more: to be called behind the change.
+    /// Invalidates cached state; should be called after the change.
     pub fn advance(&self) {
         self.generations.advance(self.number);
     }
 
-    /// Its one association has ended by that `errno`; 0: it was shut down.
+    /// Records the end of its single association: an `errno`, or 0 after a shutdown.
     pub fn note_end(&self, error: i32) {
         let mut state = self.state();
         (state.ended, state.error) = (Some(error), error);
     }
 
-    /// The error that waits to be told, which is told once.
+    /// Takes the pending error, which is reported once.
     pub fn take_error(&self) -> Option<i32> {
         let error = std::mem::take(&mut self.state().error);
         (error != 0).then_some(error)
     }
 
-    /// As [`Self::may_come`]; what the program has sent before, and what is being given, is settled first.
+    /// Like [`Self::may_come`], after pending sends and deliveries have been processed.
     pub async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
         let may_come = self.may_come(wait);
         if may_come.is_ok() || self.form.style != Style::OneToMany {
@@ -230,21 +231,22 @@ impl Socket {
         self.may_come(wait)
     }
 
-    /// Waits until all that the program has sent is with its associations, or lost.
+    /// Waits until the associations have accepted or lost all messages that the program has sent.
     pub async fn all_taken(&self) {
         while self.busy.load(Ordering::Acquire) || self.is_polled(PollFlags::POLLIN) {
             tokio::time::sleep(AGAIN).await;
         }
     }
 
-    /// As [`Self::all_taken`], for so long at most; at once where the program has closed it.
+    /// Like [`Self::all_taken`], with a timeout; returns at once if the program has closed the
+    /// socket.
     pub async fn all_taken_within(&self, limit: Duration) {
         if !self.is_hung_up() {
             let _ = tokio::time::timeout(limit, self.all_taken()).await;
         }
     }
 
-    /// Whether something may come to a program that receives, or is it to be told an error at once?
+    /// Whether a receiving program may get data, or should get an error at once.
     fn may_come(&self, wait: bool) -> Result<Generation, i32> {
         let generation = self.generation();
         let mut state = self.state();
@@ -259,34 +261,36 @@ impl Socket {
             (true, 0) => Err(libc::EAGAIN),
             (true, error) => Err(error),
             (false, error) => {
-                // It is told behind what came before it.
+                // The error is reported after the data that precedes it.
                 state.error = error;
                 Ok(generation)
             }
         }
     }
 
-    /// What a program gets that has read all, and finds the end of its descriptor; an `errno` where that is an error.
+    /// Result for a program that has read all data and reached the end of its descriptor; an
+    /// `errno` if that is an error.
     pub fn end_of_messages(&self) -> Result<(), i32> {
         if let Some(error) = self.take_error() {
             return Err(error);
         }
         let state = self.state();
         match state.ended {
-            // The end is read after a shutdown by the peer, and by a program that reads no more.
+            // The end is reported after a shutdown by the peer, and to a program that has shut down
+            // receiving.
             None | Some(0) if state.shut.writing && !state.shut.reading => Err(libc::ENOTCONN),
             None | Some(0) => Ok(()),
-            // The error itself was told before.
+            // The error itself was already reported.
             Some(_) => Err(libc::ENOTCONN),
         }
     }
 
-    /// Gives the program a frame; waits while its descriptor is full.
+    /// Delivers a frame to the program; waits while its descriptor is full.
     pub async fn give(&self, frame: &Frame, payload: &[u8]) -> io::Result<()> {
         let header = frame.encode();
         let parts = [IoSlice::new(&header), IoSlice::new(payload)];
         let is_message = frame.kind == Kind::Data;
-        // The program may close it before this call returns.
+        // Set first, because the program may close the descriptor before this call returns.
         self.message_last.fetch_or(is_message, Ordering::Relaxed);
         let given = self
             .unix
@@ -299,8 +303,9 @@ impl Socket {
         given.map(drop)
     }
 
-    /// Whether the program closed its last descriptor and left unread what it was given: the kernel tells so once, whoever asks it next. What
-    /// is unread is what was given last: a notification behind a message hides that.
+    /// Whether the program closed its last descriptor with unread data. The kernel reports this
+    /// only once, to the first call. The unread data is the last that was delivered, so a
+    /// notification after a message hides the message.
     fn hear_of_unread(&self, done: &io::Result<usize>) -> bool {
         let error = done.as_ref().err().map(io::Error::kind);
         let unread = error == Some(io::ErrorKind::ConnectionReset);
@@ -310,8 +315,8 @@ impl Socket {
         unread
     }
 
-    /// Takes a frame of the program's, with what belongs to it, into `buffer`; 0 bytes: the program closed its last descriptor, or
-    /// shut it down.
+    /// Reads a frame of the program with its payload into `buffer`; 0 bytes: the program closed its
+    /// last descriptor, or shut it down.
     pub async fn take(&self, buffer: &mut [u8]) -> io::Result<usize> {
         use std::io::Read;
         loop {
@@ -324,7 +329,7 @@ impl Socket {
                 taken
             };
             let taken = self.unix.async_io(Interest::READABLE, take).await;
-            // What the program wrote is still to be read.
+            // The program's data must still be read.
             if !self.hear_of_unread(&taken) {
                 return taken;
             }
@@ -341,13 +346,14 @@ impl Socket {
         ready.is_ok() && seen.intersects(events)
     }
 
-    /// Whether its last descriptor is closed, or shut down, which the host may not have heard yet.
+    /// Whether its last descriptor is closed or shut down, even if the host has not been notified
+    /// yet.
     pub fn is_hung_up(&self) -> bool {
         self.is_polled(PollFlags::POLLHUP)
     }
 
-    /// Waits until the last descriptor of a socket that listens is closed. What fills it, so that it is not writable, stays there
-    /// ([`Kind::Nothing`]): nothing can be taken after this was begun.
+    /// Waits until the last descriptor of a listening socket is closed. The data that makes it
+    /// unwritable ([`Kind::Nothing`]) stays in it, so nothing must be read once this has started.
     pub async fn left(&self) {
         while let Ok(mut ready) = self.unix.readable().await {
             if ready.ready().is_read_closed() {
@@ -357,7 +363,7 @@ impl Socket {
         }
     }
 
-    /// Whether it is one of IPv6 alone, or of IPv4 alone; `None`: of both.
+    /// Whether it accepts only IPv6 or only IPv4; `None`: both.
     pub fn only_family(&self, state: &State) -> Option<bool> {
         match self.form.v6 {
             false => Some(false),
@@ -366,12 +372,12 @@ impl Socket {
         }
     }
 
-    /// An address as the program is given it.
+    /// An address as shown to the program.
     pub fn shown(&self, address: SocketAddr) -> SocketAddr {
         shown(address, self.form.v6, &self.state().options)
     }
 
-    /// An address of the family that the program's socket has.
+    /// The unspecified address of the socket's family.
     pub fn unspecified(&self) -> IpAddr {
         match self.form.v6 {
             true => Ipv6Addr::UNSPECIFIED.into(),
@@ -394,7 +400,7 @@ pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
     }
 }
 
-/// The `errno` for an association that could not be made.
+/// The `errno` for an association that could not be set up.
 pub fn of_connect(error: &ConnectError) -> i32 {
     match error {
         ConnectError::Association(lost) => of_reason(&lost.0, false),

@@ -1,4 +1,4 @@
-//! What a program is told, and messages of its own that it gets back.
+//! Notifications to a program, and return of its unsent messages.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::LARGEST_PIECE;
 use crate::frame::{self, Frame, Kind};
 use crate::options::{DEFAULT_PRINFO, DEFAULT_SEND_PARAM};
 
-/// Tells the program of a message of its own that the association did not take.
+/// Notifies the program of a message that the association did not accept.
 pub async fn give_back(link: &Link, frame: &Frame, bytes: &[u8]) {
     let cause = link.reason().map_or(0, |it| cause_of_end(&it));
     let (stream, options, _) = terms(link, frame);
@@ -31,7 +31,8 @@ pub async fn give_back(link: &Link, frame: &Frame, bytes: &[u8]) {
     }
 }
 
-/// The stream, how a message is sent, and whether the program wants it back where it cannot be.
+/// The stream, the send options, and whether the program wants the message back if it cannot be
+/// sent.
 pub fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions, bool) {
     let (mut stream, mut unordered, mut ppid) = (
         frame.stream,
@@ -72,7 +73,7 @@ pub fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions, bool) {
     (stream, options, wants_back)
 }
 
-/// Tells the program of the messages that waited for an association that could not be made.
+/// Returns to the program the messages that waited for an association that could not be set up.
 pub async fn jobs_back(link: &Link) {
     let Some(mut left) = link.jobs.take() else {
         return;
@@ -86,20 +87,21 @@ pub async fn jobs_back(link: &Link) {
     }
 }
 
-/// The last notification, if the program wants it; gives the socket that has, or had, the association. What the program asks when it has heard of it
-/// finds the association gone, and who waits for messages of the socket is not answered between the two.
+/// Sends the last notification, if the program subscribed to it, and returns the socket that owns
+/// or owned the association. Requests that the program sends after the notification should find the
+/// association gone, and a waiting receive is not answered in between.
 pub async fn tell_last(link: &Link, (kind, bytes): Notification) -> Option<Arc<Socket>> {
     loop {
         let socket = link.owner().await?;
         let turn = socket.turn.lock().await;
         if !link.is_of(&socket) {
-            // It was taken off meanwhile.
+            // It was peeled off meanwhile.
             continue;
         }
         socket.state().links.remove(&link.number);
         socket.advance();
         if link.options().wants(kind) {
-            // The program may be gone, or the descriptor full of what it does not read.
+            // The program may be gone, or the descriptor full of unread data.
             for (frame, piece) in in_pieces(notice(link), &bytes) {
                 let _ = socket.give(&frame, piece).await;
             }
@@ -109,7 +111,7 @@ pub async fn tell_last(link: &Link, (kind, bytes): Notification) -> Option<Arc<S
     }
 }
 
-/// What goes before a notification.
+/// Frame header of a notification.
 fn notice(link: &Link) -> Frame {
     Frame {
         kind: Kind::Notification,
@@ -119,7 +121,7 @@ fn notice(link: &Link) -> Frame {
     }
 }
 
-/// A notification, if the program wants it.
+/// Sends a notification, if the program subscribed to it.
 pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
     if !link.options().wants(kind) {
         return Ok(());
@@ -127,7 +129,7 @@ pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
     link.give(&in_pieces(notice(link), &bytes)).await
 }
 
-/// A message or a notification in frames: the first says as much as the others.
+/// Splits a message or a notification into frames, which all have the same header fields.
 pub fn in_pieces(frame: Frame, bytes: &[u8]) -> Vec<(Frame, &[u8])> {
     let mut pieces = bytes.chunks(LARGEST_PIECE).peekable();
     let mut frames = Vec::with_capacity(1);

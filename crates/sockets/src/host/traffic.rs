@@ -1,4 +1,4 @@
-//! A descriptor's traffic: messages of the program to its associations, and back.
+//! Data on a descriptor: messages from the program to its associations, and back.
 
 use std::io;
 use std::sync::Arc;
@@ -23,9 +23,10 @@ use crate::frame::{self, Frame, HEADER, Kind};
 use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
 use crate::{Form, LARGEST_PIECE, Style};
 
-/// How long the end of an association waits at most for what its program sent before and the host has not read.
+/// Time that the end of an association waits for messages that its program sent before and the host
+/// has not read.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
-/// Time between two looks whether all that was sent has arrived.
+/// Poll interval for whether all sent data was acknowledged.
 const DRY_LOOK: Duration = Duration::from_millis(10);
 
 /// Serves a descriptor until its last copy is closed.
@@ -63,19 +64,19 @@ pub async fn serve(
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
     outwards(&host, &socket, &mut buffer, host.config.max_message_size).await;
-    // Who is giving it something in this moment may be the one who hears that messages were left unread.
+    // A task that is delivering data may be the one that learns of unread messages.
     drop(socket.turn.lock().await);
     leave(&host, &socket);
 }
 
-/// Makes an association that waits to be accepted, or was peeled off, that of the socket.
+/// Moves an association that waits to be accepted or was peeled off to this socket.
 async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
     let (Coming { link, waiting, .. }, from) = {
         let mut table = host.table();
         let Some(coming) = table.incoming.remove(&number) else {
             return false;
         };
-        // What was set of the other socket holds for those it makes.
+        // Options of the other socket apply to the new one.
         let from = table.sockets.get(&coming.from).cloned();
         (coming, from)
     };
@@ -99,11 +100,11 @@ async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
         state.peer = link.peer();
     }
     for (frame, payload) in &waiting {
-        // They had room in the other socket.
+        // They fitted into the other socket.
         let _ = socket.give(frame, payload).await;
     }
     link.belong(socket);
-    // One that was peeled off is served already.
+    // A peeled-off association is served already.
     if socket.form.style == Style::OneToOne
         && let Some(association) = link.association()
     {
@@ -112,7 +113,7 @@ async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
     true
 }
 
-/// The socket has this association from now on.
+/// Makes the association the socket's.
 pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, association: Association) {
     host.watch(link, association.clone());
     link.rise(association.clone());
@@ -125,7 +126,7 @@ pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, associa
     };
     link.belong(socket);
     if closed {
-        // The program did not wait for it.
+        // The program has already closed the socket.
         association.abort("");
         return;
     }
@@ -136,7 +137,7 @@ pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, associa
     }
 }
 
-/// The last descriptor is closed.
+/// Cleans up after the last descriptor was closed.
 fn leave(host: &Known, socket: &Socket) {
     let mut table = host.table();
     table.sockets.remove(&socket.name);
@@ -154,7 +155,7 @@ fn leave(host: &Known, socket: &Socket) {
     }
     drop(table);
     for link in orphans {
-        // Nobody can accept it any more, and its peer is told, as with Linux.
+        // No socket can accept it any more, so its peer gets an ABORT, as with Linux.
         if let Some(association) = link.association() {
             association.abort("");
         }
@@ -166,7 +167,7 @@ fn leave(host: &Known, socket: &Socket) {
         state.phase = Phase::Failed;
         state.endpoint = None;
         let links = std::mem::take(&mut state.links);
-        // As Linux does, the peer is told that its messages were not read.
+        // Like Linux, aborts to inform the peer that its messages were not read.
         let linger = match state.unread {
             true => Some(0),
             false => state.options.linger(),
@@ -178,7 +179,7 @@ fn leave(host: &Known, socket: &Socket) {
             // RFC 6458 §8.1.4: a linger time of 0 aborts.
             (Some(0), Some(association)) => association.abort(""),
             (_, _) if socket.form.is_one_to_many() => {
-                // Behind the messages that wait.
+                // After the queued messages.
                 link.jobs.ask(Job::Close);
             }
             (linger, Some(association)) => {
@@ -194,7 +195,8 @@ fn leave(host: &Known, socket: &Socket) {
     host.ended.notify_waiters();
 }
 
-/// Messages of the program go to their associations; one of more than `most` bytes is refused there, and no more of it is held.
+/// Forwards the program's messages to their associations. A message of more than `most` bytes is
+/// refused by the association, and the rest of it is not buffered.
 async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
     let mut whole = Vec::new();
     loop {
@@ -207,11 +209,11 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         let one = match socket.form.style {
             Style::OneToMany => None,
-            // It stays so.
+            // A listening socket stays one.
             _ if socket.state().phase == Phase::Listening => return socket.left().await,
             _ => match socket.connected().await {
                 Some(link) => Some(link),
-                // What is sent all the same is lost, as the program was told.
+                // The messages are lost, and the program has already got the error.
                 None => continue,
             },
         };
@@ -232,7 +234,7 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         };
         match one {
             Some(link) => {
-                // What waited when it was peeled off goes first.
+                // Messages that were queued when it was peeled off are sent first.
                 link.jobs.all_done().await;
                 if let Some(bytes) = send_at_once(&link, &frame, bytes)
                     && let Some(association) = link.up().await
@@ -254,8 +256,9 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
     }
 }
 
-/// Sends a message at once where nothing waits before it and the association takes it; else it waits, and the other associations do not. An
-/// association is aborted whatever waits, which is lost with it.
+/// Sends a message at once if the queue is empty and the association accepts it; otherwise queues
+/// it, without blocking the other associations. SCTP_ABORT is processed immediately, and the queued
+/// messages are lost.
 fn send_or_wait(link: &Link, frame: &Frame, bytes: bytes::Bytes) {
     if frame.flags & frame::ABORT != 0
         && let Some(association) = link.association()
@@ -272,7 +275,8 @@ fn send_or_wait(link: &Link, frame: &Frame, bytes: bytes::Bytes) {
     }
 }
 
-/// Sends a message as its frame says, if that needs no wait and ends nothing; else gives it back.
+/// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise
+/// returns it.
 fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes::Bytes> {
     let more = frame::ABORT | frame::EOF | frame::IMMEDIATE;
     if frame.flags & more != 0 || bytes.is_empty() {
@@ -290,7 +294,7 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
         Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
         Some(Err(error)) => {
             tracing::debug!(%error, "message not taken");
-            // Whoever wants it back waits for that ([`send`]).
+            // The program wants it back, which may need to wait ([`send`]).
             return copy;
         }
         Some(Ok(())) => {
@@ -302,7 +306,7 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
     None
 }
 
-/// Sends a message as its frame says.
+/// Sends a message with its frame's options.
 pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: bytes::Bytes) {
     link.activity.notify_one();
     if frame.flags & frame::ABORT != 0 {
@@ -336,7 +340,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
                 tracing::debug!(%error, "message not taken");
                 match (copy, error) {
                     (None, _) => (),
-                    // What was taken before is told of first.
+                    // Messages that were accepted before must be reported first.
                     (Some(bytes), SendError::Closing) => link.refused().push((*frame, bytes)),
                     (Some(bytes), _) => give_back(link, frame, &bytes).await,
                 }
@@ -349,7 +353,7 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
     }
 }
 
-/// What the association tells and receives goes to the program whose it is.
+/// Passes events and messages of the association to the program that owns it.
 async fn inwards(link: Arc<Link>, association: Association) {
     let status = association.status();
     let streams = status
@@ -372,14 +376,14 @@ async fn inwards(link: Arc<Link>, association: Association) {
     conclude(&link, &association, ended, streams).await;
 }
 
-/// Gives the program what the association receives and tells, in its order. Between the parts of a message, where the program wants messages
-/// whole, nothing comes but events.
+/// Passes messages and events of the association to the program in order. If the program disabled
+/// interleaving, only events are delivered between the parts of a message.
 async fn pass_on(
     link: &Link,
     association: &Association,
     port: u16,
 ) -> Result<(), Option<AssociationError>> {
-    // The stream of a message that was given in part, and whether it is unordered.
+    // Stream of the partially delivered message, and whether it is unordered.
     let mut unfinished: Option<(u16, bool)> = None;
     loop {
         let output = association.next_output(unfinished.map(|it| it.0)).await;
@@ -403,7 +407,8 @@ async fn pass_on(
     }
 }
 
-/// Takes what comes for a program that reads no more, until the association has ended: the peer could not end it while its messages find no room.
+/// Discards data for a program that has shut down receiving, until the association has ended,
+/// because the peer could not complete its shutdown while its messages find no buffer space.
 async fn throw_away(association: &Association) -> Result<(), Option<AssociationError>> {
     loop {
         match association.recv_part().await {
@@ -414,8 +419,9 @@ async fn throw_away(association: &Association) -> Result<(), Option<AssociationE
     }
 }
 
-/// Tells the program, where it wants to know, that all it has sent has arrived (RFC 6458 §6.1.9), and that nothing is signed by a key any more that
-/// it deactivated (§6.1.8). The protocol has no event for that, so somebody has to look.
+/// Notifies the program, if it subscribed, that all its data was acknowledged (RFC 6458 §6.1.9),
+/// and that no more data is signed with a deactivated key (§6.1.8). Polls, because the protocol has
+/// no event for that.
 async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infallible {
     loop {
         link.sent.notified().await;
@@ -435,7 +441,7 @@ async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infal
     }
 }
 
-/// Tells the program how its association ended.
+/// Notifies the program of the end of its association.
 async fn conclude(
     link: &Arc<Link>,
     association: &Association,
@@ -448,7 +454,7 @@ async fn conclude(
             let reason = association.status().and_then(|it| it.abort_reason);
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
-                // Its other causes are told by their number alone.
+                // Other causes are reported by number only.
                 (Some(AssociationError(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
                     notification::aborted(cause, &reason, streams, link.number)
                 }
@@ -460,9 +466,9 @@ async fn conclude(
         Err(Some(lost)) => Some(of_reason(&lost.0, true)),
         _ => None,
     };
-    // Before the program hears of it, and asks.
+    // Recorded before the program is notified and sends requests.
     link.note_end(&association.closed().await);
-    // Messages that it did not take come back before its end is told.
+    // Messages that it did not accept should be returned before its end is reported.
     let _ = tokio::time::timeout(LAST_FRAMES, link.jobs.all_done()).await;
     if let Some(socket) = link.current_owner() {
         socket.all_taken_within(LAST_FRAMES).await;
@@ -491,7 +497,7 @@ async fn conclude(
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
-/// A message, or a part of one.
+/// Delivers a message, or a part of one.
 async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
     let context = link.options().word(CONTEXT, 4);
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
@@ -514,9 +520,11 @@ async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
     given
 }
 
-/// A program that waits for a connection by `poll` finds its descriptor readable, and is told why.
+/// Makes the descriptor readable for a program that waits for a connection with `poll`, and reports
+/// the reason.
 pub async fn fail(socket: &Socket, error: i32) {
-    // The error is there before the phase: who hears of this by whichever, and tries again, finds all of it done.
+    // The error is set before the phase, because a program that learns of either and tries again
+    // must find both set.
     let _turn = socket.turn.lock().await;
     socket.state().error = error;
     let frame = Frame {

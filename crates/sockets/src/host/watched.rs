@@ -1,7 +1,9 @@
-//! Programs that ask the kernel itself for an SCTP socket: their system calls pass the library, and this stack cannot serve them.
+//! Detection of programs that request an SCTP socket from the kernel itself: their system calls
+//! bypass the library, and this stack cannot serve them.
 //!
-//! The library has the kernel stop such a call and tell of it (seccomp, `SECCOMP_RET_USER_NOTIF`). The descriptor that tells is held here, and
-//! nobody else has it: when it is closed, the call fails with ENOSYS, as all such calls do from then on.
+//! The library installs a seccomp filter that suspends and reports such a call
+//! (`SECCOMP_RET_USER_NOTIF`). Only the host has the notification descriptor: when it is closed,
+//! the call fails with ENOSYS, like all later ones.
 
 use std::os::fd::OwnedFd;
 
@@ -10,19 +12,19 @@ use tokio::io::unix::AsyncFd;
 
 use super::Known;
 
-/// What is known of calls past the library.
+/// Status of the detection of calls that bypass the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missed {
-    /// None was seen.
+    /// None was detected.
     Nothing,
-    /// A program asked the kernel for an SCTP socket.
+    /// A program requested an SCTP socket from the kernel.
     Socket,
-    /// They cannot be seen, for that reason (an `errno`).
+    /// They cannot be detected, with the reason (an `errno`).
     Unseen(i32),
 }
 
-/// Waits for a call past the library.
+/// Waits for a call that bypasses the library.
 pub async fn watch(host: &Known, descriptor: Option<OwnedFd>, error: i32) {
     let Some(descriptor) = descriptor else {
         tell(host, Missed::Unseen(error));
@@ -33,8 +35,10 @@ pub async fn watch(host: &Known, descriptor: Option<OwnedFd>, error: i32) {
     }
 }
 
-/// Tells of a call, if one comes before all watched processes end. The call waits until that is told: the descriptor is closed last.
-// What took its place is `unsafe`, since there are types whose descriptor changes while it is watched; this one's does not.
+/// Reports a call that arrives before all watched processes end. The call stays suspended until it
+/// was reported, because the descriptor is closed last.
+// The replacement is `unsafe`, because the descriptor of some types changes while it is registered;
+// this one's does not.
 #[allow(deprecated)]
 async fn wait(host: &Known, descriptor: OwnedFd) -> std::io::Result<()> {
     let watched = AsyncFd::with_interest(descriptor, Interest::READABLE | Interest::WRITABLE)?;
@@ -46,7 +50,7 @@ async fn wait(host: &Known, descriptor: OwnedFd) -> std::io::Result<()> {
 }
 
 fn tell(host: &Known, missed: Missed) {
-    // Many processes may find the same: it is said once.
+    // Several processes may make such calls; only the first is reported.
     host.missed.send_if_modified(|known| {
         let new = *known != missed;
         if new {

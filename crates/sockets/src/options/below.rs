@@ -1,16 +1,17 @@
-//! Options below SCTP's level. They are kept, so that a program reads what it has set, and have no effect: how packets go is the host's
-//! business. Numbers, defaults and limits are Linux's.
+//! Options below SCTP's level. They are stored so that a program reads back its own values, but
+//! have no effect because the host decides how packets are sent. Numbers, defaults and limits are
+//! Linux's.
 
 use super::{IPPROTO_IP, IPPROTO_IPV6, IPV6_V6ONLY};
 
-/// What an option can be.
+/// Allowed values of an option.
 #[derive(Clone, Copy)]
 enum Range {
     /// On or off.
     Switch,
-    /// The lowest bits of what is given; -1: the default.
+    /// The lowest byte of the given value; -1: the default.
     Byte,
-    /// From there to 255; -1: the default.
+    /// From this value to 255; -1: the default.
     From(i32),
 }
 
@@ -46,19 +47,20 @@ fn kept(level: i32, option: i32) -> Option<(i32, Range)> {
     found.map(|it| (it.2, it.3))
 }
 
-/// Whether options of that level are these.
+/// Whether this module handles options of that level.
 pub fn is_below(level: i32) -> bool {
     matches!(level, IPPROTO_IP | IPPROTO_IPV6)
 }
 
-/// The value that is kept of what a program gives; `None`: nothing is kept, as of the many that only the host could heed.
+/// The value that is stored; `None`: nothing, as for the many options that only the host could
+/// apply.
 pub fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i32> {
     let Some((default, range)) = kept(level, option) else {
         return Ok(None);
     };
     let number = match (value.first_chunk(), value.first()) {
         (Some(bytes), _) => i32::from_ne_bytes(*bytes),
-        // IPv4 takes a byte, too, and none for 0.
+        // IPv4 also accepts a single byte, and an empty value as 0.
         (None, first) if level == IPPROTO_IP => first.copied().unwrap_or_default().into(),
         _ => return Err(libc::EINVAL),
     };
@@ -72,7 +74,7 @@ pub fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i
     Ok(Some(number.to_ne_bytes().to_vec()))
 }
 
-/// The value before a program sets it.
+/// The default value.
 pub fn default(level: i32, option: i32) -> Result<Vec<u8>, i32> {
     let (default, _) = kept(level, option).ok_or(libc::ENOPROTOOPT)?;
     Ok(default.to_ne_bytes().to_vec())
@@ -96,7 +98,7 @@ mod tests {
         let only = |value: &[u8]| given(IPPROTO_IPV6, IPV6_V6ONLY, value);
         assert_eq!(only(&int(5)), Ok(Some(int(1))));
         assert_eq!(only(&[1]), Err(libc::EINVAL));
-        // Nothing is kept of what nobody asks for.
+        // Values of unknown options are not stored.
         assert_eq!(given(IPPROTO_IP, 9999, &int(1)), Ok(None));
         assert_eq!(default(IPPROTO_IP, 9999), Err(libc::ENOPROTOOPT));
     }

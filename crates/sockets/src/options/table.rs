@@ -1,25 +1,26 @@
-//! The options that are kept: numbers, sizes and defaults are those of `linux/sctp.h` and Linux 6.1.
+//! Table of stored options: numbers, sizes and defaults of `linux/sctp.h` and Linux 6.1.
 
 use super::*;
 
-/// What an option's value is before a program sets it.
+/// Default value of an option.
 type Default = fn() -> Vec<u8>;
-/// A new value from the one before and what a program gives, or an `errno`.
+/// A new value from the previous one and the program's, or an `errno`.
 type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
 
-/// An option that is kept as a program sets it.
+/// A stored option.
 pub struct Known {
     number: i32,
     pub default: Default,
-    /// Programs may give so many bytes: the last of the whole.
+    /// Size of a short form that programs may pass: the last bytes of the value.
     pub short: Option<usize>,
-    /// Or so many, the first of the whole: the struct of older programs.
+    /// Size of an older struct that programs may pass: the first bytes of the value.
     old: Option<usize>,
-    /// More bytes are refused.
+    /// Longer values are rejected.
     exact: bool,
-    /// Where the value names an association.
+    /// Byte offset of the association number.
     pub association: Option<usize>,
-    /// How a new value comes from the one before; without it, it takes its place.
+    /// Function that combines the previous value and the new one; without it, the new value
+    /// replaces the previous one.
     pub merge: Option<Merge>,
 }
 
@@ -36,31 +37,31 @@ impl Known {
         }
     }
 
-    /// It names the association at this byte.
+    /// The association number is at this offset.
     const fn of_association(mut self, at: usize) -> Self {
         self.association = Some(at);
         self
     }
 
-    /// Also as an `int` (Linux takes SCTP_MAXSEG, SCTP_MAX_BURST so).
+    /// Accepts an `int` too (Linux does so for SCTP_MAXSEG, SCTP_MAX_BURST).
     const fn or_int(mut self) -> Self {
         self.short = Some(4);
         self
     }
 
-    /// Also the first bytes alone.
+    /// Accepts only the first bytes too.
     const fn or_first(mut self, bytes: usize) -> Self {
         self.old = Some(bytes);
         self
     }
 
-    /// Not longer.
+    /// Rejects longer values.
     const fn exact(mut self) -> Self {
         self.exact = true;
         self
     }
 
-    /// As most options are not: more bytes are let pass.
+    /// Ignores extra bytes, unlike most options.
     const fn or_longer(mut self) -> Self {
         self.exact = false;
         self
@@ -71,7 +72,7 @@ impl Known {
         self
     }
 
-    /// The value that a program gave, in full.
+    /// The program's value in full size.
     pub fn whole(&self, value: &[u8]) -> Result<Vec<u8>, i32> {
         let size = (self.default)().len();
         let given = value.len();
@@ -86,13 +87,13 @@ impl Known {
         }
         let mut whole = [value, &vec![0; size - given]].concat();
         if self.number == DELAYED_SACK && word(value, 4) == 0 {
-            // A delay of 0 was how it was put that each packet is acknowledged: a frequency of 1.
+            // A delay of 0 was the older way to acknowledge each packet: a frequency of 1.
             whole[8..12].copy_from_slice(&1_u32.to_ne_bytes());
         }
         Ok(whole)
     }
 
-    /// The value as a program with room for so many bytes gets it.
+    /// The value for a program whose buffer has `room` bytes.
     pub fn fit(&self, mut value: Vec<u8>, room: usize) -> Result<Vec<u8>, i32> {
         match self.short {
             Some(short) if room == short => Ok(value.split_off(value.len() - short)),
@@ -114,7 +115,7 @@ impl Known {
     }
 }
 
-/// The option of that number; ENOPROTOOPT where none is kept.
+/// The option of that number; ENOPROTOOPT if it is not stored.
 pub fn known(level: i32, option: i32) -> Result<&'static Known, i32> {
     let found = KNOWN.iter().find(|it| it.number == option);
     found
@@ -148,10 +149,10 @@ const fn value_on(number: i32) -> Known {
         .exact()
 }
 
-/// The receive buffer of associations, within which a part of a message must lie.
+/// Receive buffer of associations; the partial delivery point must not exceed it.
 const MOST_OF_A_MESSAGE: u32 = 1 << 20;
 
-/// Flags that messages can have by default: unordered, to the address given, abort, end.
+/// Default flags of messages: unordered, address override, abort, end.
 pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
     match u16::from_ne_bytes(flags) & !0x207 {
         0 => Ok(()),
@@ -159,10 +160,10 @@ pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
     }
 }
 
-/// Packets that a SACK waits for.
+/// Packets per SACK.
 const FREQUENCY: u32 = 2;
 
-/// Every option that is kept.
+/// All stored options.
 const KNOWN: &[Known] = &[
     Known::new(RTOINFO, || words(&[0, 3000, 60_000, 1000]))
         .of_association(0)
@@ -184,7 +185,7 @@ const KNOWN: &[Known] = &[
     Known::new(PEER_ADDR_PARAMS, peer_addr_params)
         .of_association(0)
         .exact()
-        // Before there were flow labels and code points.
+        // The size before flow labels and code points were added.
         .or_first(152)
         .merged(merge_peer_addr_params),
     Known::new(DEFAULT_SEND_PARAM, || vec![0; 32])
@@ -196,7 +197,7 @@ const KNOWN: &[Known] = &[
     value(MAXSEG)
         .or_int()
         .merged(|_, given| match word(given, 4) {
-            // A packet has 512 bytes or more, of which 48 are headers.
+            // A packet has at least 512 bytes, of which 48 are headers.
             0 | 464..=65_516 => Ok(given.to_vec()),
             _ => Err(libc::EINVAL),
         }),
@@ -268,7 +269,7 @@ fn short(value: &[u8], at: usize) -> u16 {
     bytes.map_or(0, u16::from_ne_bytes)
 }
 
-/// The one before, but for these parts where they are not 0.
+/// The previous value, except for these ranges if they are not 0.
 fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8> {
     let mut out = before.to_vec();
     for part in parts {
@@ -281,7 +282,7 @@ fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8>
     out
 }
 
-/// struct sctp_rtoinfo: association, initial, largest, smallest.
+/// struct sctp_rtoinfo: association, initial, maximum, minimum.
 fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     let out = but(before, given, &[4..8, 8..12, 12..16]);
     match word(&out, 12) <= word(&out, 8) {
@@ -290,7 +291,8 @@ fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// struct sctp_assocparams: association, retransmissions, peer's addresses, windows, life of a cookie.
+/// struct sctp_assocparams: association, retransmissions, peer's addresses, windows, lifetime of a
+/// cookie.
 fn associnfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(but(before, given, &[4..6, 16..20]))
 }
@@ -299,7 +301,7 @@ fn initmsg(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(but(before, given, &[0..2, 2..4, 4..6, 6..8]))
 }
 
-/// struct sctp_sack_info: association, delay, frequency. A frequency of 1 is no delay.
+/// struct sctp_sack_info: association, delay, frequency. A frequency of 1 disables the delay.
 fn delayed_sack(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     match word(given, 4) {
         0..=500 => Ok(but(before, given, &[4..8, 8..12])),
@@ -316,7 +318,7 @@ fn default_prinfo(_: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// struct sctp_paddrthlds: no address, five errors until a path fails.
+/// struct sctp_paddrthlds: no address, a path fails after five errors.
 fn thresholds(bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
     out[136..138].copy_from_slice(&5_u16.to_ne_bytes());
@@ -335,8 +337,8 @@ pub mod spp {
     pub const NO_INTERVAL: u32 = 128;
 }
 
-/// struct sctp_paddrparams: association, address, at 132 the interval of heartbeats, 136 errors, 138 the MTU, 142 the delay of SACKs,
-/// 146 flags, 150 flow label, 154 code point.
+/// struct sctp_paddrparams: association, address, heartbeat interval at 132, errors at 136, MTU at
+/// 138, SACK delay at 142, flags at 146, flow label at 150, code point at 154.
 fn peer_addr_params() -> Vec<u8> {
     let mut out = vec![0; 156];
     out[132..136].copy_from_slice(&30_000_u32.to_ne_bytes());
@@ -361,7 +363,7 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
         return Err(libc::EINVAL);
     }
     let mut out = but(before, given, &[136..138, 138..142]);
-    // Without SPP_SACKDELAY_ENABLE the delay is not looked at (RFC 6458 §8.1.12).
+    // Without SPP_SACKDELAY_ENABLE the delay is ignored (RFC 6458 §8.1.12).
     if flags & spp::DELAY[0] != 0 {
         out = but(&out, given, std::slice::from_ref(&(142..146)));
     }
@@ -375,8 +377,8 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(out)
 }
 
-/// struct sctp_paddrparams was set: SCTP_DELAYED_SACK gets its delay, and acknowledges each packet
-/// if that is disabled.
+/// struct sctp_paddrparams was set: copies its delay to SCTP_DELAYED_SACK, or acknowledges each
+/// packet if the delay is disabled.
 pub fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
     let flags = word(given, 146);
     if flags & spp::DELAY[0] != 0 {
@@ -389,7 +391,7 @@ pub fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
     }
 }
 
-/// struct sctp_sack_info was set: SCTP_PEER_ADDR_PARAMS says the same.
+/// struct sctp_sack_info was set: copies it to SCTP_PEER_ADDR_PARAMS.
 pub fn delay_of_sacks(paths: &mut [u8], sacks: &[u8]) {
     paths[142..146].copy_from_slice(&sacks[4..8]);
     let flags = word(paths, 146) & !(spp::DELAY[0] | spp::DELAY[1]);

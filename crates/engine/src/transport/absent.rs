@@ -1,0 +1,18 @@
+//! Transports that this build lacks: specs may name them, and the error says which feature has them.
+
+use anabranch_scenario::transport::TransportKind;
+
+use super::Entry;
+
+/// QUIC, without the feature `quic`.
+pub static QUIC: Entry = Entry {
+    kind: TransportKind {
+        messages: false,
+        window: true,
+        shows_data: false,
+        absent: Some("quic"),
+        ..TransportKind::new("quic", "QUIC (RFC 9000); it is not compiled in.")
+    },
+    // The grammar has refused it.
+    build: |_| Err(Vec::new()),
+};
