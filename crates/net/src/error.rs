@@ -71,7 +71,8 @@ pub enum ConnectError {
     /// decide whether it trusts the new peer, and how often to follow.
     #[error("the peer redirects to {0}")]
     Redirected(Peer),
-    /// A name could not be resolved, or has no address of a family that this endpoint has sockets of.
+    /// A name could not be resolved, or has no address of a family that this endpoint has sockets
+    /// of.
     #[error("cannot resolve {name}: {why}")]
     Name {
         /// The name.

@@ -49,7 +49,7 @@
 //! | several paths, failover | [`Config::addresses`], [`Event`], [`Status::paths`] |
 //! | timers, buffers, congestion control | [`Config::with_timers`], [`Config::sctp`] |
 //! | settings of an established association | [`AssociationSettings`], [`PathSettings`] |
-//! | several endpoints on the same sockets; an observer | [`Endpoint::bind_with`], [`SharedSockets`] |
+//! | shared sockets; an observer | [`Endpoint::bind_with`], [`SharedSockets`] |
 //! | several threads | [`Shard`] |
 //!
 //! The examples `diameter` (a server, and a client that connects again) and `failover` (a sender

@@ -43,7 +43,8 @@ pub enum DeliveryError {
     /// message, which may have reached it.
     #[error("the peer began the association anew")]
     Restarted,
-    /// The association ended before the peer had acknowledged the message, which may have reached it.
+    /// The association ended before the peer had acknowledged the message, which may have reached
+    /// it.
     #[error(transparent)]
     Association(#[from] AssociationError),
 }

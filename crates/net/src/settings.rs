@@ -1,4 +1,4 @@
-//! Settings of an association that is up, with durations.
+//! Settings of an established association, with durations.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anabranch_sctp::{self as sctp, SendOptions};
 
 use crate::time::nanos;
 
-/// Settings of an association that can change while it is up: see
+/// Settings of an association that can change while it is established: see
 /// [`Association::set_settings`](crate::Association::set_settings). Names and ranges are those of
 /// [`Config::sctp`](crate::Config::sctp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +20,16 @@ pub struct AssociationSettings {
     pub sack_delay: Duration,
     /// Packets with DATA that a SACK waits for: 1 to 100.
     pub sack_frequency: u32,
-    /// Largest number of packets of new data in one burst, 1 to 1,000,000 (SCTP_MAX_BURST, RFC 6458 §8.1.24).
+    /// Largest number of packets of new data in one burst, 1 to 1,000,000 (SCTP_MAX_BURST, RFC 6458
+    /// §8.1.24).
     pub max_burst: u32,
-    /// The policies of messages that are sent without (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO:
-    /// RFC 6458 §8.1.31, RFC 7496 §4.5). A lifetime is 1 ns to 86,400 s.
+    /// The default policies of messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458
+    /// §8.1.31, RFC 7496 §4.5). A lifetime is 1 ns to 86,400 s.
     pub send_defaults: SendOptions,
 }
 
 impl AssociationSettings {
-    /// The same with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -62,9 +63,10 @@ impl AssociationSettings {
     }
 }
 
-/// Settings of a path that can change while an association is up: see
-/// [`Association::set_path_settings`](crate::Association::set_path_settings). (SCTP_PEER_ADDR_PARAMS, SCTP_RTOINFO,
-/// SCTP_PEER_ADDR_THLDS: RFC 6458 §8.1.1, §8.1.12, RFC 7829 §7.2)
+/// Settings of a path that can change while an association is established: see
+/// [`Association::set_path_settings`](crate::Association::set_path_settings).
+/// (SCTP_PEER_ADDR_PARAMS, SCTP_RTOINFO, SCTP_PEER_ADDR_THLDS: RFC 6458 §8.1.1, §8.1.12, RFC 7829
+/// §7.2)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathSettings {
@@ -77,12 +79,13 @@ pub struct PathSettings {
     pub rto_max: Duration,
     /// More consecutive errors than this make the path inactive.
     pub path_max_retrans: u32,
-    /// With the switch `potentially_failed`: more consecutive errors than this make it potentially failed.
+    /// With the switch `potentially_failed`: more consecutive errors than this make it potentially
+    /// failed.
     pub pf_max_retrans: u32,
 }
 
 impl PathSettings {
-    /// The same with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -99,7 +102,7 @@ impl PathSettings {
         }
     }
 
-    /// `settings` with the values of these.
+    /// Copies these values to `settings`.
     pub(crate) fn put_in(&self, settings: &mut sctp::PathSettings) {
         settings.heartbeat_interval = self.heartbeat_interval.map(nanos);
         (settings.rto_min, settings.rto_max) = (nanos(self.rto_min), nanos(self.rto_max));
@@ -109,8 +112,8 @@ impl PathSettings {
 }
 
 /// The timers of [`Config::sctp`](crate::Config::sctp) as durations: see
-/// [`Config::with_timers`](crate::Config::with_timers). Ranges as there; a value out of its range is
-/// an error of [`Endpoint::bind`](crate::Endpoint::bind).
+/// [`Config::with_timers`](crate::Config::with_timers). Ranges as there; a value out of its range
+/// is an error of [`Endpoint::bind`](crate::Endpoint::bind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timers {

@@ -1,4 +1,4 @@
-//! Endpoints that are one to their peers, each on a core of its own.
+//! Shards: endpoints on several cores that are one endpoint to their peers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,23 +12,28 @@ use crate::shard_group::ShardHandle;
 use crate::shared_sockets::SharedSockets;
 use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
 
-/// The most shards of a group: more than that many cores would mostly hand packets to each other.
+/// Maximum number of shards in a group, because more cores would mostly pass packets to each other.
 const MOST: usize = 256;
 
-/// One of several endpoints that are one to their peers, before it lives anywhere: they have the same SCTP port at the same addresses and UDP
-/// port, and each has sockets, a task and associations of its own. An endpoint alone has one task, and so uses one core; a group uses as
-/// many as it has shards, each association wholly on one.
+/// One of several endpoints that are one endpoint to their peers, before it is bound: all have the
+/// same SCTP port at the same addresses and UDP port, and each has sockets, a task and associations
+/// of its own. A single endpoint has one task, and so uses one core; a group uses as many as it has
+/// shards, each association entirely on one.
 ///
-/// A shard is moved to the thread that it is to live on, and bound there. Peers see one endpoint, which has one association with each
-/// (RFC 9260 §1.2), on whichever shard its INIT came to; each shard accepts its own. So the application accepts on all of them, and
-/// `max_associations`, `backlog`, `undecided` and statistics are those of one shard. [`Endpoint::connect`] begins an association on its own
-/// shard. Addresses ([`Endpoint::change_addresses`]) are changed on each shard. Where one shard is closed or its runtime goes down, the
-/// others live on, but peers that the system still sends to it are refused as long as it has associations: close all together.
+/// A shard is moved to its thread, and bound there. Peers see one endpoint, which has one
+/// association with each (RFC 9260 §1.2), on the shard that received its INIT; each shard accepts
+/// its own. So the application should accept on all of them, and `max_associations`, `backlog`,
+/// `undecided` and statistics are per shard. [`Endpoint::connect`] starts an association on its own
+/// shard. Addresses ([`Endpoint::change_addresses`]) are changed on each shard. If one shard is
+/// closed or its runtime ends, the others continue, but peers that the system still sends to it are
+/// refused as long as it has associations: close all together.
 ///
-/// Each shard draws verification tags of a class of its own, so that the system (Linux) can give packets to its socket: at least
-/// 2^32 / count - 1 different ones, which is less to guess than RFC 9260 §5.3.1 has by a factor of `count`. What comes to another's socket all
-/// the same is handed over ([`EndpointStatistics::packets_handed_over`](crate::EndpointStatistics::packets_handed_over)): it costs more, and
-/// nothing else.
+/// Each shard draws verification tags of one residue class, so that the system (Linux) can give
+/// packets to its socket: at least 2^32 / count - 1 different ones, which is fewer to guess than
+/// RFC 9260 §5.3.1 has by a factor of `count`. Packets that another shard's socket receives all the
+/// same are handed over
+/// ([`EndpointStatistics::packets_handed_over`](crate::EndpointStatistics::packets_handed_over)),
+/// which only costs more.
 ///
 /// ```no_run
 /// # #[cfg(all(feature = "thread", target_os = "linux"))]
@@ -65,7 +70,7 @@ pub struct Shard {
     shard_handle: Option<ShardHandle>,
 }
 
-/// What it has packets from.
+/// Its sockets.
 enum Carries {
     Bound(Vec<Bound>),
     Given(Vec<Box<dyn PacketSocket>>),
@@ -81,11 +86,12 @@ impl std::fmt::Debug for Carries {
 }
 
 impl Shard {
-    /// Opens the sockets of `count` shards, as `config` says. One shard alone is as [`Endpoint::bind`] without.
+    /// Opens the sockets of `count` shards by `config`. A single shard is like [`Endpoint::bind`]
+    /// without shards.
     ///
     /// # Errors
-    /// A setting that cannot be used, or a socket that cannot be opened or bound. Several shards are inside UDP, since each raw socket gets
-    /// every packet, and on Linux.
+    /// A setting that cannot be used, or a socket that cannot be opened or bound. Several shards
+    /// require UDP, because each raw socket gets every packet, and Linux.
     pub fn open(config: &Config, count: usize) -> Result<Vec<Self>, BindError> {
         if count > 1 && config.carrier == Carrier::Ip {
             return Err(BindError::Config(format!(
@@ -103,8 +109,8 @@ impl Shard {
         Ok(Self::with_seats(&config, all.collect()))
     }
 
-    /// As [`Shard::open`], on what the caller carries packets by: as many shards as there are lists of such. Which shard a packet comes to does
-    /// not matter. See [`SharedSockets::on_packets`].
+    /// Like [`Shard::open`], on packet sockets of the caller: one shard for each list of them. A
+    /// packet may arrive at any shard. See [`SharedSockets::on_packets`].
     ///
     /// # Errors
     /// No list, or a setting that cannot be used.
@@ -119,7 +125,7 @@ impl Shard {
 
     fn with_seats(config: &Config, all: Vec<Carries>) -> Vec<Self> {
         let mut seats = ShardHandle::all(all.len() as u32);
-        // One alone has nobody to hand anything to.
+        // A single one has no other to hand packets to.
         let several = seats.len() > 1;
         let seats = seats
             .drain(..)
@@ -136,7 +142,7 @@ impl Shard {
         all.into_iter().zip(seats).map(shard).collect()
     }
 
-    /// Which of the group it is, counted from 0.
+    /// Its number in the group, counted from 0.
     pub fn number(&self) -> usize {
         self.shard_handle
             .as_ref()
@@ -148,12 +154,13 @@ impl Shard {
         self.config.port
     }
 
-    /// The local addresses with their UDP ports; an unspecified address stands for all of its family.
+    /// The local addresses with their UDP ports; an unspecified address stands for all of its
+    /// family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.local
     }
 
-    /// Binds the endpoint, on the runtime that the settings name, or else on the current one.
+    /// Binds the endpoint, on the runtime in the settings, or else on the current one.
     ///
     /// # Errors
     /// A setting that cannot be used, or no runtime.
@@ -162,8 +169,9 @@ impl Shard {
         Endpoint::bind_with(config, &self.start()?)
     }
 
-    /// Starts the task of the sockets, for endpoints with several SCTP ports: see [`Endpoint::bind_with`]. Each port is bound on every shard of
-    /// the group, with the same settings. Until then packets wait in the sockets.
+    /// Starts the task of the sockets, for endpoints with several SCTP ports: see
+    /// [`Endpoint::bind_with`]. Each port must be bound on every shard of the group, with the same
+    /// settings. Until then packets wait in the sockets.
     ///
     /// # Errors
     /// A setting that cannot be used, or no runtime.
@@ -185,7 +193,7 @@ impl Shard {
     }
 }
 
-/// The settings with an SCTP port, which all shards have.
+/// The settings with an SCTP port, which all shards share.
 fn with_port(config: &Config, count: usize) -> Result<Config, BindError> {
     if !(1..=MOST).contains(&count) {
         return Err(BindError::Config(format!(

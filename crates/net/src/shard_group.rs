@@ -1,7 +1,9 @@
-//! Drivers that are one to the network: each has sockets of its own at the same addresses and UDP port, and associations of its own.
+//! Groups of drivers that are one to the network: each has sockets of its own at the same addresses
+//! and UDP port, and associations of its own.
 //!
-//! The system gives a packet to one of the sockets. Where it is another driver's, as its verification tag tells, it is put into that one's
-//! mail. The mail is bounded and fair as [`FairReceiveQueue`] are, since anybody may fill it.
+//! The system gives a packet to one of the sockets. If its verification tag belongs to another
+//! driver, the packet is put into that one's mailbox. The mailbox is bounded and fair like a
+//! [`FairReceiveQueue`], because any host may fill it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,25 +13,26 @@ use crate::receive_buffers::Arrival;
 use crate::receive_queue::{FairReceiveQueue, SharedKnownPeers};
 use crate::shard_peers::SharedPeers;
 
-/// Where the verification tag stands in the common header (RFC 9260 §3.1).
+/// Position of the verification tag in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
 
-/// All of them.
+/// All shards of a group.
 #[derive(Debug)]
 struct ShardGroup {
     peers: SharedPeers,
     boxes: Vec<Mailbox>,
 }
 
-/// What others have received for one of them.
+/// Packets that others have received for one of them.
 #[derive(Debug, Default)]
 struct Mailbox {
     mail: Mutex<MailboxState>,
-    /// Who is no stranger to the driver.
+    /// The driver's known peers.
     known: SharedKnownPeers,
-    /// There is some. Changed under the lock.
+    /// It is not empty. Changed under the lock.
     has_some: AtomicBool,
-    /// The driver is to be woken, by whoever comes to it first: not while anything is locked, since a waker may run anything.
+    /// The driver should be woken, by the first task that can: not while anything is locked,
+    /// because a waker may run any code.
     to_wake: AtomicBool,
     waker: Mutex<Option<Arc<Waker>>>,
 }
@@ -37,21 +40,21 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct MailboxState {
     receive_queue: FairReceiveQueue,
-    /// Packets that came so far, and those of them that found no room.
+    /// Packets that arrived so far, and those that were dropped for lack of room.
     came: u64,
     dropped: u64,
     /// The driver is gone.
     closed: bool,
 }
 
-/// One driver's place in its group. It is given up when this is dropped.
+/// One driver's membership in its group. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ShardHandle {
     group: Arc<ShardGroup>,
     number: u32,
 }
 
-/// What a driver has of its mail.
+/// The driver's end of its mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedMail {
     receive_queue: FairReceiveQueue,
@@ -60,7 +63,7 @@ pub(crate) struct ReceivedMail {
 }
 
 impl ShardHandle {
-    /// The places of a group of so many.
+    /// The members of a group of `count`.
     pub(crate) fn all(count: u32) -> Vec<Self> {
         let peers = SharedPeers::new(count);
         let boxes = (0..count).map(|_| Mailbox::default()).collect();
@@ -72,17 +75,17 @@ impl ShardHandle {
         (0..count).map(shard_handle).collect()
     }
 
-    /// Which it is, counted from 0.
+    /// Its number, counted from 0.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// What their endpoints have in common.
+    /// The peers that all endpoints of the group share.
     pub(crate) fn peers(&self) -> &SharedPeers {
         &self.group.peers
     }
 
-    /// Where the driver shows who is no stranger to it.
+    /// The shared list of the driver's known peers.
     pub(crate) fn shown(&self) -> SharedKnownPeers {
         self.own().known.clone()
     }
@@ -91,13 +94,14 @@ impl ShardHandle {
         &self.group.boxes[self.number as usize]
     }
 
-    /// This waker wakes the driver from now on. What it was woken by before is given back, to be dropped where nothing is locked.
+    /// Sets the waker of the driver. Returns the previous one, which should be dropped without
+    /// locks.
     pub(crate) fn wakes(&self, waker: Waker) -> Option<Arc<Waker>> {
         self.own().waker().replace(Arc::new(waker))
     }
 
-    /// Takes the packets that are the driver's own out of what one of its sockets received, and puts those of others into their mail. Whether
-    /// there were such.
+    /// Keeps the packets of this driver from a receive call of one of its sockets, and puts the
+    /// others into the mailboxes of their owners. Returns true if there were others.
     pub(crate) fn sort(&self, mut arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let mut handed = false;
         while let Some(end) = self.end_of_first(&arrival) {
@@ -110,7 +114,7 @@ impl ShardHandle {
         handed | self.give(arrival, receive_queue)
     }
 
-    /// Where the packets of the first one's owner end; `None`: they are all of one.
+    /// The end of the packets of the first one's owner; `None`: all have one owner.
     fn end_of_first(&self, arrival: &Arrival) -> Option<usize> {
         debug_assert_eq!(arrival.taken, 0, "it has just come");
         let mut packets = arrival.packets.chunks(arrival.stride.max(1));
@@ -120,7 +124,7 @@ impl ShardHandle {
         (end < arrival.packets.len()).then_some(end)
     }
 
-    /// Whose a packet is. One that names nobody is for whoever has received it.
+    /// The owner of a packet. Without one, it belongs to the driver that has received it.
     fn owner(&self, packet: &[u8]) -> u32 {
         match packet.get(TAG).map(number) {
             None | Some(0) => self.number,
@@ -128,7 +132,7 @@ impl ShardHandle {
         }
     }
 
-    /// Packets of one owner's. Whether that is another.
+    /// Delivers packets of one owner. Returns true if that is another driver.
     fn give(&self, arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let owner = self.owner(arrival.left());
         if owner == self.number {
@@ -145,7 +149,8 @@ impl ShardHandle {
         }
     }
 
-    /// Puts packets into the mail of another; gives them back where that is gone. Afterwards [`ShardHandle::wake_others`], where nothing is locked.
+    /// Puts packets into another's mailbox; returns them if that driver is gone. The caller must
+    /// call [`ShardHandle::wake_others`] afterwards, without locks.
     pub(crate) fn hand(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
         let Some(to_box) = self.group.boxes.get(to as usize) else {
             return Err(arrival);
@@ -169,7 +174,7 @@ impl ShardHandle {
         Ok(())
     }
 
-    /// Wakes those who have got mail. Nothing may be locked.
+    /// Wakes the drivers that have got mail. Call this only without locks.
     pub(crate) fn wake_others(&self) {
         for to_box in &self.group.boxes {
             if to_box.to_wake.load(Ordering::Relaxed)
@@ -183,7 +188,7 @@ impl ShardHandle {
         }
     }
 
-    /// Takes the mail, as far as `receive_queue` has room. Whether some is left.
+    /// Moves the mail to `receive_queue`, as far as it has room. Returns true if some is left.
     pub(crate) fn take(
         &self,
         taken: &mut ReceivedMail,
@@ -204,7 +209,7 @@ impl ShardHandle {
         !taken.receive_queue.is_empty() || own.has_some.load(Ordering::Relaxed)
     }
 
-    /// The driver is gone: what comes is for nobody.
+    /// The driver ends: later packets are dropped.
     pub(crate) fn close(&self) {
         let mut mail = self.own().lock();
         mail.closed = true;

@@ -1,5 +1,6 @@
-//! What drivers that share a port know of each other's peers: the list of addresses that peers of all their associations have verified, which
-//! each endpoint asks ([`ShardPeers`]). It has as many entries as the endpoints have in their tables.
+//! Peers of all shards of a port: the list of addresses that peers of their associations have
+//! verified, which each endpoint queries ([`ShardPeers`]). It has as many entries as the tables of
+//! the endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use anabranch_sctp::ShardPeers;
 
-/// The peers of all shards of a port. Clones are handles of the same.
+/// The peers of all shards of a port. Clones are handles of the same list.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedPeers(Arc<Shared>);
 
@@ -17,26 +18,28 @@ struct Shared {
     known: RwLock<Known>,
 }
 
-/// A peer's address and port, as one of the endpoints of a shard knows it.
+/// A peer's address and port, in the view of one endpoint of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     local_port: u16,
     port: u16,
     address: IpAddr,
-    /// Which of the endpoints that have the port `local_port` it is, each at other addresses.
+    /// Identifies the endpoint among those with the port `local_port`, which have different
+    /// addresses.
     place: IpAddr,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Addresses that peers have verified, and which shard has the association.
+    /// Addresses that peers have verified, and the number of the shard that has the association.
     owners: BTreeMap<Name, u32>,
-    /// Addresses that are listed and that nobody has verified: with a tag, the shard, and the association's slot there.
+    /// Addresses that are listed but not verified: with a tag, the shard, and the slot of the
+    /// association there.
     claims: BTreeSet<(Name, u32, u32, u32)>,
 }
 
 impl SharedPeers {
-    /// So many, at least one.
+    /// An empty list for `count` shards, at least one.
     pub(crate) fn new(count: u32) -> Self {
         Self(Arc::new(Shared {
             count: count.max(1),
@@ -44,18 +47,20 @@ impl SharedPeers {
         }))
     }
 
-    /// How many there are.
+    /// Number of shards.
     pub(crate) fn count(&self) -> u32 {
         self.0.count
     }
 
-    /// Which of them, counted from 0, draws this verification tag. 0 is an INIT's, which any may take.
+    /// The shard, counted from 0, that draws this verification tag. 0 is that of an INIT, which any
+    /// may take.
     pub(crate) fn of_tag(&self, tag: u32) -> u32 {
         tag % self.0.count
     }
 
-    /// Which of them has an association, at the port `local_port`, with a peer that has verified this address and has this port. Where they
-    /// have several endpoints with that port, each at other addresses, that of any.
+    /// The shard that has an association, at the port `local_port`, with a peer that has verified
+    /// this address and has this port. If they have several endpoints with that port, at different
+    /// addresses, any of them.
     #[cfg(test)]
     pub(crate) fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
         let name = |place: IpAddr| Name {
@@ -73,7 +78,8 @@ impl SharedPeers {
         owners.next().map(|(_, &owner)| owner)
     }
 
-    /// Endpoint `number`'s view, of an endpoint at `port` and these addresses (none: all). Others with that port have other addresses.
+    /// The view of shard `number`, of an endpoint at `port` and these addresses (none: all). Other
+    /// endpoints with that port have other addresses.
     pub(crate) fn shard(
         &self,
         number: u32,
@@ -89,7 +95,8 @@ impl SharedPeers {
         })
     }
 
-    /// Addresses that their associations' peers have verified, and those that are listed and not verified.
+    /// Addresses that their associations' peers have verified, and those that are listed and not
+    /// verified.
     #[cfg(test)]
     pub(crate) fn known_addresses(&self) -> (usize, usize) {
         let known = self.read();
@@ -105,12 +112,12 @@ impl SharedPeers {
     }
 }
 
-/// One endpoint's view of them. Its entries go with it.
+/// One endpoint's view of the list. Its entries are removed with it.
 #[derive(Debug)]
 struct View {
     peers: SharedPeers,
     number: u32,
-    /// The endpoint's port, and which of those with that port it is.
+    /// The endpoint's port, and its identifier among those with that port.
     port: u16,
     place: IpAddr,
 }
@@ -182,7 +189,7 @@ impl ShardPeers for View {
 }
 
 impl Drop for View {
-    /// Its associations are no more.
+    /// Its associations have ended.
     fn drop(&mut self) {
         let (number, own) = (self.number, (self.port, self.place));
         let mut known = self.peers.write();
@@ -206,7 +213,7 @@ mod tests {
             let peers = SharedPeers::new(count);
             for number in 0..count {
                 let shard = peers.shard(number, 7, &[]);
-                // The ends of the range, and beyond what is whole.
+                // The ends of the range, and beyond the last whole class.
                 for tag in (1..=2 * count).chain(u32::MAX - 2 * count..=u32::MAX) {
                     match shard.own_tag(tag) {
                         Some(own) => {
@@ -240,7 +247,7 @@ mod tests {
         // All or none.
         assert!(!b.take(5, &[2, 1].map(address)));
         assert_eq!(a.owner(5, address(2)), None);
-        // What another has is not released.
+        // The entry of another shard is not released.
         b.release(5, address(1));
         assert_eq!(b.owner(5, address(1)), Some(0));
         a.release(5, address(1));

@@ -1,4 +1,4 @@
-//! Sockets that several endpoints use.
+//! Sockets that several endpoints share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use crate::runtime::{self, Runtime};
 use crate::shard_group::ShardHandle;
 use crate::socket::{PacketSocket, Sockets};
 
-/// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP ports of a host
-/// (RFC 6951 §5.1). Packets go to the endpoint that has their destination port; over UDP those for ports that nobody has
-/// are answered as RFC 9260 §8.4 says of packets that belong to no association.
+/// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP
+/// ports of a host (RFC 6951 §5.1). Packets go to the endpoint that has their destination port;
+/// over UDP, packets to unused ports are answered as RFC 9260 §8.4 requires for packets without an
+/// association.
 ///
-/// Clones are handles of the same sockets. The sockets are closed when every handle is dropped and every endpoint on them
-/// has ended.
+/// Clones are handles of the same sockets. The sockets are closed when every handle is dropped and
+/// every endpoint on them has ended.
 ///
 /// ```no_run
 /// use anabranch_net::{Config, Endpoint, SharedSockets};
@@ -36,8 +37,8 @@ pub struct SharedSockets {
 }
 
 impl SharedSockets {
-    /// Opens the sockets that `config` asks for (its carrier, addresses, `socket_buffer` and `offload`) and starts their task
-    /// on the runtime that it names, or else on the current one.
+    /// Opens the sockets that `config` specifies (its carrier, addresses, `socket_buffer` and
+    /// `offload`) and starts their task on the runtime that it names, or else on the current one.
     ///
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
@@ -45,7 +46,8 @@ impl SharedSockets {
         Self::among(config, None, |runtime| Sockets::open(config, &**runtime))
     }
 
-    /// As [`SharedSockets::open`], on sockets that `open` gives, and with others beside them where there is a seat.
+    /// Like [`SharedSockets::open`], on sockets that `open` returns, as a member of a shard group
+    /// if there is one.
     pub(crate) fn among(
         config: &Config,
         shard_handle: Option<ShardHandle>,
@@ -59,7 +61,7 @@ impl SharedSockets {
         ))
     }
 
-    /// As [`SharedSockets::on_packets`], with others beside them where there is a seat.
+    /// Like [`SharedSockets::on_packets`], as a member of a shard group if there is one.
     pub(crate) fn given_among(
         config: &Config,
         shard_handle: Option<ShardHandle>,
@@ -74,22 +76,27 @@ impl SharedSockets {
         )
     }
 
-    /// As [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its own, inherited, or passed by another process.
-    /// `config`'s carrier says what they carry; its addresses and `socket_buffer` are not looked at. With [`Carrier::Ip`](crate::Carrier::Ip)
-    /// they are raw ones of protocol 132 (`std` has no type for such: make it by `UdpSocket::from(OwnedFd)`).
+    /// Like [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its
+    /// own, inherited, or passed by another process. `config`'s carrier describes their content;
+    /// its addresses and `socket_buffer` are ignored. With [`Carrier::Ip`](crate::Carrier::Ip) they
+    /// are raw ones of protocol 132 (`std` has no type for such: make it by
+    /// `UdpSocket::from(OwnedFd)`).
     ///
-    /// Addresses are not added to them later ([`Association::change_addresses`](crate::Association::change_addresses)).
+    /// Addresses are not added to them later
+    /// ([`Association::change_addresses`](crate::Association::change_addresses)).
     ///
     /// # Errors
-    /// No socket, a setting that cannot be used, what the system says of a socket, or no runtime.
+    /// No socket, a setting that cannot be used, an error of the system about a socket, or no
+    /// runtime.
     pub fn on_udp(config: &Config, sockets: Vec<std::net::UdpSocket>) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
         let sockets = Sockets::adopt(sockets, config, &*runtime)?;
         Self::start_given(runtime, config, None, sockets)
     }
 
-    /// As [`SharedSockets::open`], on what the caller carries packets by. `config`'s addresses, `socket_buffer`, `offload` and `dscp` are not
-    /// looked at; its carrier says how large headers are, and what a UDP port means.
+    /// Like [`SharedSockets::open`], on packet sockets of the caller. `config`'s addresses,
+    /// `socket_buffer`, `offload` and `dscp` are ignored; its carrier gives the size of headers,
+    /// and the meaning of a UDP port.
     ///
     /// # Errors
     /// No socket, a setting that cannot be used, or no runtime.
@@ -140,7 +147,8 @@ impl SharedSockets {
         }
     }
 
-    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
+    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for
+    /// all of its family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.driver_shared.local
     }
@@ -154,13 +162,13 @@ impl SharedSockets {
         &self.driver_shared
     }
 
-    /// Gives an endpoint to the driver; `false` if that is gone.
+    /// Passes an endpoint to the driver; `false` if that is gone.
     pub(crate) fn join(&self, port: EndpointDriver) -> bool {
         self.driver_shared.join(|| self.joining.push(port))
     }
 }
 
-/// What the task of the sockets runs on.
+/// The runtime of the task of the sockets.
 fn runtime_of(
     config: &Config,
     current: impl FnOnce() -> Option<Arc<dyn Runtime>>,

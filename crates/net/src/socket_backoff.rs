@@ -1,26 +1,28 @@
-//! Sockets that give errors where they should give packets.
+//! Backoff of sockets that return errors.
 //!
-//! Some errors are of packets that were sent (ICMP), are told once, and what comes next is a packet: the socket is asked on. But one whose
-//! interface is gone, or whose descriptor is closed, gives an error each time, for ever. It is asked seldom then, and for as
-//! long as it is there: an interface may come back, and an association may have another path meanwhile.
+//! Some errors belong to sent packets (ICMP), are reported once, and are followed by packets: such
+//! a socket should be read again at once. But one whose interface is gone, or whose descriptor is
+//! closed, returns an error each time, for ever. It is then read at growing intervals, for as long
+//! as it exists, because an interface may come back, and an association may have another path
+//! meanwhile.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-/// Errors in a row after which a socket rests.
+/// Consecutive errors after which a socket backs off.
 const MOST_IN_ROW: u32 = 16;
-/// How long at first; twice as long each time, and so long at most.
+/// The first interval; it doubles each time, up to the longest.
 const FIRST: Nanos = MILLISECOND;
 const LONGEST: Nanos = SECOND;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Backoff {
     in_row: u32,
-    /// It is not asked before.
+    /// It is not read before.
     until: Nanos,
 }
 
-/// The sockets that rest, by number.
+/// Sockets in backoff, by number.
 #[derive(Debug, Default)]
 pub(crate) struct SocketBackoff {
     /// None: all of them work.
@@ -28,18 +30,18 @@ pub(crate) struct SocketBackoff {
 }
 
 impl SocketBackoff {
-    /// Whether all work, so that nothing is to be asked.
+    /// Returns true if all work, so that nothing has to be checked.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// Whether the socket of that number is not to be asked yet.
+    /// Returns true if the socket of that number should not be read yet.
     pub(crate) fn is_waiting(&self, number: usize, now: Nanos) -> bool {
         self.of.get(number).is_some_and(|it| now < it.until)
     }
 
-    /// It gave an error. Whether it rests now.
+    /// It returned an error. Returns true if it backs off now.
     pub(crate) fn failed(&mut self, number: usize, now: Nanos) -> bool {
         if self.of.len() <= number {
             self.of.resize(number + 1, Backoff::default());
@@ -54,7 +56,7 @@ impl SocketBackoff {
         true
     }
 
-    /// It gave a packet, or has none.
+    /// It returned a packet, or has none.
     #[inline]
     pub(crate) fn worked(&mut self, number: usize) {
         if !self.of.is_empty() {
@@ -72,7 +74,7 @@ impl SocketBackoff {
         }
     }
 
-    /// When the first of those that rest is to be asked again.
+    /// The earliest time at which one of them should be read again.
     pub(crate) fn next(&self) -> Option<Nanos> {
         let resting = self.of.iter().filter(|it| it.in_row >= MOST_IN_ROW);
         resting.map(|it| it.until).min()

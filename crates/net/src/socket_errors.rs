@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 
-/// Reasons that are told apart; what comes beyond counts as one.
+/// Number of reasons that are counted separately; further ones count together.
 const MOST_REASONS: usize = 16;
 
-/// What a socket was to do when it gave an error.
+/// The operation that returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketOperation {
@@ -20,13 +20,13 @@ pub enum SocketOperation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketError {
-    /// What they were to do.
+    /// The operation.
     pub doing: SocketOperation,
     /// The kind of the error; `Other` also for all beyond 16 reasons.
     pub kind: io::ErrorKind,
-    /// The system's number (`errno`), where the error is the system's.
+    /// The system's number (`errno`), if the error is the system's.
     pub code: Option<i32>,
-    /// Calls that gave it.
+    /// Calls that returned it.
     pub count: u64,
 }
 
@@ -65,7 +65,7 @@ impl SocketErrors {
             return;
         }
         if full {
-            // The last is of all that have no place.
+            // The last entry counts all further reasons.
             if let Some(other) = self.reasons.last_mut() {
                 (other.kind, other.code) = (io::ErrorKind::Other, None);
                 other.count += 1;

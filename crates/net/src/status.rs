@@ -1,4 +1,4 @@
-//! Live figures of an association, under the names of RFC 6458.
+//! Status and counters of an association, under the names of RFC 6458.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,8 @@ use bytes::Bytes;
 
 use crate::socket_errors::SocketError;
 
-/// What RFC 6458 §8.2.1 has as `struct sctp_status`, without its prefix `sstat_`; and counters since the beginning.
+/// The `struct sctp_status` of RFC 6458 §8.2.1, without its prefix `sstat_`; and counters since the
+/// start.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Status {
@@ -18,43 +19,46 @@ pub struct Status {
     pub state: StateName,
     /// The peer's SCTP port.
     pub peer_port: u16,
-    /// What is believed to be left of the peer's receive window, bytes.
+    /// Estimate of the peer's remaining receive window, bytes.
     pub rwnd: u64,
     /// DATA chunks sent and not acknowledged.
     pub unackdata: usize,
-    /// Bytes of user data accepted and not yet sent. (RFC 6458 counts chunks pending receipt; bytes say more here.)
+    /// Bytes of user data accepted and not yet sent. (RFC 6458 counts chunks pending receipt; bytes
+    /// are more useful.)
     pub penddata: usize,
     /// Streams the peer may send on.
     pub instrms: u16,
     /// Streams this side may send on.
     pub outstrms: u16,
-    /// The largest message that goes in one DATA chunk, bytes.
+    /// Size of the largest message that fits one DATA chunk, bytes.
     pub fragmentation_point: usize,
     /// The primary path.
     pub primary: PathStatus,
-    /// The path that new data goes to now: the primary, or after a failover another (RFC 9260 §6.4.1).
+    /// The path of new data: the primary, or another after a failover (RFC 9260 §6.4.1).
     pub in_use: PathStatus,
     /// Every path, the primary among them.
     pub paths: Vec<PathStatus>,
-    /// Streams that messages without a stream are spread over now.
+    /// Number of streams over which messages without a stream are distributed now.
     pub streams_in_use: u16,
-    /// The largest message that may be sent, bytes ([`Config::max_message_size`](crate::Config::max_message_size)).
+    /// The largest message that may be sent, bytes
+    /// ([`Config::max_message_size`](crate::Config::max_message_size)).
     pub max_message_size: usize,
-    /// The reason that the peer gave when it aborted the association (User-Initiated Abort, RFC 9260 §3.3.10.12).
+    /// The reason that the peer gave when it aborted the association (User-Initiated Abort, RFC
+    /// 9260 §3.3.10.12).
     pub abort_reason: Option<Bytes>,
     /// Counters of the data transfer.
     pub counters: AssociationStatistics,
 }
 
-/// What RFC 6458 §8.2.2 has as `struct sctp_paddrinfo`, without its prefix `spinfo_`.
+/// The `struct sctp_paddrinfo` of RFC 6458 §8.2.2, without its prefix `spinfo_`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PathStatus {
     /// The peer's address.
     pub address: IpAddr,
-    /// Our address on this path; unspecified where the system chooses it.
+    /// The local address of this path; unspecified if the system selects it.
     pub local: IpAddr,
-    /// The peer's UDP port, as followed; 0 over raw IP.
+    /// The peer's UDP port, as last learnt; 0 over raw IP.
     pub udp_port: u16,
     /// Whether it may carry data.
     pub state: PathState,
@@ -68,16 +72,18 @@ pub struct PathStatus {
     pub srtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
-    /// The largest SCTP packet, bytes. (RFC 6458 has the path MTU, which is this and the headers below.)
+    /// Size of the largest SCTP packet, bytes. (RFC 6458 has the path MTU, which also includes the
+    /// headers below.)
     pub mtu: usize,
-    /// Errors in a row.
+    /// Consecutive errors.
     pub error_count: u32,
-    /// Bytes of DATA chunks sent over it since the association began, first and again.
+    /// Bytes of DATA chunks sent over it since the association started, including retransmissions.
     pub bytes_sent: u64,
 }
 
 impl PathStatus {
-    /// An active path that nothing was sent on, with a path MTU of 1,500: for tests of programs that show paths.
+    /// An active path without traffic, with a path MTU of 1,500: for tests of programs that show
+    /// paths.
     pub fn new(address: IpAddr, local: IpAddr) -> Self {
         Self {
             address,
@@ -95,7 +101,7 @@ impl PathStatus {
         }
     }
 
-    /// The same, with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -104,7 +110,8 @@ impl PathStatus {
 }
 
 impl Status {
-    /// An established association of one path and one stream that nothing was sent on: for tests of programs that show it.
+    /// An established association of one path and one stream that nothing was sent on: for tests of
+    /// programs that show it.
     pub fn new(path: PathStatus) -> Self {
         Self {
             state: StateName::Established,
@@ -125,7 +132,7 @@ impl Status {
         }
     }
 
-    /// The same, with what `change` changes.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -151,7 +158,7 @@ impl Status {
                 bytes_sent: entry.bytes_sent(),
             }
         };
-        // An address that turned out not to be the peer's is none of its paths.
+        // An address that turned out not to be the peer's is not one of its paths.
         let theirs = all.iter().filter(|(_, entry)| !entry.is_disowned());
         let paths = theirs.map(|(id, _)| path(id)).collect();
         let [primary, in_use] = [all.primary(), all.choose_for_new_data()].map(path);
@@ -176,38 +183,41 @@ impl Status {
     }
 }
 
-/// Counters of an endpoint. Those of sending, `receive_calls` and `packets_dropped` are its sockets', which others may share.
+/// Counters of an endpoint. Those of sending, `receive_calls` and `packets_dropped` are those of
+/// its sockets, which other endpoints may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStatistics {
-    /// Packets handed to sockets.
+    /// Packets passed to sockets.
     pub packets_sent: u64,
-    /// Calls that handed them over: fewer, where runs of packets go at once.
+    /// Send calls: fewer than packets if runs of packets are sent at once.
     pub send_calls: u64,
     /// Packets that the system refused to send; to the protocol they are lost.
     pub send_errors: u64,
-    /// Calls that were to receive and gave an error.
+    /// Receive calls that returned an error.
     pub receive_errors: u64,
-    /// Why the sockets gave errors: at most 16 reasons.
+    /// Reasons of socket errors: at most 16.
     pub socket_errors: Vec<SocketError>,
     /// Packets received.
     pub packets_received: u64,
-    /// Calls that brought them.
+    /// Receive calls that returned packets.
     pub receive_calls: u64,
-    /// Packets received and dropped since too many waited to be handled: only those of the sender with the most waiting.
+    /// Packets received and dropped because too many waited: only those of the sender with the most
+    /// waiting.
     pub packets_dropped: u64,
     /// Packets that another shard has received for this one: see [`Shard`](crate::Shard).
     pub packets_handed_over: u64,
-    /// Datagrams thrown away before the protocol saw them: of another UDP port than the fixed one, or cut short.
+    /// Datagrams dropped before the protocol: from another UDP port than the fixed one, or
+    /// truncated.
     pub foreign: u64,
-    /// What the protocol threw away, by reason.
+    /// Packets and chunks that the protocol dropped, by reason.
     pub discards: Discards,
 }
 
 impl fmt::Display for EndpointStatistics {
-    /// Counters that are not zero, by name, and what the protocol threw away, by reason:
-    /// Why sockets gave errors stands between them.
-    /// `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded: checksum 2`.
+    /// Counters that are not zero, by name, then the socket errors and the drops of the protocol,
+    /// by reason: `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded:
+    /// checksum 2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = [
             ("packets_sent", self.packets_sent),
@@ -286,7 +296,7 @@ mod tests {
             }
         }
 
-        /// Goes on to the next timeout of either.
+        /// Advances to the next timeout of either.
         fn step(&mut self) {
             let next = self.endpoints.iter().filter_map(Transport::poll_timeout);
             self.now = next.min().expect("a timer runs");
@@ -297,7 +307,8 @@ mod tests {
         }
     }
 
-    /// Users are shown the window and the round-trip time of the path that carries their data, not of a dead primary.
+    /// The status shows the window and the round-trip time of the path that carries the data, not
+    /// of a dead primary.
     #[test]
     fn after_a_failover_the_path_in_use_is_another_than_the_primary() {
         let endpoint = |number| {

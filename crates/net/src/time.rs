@@ -1,10 +1,10 @@
-//! Durations of users and nanoseconds of the protocol.
+//! Conversion of durations to nanoseconds of the protocol.
 
 use std::time::Duration;
 
 use anabranch_transport::Nanos;
 
-/// Nanoseconds; `u64::MAX` for what is longer.
+/// Nanoseconds; `u64::MAX` for longer durations.
 pub(crate) fn nanos(duration: Duration) -> Nanos {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,5 @@
-//! Packets on their way to the sockets: runs of equal size to one destination go by one call (GSO).
+//! Packets that wait for the sockets: runs of equal size to one destination are sent by one call
+//! (GSO).
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,18 +16,18 @@ use crate::socket::{Socket, Sockets};
 use crate::socket_errors::{SocketErrors, SocketOperation};
 use crate::status::EndpointStatistics;
 
-/// Bytes gathered before they are sent.
+/// Bytes that are gathered before they are sent.
 const MOST_BYTES: usize = 256 * 1024;
-/// Bytes of one call: what fits an IP packet's length, less headers.
+/// Maximum number of bytes of one call: the limit of an IP packet's length, without headers.
 const MOST_RUN: usize = 65_000;
 
 /// A run of packets of one size, the last of which may be shorter.
 #[derive(Clone, Copy, Debug)]
 struct GsoBatch {
-    /// Where its packets go, as the protocol says it.
+    /// Destination of its packets, in the protocol's terms.
     path: Path,
     udp_port: u16,
-    /// And as the sockets do.
+    /// And in the sockets' terms.
     socket: usize,
     to: SocketAddr,
     source: Option<IpAddr>,
@@ -35,17 +36,18 @@ struct GsoBatch {
     segment: usize,
     packets: usize,
     ecn: Ecn,
-    /// One packet that IP may fragment.
+    /// A single packet that IP may fragment.
     may_fragment: bool,
-    /// The last packet is shorter: nothing may follow it.
+    /// The last packet is shorter: no other may follow it.
     ended: bool,
-    /// Some packets lack their checksum yet; some go without one (RFC 9653).
+    /// Some packets lack their checksum yet; some are sent without one (RFC 9653).
     unsummed: bool,
     has_zero: bool,
 }
 
 impl GsoBatch {
-    /// Whether such a packet may be its next. `has_zero`: it goes without a checksum.
+    /// Returns true if such a packet may be its next one. `has_zero`: the packet is sent without a
+    /// checksum.
     fn takes(&self, outgoing: &Outgoing, has_zero: bool, most_segments: usize) -> bool {
         let Transmit {
             path,
@@ -54,7 +56,7 @@ impl GsoBatch {
             may_fragment,
             ..
         } = outgoing.transmit;
-        // Where a checksum is still to be computed, all are.
+        // If one checksum is still to be computed, all are.
         let sums_agree = !(self.unsummed && has_zero || self.has_zero && outgoing.unsummed);
         !(self.ended || self.may_fragment || may_fragment)
             && (self.path, self.udp_port, self.ecn) == (path, outgoing.udp_port, ecn)
@@ -65,7 +67,7 @@ impl GsoBatch {
     }
 }
 
-/// What sending came to.
+/// Counters of sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendCounters {
     pub packets: u64,
@@ -74,7 +76,7 @@ pub(crate) struct SendCounters {
 }
 
 impl SendCounters {
-    /// Puts the counts where an endpoint shows them.
+    /// Copies the counters to the statistics of an endpoint.
     pub(crate) fn publish(&self, statistics: &mut EndpointStatistics) {
         statistics.packets_sent = self.packets;
         statistics.send_calls = self.calls;
@@ -85,18 +87,19 @@ impl SendCounters {
 /// Packets that wait for their sockets.
 #[derive(Debug, Default)]
 pub(crate) struct TransmitQueue {
-    /// All packets, one after the other; the protocol appends to it.
+    /// All packets, consecutive; the protocol appends to it.
     pub bytes: BytesMut,
-    /// What of them goes where.
+    /// Their runs.
     pub runs: GsoBatches,
 }
 
-/// Which bytes of an [`TransmitQueue`] go where.
+/// The runs of the bytes of a [`TransmitQueue`].
 #[derive(Debug, Default)]
 pub(crate) struct GsoBatches(VecDeque<GsoBatch>);
 
 impl GsoBatches {
-    /// The last bytes of `bytes` are the packet `outgoing`. `false`: no socket leads where it goes.
+    /// The last bytes of `bytes` are the packet `outgoing`. `false`: no socket reaches its
+    /// destination.
     pub(crate) fn push(
         &mut self,
         bytes: &mut BytesMut,
@@ -154,17 +157,17 @@ impl GsoBatches {
 }
 
 impl TransmitQueue {
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.0.is_empty()
     }
 
-    /// Whether so many bytes are to be sent before more are gathered.
+    /// Returns true if this number of bytes should be sent before more are gathered.
     pub(crate) fn is_full(bytes: usize) -> bool {
         bytes >= MOST_BYTES
     }
 
-    /// Sends what the sockets take. Ready when nothing waits any more.
+    /// Sends what the sockets accept. Ready when nothing waits any more.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -176,14 +179,15 @@ impl TransmitQueue {
         })
     }
 
-    /// Gives up all that waits: it is lost, as by a network.
+    /// Drops all waiting packets: they are lost, as in a network.
     pub(crate) fn throw_away(&mut self, sent: &mut SendCounters) {
         sent.errors += self.runs.0.iter().map(|it| it.packets as u64).sum::<u64>();
         self.runs.0.clear();
         self.bytes.clear();
     }
 
-    /// Sends what the sockets take at once. Whether nothing waits any more: nobody is told when they take the rest.
+    /// Sends what the sockets accept at once. Returns true if nothing waits any more: there is no
+    /// wakeup for the rest.
     pub(crate) fn try_flush(
         &mut self,
         sockets: &Sockets,
@@ -231,7 +235,8 @@ impl TransmitQueue {
             sent.calls += 1;
             match result {
                 Ok(()) => sent.packets += packets as u64,
-                // An interface may not do GSO although the system does. The socket has noted it: one by one, then.
+                // An interface may lack GSO although the system has it. The socket has recorded
+                // that: one by one, then.
                 Err(_) if packets > sockets.get(run.socket).most_segments() => continue,
                 Err(error) => {
                     debug_assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
@@ -279,7 +284,8 @@ mod tests {
         }
     }
 
-    /// Packets without a checksum and those that lack it yet are never of one run: all of that are summed where one is.
+    /// Packets that are sent without a checksum never share a run with those whose checksum is to
+    /// be computed: the checksums of a run are computed for all its packets.
     #[test]
     fn a_run_that_is_summed_has_no_packet_that_goes_without() {
         let mut out = BytesMut::new();

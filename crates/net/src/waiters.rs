@@ -1,33 +1,33 @@
-//! Tasks that wait for one thing.
+//! Tasks that wait for one condition.
 //!
-//! What they wait for is under another lock. A waker may run anything when it is cloned, woken or dropped, and so wants that lock perhaps, or
-//! this one: none is while either is held.
+//! The condition is under another lock. Cloning, waking or dropping a waker may run any code, which
+//! may need that lock or this one: none of these happens while either is held.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Whoever waits has a place here until all are woken, or until it leaves.
+/// Waiting tasks. Each has a place here until all are woken, or until it leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    /// How often all were to be woken.
+    /// Number of times that all were woken.
     round: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Mostly there is one: it needs no allocation.
+    /// Usually there is one: it needs no allocation.
     first: Option<(u64, Waker)>,
     more: Vec<(u64, Waker)>,
     next: u64,
 }
 
-/// Somebody's place, and the round that it waits for the end of; `None` until it waits for the first time.
+/// A task's place, and the round whose end it waits for; `None` until it waits for the first time.
 pub(crate) type Place = Option<(u64, u64)>;
 
 impl Waiting {
-    /// Puts a waker at a place, and gives the one that was there.
+    /// Puts a waker at a place, and returns the previous one.
     fn put(&mut self, number: u64, waker: Waker) -> Option<Waker> {
         let mut all = self.first.iter_mut().chain(&mut self.more);
         if let Some((_, known)) = all.find(|it| it.0 == number) {
@@ -54,16 +54,18 @@ impl Waiters {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asked under the lock of what is waited for, after a look there: the round that is over when something has come since.
+    /// The current round, which is over when the condition changes. Called under the lock of the
+    /// condition, after a check of it.
     #[inline]
     pub(crate) fn round(&self) -> u64 {
         self.round.load(Ordering::Acquire)
     }
 
-    /// Waits at `place` for the end of `round`, or goes on waiting there, with another waker perhaps.
+    /// Waits at `place` for the end of `round`, or continues to wait there, perhaps with another
+    /// waker.
     ///
     /// # Errors
-    /// It is over already. The waker is given back.
+    /// The round is over already. The waker is returned.
     pub(crate) fn wait(&self, place: &mut Place, round: u64, waker: Waker) -> Result<(), Waker> {
         let mut waiting = self.lock();
         if self.round() != round {
@@ -83,10 +85,10 @@ impl Waiters {
         Ok(())
     }
 
-    /// Waits no more at `place`, if it did.
+    /// Leaves `place`, if the task waits there.
     #[inline]
     pub(crate) fn leave(&self, place: &mut Place) {
-        // Of a round that is over nobody is left.
+        // After the end of a round none of its tasks is left.
         if let Some((number, round)) = place.take()
             && round == self.round()
         {
@@ -100,12 +102,13 @@ impl Waiters {
         drop(left);
     }
 
-    /// What they wait for is there, for one of them perhaps. Gives all, to be woken without the lock of what they wait for, under which this is
-    /// called. Those for whom there was nothing wait again.
+    /// The condition is true, perhaps for only one of them. Returns all, to be woken without the
+    /// lock of the condition, under which this is called. Those that find the condition false wait
+    /// again.
     #[inline]
     pub(crate) fn end_round(&self) -> (Option<Waker>, Vec<(u64, Waker)>) {
         let mut waiting = self.lock();
-        // Under two locks: nobody else changes it.
+        // Under two locks, so no other task changes it.
         self.round.store(self.round() + 1, Ordering::Release);
         let first = waiting.first.take().map(|(_, waker)| waker);
         (first, std::mem::take(&mut waiting.more))
@@ -162,7 +165,7 @@ mod tests {
         first.into_iter().chain(more).for_each(Waker::wake);
     }
 
-    /// Whoever looked before something came does not wait for what comes next.
+    /// A task that checked the condition before a change does not wait for the next one.
     #[test]
     fn what_came_between_the_look_and_the_wait_is_not_missed() {
         let count = Arc::new(Count::default());
@@ -173,13 +176,14 @@ mod tests {
         assert!(refused.is_err() && place.is_none());
         let waits = waiters.wait(&mut place, waiters.round(), refused.expect_err("it is"));
         assert!(waits.is_ok());
-        // One that leaves when it is about to be woken is woken in vain, and waits no more.
+        // A task that leaves when it is about to be woken is woken without an effect, and does not
+        // wait any more.
         let woken = waiters.end_round();
         waiters.leave(&mut place);
         wake(woken);
         wake(waiters.end_round());
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
-        // Those behind one that has left are woken.
+        // Tasks after one that has left are woken.
         let (mut first, mut second) = (None, None);
         for place in [&mut first, &mut second] {
             let waker = Waker::from(Arc::clone(&count));

@@ -34,7 +34,8 @@ impl Association {
         self.change(|association| settings.put_in(association))
     }
 
-    /// The settings of the path to the peer's address `address`; `None` if the peer has no such address.
+    /// The settings of the path to the peer's address `address`; `None` if the peer has no such
+    /// address.
     pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id)?;

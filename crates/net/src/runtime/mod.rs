@@ -1,4 +1,5 @@
-//! What an endpoint asks of the runtime that it lives on: a task, timers, readiness of sockets, and a thread for what blocks.
+//! The runtime interface of endpoints: tasks, timers, socket readiness, and threads for blocking
+//! calls.
 
 #[cfg(feature = "smol")]
 mod smol;
@@ -29,12 +30,15 @@ pub use self::thread::{JoinError, JoinHandle, ThreadRuntime, ThreadSpawner};
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
 
-/// An async runtime, as far as endpoints need one: `TokioRuntime` (the feature `tokio`, a default), `SmolRuntime` (the feature `smol`),
-/// `ThreadRuntime` (the feature `thread`, on Linux), or a program's own. [`Config::runtime`](crate::Config::runtime) names it.
+/// An async runtime, as far as endpoints need one: `TokioRuntime` (the feature `tokio`, a default),
+/// `SmolRuntime` (the feature `smol`), `ThreadRuntime` (the feature `thread`, on Linux), or a
+/// program's own, set by [`Config::runtime`](crate::Config::runtime).
 ///
-/// The futures of this crate ask nothing of the executor that polls them: only the task that owns the sockets lives on this runtime.
+/// The futures of this crate may be polled by any executor: only the task that owns the sockets
+/// runs on this runtime.
 pub trait Runtime: Debug + Send + Sync + 'static {
-    /// The time that its timers go by. It is asked under the locks of endpoints, and calls nothing of theirs.
+    /// The time of its timers. Called under the locks of endpoints, so it must not call an
+    /// endpoint.
     #[allow(
         clippy::disallowed_methods,
         reason = "the clock of endpoints, beside tokio's"
@@ -43,35 +47,36 @@ pub trait Runtime: Debug + Send + Sync + 'static {
         Instant::now()
     }
 
-    /// A timer that ends at `at`.
+    /// A timer that expires at `at`.
     fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>>;
 
-    /// As [`Runtime::timer`], for who keeps it long and seldom sets it: an endpoint's timers share one such.
+    /// Like [`Runtime::timer`], for a timer that is kept long and rarely set: the shared timer of a
+    /// driver's endpoints.
     fn driver_timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
         self.timer(at)
     }
 
-    /// Runs `task` to its end, or until the runtime goes down: then it is dropped.
+    /// Runs `task` to its end, or until the runtime ends: then it is dropped.
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
 
-    /// Runs what blocks, on a thread where that holds up no task.
+    /// Runs blocking work, on a thread where it delays no task.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Takes a socket, which does not block, and watches when it can be read and written. Raw sockets come as this type, too: the calls are
-    /// the same.
+    /// Takes a non-blocking socket, and watches its readiness. Raw sockets are passed as this type,
+    /// too, because the calls are the same.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>>;
 }
 
-/// A timer of a [`Runtime`]: ready when its time has come, and from then on until it is set anew.
+/// A timer of a [`Runtime`]: ready from its expiry on until it is set again.
 pub trait Timer: Future<Output = ()> + Send {
-    /// Lets it end at `at` instead. Whoever waits is woken at the new time.
+    /// Sets it to expire at `at` instead. A waiting task is woken at the new time.
     fn reset(self: Pin<&mut Self>, at: Instant);
 }
 
-/// A way to use a socket.
+/// A kind of readiness of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// Something can be received.
@@ -80,21 +85,23 @@ pub enum Readiness {
     Write,
 }
 
-/// What a call on a socket left behind.
+/// A call's hint about the remaining readiness of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadinessHint {
-    /// Perhaps it can be made again at once.
+    /// The call may succeed again at once.
     MayBeReady,
-    /// It would block if it were made again now. A runtime may take that as a hint that saves the call, or not look at it.
+    /// The call would block if it were repeated now. A runtime may use that to save the call, or
+    /// ignore it.
     NotReady,
 }
 
-/// A socket that a [`Runtime`] watches. One task at a time waits for each [`Readiness`].
+/// A socket that a [`Runtime`] watches. Only one task at a time waits for each [`Readiness`].
 pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
-    /// Makes `call` on the socket, now or when that is ready for it; again, as long as it gives `WouldBlock` although the socket seemed ready.
+    /// Makes `call` on the socket, now or when it is ready; repeats it as long as it returns
+    /// `WouldBlock` although the socket seemed ready.
     ///
     /// # Errors
-    /// What `call` gives, beside `WouldBlock`, or what the system says of the readiness.
+    /// The error of `call`, except `WouldBlock`, or that of the system about the readiness.
     fn poll_io(
         &self,
         cx: &mut Context<'_>,
@@ -103,7 +110,8 @@ pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
     ) -> Poll<io::Result<()>>;
 }
 
-/// The runtime of the task that asks: the one that its thread blocks on, or tokio's if it runs there, else smol's if that feature is on.
+/// The runtime of the current task: the one that its thread blocks on, or tokio's if it runs there,
+/// else smol's if that feature is on.
 pub(crate) fn current() -> Option<Arc<dyn Runtime>> {
     #[cfg(all(feature = "thread", target_os = "linux"))]
     if let Some(runtime) = thread::current() {
@@ -119,14 +127,14 @@ pub(crate) fn current() -> Option<Arc<dyn Runtime>> {
     None
 }
 
-/// Waits for `future`, but for so long at most; `None`: that was not long enough.
+/// Waits for `future` with a timeout; `None`: the timeout expired.
 pub(crate) async fn within<T>(
     runtime: &dyn Runtime,
     limit: Duration,
     future: impl Future<Output = T>,
 ) -> Option<T> {
     let mut future = std::pin::pin!(future);
-    // A limit beyond what clocks can tell is none.
+    // A limit beyond the range of the clock is none.
     let at = runtime.now().checked_add(limit);
     let mut timer = at.map(|at| runtime.timer(at));
     std::future::poll_fn(move |cx| {

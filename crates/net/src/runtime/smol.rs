@@ -11,8 +11,9 @@ use smol::Async;
 
 use super::{AsyncSocket, Readiness, ReadinessHint, Runtime, Timer};
 
-/// smol. Tasks run on its global executor, on as many threads as `SMOL_THREADS` says (1 unless it is set), and live as long as the process.
-/// Whoever has an executor of its own writes a [`Runtime`] around that.
+/// smol. Tasks run on its global executor, on as many threads as `SMOL_THREADS` says (1 unless it
+/// is set), and live as long as the process. A program with its own executor should implement a
+/// [`Runtime`] for that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SmolRuntime;
 
@@ -37,7 +38,7 @@ impl Runtime for SmolRuntime {
     }
 }
 
-/// A timer of smol's tells its end once.
+/// A timer. smol's reports its expiry only once.
 #[derive(Debug)]
 struct At {
     timer: smol::Timer,
@@ -71,7 +72,8 @@ impl AsyncSocket for Async<UdpSocket> {
         call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         loop {
-            // Readiness is told here only to who was told to wait, so that the call comes first.
+            // The reactor reports readiness only to tasks that wait for it, so the call is made
+            // first.
             match call() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 called => return Poll::Ready(called.map(|_| ())),

@@ -1,4 +1,5 @@
-//! Endpoints on the thread of the program: it runs the tasks of its sockets, and waits for all that they wait for in one call of the system.
+//! Endpoints on a thread of the program: it runs the tasks of its sockets, and waits for all their
+//! events in one system call.
 
 mod epoll;
 mod join_handle;
@@ -30,28 +31,31 @@ use self::tasks::{Queue, ROOT, Task, Tasks, Woken};
 use self::timers::{At, Timers};
 use super::{AsyncSocket, Runtime, Timer};
 
-/// Tasks that are polled before the system is asked again what has come. Where fewer are ready it is asked when none is.
+/// Tasks that are polled before the system is asked for events again. If fewer are ready, it is
+/// asked when none is.
 const MOST_POLLS: usize = 16;
-/// Events that one call brings; more wait for the next.
+/// Events returned by one call; more are returned by the next.
 const MOST_EVENTS: usize = 64;
 
 thread_local! {
-    /// What this thread is within `block_on` of.
+    /// The runtime whose `block_on` this thread is within.
     static CURRENT: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
 
 #[cfg(feature = "tokio")]
 thread_local! {
-    /// The runtime of tokio's that it was on when it came there.
+    /// The tokio runtime that was current when the thread entered `block_on`.
     static AROUND: Cell<Option<Id>> = const { Cell::new(None) };
 }
 
-/// A runtime for programs that have none: the thread that is within [`block_on`](Self::block_on) polls the program's future and the tasks of the
-/// sockets in turn, and the futures that it [spawns](Self::spawn). So a message neither changes threads nor waits in the queues of another library. On Linux.
+/// A runtime for programs without one: the thread within [`block_on`](Self::block_on) polls the
+/// program's future, the tasks of the sockets, and [spawned](Self::spawn) futures. So a message
+/// neither changes threads nor waits in the queues of another library. On Linux.
 ///
-/// What is bound within `block_on` lives on this runtime; elsewhere [`Config::runtime`](crate::Config::runtime) takes its
-/// [`handle`](Self::handle). Nothing happens at its endpoints while no thread is within `block_on`. Where the runtime is dropped, its tasks
-/// and their sockets are, too.
+/// Endpoints bound within `block_on` run on this runtime; elsewhere
+/// [`Config::runtime`](crate::Config::runtime) takes its [`handle`](Self::handle). Its endpoints
+/// make no progress while no thread is within `block_on`. Dropping the runtime drops its tasks and
+/// their sockets.
 ///
 /// ```no_run
 /// use anabranch_net::{Config, Endpoint, SendOptions, ThreadRuntime};
@@ -72,18 +76,18 @@ pub struct ThreadRuntime {
     core: RefCell<Core>,
 }
 
-/// What the thread has for itself while it runs.
+/// State that only the running thread uses.
 struct Core {
     tasks: Tasks,
     rung: Vec<Waker>,
-    /// How long it asks the system again and again before it sleeps.
+    /// Time for which it polls the system before it sleeps.
     busy_poll: Duration,
-    /// Calls that asked the system what has come.
+    /// Calls that asked the system for events.
     #[cfg(test)]
     looks: u64,
 }
 
-/// What any thread may use.
+/// State shared by all threads.
 #[derive(Debug)]
 struct Shared {
     system: Epoll,
@@ -115,28 +119,33 @@ impl ThreadRuntime {
         })
     }
 
-    /// Lets the thread ask the system again and again for that long before it sleeps, as `SO_BUSY_POLL` of socket(7) does within the system;
-    /// zero, none, unless called. An answer that comes within that time finds the thread awake: with an end on each of two processors a
-    /// ping takes a fraction of the time. The price is a processor that is busy for so long each time there is nothing to do; between two
-    /// looks the thread offers it to others ([`thread::yield_now`]).
+    /// Lets the thread poll the system for this time before it sleeps, as `SO_BUSY_POLL` of
+    /// socket(7) does within the system; zero, the default: it sleeps at once. An answer that
+    /// arrives within that time finds the thread awake: with the two ends on different processors
+    /// the round-trip time is a fraction. The cost is a processor that is busy for that time
+    /// whenever there is nothing to do; between two polls the thread yields to others
+    /// ([`thread::yield_now`]).
     #[must_use]
     pub fn busy_poll(mut self, limit: Duration) -> Self {
         self.core.get_mut().busy_poll = limit;
         self
     }
 
-    /// What [`Config::runtime`](crate::Config::runtime) takes, on any thread.
+    /// The value for [`Config::runtime`](crate::Config::runtime), on any thread.
     pub fn handle(&self) -> Arc<dyn Runtime> {
         Arc::new(Handle(Arc::clone(&self.shared)))
     }
 
-    /// Runs `future` to its end on this thread, and meanwhile the tasks of the runtime. Those that have not ended then go on in the next
-    /// `block_on`: whoever wants an association to be closed awaits [`shutdown`](crate::Association::shutdown) before.
-    /// What is bound where tokio's `block_on` runs within this one lives there. Where another library's does, nothing tells of that: it lives here,
-    /// and would wait for ever. Name that library's runtime in [`Config::runtime`](crate::Config::runtime).
+    /// Runs `future` to its end on this thread, and meanwhile the tasks of the runtime. Tasks that
+    /// have not ended then continue in the next `block_on`: to close an association, await
+    /// [`shutdown`](crate::Association::shutdown) before. Endpoints bound within an inner
+    /// `block_on` of tokio run on tokio. An inner `block_on` of another library cannot be detected:
+    /// its endpoints run here, and would wait for ever. Set that library's runtime in
+    /// [`Config::runtime`](crate::Config::runtime).
     ///
     /// # Panics
-    /// Where this thread is within `block_on` of the same runtime already. A panic of the future or of a task goes through.
+    /// If this thread is within `block_on` of the same runtime already. A panic of the future or of
+    /// a task is passed on.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let Ok(mut core) = self.core.try_borrow_mut() else {
             panic!("`block_on` within `block_on` of the same `ThreadRuntime`");
@@ -170,7 +179,8 @@ impl ThreadRuntime {
 }
 
 impl Core {
-    /// Asks the system until something has come, or the time for that is over. Whoever puts something into the queue rings meanwhile.
+    /// Polls the system until there is an event, or the time for that is over. A task that is put
+    /// into the queue meanwhile rings.
     #[allow(
         clippy::disallowed_methods,
         reason = "how long the thread has looked, whatever endpoints go by"
@@ -181,14 +191,14 @@ impl Core {
         }
         let begin = Instant::now();
         while events.is_empty() && begin.elapsed() < self.busy_poll {
-            // On a processor that both ends share, the answer needs it first.
+            // If both ends share a processor, the other one needs it to answer.
             thread::yield_now();
             shared.system.wait(events, false);
         }
         !events.is_empty()
     }
 
-    /// Asks the system what has come; waits for it where no task is ready.
+    /// Asks the system for events; waits for them if no task is ready.
     fn look(&mut self, shared: &Shared, events: &mut Vec<Event>, sleeps: bool) {
         #[cfg(test)]
         {
@@ -201,7 +211,7 @@ impl Core {
         for event in events.drain(..) {
             let (number, flags) = (event.data.u64(), event.flags);
             match number {
-                // Whoever rang has put something into the queue.
+                // The waker has put something into the queue.
                 BELL => {}
                 ALARM => shared.timers.ring(&shared.system, &mut self.rung),
                 number => shared.sockets.tell(number, flags),
@@ -211,12 +221,12 @@ impl Core {
 }
 
 impl Drop for ThreadRuntime {
-    /// What waits for its end learns of it as the tasks are dropped, and may come here meanwhile.
+    /// Dropping the tasks notifies their users, which may call the runtime meanwhile.
     fn drop(&mut self) {
         let waiting = self.shared.queue.stop();
         drop(waiting);
         self.core.get_mut().tasks = Tasks::default();
-        // Whoever waits is waited for by nobody: wakers hold what they are held by.
+        // Remaining wakers are dropped, because they may own the tasks that own them.
         self.shared.timers.clear();
         self.shared.sockets.clear();
     }
@@ -253,13 +263,14 @@ impl Drop for Here {
     }
 }
 
-/// The runtime of tokio's that this thread is on.
+/// The tokio runtime of this thread.
 #[cfg(feature = "tokio")]
 fn tokio_here() -> Option<Id> {
     Tokio::try_current().ok().map(|it| it.id())
 }
 
-/// The runtime that this thread is within `block_on` of, unless it has come from there to one of tokio's.
+/// The runtime whose `block_on` this thread is within, unless the thread has entered one of tokio's
+/// since.
 pub(super) fn current() -> Option<Arc<dyn Runtime>> {
     #[cfg(feature = "tokio")]
     if tokio_here().is_some_and(|here| AROUND.get() != Some(here)) {
@@ -269,7 +280,7 @@ pub(super) fn current() -> Option<Arc<dyn Runtime>> {
     Some(Arc::new(Handle(shared)))
 }
 
-/// The runtime as endpoints have it.
+/// The runtime as a handle for endpoints.
 #[derive(Debug)]
 struct Handle(Arc<Shared>);
 
@@ -282,13 +293,13 @@ impl Runtime for Handle {
         self.0.queue.spawn(&self.0.system, task);
     }
 
-    /// A thread for each: what blocks here is seldom, and short.
+    /// One thread for each call, because blocking calls are rare and short here.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
         let started = thread::Builder::new()
             .name("anabranch-blocking".to_owned())
             .spawn(work);
         if let Err(error) = started {
-            // The work is dropped, which tells who waits for it.
+            // The work is dropped, which notifies its user.
             tracing::warn!(%error, "no thread for what blocks");
         }
     }

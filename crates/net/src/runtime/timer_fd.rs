@@ -1,4 +1,5 @@
-//! A timer of the system's that is a descriptor: who waits for it by `epoll` needs no limit of the wait, which the system would set up each time.
+//! A timer descriptor of the system. A wait by `epoll` then needs no timeout of its own, which the
+//! system would set up each time.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,26 +10,26 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// It rings after so long at the latest.
+/// Longest time until it expires.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 const ZERO: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
-/// One that is not set, on the clock of [`std::time::Instant`].
+/// Opens a timer that is not set, on the clock of [`std::time::Instant`].
 pub(super) fn open() -> io::Result<OwnedFd> {
     let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
     Ok(timerfd_create(TimerfdClockId::Monotonic, flags)?)
 }
 
-/// Lets it ring after that time, and not when it would have.
+/// Sets its expiry, instead of the previous one.
 pub(super) fn set(fd: impl AsFd, after: Duration) {
     let after = after.clamp(Duration::from_nanos(1), LONGEST);
     settle(fd, Timespec::try_from(after).unwrap_or(ZERO));
 }
 
-/// Lets it ring no more.
+/// Disarms it.
 #[cfg(feature = "tokio")]
 pub(super) fn unset(fd: impl AsFd) {
     settle(fd, ZERO);

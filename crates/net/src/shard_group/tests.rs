@@ -17,7 +17,7 @@ fn packet(tag: u32, number: u8) -> Vec<u8> {
     packet
 }
 
-/// Packets with these tags that came by one call; each is filled with its place.
+/// Packets with these tags in one call; each is filled with its index.
 fn arrival(from: u8, tags: &[u32]) -> Arrival {
     let packets = (0..)
         .zip(tags)
@@ -32,7 +32,7 @@ fn arrival(from: u8, tags: &[u32]) -> Arrival {
     }
 }
 
-/// What waits, in its order: each packet's tag and filling.
+/// The waiting packets, in order: each packet's tag and filling.
 fn all_of(receive_queue: &mut FairReceiveQueue) -> Vec<(u32, u8)> {
     let mut all = Vec::new();
     loop {
@@ -69,7 +69,7 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
     }
     let woken = || [0, 1, 2].map(|at: usize| wakes[at].0.load(Ordering::Relaxed));
     let mut own = FairReceiveQueue::default();
-    // The second has received it. An INIT stays where it came.
+    // The second has received it. An INIT stays with its receiver.
     let tags = [1, 4, 3, 2, 0, 7, 5, 5, 6, 1];
     assert!(seats[1].sort(arrival(9, &tags), &mut own));
     assert_eq!(all_of(&mut own), [(1, 0), (4, 1), (0, 4), (7, 5), (1, 9)]);
@@ -98,21 +98,23 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
     assert!(!seats[1].sort(short, &mut own), "no packet of anybody's");
 }
 
-/// Strangers' packets have a bound of their own, and so have all; and what one sends too much is lost to that one.
+/// Packets of unknown sources have a bound of their own, in addition to the total; a sender above
+/// its share loses only its own packets.
 #[test]
 fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let seats = ShardHandle::all(2);
     let mut receive_queue = FairReceiveQueue::default();
-    // Client 8 is a peer of the first, which shows that.
+    // Client 8 is a known peer of the first.
     let mut own = FairReceiveQueue::that_show(Some(seats[0].shown()));
     own.learn(arrival(8, &[]).from);
     for _ in 0..200 {
-        // Strangers of any address, and the peer among them.
+        // Unknown sources of all addresses, and the peer among them.
         for stranger in 100..200 {
             let even = [2; 20];
             assert!(seats[1].sort(arrival(stranger, &even), &mut receive_queue));
         }
-        // So is whoever sends from the peer's address by other UDP ports: the peer itself, or one behind the same NAT.
+        // The same for other UDP ports of the peer's address: the peer itself, or another host
+        // behind the same NAT.
         for port in 1_000..1_400 {
             let mut other = arrival(8, &[6]);
             other.from.set_port(port);
@@ -133,7 +135,7 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     );
     let of_peer = came.iter().filter(|it| it.0 == 4).count();
     assert_eq!(of_peer, 200, "none of the peer's is lost");
-    // Once its associations are gone it is a stranger, whose packets find no room.
+    // After its associations have ended it is an unknown source, whose packets find no room.
     own.forget(&arrival(8, &[]).from);
     for _ in 0..300 {
         assert!(seats[1].sort(arrival(9, &[2; 20]), &mut own));

@@ -1,4 +1,5 @@
-//! Sending with a DSCP. `quinn_udp` sets the whole TOS field to the ECN field in each call, so that no socket option keeps the six bits above.
+//! Sending with a DSCP. `quinn_udp` sets the whole TOS field to the ECN field in each call, so that
+//! a socket option for the six bits above has no effect.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +12,7 @@ use quinn_udp::Transmit;
 /// Sends by one call, with `dscp` above the ECN field (RFC 2474 §3).
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub(super) fn send(socket: &impl AsFd, transmit: &Transmit<'_>, dscp: u8) -> io::Result<()> {
     let tos = dscp << 2 | transmit.ecn.map_or(0, |ecn| ecn as u8);
     let class = i32::from(tos);
@@ -69,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// The TOS field or traffic class that arrives, and the bytes.
+    /// The received TOS field or traffic class, and the number of bytes.
     fn sent(address: &str, source: bool, segment: Option<usize>) -> Vec<(u8, usize)> {
         let receiver = UdpSocket::bind((address, 0)).expect("loopback");
         let to = receiver.local_addr().expect("bound");

@@ -1,7 +1,7 @@
-//! What the network says of packets of ours: ICMP, beside raw IP (RFC 9260 §10).
+//! ICMP messages about packets of this host, next to raw IP (RFC 9260 §10).
 //!
-//! Inside UDP the system has a queue of such messages for each socket (Linux, `reported`). A driver of one's own can hand messages to
-//! [`anabranch_sctp::Endpoint::handle_icmp`].
+//! Inside UDP the system has a queue of such messages for each socket (Linux, `reported`). Another
+//! driver of the protocol core can pass messages to [`anabranch_sctp::Endpoint::handle_icmp`].
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -16,13 +16,13 @@ use crate::runtime::{AsyncSocket, Readiness, ReadinessHint, Runtime};
 /// A socket that gets a copy of every ICMP message to this host.
 #[derive(Debug)]
 pub(crate) struct IcmpSocket {
-    /// A raw one: the calls are the same.
+    /// A raw socket: the calls are the same.
     io: Box<dyn AsyncSocket>,
     v6: bool,
 }
 
 impl IcmpSocket {
-    /// For one of the two families.
+    /// Opens one for one of the two families.
     pub(crate) fn open(v6: bool, runtime: &dyn Runtime) -> io::Result<Self> {
         let (domain, protocol) = if v6 {
             (Domain::IPV6, Protocol::ICMPV6)
@@ -35,10 +35,11 @@ impl IcmpSocket {
         Ok(Self { io, v6 })
     }
 
-    /// The next message into `buffer`, now or when one comes; `None`: what came is none.
+    /// The next message into `buffer`, now or when one arrives; `None`: the received data is no
+    /// such message.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn poll_receive<'b>(
         &self,
         cx: &mut Context<'_>,
@@ -55,7 +56,7 @@ impl IcmpSocket {
     }
 }
 
-/// The message in what a raw socket gave. The system has checked ICMPv6, and nothing of ICMPv4.
+/// The message in the data of a raw socket. The system has validated ICMPv6, but not ICMPv4.
 fn message_within(v6: bool, received: &[u8]) -> Option<Icmp<'_>> {
     if v6 {
         return Icmp::read(true, received);
@@ -66,7 +67,8 @@ fn message_within(v6: bool, received: &[u8]) -> Option<Icmp<'_>> {
         .flatten()
 }
 
-/// Whether the checksum is right: all words, itself among them, add up to nothing in ones' complement (RFC 1071).
+/// Returns true if the checksum is correct: all words, including itself, add up to zero in ones'
+/// complement (RFC 1071).
 fn is_sound(message: &[u8]) -> bool {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     // At most 32,768 words of 16 bits: no sum overflows.
@@ -79,7 +81,8 @@ fn is_sound(message: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Port unreachable about eight bytes, with the checksum computed by hand: 0303 + 0102 + 0304 + 0506 + 0708 = 1317.
+    /// Port unreachable about eight bytes, with the checksum computed by hand: 0303 + 0102 + 0304 +
+    /// 0506 + 0708 = 1317.
     const MESSAGE: [u8; 16] = [3, 3, 0xEC, 0xE8, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
     #[test]

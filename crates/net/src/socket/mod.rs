@@ -30,7 +30,7 @@ pub use packet_socket::{Packet, PacketSocket, Received};
 
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
-/// Attempts to find one free UDP port for all addresses, where any port will do.
+/// Attempts to find a UDP port that is free at all addresses, if any port is allowed.
 const PORT_ATTEMPTS: usize = 16;
 
 /// One socket.
@@ -41,10 +41,10 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Opens and binds one of the system's. `shares`: others have the same address and port.
+    /// Opens and binds a socket of the system. `shares`: others have the same address and port.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn open(
         address: IpAddr,
         port: u16,
@@ -64,7 +64,7 @@ impl Socket {
         }
     }
 
-    /// The most packets that one call sends.
+    /// Maximum number of packets that one call sends.
     pub(crate) fn most_segments(&self) -> usize {
         match self {
             Self::System(socket) => socket.most_segments(),
@@ -72,7 +72,7 @@ impl Socket {
         }
     }
 
-    /// Whether one call may bring several packets of equal size.
+    /// Returns true if one call may receive several packets of equal size.
     pub(crate) fn joins_packets(&self) -> bool {
         match self {
             Self::System(socket) => socket.joins_packets(),
@@ -80,10 +80,10 @@ impl Socket {
         }
     }
 
-    /// Sends, now or when the socket takes more.
+    /// Sends, now or when the socket is writable.
     ///
     /// # Errors
-    /// What the system says; the packets are lost then.
+    /// The error of the system; the packets are lost then.
     pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -95,11 +95,11 @@ impl Socket {
         }
     }
 
-    /// Sends if the socket takes it at once; `Pending` does not tell when it will. A caller's socket is left to the driver's task, as
-    /// [`PacketSocket`] says.
+    /// Sends if the socket accepts it at once; after `Pending` there is no wakeup. A caller's
+    /// socket is used only by the driver's task, as [`PacketSocket`] promises.
     ///
     /// # Errors
-    /// What the system says; the packets are lost then.
+    /// The error of the system; the packets are lost then.
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::System(socket) => match socket.try_send(transmit) {
@@ -110,17 +110,18 @@ impl Socket {
         }
     }
 
-    /// Lets IP fragment what is sent from now on, or forbids it.
+    /// Allows or forbids that IP fragments later packets.
     pub(crate) fn let_fragment(&self, allowed: bool) {
         if let Self::System(socket) = self {
             socket.let_fragment(allowed);
         }
     }
 
-    /// Receives into `buffers`, now or when something comes. Says how many were filled.
+    /// Receives into `buffers`, now or when data arrives. Returns the number of buffers that were
+    /// filled.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
@@ -133,7 +134,8 @@ impl Socket {
         }
     }
 
-    /// Gives `each` what the network says of datagrams from here, as far as `most` goes. Whether there was anything.
+    /// Passes at most `most` ICMP messages about datagrams of this socket to `each`. Returns true
+    /// if there were any.
     pub(crate) fn take_reported(&self, most: usize, mut each: impl FnMut(&Icmp<'_>)) -> bool {
         let mut came = false;
         #[cfg(target_os = "linux")]
@@ -150,7 +152,7 @@ impl Socket {
         came
     }
 
-    /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
+    /// Range of the SCTP packet in the received data; `None` if that is no whole packet.
     pub(crate) fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         match self {
             Self::System(socket) => socket.packet_within(received),
@@ -158,7 +160,7 @@ impl Socket {
         }
     }
 
-    /// Our address that a packet came to.
+    /// The local address that a packet was sent to.
     pub(crate) fn local_of(&self, meta: &RecvMeta) -> IpAddr {
         match meta.dst_ip {
             Some(address) => address.to_canonical(),
@@ -167,13 +169,13 @@ impl Socket {
     }
 }
 
-/// Opens and binds the sockets that `config` asks for.
+/// Opens and binds the sockets of `config`.
 fn bind_all(config: &Config) -> Result<Vec<Bound>, BindError> {
     let any_port = config.carrier != Carrier::Ip && config.carrier.port() == 0;
     let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
     let mut result = try_bind_all(config, config.carrier.port(), false);
     for _ in 1..attempts {
-        // The port that the system chose for the first address may be taken on another.
+        // The port that the system chose for the first address may be taken at another.
         match &result {
             Err(BindError::Socket { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
                 result = try_bind_all(config, config.carrier.port(), false);
@@ -205,8 +207,9 @@ fn try_bind_all(config: &Config, mut port: u16, shares: bool) -> Result<Vec<Boun
     Ok(all)
 }
 
-/// Opens and binds what `config` asks for so many times, each at the same addresses and UDP port. The first are bound as if they were alone, so
-/// that nobody else has the port, and is mistaken for one of them.
+/// Opens and binds the sockets of `config` `count` times, each time at the same addresses and UDP
+/// port. The first are bound without sharing, so that no other process has the port and could be
+/// mistaken for one of them.
 pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>, BindError> {
     let first = bind_all(config)?;
     if count == 1 {
@@ -248,12 +251,12 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Opens and binds what `config` asks for.
+    /// Opens and binds the sockets of `config`.
     pub(crate) fn open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
         Self::watched(bind_all(config)?, config, runtime)
     }
 
-    /// Sockets that were bound as `config` asks, watched by a runtime.
+    /// Sockets that were bound by `config`, watched by a runtime.
     pub(crate) fn watched(
         bound: Vec<Bound>,
         config: &Config,
@@ -265,7 +268,7 @@ impl Sockets {
         for v6 in [false, true] {
             let used = all.iter().any(|socket| socket.local().is_ipv6() == v6);
             if used && config.carrier == Carrier::Ip {
-                // ICMP is a hint, and is done without where the system does not grant it.
+                // ICMP is a hint, and is not used if the system does not permit it.
                 icmp.extend(IcmpSocket::open(v6, runtime).ok());
             }
         }
@@ -276,10 +279,10 @@ impl Sockets {
         })
     }
 
-    /// Sockets of the system's that a caller has bound.
+    /// Sockets of the system that a caller has bound.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn adopt(
         sockets: Vec<std::net::UdpSocket>,
         config: &Config,
@@ -302,7 +305,7 @@ impl Sockets {
         Ok(Self::of(all, config))
     }
 
-    /// What a caller carries packets by.
+    /// Packet sockets of a caller.
     pub(crate) fn given(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
         let given = sockets
             .into_iter()
@@ -319,17 +322,17 @@ impl Sockets {
         }
     }
 
-    /// Where the network tells of packets of ours.
+    /// Sockets for ICMP messages about packets of this host.
     pub(crate) fn icmp(&self) -> impl Iterator<Item = &IcmpSocket> {
         self.icmp.iter()
     }
 
-    /// Whether any task may send by them: they are the system's.
+    /// Returns true if any task may send by them: they are sockets of the system.
     pub(crate) fn are_the_systems(&self) -> bool {
         !matches!(self.all.first(), Some(Socket::Given(_)))
     }
 
-    /// One more, for an address that came later.
+    /// Adds one, for a later address.
     pub(crate) fn add(&mut self, socket: Socket) {
         self.all.push(socket);
     }
@@ -355,12 +358,12 @@ impl Sockets {
         &self.all[index]
     }
 
-    /// Where the system is asked to send what is for `remote`.
+    /// The destination that is given to the system for `remote`.
     pub(crate) fn destination(&self, remote: SocketAddr) -> SocketAddr {
         in_zone(remote, self.zone)
     }
 
-    /// The socket that sends from `local` to `remote`, and the source address to ask for.
+    /// The socket that sends from `local` to `remote`, and the source address to request.
     pub(crate) fn route(&self, local: IpAddr, remote: IpAddr) -> Option<(usize, Option<IpAddr>)> {
         let of_family = |socket: &Socket| socket.local().is_ipv4() == remote.is_ipv4();
         if local.is_unspecified() {

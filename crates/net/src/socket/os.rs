@@ -21,15 +21,15 @@ use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::runtime::{AsSystemSocket, AsyncSocket, Readiness, ReadinessHint, Runtime};
 
-/// How often a call is made again that told of other datagrams.
+/// Repetitions of a call that reported errors of other datagrams.
 const MAX_REPORTED: usize = 4;
-/// Calls after one that did so which may have been ended by another such message.
+/// Calls after such a one that may have been ended by another report.
 const MAX_UNSURE: u32 = 64;
 
-/// One socket of the system's.
+/// A socket of the system.
 #[derive(Debug)]
 pub(crate) struct OsSocket {
-    /// Raw ones too: the calls are the same.
+    /// May be raw: the calls are the same.
     io: Box<dyn AsyncSocket>,
     state: UdpSocketState,
     /// The address it is bound to; unspecified for all.
@@ -39,18 +39,19 @@ pub(crate) struct OsSocket {
     raw: bool,
     /// It was opened here, and is not connected.
     own: bool,
-    /// It has a queue of what the network says of its datagrams; a call said that something may be in it.
+    /// It has a queue of ICMP messages about its datagrams; a call reported that there may be
+    /// something in it.
     #[cfg(target_os = "linux")]
     reports: bool,
     reported: AtomicBool,
-    /// So many calls more may have been ended by such a message.
+    /// Number of further calls that may have been ended by such a report.
     unsure: AtomicU32,
     offload: bool,
-    /// Above the ECN field of what is sent.
+    /// The bits above the ECN field of sent packets.
     dscp: u8,
 }
 
-/// A socket that is bound, and that no runtime watches yet.
+/// A bound socket that no runtime watches yet.
 #[derive(Debug)]
 pub(crate) struct Bound {
     socket: RawSocket,
@@ -63,7 +64,7 @@ impl Bound {
     /// Opens and binds one. `shares`: others have the same address and port.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn open(
         address: IpAddr,
         port: u16,
@@ -93,11 +94,12 @@ impl Bound {
             (Type::DGRAM, Protocol::UDP)
         };
         let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
-        // Both families have sockets of their own, so that an address always is what it looks like. Raw ones have anyway.
+        // Each family has sockets of its own, so that IPv4 addresses never appear in mapped form.
+        // Raw sockets are separate anyway.
         if address.is_ipv6() && !raw {
             socket.set_only_v6(true).map_err(failed)?;
         }
-        // What the system does not grant is done without.
+        // Buffer sizes that the system does not permit are ignored.
         let _ = socket.set_recv_buffer_size(config.socket_buffer);
         let _ = socket.set_send_buffer_size(config.socket_buffer);
         if shares {
@@ -130,10 +132,10 @@ impl Bound {
         &self.socket
     }
 
-    /// Lets others be bound to its address and port from now on.
+    /// Lets other sockets be bound to its address and port from now on.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn share(&self) -> Result<(), BindError> {
         share(&self.socket).map_err(|source| self.failed(source))
     }
@@ -141,7 +143,7 @@ impl Bound {
     /// Has it watched by a runtime.
     ///
     /// # Errors
-    /// What the system or the runtime says.
+    /// The error of the system or of the runtime.
     pub(crate) fn watched(
         self,
         config: &Config,
@@ -172,7 +174,8 @@ impl Bound {
     }
 }
 
-/// Lets several sockets have one address and port. They are this process's, or at least this user's.
+/// Lets several sockets have one address and port. They belong to this process, or at least to this
+/// user.
 fn share(socket: &RawSocket) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return socket.set_reuse_port(true);
@@ -187,7 +190,7 @@ impl OsSocket {
     /// Takes a socket that is bound to `address`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn adopt(
         socket: RawSocket,
         address: IpAddr,
@@ -195,7 +198,7 @@ impl OsSocket {
         runtime: &dyn Runtime,
     ) -> io::Result<Self> {
         let raw = config.carrier == Carrier::Ip;
-        // Does what a driver needs of it, not to wait among that.
+        // Sets the socket options that a driver needs, including non-blocking mode.
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         without_timestamps(&socket);
         let port = match socket.local_addr()?.as_socket() {
@@ -224,7 +227,7 @@ impl OsSocket {
         SocketAddr::new(self.local, self.port)
     }
 
-    /// The most packets that one call sends.
+    /// Maximum number of packets that one call sends.
     pub(crate) fn most_segments(&self) -> usize {
         if self.offload {
             self.state.max_gso_segments()
@@ -233,15 +236,15 @@ impl OsSocket {
         }
     }
 
-    /// Whether one call may bring several packets of equal size.
+    /// Returns true if one call may receive several packets of equal size.
     pub(crate) fn joins_packets(&self) -> bool {
         !self.raw && self.state.gro_segments() > 1
     }
 
-    /// Sends, now or when the socket takes more.
+    /// Sends, now or when the socket is writable.
     ///
     /// # Errors
-    /// What the system says; the packets are lost then.
+    /// The error of the system; the packets are lost then.
     pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -254,10 +257,10 @@ impl OsSocket {
     /// Sends, or fails with `WouldBlock`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let mut sent = self.send_once(transmit);
-        // Of each datagram before, a message may be told in place of what this call does.
+        // A call may return the error of an earlier datagram instead of its own result.
         for _ in 0..MAX_REPORTED {
             match &sent {
                 Err(error) if self.is_reported(error) => sent = self.send_once(transmit),
@@ -267,7 +270,7 @@ impl OsSocket {
         sent
     }
 
-    /// Whether an error of a call is of another datagram, so that the call did nothing.
+    /// Returns true if an error belongs to another datagram, so that the call had no effect.
     fn is_reported(&self, error: &io::Error) -> bool {
         #[cfg(target_os = "linux")]
         if self.reports && reported::may_be(error) {
@@ -279,7 +282,8 @@ impl OsSocket {
         false
     }
 
-    /// What the network says of datagrams from here, where a call said that there is something.
+    /// The next ICMP message about a datagram of this socket, if a call reported that there may be
+    /// one.
     #[cfg(target_os = "linux")]
     pub(crate) fn next_reported(&self) -> Option<Reported> {
         if !self.reported.load(Ordering::Relaxed) {
@@ -296,7 +300,8 @@ impl OsSocket {
         #[cfg(target_os = "linux")]
         if self.dscp != 0 {
             match dscp::send(&self.io, transmit, self.dscp) {
-                // What an interface without GSO answers: `quinn_udp` learns so that there is none, and packets go one by one.
+                // The error of an interface without GSO: `quinn_udp` has disabled GSO then, and
+                // packets are sent one by one.
                 Err(error)
                     if transmit.segment_size.is_some()
                         && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {}
@@ -318,13 +323,15 @@ impl OsSocket {
         self.state.try_send(UdpSockRef::from(&self.io), transmit)
     }
 
-    /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
-    /// in pieces (RFC 8899 §3, item 1). Where the system knows no such thing nothing changes.
+    /// Allows or forbids that IP fragments later packets. Forbidden, a path with a smaller MTU does
+    /// not deliver them in fragments (RFC 8899 §3, item 1). Without an effect if the system has no
+    /// such option.
     pub(crate) fn let_fragment(&self, allowed: bool) {
         #[cfg(target_os = "linux")]
         {
             use rustix::net::sockopt;
-            // Beside `PROBE` all values believe ICMP, or forgers of it, more than the protocol does.
+            // Except `PROBE`, all values trust ICMP, which may be forged, more than the protocol
+            // does.
             let _ = if self.local.is_ipv4() {
                 let value = match allowed {
                     true => sockopt::Ipv4PathMtuDiscovery::DONT,
@@ -343,10 +350,11 @@ impl OsSocket {
         let _ = allowed;
     }
 
-    /// Receives into `buffers`, now or when something comes. Says how many were filled.
+    /// Receives into `buffers`, now or when data arrives. Returns the number of buffers that were
+    /// filled.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
@@ -371,8 +379,9 @@ impl OsSocket {
         Poll::Ready(Ok(count))
     }
 
-    /// What a call left that had `buffers` to fill and filled `count`. Less than all: it found no more, or an error that waited. The latter may be of a
-    /// socket that is the caller's (connected), and of one that had such errors lately.
+    /// The hint of a call that had `buffers` to fill and filled `count`. If it filled fewer, it
+    /// found no more, or a pending error. The latter is possible if the socket is the caller's
+    /// (connected), or has had such errors recently.
     fn left_by(&self, count: usize, buffers: usize) -> ReadinessHint {
         if !self.own || count >= buffers.min(BATCH_SIZE) {
             return ReadinessHint::MayBeReady;
@@ -380,14 +389,14 @@ impl OsSocket {
         match self.unsure.load(Ordering::Relaxed) {
             0 => ReadinessHint::NotReady,
             left => {
-                // One task receives, so that no other counts meanwhile.
+                // Only one task receives, so no other counts meanwhile.
                 self.unsure.store(left - 1, Ordering::Relaxed);
                 ReadinessHint::MayBeReady
             }
         }
     }
 
-    /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
+    /// Range of the SCTP packet in the received data; `None` if that is no whole packet.
     pub(crate) fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         if self.raw && self.local.is_ipv4() {
             ip::payload_of_v4(received)
@@ -397,19 +406,19 @@ impl OsSocket {
     }
 }
 
-/// Whether a packet is one that asks for nothing beside its destination: the system takes it faster without control messages. The TOS field is
-/// 0 without one, too, on a socket that nobody has set it for.
+/// Returns true if a packet needs nothing but its destination: the system takes it faster without
+/// control messages. The TOS field is then 0, because no option sets it on these sockets.
 #[cfg(target_os = "linux")]
 fn is_plain(transmit: &Transmit<'_>) -> bool {
     (transmit.ecn, transmit.segment_size, transmit.src_ip) == (None, None, None)
 }
 
-/// Turns off what tells of each packet the address that it came to, where that is the one address of the socket.
+/// Disables the reporting of each packet's destination address, if the socket has only one address.
 fn without_destinations(socket: &impl AsSystemSocket, address: IpAddr) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use nix::sys::socket::{setsockopt, sockopt};
-        // Where it is refused, each packet tells what is known.
+        // If that fails, each packet reports the known address.
         let _ = match address {
             address if address.is_unspecified() => Ok(()),
             IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &false),
@@ -420,14 +429,15 @@ fn without_destinations(socket: &impl AsSystemSocket, address: IpAddr) {
     let _ = (socket, address);
 }
 
-/// Turns off the time of arrival that `quinn_udp` asks for. Nothing here reads it, and with it the 88 bytes that `quinn_udp` keeps for
-/// control messages do not hold all of a run of packets (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then leaves out
-/// the last, which is the ECN field.
+/// Disables the arrival timestamps that `quinn_udp` enables. They are not used here, and with them
+/// the 88 bytes that `quinn_udp` reserves for control messages are too few for a run of packets
+/// (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then leaves out the last, which is the
+/// ECN field.
 fn without_timestamps(socket: &socket2::Socket) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
-        // A kernel that has no such option sends no such message.
+        // A kernel without that option sends no such message.
         let _ = setsockopt(socket, ReceiveTimestampns, &false);
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -452,7 +462,8 @@ mod tests {
         }
     }
 
-    /// A call that leaves buffers empty has found nothing more, unless an error may have ended it: then the socket is asked again.
+    /// A call that leaves buffers empty has found nothing more, unless an error may have ended it:
+    /// then the socket is read again.
     #[tokio::test]
     async fn a_call_tells_that_nothing_is_left_where_that_is_certain() {
         let config = Config::default();
@@ -468,8 +479,8 @@ mod tests {
         );
     }
 
-    /// What arrives is the same whether a packet went with control messages or without, and whether the receiver is told of its address or
-    /// has only one.
+    /// Received packets are the same, with or without control messages of the sender, and with or
+    /// without a reported destination address.
     #[tokio::test]
     async fn plain_packets_arrive_as_others_do() {
         for (all, one) in [("0.0.0.0", "127.0.0.1"), ("::", "::1")] {

@@ -1,4 +1,4 @@
-//! What a caller carries packets by.
+//! Packet sockets of a caller.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -13,9 +13,9 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Packet<'a> {
-    /// Where to: the peer's address and UDP port (0 directly over IP).
+    /// The destination: the peer's address and UDP port (0 directly over IP).
     pub to: SocketAddr,
-    /// Our address that it is to come from, where it matters; `None`: that of [`PacketSocket::local_addr`].
+    /// The local address to send from, if it matters; `None`: that of [`PacketSocket::local_addr`].
     pub from: Option<IpAddr>,
     /// For the ECN field of its IP header.
     pub ecn: Ecn,
@@ -27,13 +27,13 @@ pub struct Packet<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
-    /// Its length, bytes: 0 is none, and is counted as broken.
+    /// Its length, bytes: 0 is no packet, and is counted as broken.
     pub len: usize,
     /// The sender's address and UDP port (0 directly over IP).
     pub from: SocketAddr,
-    /// Our address that it came to; `None`: that of [`PacketSocket::local_addr`].
+    /// The local address that it was sent to; `None`: that of [`PacketSocket::local_addr`].
     pub to: Option<IpAddr>,
-    /// ECN field of its IP header; `NotEct` where nobody knows.
+    /// ECN field of its IP header; `NotEct` if it is unknown.
     pub ecn: Ecn,
 }
 
@@ -48,31 +48,36 @@ impl Received {
         }
     }
 
-    /// The same, with this ECN field.
+    /// Returns a copy with this ECN field.
     #[must_use]
     pub fn with_ecn(self, ecn: Ecn) -> Self {
         Self { ecn, ..self }
     }
 }
 
-/// Whatever carries SCTP packets and is no socket of the system's: a tunnel, a relay, a network in memory. See
-/// [`SharedSockets::on_packets`](crate::SharedSockets::on_packets). Packets may be lost, come twice, and in another order. It is called from the
-/// endpoint's task and must not block.
+/// A carrier of SCTP packets that is not a socket of the system: a tunnel, a relay, a network in
+/// memory. See [`SharedSockets::on_packets`](crate::SharedSockets::on_packets). Packets may be
+/// lost, duplicated and reordered. It is called from the endpoint's task and must not block.
 pub trait PacketSocket: Send + 'static {
-    /// The address that packets come to and go from, and the UDP port that peers see (0 directly over IP). It does not change.
+    /// The local address of its packets, and the UDP port that peers see (0 directly over IP). It
+    /// does not change.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Takes a packet, now or when there is room for it. The largest is some 65,500 bytes; what is found out about the path decides.
+    /// Takes a packet, now or when there is room for it. The largest has some 65,500 bytes; the
+    /// discovered path MTU decides.
     ///
     /// # Errors
-    /// The packet is lost, and counted ([`EndpointStatistics::send_errors`](crate::EndpointStatistics::send_errors)); the next is tried all
-    /// the same. What would block is `Pending`, not an error.
+    /// The packet is lost, and counted
+    /// ([`EndpointStatistics::send_errors`](crate::EndpointStatistics::send_errors)); the next one
+    /// is tried all the same. A call that would block should return `Pending`, not an error.
     fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>>;
 
-    /// Gives the next packet into `buffer`, which has room for 65,536 bytes, now or when one comes. A larger one is to be cut.
+    /// Puts the next packet into `buffer`, which has room for 65,536 bytes, now or when one
+    /// arrives. A larger one should be truncated.
     ///
     /// # Errors
-    /// Nothing was received; it is asked again at once. Whoever has no more packets for good stays `Pending`.
+    /// Nothing was received; the next call follows at once. A socket that has no more packets for
+    /// good should stay `Pending`.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -80,7 +85,7 @@ pub trait PacketSocket: Send + 'static {
     ) -> Poll<io::Result<Received>>;
 }
 
-/// A caller's, of which one task at a time makes use.
+/// A packet socket of the caller, which one task at a time uses.
 pub(crate) struct CallerSocket {
     socket: Mutex<Box<dyn PacketSocket>>,
     local: SocketAddr,

@@ -1,8 +1,8 @@
-//! What the network says of datagrams of ours: ICMP, inside UDP (RFC 6951 §5.5).
+//! ICMP messages about datagrams of this host, inside UDP (RFC 6951 §5.5).
 //!
-//! A socket that asks for it (IP_RECVERR) has a queue of such messages, each with what was quoted
-//! of the datagram. That one came is told by the next call that sends or receives, which then did
-//! nothing else: it is made again.
+//! A socket that enables it (IP_RECVERR) has a queue of such messages, each with the quoted part of
+//! the datagram. A new message is reported by the next call that sends or receives, which then has
+//! no other effect and must be repeated.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -16,22 +16,22 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
 
-/// Where the message comes from: `ee_origin`.
+/// The origin of the message: `ee_origin`.
 const ICMP: u8 = 2;
 const ICMP_V6: u8 = 3;
-/// Bytes of the headers before the SCTP packet, of which the system tells what they said: of IPv6,
-/// and UDP.
+/// Bytes of the headers before the SCTP packet, whose contents the system reports separately: of
+/// IPv6, and UDP.
 const HEADERS: usize = 40 + 8;
 const HEADERS_V4: usize = 20 + 8;
 const UDP: u8 = 17;
-/// Bytes of a quoted packet that are looked at.
+/// Bytes of a quoted packet that are examined.
 const QUOTED: usize = 1_500;
-/// Bytes of control messages beside the one that is wanted: those that the socket asks for of
-/// datagrams, such as their address and ECN field. Where one is cut off, none is read.
+/// Bytes of other control messages: those that the socket enables for datagrams, such as their
+/// address and ECN field. If one is truncated, none is read.
 const OTHERS: usize = 512;
 
-/// Asks for what the network says of datagrams of this socket, which is bound to an address of that
-/// family. Whether it is granted.
+/// Enables ICMP messages about datagrams of this socket, which is bound to an address of that
+/// family. Returns true if the system permits it.
 pub(super) fn ask(socket: &impl AsFd, local: IpAddr) -> bool {
     let with_receipt = match local {
         IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4RecvErr, &true),
@@ -40,7 +40,7 @@ pub(super) fn ask(socket: &impl AsFd, local: IpAddr) -> bool {
     with_receipt.is_ok()
 }
 
-/// Whether an error of a call may be of another datagram than its own, and told once.
+/// Returns true if an error of a call may belong to another datagram, and is reported only once.
 pub(super) fn may_be(error: &io::Error) -> bool {
     let all = [
         Errno::ECONNREFUSED,
@@ -58,7 +58,7 @@ pub(super) fn may_be(error: &io::Error) -> bool {
     code.is_some_and(|it| all.contains(&it))
 }
 
-/// A message, as one about a packet with headers.
+/// A message, in the form of one about a packet with headers.
 #[derive(Debug)]
 pub(crate) struct Reported {
     v6: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// The same, as the protocol takes it.
+    /// The same, in the protocol core's form.
     pub(crate) fn icmp(&self) -> Icmp<'_> {
         Icmp {
             v6: self.v6,
@@ -81,8 +81,8 @@ impl Reported {
         }
     }
 
-    /// The next of a socket's; `None`: there is none. What is no ICMP message, such as an error of
-    /// this system, is left out.
+    /// The next message of a socket; `None`: there is none. Other messages, such as errors of this
+    /// system, are skipped.
     pub(crate) fn next(socket: &impl AsFd) -> Option<Self> {
         let mut bytes = [0; HEADERS + QUOTED];
         let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, [u8; OTHERS]);
@@ -132,8 +132,8 @@ fn address(from: SockaddrStorage) -> Option<SocketAddr> {
     }
 }
 
-/// Puts the headers before a quoted packet that was going there; gives where they begin. What the
-/// protocol does not read of them stays 0.
+/// Writes the headers before a quoted packet with that destination; returns their start. Fields
+/// that the protocol does not read stay 0.
 fn put_headers(bytes: &mut [u8; HEADERS + QUOTED], to: SocketAddr) -> usize {
     let begin = match to.ip() {
         IpAddr::V4(ip) => {
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The system answers for a port that nobody has.
+    /// The system answers for an unused port.
     #[test]
     fn a_message_tells_which_packet_it_is_about() {
         for local in ["127.0.0.1", "::1"] {

@@ -1,4 +1,4 @@
-//! Which of the sockets that share a port gets a packet.
+//! Distribution of packets to the sockets that share a port.
 
 use nix::libc::{
     BPF_ABS, BPF_ALU, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MOD, BPF_RET, BPF_W, sock_filter,
@@ -7,14 +7,15 @@ use nix::libc::{
 use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
 use socket2::Socket;
 
-/// `BPF_A`, which `libc` has not: the value is in the accumulator.
+/// `BPF_A`, which is missing in `libc`: the value is in the accumulator.
 const BPF_A: u32 = 0x10;
-/// Where the verification tag stands in what UDP carries (RFC 9260 §3.1).
+/// Position of the verification tag in the UDP payload (RFC 9260 §3.1).
 const TAG: u32 = 4;
 
-/// Lets the system give packets to the socket whose number is their verification tag modulo `count`, in the order in which the sockets of the
-/// group were bound; an INIT, which has the tag 0, to one that it chooses by addresses and ports. Where the system knows no such thing it
-/// chooses for all packets so, and drivers hand over what is not theirs.
+/// Lets the system give each packet to the socket whose number is the packet's verification tag
+/// modulo `count`, in the order in which the sockets of the group were bound; an INIT, which has
+/// the tag 0, to one that it chooses by addresses and ports. A system without this option chooses
+/// so for all packets, and drivers hand over those of others.
 pub(super) fn steer(socket: &Socket, count: u32) {
     let mut program = program(count);
     let whole = sock_fprog {
@@ -38,7 +39,7 @@ fn program(count: u32) -> [sock_filter; 5] {
         step(BPF_JMP | BPF_JEQ | BPF_K, 0, 2),
         step(BPF_ALU | BPF_MOD | BPF_K, count, 0),
         step(BPF_RET | BPF_A, 0, 0),
-        // Nobody has that number: the system chooses.
+        // An invalid number: the system chooses.
         step(BPF_RET | BPF_K, u32::MAX, 0),
     ]
 }
@@ -49,13 +50,13 @@ mod tests {
 
     use super::*;
 
-    /// The system's own arithmetic, and the order of the sockets, are what is meant.
+    /// Tests the system's arithmetic, and the order of the sockets.
     #[test]
     fn packets_come_to_the_socket_of_their_tag() {
         let open = |port: u16| {
             let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None);
             let socket = socket.expect("a socket");
-            // The first is bound as if it were alone: the port is no other test's.
+            // The first is bound without sharing, so that the port is not that of another test.
             socket.set_reuse_port(port != 0).expect("Linux");
             let at = std::net::SocketAddr::from(([127, 0, 0, 1], port));
             socket.bind(&at.into()).expect("loopback");
@@ -80,7 +81,7 @@ mod tests {
             let expected: Vec<bool> = (0..3).map(|number| number == tag % 3).collect();
             assert_eq!(came, expected, "tag {tag}");
         }
-        // INITs come to one of them, each peer's always to the same.
+        // INITs arrive at one of them, each peer's always at the same.
         let packet = [[0, 1, 0, 2], [0; 4], [0; 4]].concat();
         let mut came = [0; 3];
         for _ in 0..20 {

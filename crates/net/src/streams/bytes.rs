@@ -10,12 +10,13 @@ use super::{RecvStream, SendStream};
 use crate::association::Association;
 
 /// Both halves of one stream as a stream of bytes, for libraries that use tokio's [`AsyncRead`] and
-/// [`AsyncWrite`], or with the feature `smol` those of `futures-io`: see [`Association::byte_stream`].
-/// [`ByteStream::into_split`] gives the halves, which may go to different tasks.
+/// [`AsyncWrite`], or with the feature `smol` those of `futures-io`: see
+/// [`Association::byte_stream`]. [`ByteStream::into_split`] returns the halves, which may go to
+/// different tasks.
 ///
-/// **Message boundaries mean nothing here**: each write makes one message of at most 64 KiB, and a
-/// read gives bytes of one message, whatever the size of the peer's messages. Programs that need the
-/// boundaries use [`Association::recv`] and [`Association::send`]. `shutdown` shuts the
+/// **Message boundaries are not preserved**: each write makes one message of at most 64 KiB, and a
+/// read returns bytes of one message, whatever the size of the peer's messages. Programs that need
+/// the boundaries should use [`Association::recv`] and [`Association::send`]. `shutdown` shuts the
 /// **association** down ([`SendStream`]).
 #[derive(Debug)]
 pub struct ByteStream {
@@ -24,8 +25,8 @@ pub struct ByteStream {
 }
 
 impl Association {
-    /// The two halves of `stream`, for messages or bytes. They may be moved to other tasks, and keep
-    /// the association open as its clones do.
+    /// The two halves of `stream`, for messages or bytes. They may be moved to other tasks, and
+    /// keep the association open like its clones.
     ///
     /// ```no_run
     /// # async fn run(association: anabranch_net::Association) {
@@ -49,7 +50,7 @@ impl Association {
 }
 
 impl ByteStream {
-    /// The same, with this Payload Protocol Identifier in all messages that it makes.
+    /// Returns a copy with this Payload Protocol Identifier in all its messages.
     #[must_use]
     pub fn with_ppid(mut self, ppid: u32) -> Self {
         self.send = self.send.with_ppid(ppid);
@@ -95,7 +96,7 @@ impl AsyncWrite for ByteStream {
     }
 }
 
-/// As smol and its libraries have it.
+/// The trait of smol and its libraries.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncRead for ByteStream {
     fn poll_read(
@@ -107,7 +108,7 @@ impl futures_io::AsyncRead for ByteStream {
     }
 }
 
-/// As smol and its libraries have it.
+/// The trait of smol and its libraries.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncWrite for ByteStream {
     fn poll_write(

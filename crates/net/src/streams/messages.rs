@@ -11,10 +11,11 @@ use crate::association::Association;
 use crate::error::AssociationError;
 use crate::message::Message;
 
-/// The messages that come, of all streams of the association, as a [`Stream`]: see [`Association::messages`].
+/// The received messages of all streams of the association, as a [`Stream`]: see
+/// [`Association::messages`].
 ///
-/// It ends when the association was shut down gracefully and everything is read. An association that ended otherwise gives one
-/// error, and then the end. Dropping it loses no message.
+/// It ends when the association was shut down gracefully and everything is read. If the association
+/// ended otherwise, it returns one error, and then the end. Dropping it loses no message.
 pub struct Messages {
     association: Association,
     waiting: Option<Waiting<Result<Option<Message>, AssociationError>>>,
@@ -22,7 +23,8 @@ pub struct Messages {
 }
 
 impl Association {
-    /// The messages that come as a [`Stream`]. It gives what [`Association::recv`] gives; whoever else reads takes messages from it.
+    /// The received messages as a [`Stream`] of the results of [`Association::recv`]. Other readers
+    /// take messages from the same queue.
     ///
     /// ```no_run
     /// use futures_util::TryStreamExt;

@@ -1,5 +1,5 @@
-//! One stream as two halves, and an association through the traits that libraries know: [`Messages`] is a `Stream`, [`SendStream`] a
-//! `Sink`, [`ByteStream`] reads and writes bytes.
+//! One stream as two halves, and an association through common traits: [`Messages`] is a `Stream`,
+//! [`SendStream`] a `Sink`, [`ByteStream`] reads and writes bytes.
 
 mod bytes;
 mod messages;
@@ -28,7 +28,8 @@ type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 struct Room(Option<Waiting<()>>);
 
 impl Room {
-    /// Ready when there may be room for `size` bytes: try again then, and ask again where there is none.
+    /// Ready when there may be room for `size` bytes: the caller should try, and poll again if
+    /// there is none.
     fn poll(&mut self, cx: &mut Context<'_>, association: &Association, size: usize) -> Poll<()> {
         let waiting = self.0.get_or_insert_with(|| {
             let association = association.clone();
@@ -61,7 +62,8 @@ impl Ending {
 }
 
 impl From<AssociationError> for io::Error {
-    /// `ConnectionReset` where the peer aborted, `TimedOut` where it does not answer, `ConnectionAborted` else.
+    /// `ConnectionReset` if the peer aborted, `TimedOut` if it does not answer, else
+    /// `ConnectionAborted`.
     fn from(lost: AssociationError) -> Self {
         let kind = match lost.0 {
             CloseReason::AbortedByPeer { .. } => io::ErrorKind::ConnectionReset,
@@ -76,7 +78,7 @@ impl From<AssociationError> for io::Error {
 }
 
 impl From<SendError> for io::Error {
-    /// `BrokenPipe` where the association closes or is closed, `InvalidInput` else.
+    /// `BrokenPipe` if the association is closing or closed, else `InvalidInput`.
     fn from(error: SendError) -> Self {
         let kind = match error {
             SendError::Closing => io::ErrorKind::BrokenPipe,

@@ -14,12 +14,12 @@ use crate::association::Association;
 use crate::error::AssociationError;
 use crate::message::{Message, MessagePart};
 
-/// The receiving half of one stream: see [`Association::stream`]. Messages of other streams are left
-/// in the receive buffer, which all streams share: a stream that is not read fills it and stops all.
+/// The receiving half of one stream: see [`Association::stream`]. Messages of other streams stay in
+/// the receive buffer, which all streams share: a stream that is not read fills it and stops all.
 ///
-/// [`AsyncRead`] reads the bytes of messages, ordered or not, without their boundaries; a read gives
-/// bytes of one message. The end (0 bytes) comes when the peer has shut the association down and
-/// everything of the stream is read.
+/// [`AsyncRead`] reads the bytes of messages, ordered or not, without their boundaries; a read
+/// returns bytes of one message. The end (0 bytes) follows when the peer has shut the association
+/// down and everything of the stream is read.
 pub struct RecvStream {
     association: Association,
     stream: u16,
@@ -49,14 +49,15 @@ impl RecvStream {
         &self.association
     }
 
-    /// The next message of the stream; `None` when the association was shut down gracefully and
-    /// everything of the stream is read. A message that comes in parts is put together, up to
+    /// The next message of the stream; `None` if the association was shut down gracefully and
+    /// everything of the stream is read. A message in parts is assembled, up to
     /// [`Config::max_message_size`](crate::Config::max_message_size).
     ///
     /// Cancel-safe: if the future is dropped, no message is lost.
     ///
     /// # Errors
-    /// The association ended otherwise. A longer message aborts it: [`CloseReason::MessageTooLong`].
+    /// The association ended otherwise. A longer message aborts it:
+    /// [`CloseReason::MessageTooLong`].
     pub async fn recv(&mut self) -> Result<Option<Message>, AssociationError> {
         while let Some(part) = self.recv_part().await? {
             if part.begins && part.ends {
@@ -65,7 +66,7 @@ impl RecvStream {
             if part.begins {
                 self.fragments = Some(BytesMut::new());
             }
-            // The beginning of this message was read by another reader.
+            // Another reader has read the start of this message.
             let Some(fragments) = &mut self.fragments else {
                 continue;
             };
@@ -83,12 +84,13 @@ impl RecvStream {
         Ok(None)
     }
 
-    /// The next message, or part of a message, as [`Association::recv_part`].
+    /// The next message, or part of a message, like [`Association::recv_part`].
     ///
     /// Cancel-safe: if the future is dropped, no part is lost.
     ///
     /// # Errors
-    /// The association ended otherwise than by a graceful shutdown, after everything of the stream was read.
+    /// The association ended otherwise than by a graceful shutdown, after everything of the stream
+    /// was read.
     pub async fn recv_part(&mut self) -> Result<Option<MessagePart>, AssociationError> {
         self.association.recv_part_on(self.stream).await
     }
@@ -98,7 +100,7 @@ impl RecvStream {
         self.association.try_recv_part_on(self.stream)
     }
 
-    /// Makes `unread` hold something; `false` at the end.
+    /// Fills `unread`; `false` at the end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while self.unread.is_empty() {
             if self.reading.is_none()
@@ -138,7 +140,7 @@ impl AsyncRead for RecvStream {
     }
 }
 
-/// As smol and its libraries have it.
+/// The trait of smol and its libraries.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncRead for RecvStream {
     fn poll_read(

@@ -14,17 +14,17 @@ use super::{Ending, Room};
 use crate::association::Association;
 use crate::error::{SendError, SinkError, TrySendError};
 
-/// Bytes of a write that make one message, at most.
+/// Maximum number of bytes of a write that form one message.
 const MOST_WRITE: usize = 64 * 1024;
 
 /// The sending half of one stream: see [`Association::stream`].
 ///
 /// As a [`Sink`] it sends messages, by the options of [`SendStream::with_options`]. `flush` waits
-/// until what was given is queued, not until the peer has it; a sink that is dropped without `flush`
-/// may lose its last message. As an [`AsyncWrite`] it sends bytes, reliably and in order: each write
-/// makes one message of at most 64 KiB, and is sent as soon as possible.
+/// until the messages are queued, not until the peer has them; a sink that is dropped without
+/// `flush` may lose its last message. As an [`AsyncWrite`] it sends bytes, reliably and in order:
+/// each write makes one message of at most 64 KiB, and is sent as soon as possible.
 ///
-/// **The end.** `close` of the sink and `shutdown` of the writer shut the **association** down and
+/// **Closing.** `close` of the sink and `shutdown` of the writer shut the **association** down and
 /// wait until everything has arrived, because SCTP cannot end one direction or one stream alone
 /// (RFC 9260 §9.2).
 pub struct SendStream {
@@ -46,14 +46,14 @@ impl SendStream {
         }
     }
 
-    /// The same, which sends messages with these options, on its own stream whatever they say.
+    /// Returns a copy that sends messages with these options, but always on its own stream.
     #[must_use]
     pub fn with_options(mut self, options: SendOptions) -> Self {
         self.options = options.with_stream(self.options.stream);
         self
     }
 
-    /// The same, with this Payload Protocol Identifier in all messages.
+    /// Returns a copy with this Payload Protocol Identifier in all messages.
     #[must_use]
     pub fn with_ppid(mut self, ppid: u32) -> Self {
         self.options = self.options.with_ppid(ppid);
@@ -111,7 +111,7 @@ impl SendStream {
         let most = MOST_WRITE.min(self.association.max_message_size());
         let bytes = &bytes[..bytes.len().min(most)];
         let mut message = Bytes::copy_from_slice(bytes);
-        // Of bytes in order none may be left out, whatever the defaults say.
+        // A byte stream must be complete and in order, regardless of the defaults.
         let options = self.options.with_unordered(false).reliable();
         loop {
             match self.association.try_send(message, options) {
@@ -180,7 +180,7 @@ impl AsyncWrite for SendStream {
     }
 }
 
-/// As smol and its libraries have it.
+/// The trait of smol and its libraries.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncWrite for SendStream {
     fn poll_write(

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::runtime::timer_fd;
 
-/// Numbers of what is no socket.
+/// Numbers of descriptors that are not sockets.
 pub(super) const BELL: u64 = u64::MAX;
 pub(super) const ALARM: u64 = u64::MAX - 1;
 const ZERO: Timespec = Timespec {
@@ -19,13 +19,14 @@ const ZERO: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Descriptors of the runtime's own.
+/// Descriptors of the runtime.
 #[derive(Debug)]
 pub(super) struct Epoll {
     epoll: OwnedFd,
-    /// Rung by other threads.
+    /// Written by other threads to wake this one.
     bell: OwnedFd,
-    /// Rings at the next timer. So the wait has no limit of its own, which the system would have to set up at every packet.
+    /// Expires at the next timer, because a timeout of the wait itself would have to be set up by
+    /// the system at every packet.
     driver_timer: OwnedFd,
 }
 
@@ -36,7 +37,7 @@ impl Epoll {
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             driver_timer: timer_fd::open()?,
         };
-        // Told once each time that they ring (`ET`): nobody has to read them.
+        // Edge-triggered (`ET`): reported once per event, so they need not be read.
         let flags = EventFlags::IN | EventFlags::ET;
         for (number, fd) in [(BELL, &system.bell), (ALARM, &system.driver_timer)] {
             epoll::add(&system.epoll, fd, EventData::new_u64(number), flags)?;
@@ -46,16 +47,16 @@ impl Epoll {
 
     /// Ends the wait, or the next one.
     pub(super) fn ring(&self) {
-        // It counts to 2^64 before it is full.
+        // The counter overflows only after 2^64 writes.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Lets the alarm ring after that time, and not when it would have.
+    /// Sets the expiry of the timer, instead of the previous one.
     pub(super) fn set_alarm(&self, after: Duration) {
         timer_fd::set(&self.driver_timer, after);
     }
 
-    /// Puts into `events` what has come; waits until something has where it `sleeps`.
+    /// Puts the available events into `events`; waits for one if `sleeps`.
     pub(super) fn wait(&self, events: &mut Vec<Event>, sleeps: bool) {
         let limit = (!sleeps).then_some(&ZERO);
         match epoll::wait(&self.epoll, spare_capacity(events), limit) {
@@ -64,25 +65,26 @@ impl Epoll {
         }
     }
 
-    /// Watches a descriptor, for what comes.
+    /// Watches a descriptor for readability.
     pub(super) fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let data = EventData::new_u64(number);
         Ok(epoll::add(&self.epoll, fd, data, interest(false))?)
     }
 
-    /// Watches it for room to send, too, or no more. Where there is room now that is told.
+    /// Starts or stops watching it for writability. If it is writable now, that is reported.
     pub(super) fn change(&self, fd: BorrowedFd<'_>, number: u64, room: bool) -> io::Result<()> {
         let data = EventData::new_u64(number);
         Ok(epoll::modify(&self.epoll, fd, data, interest(room))?)
     }
 
     pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
-        // It is watched since it was added.
+        // It was added before.
         let _ = epoll::delete(&self.epoll, fd);
     }
 }
 
-/// Room to send is asked for only while there is none: Linux tells of it after each packet that has left a UDP socket.
+/// Writability is watched only while the socket is full, because Linux reports it after each packet
+/// that has left a UDP socket.
 fn interest(room: bool) -> EventFlags {
     let flags = EventFlags::IN | EventFlags::ET;
     match room {

@@ -1,4 +1,4 @@
-//! Futures of the program that run beside what the thread blocks on.
+//! Futures that run concurrently with the one that the thread blocks on.
 
 use std::fmt;
 use std::future::Future;
@@ -11,24 +11,27 @@ use tokio::sync::oneshot;
 
 use super::{CURRENT, Shared, ThreadRuntime};
 
-/// A future that runs on a [`ThreadRuntime`] by itself ([`ThreadRuntime::spawn`]). Whoever awaits this gets its result; where this is dropped,
-/// the future runs all the same.
+/// A spawned future on a [`ThreadRuntime`] ([`ThreadRuntime::spawn`]). Awaiting this returns its
+/// result; if this is dropped, the future runs all the same.
 #[must_use = "a result that nobody wants is dropped by `drop`"]
 pub struct JoinHandle<T>(oneshot::Receiver<T>);
 
-/// A future that was spawned ended without a result: it panicked, or its runtime was dropped before it was ready.
+/// A spawned future ended without a result: it panicked, or its runtime was dropped before it was
+/// ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the future panicked, or its runtime was dropped")]
 pub struct JoinError;
 
-/// Spawns on a [`ThreadRuntime`], from any thread: what a future has that does not have the runtime itself. Clones are of the same runtime.
+/// Spawns on a [`ThreadRuntime`], from any thread and from futures that do not have the runtime
+/// itself. Clones spawn on the same runtime.
 #[derive(Clone)]
 pub struct ThreadSpawner(Arc<Shared>);
 
 impl ThreadRuntime {
-    /// Lets `future` run on the thread that is within [`block_on`](Self::block_on), beside what that blocks on. May be called before, and by
-    /// any thread; nothing runs while no thread is within `block_on`. `Send` is asked for since the runtime may move to another thread
-    /// between two calls.
+    /// Runs `future` on the thread that is within [`block_on`](Self::block_on), concurrently with
+    /// the future of that. May be called before, and by any thread; nothing runs while no thread is
+    /// within `block_on`. `Send` is required because the runtime may move to another thread between
+    /// two calls.
     ///
     /// ```no_run
     /// use anabranch_net::{Config, Endpoint, SendOptions, ThreadRuntime, ThreadSpawner};
@@ -53,7 +56,7 @@ impl ThreadRuntime {
     /// # }
     /// ```
     ///
-    /// A panic of the future goes through `block_on`, as one of any task here.
+    /// A panic of the future is passed on by `block_on`, like one of any task here.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -62,19 +65,20 @@ impl ThreadRuntime {
         spawn(&self.shared, future)
     }
 
-    /// What spawns on this runtime, for futures and other threads.
+    /// A spawner on this runtime, for futures and other threads.
     pub fn spawner(&self) -> ThreadSpawner {
         ThreadSpawner(Arc::clone(&self.shared))
     }
 }
 
 impl ThreadSpawner {
-    /// That of the runtime that this thread is within [`block_on`](ThreadRuntime::block_on) of; `None`: it is within none.
+    /// A spawner on the runtime whose [`block_on`](ThreadRuntime::block_on) this thread is within;
+    /// `None`: it is within none.
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Option::clone).map(Self)
     }
 
-    /// As [`ThreadRuntime::spawn`]. Where the runtime is gone, the future is dropped at once.
+    /// Like [`ThreadRuntime::spawn`]. If the runtime is gone, the future is dropped at once.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -91,7 +95,7 @@ where
 {
     let (tell, told) = oneshot::channel();
     let task = async move {
-        // Nobody may want it any more.
+        // The handle may have been dropped.
         let _ = tell.send(future.await);
     };
     shared.queue.spawn(&shared.system, Box::pin(task));
@@ -125,7 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// More than one future runs without being joined, on the thread that blocks, also what they spawn in turn.
+    /// Several futures run without being joined, on the blocking thread, including those that they
+    /// spawn.
     #[test]
     fn what_is_spawned_runs_by_itself_and_gives_its_result() {
         let runtime = ThreadRuntime::new().expect("descriptors");
@@ -139,7 +144,7 @@ mod tests {
             let waits = runtime.spawn(async move { waits.await.expect("it is sent") });
             let inner = spawner.clone();
             let nested = spawner.spawn(async move { inner.spawn(async { 3 }).await });
-            // Nobody waits for it, and it runs.
+            // Its handle is dropped, and it runs.
             drop(spawner.spawn(async move { sends.send(4) }));
             let far = far.await.expect("it ran");
             far + nested.await.expect("it ran").expect("it ran") + waits.await.expect("it ran")

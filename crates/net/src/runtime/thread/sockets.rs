@@ -1,4 +1,5 @@
-//! Sockets that the thread watches, for what comes alone; for room to send while there is none.
+//! Sockets that the thread watches: always for readability, and for writability only while they are
+//! full.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,15 +24,16 @@ struct Numbered {
     next: u64,
 }
 
-/// What is known of a socket.
+/// State of a socket.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// What comes: how often it was told of, and how often it had been when the socket was last seen empty.
+    /// Number of times that it was reported readable, and that number when the socket was last seen
+    /// empty.
     told: AtomicU32,
     emptied: AtomicU32,
     reader: Mutex<Option<Waker>>,
     writer: Mutex<Option<Waker>>,
-    /// It is watched for room.
+    /// It is watched for writability.
     pub full: AtomicBool,
 }
 
@@ -46,8 +48,8 @@ fn wake(waiting: &Mutex<Option<Waker>>) {
     }
 }
 
-/// Lets `waiting` wake by that. It is cloned, and what it takes the place of dropped, without the lock, since that may run anything. One task
-/// waits at a time, so that no other sets it meanwhile.
+/// Sets the waker of `waiting`. It is cloned, and the previous one dropped, without the lock,
+/// because that may run any code. One task waits at a time, so no other sets it meanwhile.
 fn set(waiting: &Mutex<Option<Waker>>, waker: &Waker) {
     if lock(waiting).as_ref().is_some_and(|it| it.will_wake(waker)) {
         return;
@@ -58,7 +60,7 @@ fn set(waiting: &Mutex<Option<Waker>>, waker: &Waker) {
 }
 
 impl Slots {
-    /// A number for one more, which no other has had.
+    /// A unique number for another socket.
     fn add(&self, slot: Arc<Slot>) -> u64 {
         let mut numbered = lock(&self.0);
         let number = numbered.next;
@@ -72,7 +74,7 @@ impl Slots {
         drop(removed);
     }
 
-    /// The system says that of the socket of that number, which may be gone.
+    /// Records an event of the socket with that number, which may be gone.
     pub(super) fn tell(&self, number: u64, flags: EventFlags) {
         let slot = lock(&self.0).slots.get(&number).cloned();
         let Some(slot) = slot else { return };
@@ -91,7 +93,7 @@ impl Slots {
         lock(&self.0).slots.is_empty()
     }
 
-    /// Nobody waits any more.
+    /// Drops all wakers.
     pub(super) fn clear(&self) {
         let slots: Vec<_> = lock(&self.0).slots.values().cloned().collect();
         for slot in slots {
@@ -112,13 +114,13 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Watches `socket`, which does not block.
+    /// Watches `socket`, which is non-blocking.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn new(socket: UdpSocket, shared: Arc<Shared>) -> io::Result<Self> {
         let slot = Arc::new(Slot::default());
-        // What came before it was watched.
+        // Packets that arrived before it was watched.
         slot.told.store(1, Ordering::Relaxed);
         let number = shared.sockets.add(Arc::clone(&slot));
         let added = shared.system.add(socket.as_fd(), number);
@@ -143,14 +145,15 @@ impl Watched {
             let told = slot.told.load(Ordering::Acquire);
             if told == slot.emptied.load(Ordering::Relaxed) {
                 set(&slot.reader, cx.waker());
-                // Whoever tells counts before it looks for a waker.
+                // An event is counted before its waker is taken.
                 if told != slot.told.load(Ordering::Acquire) {
                     continue;
                 }
                 return Poll::Pending;
             }
             let called = call();
-            // What left nothing saves the call that would say so. What has been told of since counts.
+            // A call that left the socket empty saves the next call, which would return nothing.
+            // Later events count.
             match called {
                 Ok(ReadinessHint::NotReady) => slot.emptied.store(told, Ordering::Relaxed),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -173,7 +176,7 @@ impl Watched {
             called => {
                 let full = &self.slot.full;
                 if full.load(Ordering::Relaxed) && full.swap(false, Ordering::Relaxed) {
-                    // Where it fails, room is told of in vain.
+                    // If that fails, writability is reported unnecessarily.
                     let _ = self.watch_for_room(false);
                 }
                 return Poll::Ready(called.map(|_| ()));
@@ -181,7 +184,7 @@ impl Watched {
         }
         set(&self.slot.writer, cx.waker());
         self.slot.full.store(true, Ordering::Relaxed);
-        // Room that has come meanwhile is told of at once.
+        // Writability since the call is reported at once.
         self.watch_for_room(true)?;
         Poll::Pending
     }

@@ -1,4 +1,4 @@
-//! Tasks, and those of them that are ready.
+//! Tasks, and the queue of ready ones.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,16 +11,16 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::Shared;
 use super::epoll::Epoll;
 
-/// The number of what `block_on` was given. The tasks follow.
+/// The number of the future of `block_on`. The tasks follow.
 pub(super) const ROOT: usize = 0;
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What other threads, and the tasks themselves, put in.
+/// Input of other threads and of the tasks.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<Waiting>,
-    /// The thread waits for the system, or is about to: whoever puts something in rings.
+    /// The thread waits for the system, or is about to: whoever adds something rings.
     sleeps: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Queue {
 pub(super) struct Waiting {
     ready: VecDeque<usize>,
     spawned: Vec<Task>,
-    /// The runtime is gone.
+    /// The runtime has ended.
     over: bool,
 }
 
@@ -59,7 +59,7 @@ impl Queue {
         let mut state = self.lock();
         if state.over {
             drop(state);
-            // Its end may come here again.
+            // Its drop may call this again.
             return drop(task);
         }
         state.spawned.push(task);
@@ -67,19 +67,20 @@ impl Queue {
         self.ring_if_asleep(system);
     }
 
-    /// The lock orders this after what the thread wrote there, or the thread's look after what was put in.
+    /// The lock orders this after the write of the thread, or else the thread's check after the
+    /// addition.
     fn ring_if_asleep(&self, system: &Epoll) {
         if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
             system.ring();
         }
     }
 
-    /// The thread waits no more.
+    /// The thread does not wait any more.
     pub(super) fn awake(&self) {
         self.sleeps.store(false, Ordering::Relaxed);
     }
 
-    /// Takes nothing from now on. Gives what was put in.
+    /// Stops the queue. Returns its content.
     pub(super) fn stop(&self) -> Waiting {
         let over = Waiting {
             over: true,
@@ -89,7 +90,7 @@ impl Queue {
     }
 }
 
-/// What the waker of a task wakes.
+/// State behind the waker of a task.
 #[derive(Debug)]
 pub(super) struct Woken {
     number: usize,
@@ -107,8 +108,8 @@ impl Woken {
         })
     }
 
-    /// It is about to be polled: whoever wakes it from now on puts it into the queue again. Whether it was woken at all; not where the queue has
-    /// its number from a former task.
+    /// The task is about to be polled: a later wakeup queues it again. Returns true if it was woken
+    /// at all; false if the number in the queue is that of an earlier task.
     pub(super) fn begin(&self) -> bool {
         self.queued.swap(false, Ordering::AcqRel)
     }
@@ -131,7 +132,7 @@ impl Wake for Woken {
 pub(super) struct Tasks {
     all: Vec<Option<Running>>,
     free: Vec<usize>,
-    /// Taken from the queue: next to be polled.
+    /// Taken from the queue: polled next.
     ready: VecDeque<usize>,
 }
 
@@ -142,7 +143,7 @@ struct Running {
 }
 
 impl Tasks {
-    /// The number of the next that is ready. `None`: none is, and whoever is woken from now on rings.
+    /// The number of the next ready task. `None`: none is ready, and a later wakeup rings.
     pub(super) fn next(&mut self, shared: &Arc<Shared>) -> Option<usize> {
         if self.ready.is_empty() {
             let mut state = shared.queue.lock();
@@ -174,13 +175,13 @@ impl Tasks {
         });
     }
 
-    /// Polls the task of that number, if it was woken. One that panics is gone.
+    /// Polls the task of that number, if it was woken. A task that panics is removed.
     pub(super) fn poll(&mut self, number: usize) {
         let index = number - ROOT - 1;
         let Some(mut running) = self.all.get_mut(index).and_then(Option::take) else {
             return;
         };
-        // Nobody takes a place meanwhile. Where the task panics it is free.
+        // No task is added meanwhile. The slot is free if the task panics.
         self.free.push(index);
         let ended = running.woken.begin() && {
             let mut cx = Context::from_waker(&running.waker);

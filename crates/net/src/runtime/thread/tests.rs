@@ -17,7 +17,8 @@ fn in_millis(runtime: &dyn Runtime, millis: u64) -> Pin<Box<dyn Timer>> {
     runtime.timer(runtime.now() + Duration::from_millis(millis))
 }
 
-/// One that has been polled and has not rung, as it may on a busy machine before anybody looks.
+/// A timer that was polled and has not expired, which it may on a busy machine before the first
+/// poll.
 async fn polled_before_its_time(runtime: &dyn Runtime) -> Pin<Box<dyn Timer>> {
     loop {
         let mut timer = in_millis(runtime, 5);
@@ -27,7 +28,7 @@ async fn polled_before_its_time(runtime: &dyn Runtime) -> Pin<Box<dyn Timer>> {
     }
 }
 
-/// Something that other threads make ready.
+/// A condition that other threads make true.
 #[derive(Default)]
 struct Flag(Mutex<(bool, Option<Waker>)>);
 
@@ -53,7 +54,7 @@ impl Flag {
     }
 }
 
-/// Raises it when it is dropped.
+/// Sets it when it is dropped.
 struct Falls(Arc<Flag>);
 
 impl Drop for Falls {
@@ -97,7 +98,8 @@ fn timers_ring_in_their_order_and_not_before_their_time() {
     assert_eq!(*order.lock().expect("no panic"), [0, 10, 20, 30]);
 }
 
-/// Whoever waits is woken at the new time, whether that is sooner or later, and a timer that rang may be set again.
+/// A waiting task is woken at the new time, earlier or later, and an expired timer may be set
+/// again.
 #[test]
 fn a_timer_may_be_set_anew() {
     let runtime = runtime();
@@ -123,7 +125,7 @@ fn a_timer_may_be_set_anew() {
             timer.as_mut().await;
             assert!(handle.now() >= at);
         }
-        // Later: the alarm of the former time rings in vain.
+        // Later: the expiry of the previous time has no effect.
         let mut timer = polled_before_its_time(&*handle).await;
         let later = handle.now() + Duration::from_millis(15);
         timer.as_mut().reset(later);
@@ -132,7 +134,7 @@ fn a_timer_may_be_set_anew() {
     });
 }
 
-/// A timer wakes whom it was polled by last, and one that is dropped wakes nobody.
+/// A timer wakes the task that polled it last, and a dropped timer wakes none.
 #[test]
 fn a_timer_rings_for_the_last_that_asked() {
     struct Count(AtomicUsize);
@@ -170,14 +172,15 @@ fn a_timer_rings_for_the_last_that_asked() {
     assert!(runtime.shared.timers.is_empty());
 }
 
-/// A thread that waits asks the system once and sleeps, until its time has come or another thread wakes it.
+/// A waiting thread asks the system once and sleeps, until its time has come or another thread
+/// wakes it.
 #[test]
 fn who_waits_does_not_turn() {
     let runtime = runtime();
     let handle = runtime.handle();
     runtime.block_on(in_millis(&*handle, 30));
     let looks = runtime.core.borrow().looks;
-    // None, if it had come before anybody looked.
+    // None, if it expired before the first poll.
     assert!(looks <= 2, "{looks}");
     for _ in 0..50 {
         let flag = Arc::new(Flag::default());
@@ -188,7 +191,7 @@ fn who_waits_does_not_turn() {
         runtime.block_on(flag.raised());
         other.join().expect("no panic");
     }
-    // One before, and one that a late ring ends.
+    // One before, and one that a late expiry ends.
     let looks = runtime.core.borrow().looks - looks;
     assert!(looks <= 100, "{looks}");
 }
@@ -224,7 +227,7 @@ fn tasks_of_any_thread_run_and_blocking_work_has_its_own() {
     assert!(current().is_none(), "out of `block_on`");
 }
 
-/// Tasks go on in the next `block_on`, and end with the runtime.
+/// Tasks continue in the next `block_on`, and end with the runtime.
 #[test]
 fn tasks_are_dropped_with_the_runtime() {
     let runtime = runtime();
@@ -246,14 +249,14 @@ fn tasks_are_dropped_with_the_runtime() {
     let shared = Arc::downgrade(&runtime.shared);
     drop(runtime);
     assert!(fell.0.lock().expect("no panic").0);
-    // What comes later is dropped at once.
+    // A later one is dropped at once.
     handle.spawn(Box::pin(async move { drop(falls_late) }));
     assert!(late.0.lock().expect("no panic").0);
     drop(handle);
     assert!(shared.upgrade().is_none(), "nothing holds it");
 }
 
-/// A task that is ready all the time holds up neither timers nor other tasks.
+/// A task that is always ready delays neither timers nor other tasks.
 #[test]
 fn a_busy_task_leaves_the_others_their_turn() {
     let runtime = runtime();
@@ -290,7 +293,7 @@ fn block_on_is_not_within_itself_and_panics_go_through() {
         .spawn(Box::pin(async { panic!("a task does") }));
     caught(&|| runtime.block_on(poll_fn(|_| Poll::Pending)));
     assert_eq!(runtime.block_on(async { 7 }), 7, "it goes on");
-    // Another may be within.
+    // Another runtime may be within.
     let inner = self::runtime();
     assert_eq!(runtime.block_on(async { inner.block_on(async { 8 }) }), 8);
 }
@@ -303,7 +306,7 @@ fn watched(runtime: &ThreadRuntime) -> (UdpSocket, Watched) {
     (again, watched.expect("a socket"))
 }
 
-/// A call that leaves nothing is not made again before something comes.
+/// A call that leaves the socket empty is not repeated before the next event.
 #[test]
 fn what_comes_is_told_once() {
     let runtime = runtime();
@@ -338,7 +341,8 @@ fn what_comes_is_told_once() {
     }
 }
 
-/// Room is asked for while there is none, and told also where it has come before that.
+/// Writability is watched while the socket is full, and is reported even if it occurred before
+/// that.
 #[test]
 fn room_is_told() {
     let runtime = runtime();
@@ -365,14 +369,15 @@ fn room_is_told() {
     let failed = runtime.block_on(failed).expect_err("it fails");
     assert_eq!(failed.kind(), io::ErrorKind::PermissionDenied);
     assert_eq!(calls, 3);
-    // And a socket that is dropped is watched no more.
+    // A dropped socket is not watched any more.
     let number = watched.number;
     drop(watched);
     runtime.shared.sockets.tell(number, EventFlags::IN);
     assert!(runtime.shared.sockets.is_empty());
 }
 
-/// Timers, other threads and sockets are heard while it looks, and where it has gone to sleep after that.
+/// Timers, other threads and sockets are noticed while it polls, and when it has gone to sleep
+/// after that.
 #[test]
 fn who_looks_before_sleeping_hears_the_same() {
     for limit in [Duration::from_micros(50), Duration::from_secs(600)] {

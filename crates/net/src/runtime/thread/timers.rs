@@ -1,4 +1,4 @@
-//! Timers, in their order.
+//! Timers, sorted by expiry.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,19 +12,20 @@ use super::Shared;
 use super::epoll::Epoll;
 use crate::runtime::Timer;
 
-/// Those that somebody waits for.
+/// Timers that a task waits for.
 #[derive(Debug, Default)]
 pub(super) struct Timers(Mutex<Due>);
 
-/// When a timer ends, and a number that no other has.
+/// The expiry of a timer, and a unique number.
 type Place = (Instant, u64);
 
 #[derive(Debug, Default)]
 struct Due {
     waiting: BTreeMap<Place, Waiter>,
-    /// The number of the next.
+    /// The number of the next one.
     next: u64,
-    /// When the system's alarm rings. It is not set anew where the timer that it was set for ends later, or not at all: it rings in vain then.
+    /// The expiry of the system's timer. It is not set again if its timer is dropped or moved to a
+    /// later time: then it expires without an effect.
     driver_timer: Option<Instant>,
 }
 
@@ -63,7 +64,8 @@ impl Timers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The alarm rang: wakes those whose time has come, and sets it for the next. `rung` is empty before and after.
+    /// The system's timer expired: wakes the tasks whose time has come, and sets it for the next.
+    /// `rung` is empty before and after.
     pub(super) fn ring(&self, system: &Epoll, rung: &mut Vec<Waker>) {
         let now = now();
         let mut due = self.lock();
@@ -89,7 +91,7 @@ impl Timers {
         self.lock().waiting.is_empty()
     }
 
-    /// Nobody waits any more.
+    /// Drops all waiting timers.
     pub(super) fn clear(&self) {
         let waiting = std::mem::take(&mut self.lock().waiting);
         drop(waiting);
@@ -102,7 +104,7 @@ pub(super) struct At {
     shared: Arc<Shared>,
     at: Instant,
     rang: Arc<AtomicBool>,
-    /// Where it waits, and for whom; `None`: nobody has asked, or it rang.
+    /// Its position, and its waker; `None`: it was not polled, or it expired.
     waits: Option<(Place, Waker)>,
 }
 
@@ -127,7 +129,8 @@ impl At {
 impl Future for At {
     type Output = ();
 
-    /// One whose time is over already rings when the thread next asks the system, so that no look costs a look at the clock.
+    /// A timer in the past expires when the thread asks the system next, so that a poll need not
+    /// read the clock.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         if this.rang.load(Ordering::Acquire) {
@@ -142,14 +145,14 @@ impl Future for At {
         let mut due = this.shared.timers.lock();
         let former = before.as_ref().map(|(place, _)| due.waiting.remove(place));
         if matches!(former, Some(None)) {
-            // It has rung since, or the runtime is gone.
+            // It has expired since, or the runtime has ended.
             return match this.rang.load(Ordering::Relaxed) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             };
         }
         let place = due.insert(this.at, waiter, &this.shared.system);
-        // Wakers are dropped without the lock: with one, what it wakes may end, and a timer in it.
+        // Wakers are dropped without the lock, because a task may end with them, and a timer in it.
         drop(due);
         this.waits = Some((place, cx.waker().clone()));
         Poll::Pending

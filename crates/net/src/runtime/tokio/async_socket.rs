@@ -1,7 +1,8 @@
-//! A socket that tokio watches, for what comes alone.
+//! A socket that tokio watches for readability only.
 //!
-//! tokio's own sockets are watched for both, and for a UDP socket Linux tells of room to send after each packet that has left: one return of
-//! `epoll_wait` a packet for which nobody waits. So the system is asked of room only while there is none, by a second descriptor.
+//! tokio's own sockets are watched for both directions, and for a UDP socket Linux reports
+//! writability after each packet that has left: one unnecessary return of `epoll_wait` per packet.
+//! So writability is watched only while the socket is full, by a second descriptor.
 
 use std::io;
 use std::net::UdpSocket;
@@ -18,12 +19,12 @@ use crate::runtime::{AsyncSocket, Readiness, ReadinessHint};
 #[derive(Debug)]
 pub(super) struct WatchedSocket {
     socket: AsyncFd<UdpSocket>,
-    /// The same socket, while it takes no more.
+    /// The same socket, while it is full.
     full: Mutex<Option<AsyncFd<OwnedFd>>>,
     handle: Handle,
 }
 
-/// Watches what owns its descriptor, on the runtime that this is called on.
+/// Watches the owner of a descriptor, on the current runtime.
 #[allow(
     deprecated,
     reason = "in its place tokio has an `unsafe` call, which asks that the descriptor stays open and the same: so it does in what owns it"
@@ -36,10 +37,10 @@ pub(super) fn watch<T: AsRawFd + Into<OwnedFd>>(
 }
 
 impl WatchedSocket {
-    /// Watches `socket`, on the runtime that this is called on, which is that of `handle`.
+    /// Watches `socket`, on the current runtime, whose handle is `handle`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub(super) fn new(socket: UdpSocket, handle: Handle) -> io::Result<Self> {
         Ok(Self {
             socket: watch(socket, Interest::READABLE)?,
@@ -56,7 +57,8 @@ impl WatchedSocket {
         loop {
             let mut ready = ready!(self.socket.poll_read_ready(cx))?;
             let called = call();
-            // What left nothing saves the call that would say so. Not cleared is what has come since `ready`.
+            // A call that left the socket empty saves the next call, which would return nothing.
+            // Events since `ready` are not cleared.
             match called {
                 Ok(ReadinessHint::NotReady) => ready.clear_ready(),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -131,7 +133,7 @@ mod tests {
         WatchedSocket::new(socket, Handle::current()).expect("a runtime")
     }
 
-    /// What `epoll` is asked to tell of the socket: the masks of all descriptors that it watches it by.
+    /// The event masks by which `epoll` watches the socket: of all its descriptors.
     #[cfg(target_os = "linux")]
     fn asked_for(watched: &WatchedSocket) -> Vec<u32> {
         let numbers = |watched: &WatchedSocket| {
@@ -144,7 +146,7 @@ mod tests {
             .flatten()
             .map(|it| it.to_string())
             .collect();
-        // The descriptor of `epoll` has a copy, which says the same.
+        // The `epoll` instance has a second descriptor with the same content.
         let mut masks = BTreeSet::new();
         for entry in std::fs::read_dir("/proc/self/fdinfo").expect("Linux") {
             // Other tests open and close descriptors meanwhile.
@@ -175,7 +177,7 @@ mod tests {
         let masks = asked_for(&watched);
         assert_eq!(masks.len(), 1);
         assert_eq!(masks[0] & OUT, 0);
-        // The socket takes more, in truth: the task is woken as soon as the system is asked.
+        // The socket is writable in fact: the task is woken as soon as the system is asked.
         let mut calls = 0;
         let mut with_receipt = Vec::new();
         let sent = poll_fn(|cx| {
@@ -213,7 +215,7 @@ mod tests {
         }
     }
 
-    /// A call that leaves nothing is not made again before something comes.
+    /// A call that leaves the socket empty is not repeated before the next event.
     #[tokio::test]
     async fn what_comes_later_is_told() {
         let watched = watched();

@@ -1,7 +1,8 @@
-//! A timer beside tokio's own: a descriptor of the system's, which tokio watches as it watches sockets.
+//! A timer next to tokio's own: a descriptor of the system, which tokio watches like a socket.
 //!
-//! While one of tokio's timers is set, each wait for events has a limit, which costs a look at two clocks and a timer of the system's each time
-//! that a packet comes. A descriptor is set up once. Where tokio's time is not the system's, since a test has paused it, tokio's timer serves.
+//! While one of tokio's timers is set, each wait for events has a timeout, which costs two clock
+//! readings and a timer setup in the system for each packet. A descriptor is set up once. If a test
+//! has paused tokio's time, which then differs from the system's, tokio's timer is used.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -22,14 +23,14 @@ use crate::runtime::{Runtime, Timer, timer_fd};
 pub(super) struct DriverTimer {
     fd: AsyncFd<OwnedFd>,
     at: Instant,
-    /// Its time has come.
+    /// It has expired.
     rang: bool,
     runtime: TokioRuntime,
-    /// What counts while time is a test's.
+    /// Used instead while time is virtual.
     virtually: Option<Pin<Box<Sleep>>>,
 }
 
-/// The system's time, and whether tokio's is another.
+/// The system's time, and whether tokio's differs.
 #[allow(
     clippy::disallowed_methods,
     reason = "the clock of the descriptor, and of tokio where no test has paused it"
@@ -81,13 +82,13 @@ impl Future for DriverTimer {
             return sleep.as_mut().poll(cx);
         }
         while !this.rang {
-            // That fails while the runtime goes down, and this task with it.
+            // That fails while the runtime ends, and this task with it.
             let Ok(mut ready) = ready!(this.fd.poll_read_ready(cx)) else {
                 return Poll::Pending;
             };
-            // Told once each time that it rings: nobody has to read it.
+            // Reported once per expiry: it need not be read.
             ready.clear_ready();
-            // It may have rung for a time that it was set for before, or as late as it can.
+            // It may have expired for an earlier setting, or at the maximum of its range.
             let left = this.at.saturating_duration_since(now(&this.runtime).0);
             match left {
                 Duration::ZERO => this.rang = true,
@@ -119,7 +120,7 @@ mod tests {
         now(&TokioRuntime::current().expect("a runtime")).0
     }
 
-    /// Whether it has rung, to whoever asks now.
+    /// Returns true if it has expired.
     async fn has_rung(driver_timer: &mut DriverTimer) -> bool {
         poll_fn(|cx| Poll::Ready(Pin::new(&mut *driver_timer).poll(cx).is_ready())).await
     }
@@ -140,19 +141,20 @@ mod tests {
         }
         Pin::new(&mut driver_timer).reset(begin + late);
         assert!(!has_rung(&mut driver_timer).await);
-        // What is over already rings, too.
+        // A time in the past expires, too.
         Pin::new(&mut driver_timer).reset(begin);
         Pin::new(&mut driver_timer).await;
     }
 
-    /// It rang, nobody looked, and it was set for later: that ring is not for the later time.
+    /// It expired before it was polled, and was set to a later time: that expiry does not count for
+    /// the later time.
     #[tokio::test]
     async fn a_ring_for_another_time_does_not_count() {
         let begin = system();
         let mut driver_timer = driver_timer(begin);
         Pin::new(&mut driver_timer).await;
         Pin::new(&mut driver_timer).reset(begin);
-        // tokio learns of it, and the alarm does not.
+        // tokio has seen the event, and the timer has not.
         drop(driver_timer.fd.readable().await.expect("it rings"));
         let at = begin + Duration::from_millis(50);
         Pin::new(&mut driver_timer).reset(at);
@@ -160,7 +162,7 @@ mod tests {
         assert!(system() >= at);
     }
 
-    /// As a time does that is further off than the system's timer goes.
+    /// The same for a time beyond the range of the system's timer.
     #[tokio::test]
     async fn what_rings_early_is_set_again() {
         let at = system() + Duration::from_millis(40);
@@ -179,13 +181,13 @@ mod tests {
         Pin::new(&mut driver_timer).await;
         let took = TokioRuntime::current().expect("a runtime").now() - begin;
         assert!(took >= year && took < year + Duration::from_secs(1));
-        // Set for two times, the later counts.
+        // Of two settings the later counts.
         Pin::new(&mut driver_timer).reset(begin + year * 2);
         assert!(!has_rung(&mut driver_timer).await);
         tokio::time::resume();
         let at = system() + Duration::from_millis(20);
         Pin::new(&mut driver_timer).reset(at);
-        // Time that is not paused any more may differ from the system's still: whichever timer serves rings.
+        // Time that was resumed may still differ from the system's: either timer expires.
         Pin::new(&mut driver_timer).await;
     }
 }
