@@ -144,7 +144,8 @@ impl Association {
     /// is 0.
     ///
     /// ```no_run
-    /// # async fn count(association: anabranch_net::Association) -> Result<usize, anabranch_net::AssociationError> {
+    /// # use anabranch_net::{Association, AssociationError};
+    /// # async fn count(association: Association) -> Result<usize, AssociationError> {
     /// let (mut messages, mut bytes) = (Vec::new(), 0);
     /// while association.recv_many(&mut messages, 64).await? > 0 {
     ///     bytes += messages.drain(..).map(|it| it.bytes.len()).sum::<usize>();

@@ -15,8 +15,8 @@
 //!         tokio::spawn(async move {
 //!             while let Ok(Some(message)) = association.recv().await {
 //!                 let options = SendOptions::default().with_ppid(message.ppid);
-//!                 let echo = association.send(message.bytes, options.with_stream(Some(message.stream)));
-//!                 if echo.await.is_err() {
+//!                 let options = options.with_stream(Some(message.stream));
+//!                 if association.send(message.bytes, options).await.is_err() {
 //!                     break;
 //!                 }
 //!             }

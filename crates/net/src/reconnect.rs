@@ -149,7 +149,9 @@ pub enum ReconnectEvent {
 ///                 }
 ///             });
 ///         }
-///         ReconnectEvent::Failed { failure, retry_in } => println!("{failure}; again in {retry_in:?}"),
+///         ReconnectEvent::Failed { failure, retry_in } => {
+///             println!("{failure}; again in {retry_in:?}");
+///         }
 ///         ReconnectEvent::Ended(failure) => return Err(failure.into()),
 ///         _ => {}
 ///     }

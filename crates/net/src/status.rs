@@ -216,8 +216,9 @@ pub struct EndpointStatistics {
 
 impl fmt::Display for EndpointStatistics {
     /// Counters that are not zero, by name, then the socket errors and the drops of the protocol,
-    /// by reason: `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded:
-    /// checksum 2`.
+    /// by reason.
+    ///
+    /// `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded: checksum 2`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = [
             ("packets_sent", self.packets_sent),

@@ -20,7 +20,8 @@ impl Association {
     /// change one of them:
     ///
     /// ```no_run
-    /// # fn change(association: &anabranch_net::Association) -> Result<(), anabranch_net::RuntimeError> {
+    /// # use anabranch_net::{Association, RuntimeError};
+    /// # fn change(association: &Association) -> Result<(), RuntimeError> {
     /// if let Some(settings) = association.settings() {
     ///     association.set_settings(settings.with(|it| it.sack_frequency = 4))?;
     /// }

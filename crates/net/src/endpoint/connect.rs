@@ -60,7 +60,8 @@ impl Endpoint {
     /// A peer is an address and an SCTP port, several addresses, or a name and a port:
     ///
     /// ```no_run
-    /// # async fn run(endpoint: anabranch_net::Endpoint) -> Result<(), anabranch_net::ConnectError> {
+    /// # use anabranch_net::{ConnectError, Endpoint};
+    /// # async fn run(endpoint: Endpoint) -> Result<(), ConnectError> {
     /// let by_address = endpoint.connect(([192, 0, 2, 1], 3868)).await?;
     /// let by_name = endpoint.connect(("peer.example", 3868)).await?;
     /// # Ok(())

@@ -29,7 +29,8 @@ impl Association {
     /// ```no_run
     /// use futures_util::TryStreamExt;
     ///
-    /// # async fn print(association: anabranch_net::Association) -> Result<(), anabranch_net::AssociationError> {
+    /// # use anabranch_net::{Association, AssociationError};
+    /// # async fn print(association: Association) -> Result<(), AssociationError> {
     /// let mut messages = association.messages();
     /// while let Some(message) = messages.try_next().await? {
     ///     println!("{} bytes on stream {}", message.bytes.len(), message.stream);
