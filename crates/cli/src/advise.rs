@@ -1,4 +1,4 @@
-//! `anabranch advise`: the answer a user comes for.
+//! `anabranch advise`: searches for settings, and prints the advice.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::interrupt::Interruption;
 use crate::shell::quoted;
 use crate::work::jobs;
 
-/// Finds the advice, and shows it.
+/// Finds the advice, and prints it.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     check(arguments)?;
     let _interruption = Interruption::watch();
@@ -62,7 +62,7 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what is said of satellites where the path has none.
+/// Refuses options about satellites if the path has none.
 fn check(arguments: &Advise) -> Result<(), Failure> {
     let of_satellites = [
         ("--shell", arguments.shell.is_some()),
@@ -88,7 +88,7 @@ fn question(arguments: &Advise) -> Result<Question, AdviseError> {
             }
             Question::over(satellites, rate, loss)?
         }
-        // One of both is there, the parser sees to it.
+        // The parser requires one of the two.
         (rtt, ..) => Question::new(rtt.unwrap_or(Span(0)), rate, loss),
     };
     question.discipline.clone_from(&arguments.discipline);
@@ -132,7 +132,8 @@ impl From<AdviseError> for Failure {
     }
 }
 
-/// A bar on standard error that counts runs, in one line of a terminal; nothing where that is none.
+/// A bar on standard error that counts runs, in one line of a terminal; nothing if it is no
+/// terminal.
 struct Bar {
     bar: ProgressBar,
     begun: Instant,
@@ -166,7 +167,7 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Adds what was done; simulated seconds and runs so far.
+    /// Adds finished work; returns simulated seconds and runs so far.
     fn done(&self, seconds: f64, runs: usize) -> (f64, usize) {
         let mut done = self
             .done

@@ -1,4 +1,4 @@
-//! `anabranch explore`: a spec's page on this machine, until Ctrl-C.
+//! `anabranch explore`: serves the interactive page of a spec on this machine, until Ctrl-C.
 
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::Wire(format!("cannot start the runtime: {error}")))?;
     let ended = runtime.block_on(serve(session, arguments.port));
-    // A run that is under way is of no use any more.
+    // A current run is not useful any more.
     runtime.shutdown_background();
     ended
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C in the middle of simulations: a word about what is kept, and then the end that the signal would have made.
+//! Ctrl-C during simulations: prints where finished runs are, and ends the process as the signal
+//! would have done.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -10,19 +11,19 @@ use nix::sys::signal::{SigSet, Signal, raise};
 
 use crate::note::note;
 
-/// Watches for an interruption from its making on.
+/// Watches for an interruption from its creation on.
 pub struct Interruption {
-    /// The directory of finished runs, once there is one.
+    /// The directory of finished runs, if there is one.
     kept: Arc<OnceLock<Box<Path>>>,
 }
 
 impl Interruption {
-    /// Begins to watch. Threads that are begun later leave the signal to the one that watches.
+    /// Starts to watch. Threads that are started later leave the signal to the watching thread.
     pub fn watch() -> Self {
         let kept = Arc::new(OnceLock::new());
         let mut interrupt = SigSet::empty();
         interrupt.add(Signal::SIGINT);
-        // A system that does not let it be blocked ends the process without a word, as it would anyway.
+        // If the signal cannot be blocked, it ends the process without a message.
         if !is_ignored() && interrupt.thread_block().is_ok() {
             let kept = Arc::clone(&kept);
             thread::spawn(move || wait(interrupt, &kept));
@@ -30,15 +31,16 @@ impl Interruption {
         Self { kept }
     }
 
-    /// From now on finished runs are kept in this directory.
+    /// Sets the directory of finished runs.
     pub fn keeps(&self, directory: &Path) {
-        // It is said once.
+        // It is set once.
         let _ = self.kept.set(directory.into());
     }
 }
 
-/// Whether who started this process wants it to go on (`nohup`, and shells for what runs in the background); a signal that is waited for
-/// comes also then. Where the system does not tell, it is taken to end the process.
+/// Returns true if the parent of this process wants the signal ignored (`nohup`, and shells for
+/// background jobs), because a signal that is waited for is delivered even then. False if the
+/// system does not report it.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
@@ -46,12 +48,12 @@ fn is_ignored() -> bool {
     ignored.is_some_and(|signals| signals >> (Signal::SIGINT as u32 - 1) & 1 == 1)
 }
 
-/// Waits for the signal, says what is kept, and ends the process by the same signal.
+/// Waits for the signal, prints where finished runs are, and ends the process by the same signal.
 fn wait(interrupt: SigSet, kept: &OnceLock<Box<Path>>) {
     if interrupt.wait().is_err() {
         return;
     }
-    // The bar, and what the terminal shows of Ctrl-C, stand in the line.
+    // The line contains the bar, and the terminal's echo of Ctrl-C.
     let begin = if io::stderr().is_terminal() { "\n" } else { "" };
     match kept.get() {
         Some(directory) => note(format_args!(

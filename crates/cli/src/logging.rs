@@ -1,4 +1,4 @@
-//! `RUST_LOG`: what endpoints and the emulator do, on standard error.
+//! `RUST_LOG`: logs of endpoints and the emulator, on standard error.
 
 use std::io::{self, IsTerminal};
 
@@ -6,10 +6,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
-/// The variable that says what is logged.
+/// The variable with the log filter.
 const VARIABLE: &str = "RUST_LOG";
 
-/// Logs what `RUST_LOG` asks for from now on. Where it is not set nothing is logged, and nothing looks at what could be.
+/// Enables the log by `RUST_LOG`. If that is not set, logging is disabled and has no cost.
 pub fn begin() -> Result<(), Failure> {
     let text = match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => text,
@@ -23,7 +23,7 @@ pub fn begin() -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
-        // It would tell what cannot be written on the same standard error, and panic.
+        // It would print write errors on the same standard error, and panic.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .init();

@@ -1,9 +1,10 @@
-//! What is said on standard error beside the work.
+//! Remarks on standard error, in addition to the output of a command.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Says something on standard error. A command does its work, and has its exit status, also where nobody reads or the disk is full.
+/// Prints a remark on standard error. Write errors are ignored, because a command should do its
+/// work, and have its exit status, even without a reader or with a full disk.
 pub fn note(what: impl Display) {
     let _ = writeln!(io::stderr(), "{what}");
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Arg;
 
-/// Reads a whole number within bounds; another text gets an error that names them.
+/// Parses a whole number within bounds; otherwise the error names the bounds.
 pub fn whole<T: TryFrom<u64>>(
     allowed: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
@@ -17,7 +17,7 @@ pub fn whole<T: TryFrom<u64>>(
             .and_then(|number| T::try_from(number).ok())
             .ok_or_else(|| {
                 let (least, most) = (allowed.start(), allowed.end());
-                // That it is not negative would be no answer to one that is too large.
+                // An error about the sign would be misleading for a number that is too large.
                 let is_large = text.bytes().all(|byte| byte.is_ascii_digit());
                 match *most {
                     u64::MAX if !is_large => {
@@ -29,17 +29,17 @@ pub fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// A port that packets can be sent to.
+/// A port of a destination.
 pub fn port() -> impl Fn(&str) -> Result<u16, String> + Clone + Send + Sync + 'static {
     whole(1..=u16::MAX.into())
 }
 
-/// A port to listen on; 0 stands for any.
+/// A port to listen on; 0: any.
 pub fn port_or_any() -> impl Fn(&str) -> Result<u16, String> + Clone + Send + Sync + 'static {
     whole(0..=u16::MAX.into())
 }
 
-/// A number of things, at least one.
+/// A count, at least one.
 pub fn count() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
     whole(1..=u32::MAX.into())
 }
@@ -49,8 +49,8 @@ pub fn seed() -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 's
     whole(0..=u64::MAX)
 }
 
-/// Gives the option what follows it also where that begins with `-`, so that the error of `-1` names the option and what is allowed, unless
-/// the option takes any text, or may stand without a value.
+/// Lets the option take a value that begins with `-`, so that the error about `-1` names the option
+/// and the allowed values, unless the option takes any text, or its value is optional.
 pub fn signed(option: Arg) -> Arg {
     match is_read(&option) {
         true => option.allow_hyphen_values(true),
@@ -58,7 +58,7 @@ pub fn signed(option: Arg) -> Arg {
     }
 }
 
-/// Whether an option has a value that is more than text.
+/// Returns true if an option has a value that is not free text.
 fn is_read(option: &Arg) -> bool {
     let texts = [
         TypeId::of::<String>(),

@@ -1,4 +1,4 @@
-//! How far the work is: a bar with the runs and an estimate, and nothing at all where nobody looks at a terminal.
+//! Progress bar: runs and an estimate of the remaining time. Nothing is printed without a terminal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,8 +6,9 @@ use std::time::Duration;
 use anabranch_lab::run::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on standard error that counts runs. Its length is simulated time, which says better what is left; a line of it is shorter
-/// than 80 columns, so that it can be taken away whole.
+/// A bar on standard error that counts runs. Its length is simulated time, because that predicts
+/// the remaining time better; its line is shorter than 80 columns, so that it can be erased
+/// completely.
 pub struct Bar {
     bar: ProgressBar,
     runs: AtomicUsize,
@@ -29,7 +30,7 @@ impl Bar {
         }
     }
 
-    /// Takes the bar away.
+    /// Erases the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -44,7 +45,7 @@ impl Bar {
 impl Progress for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.runs.store(runs, Ordering::Relaxed);
-        // Of nothing, all would be done.
+        // A bar of length 0 would be full.
         self.bar.set_length(seconds.ceil() as u64);
         self.count(finished);
         self.bar.enable_steady_tick(Duration::from_millis(200));

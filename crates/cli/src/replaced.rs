@@ -1,4 +1,4 @@
-//! Directories that have results already.
+//! Note about results directories that are overwritten.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anabranch_scenario::records::Manifest;
 
 use crate::note::note;
 
-/// Says that a directory has the results of another spec, which those of `name` replace.
+/// Prints that a directory has the results of another spec, which those of `name` replace.
 pub fn tell_replaced(directory: &Path, name: &str) {
     let Ok(text) = plain::text(&directory.join("manifest.json")) else {
         return;

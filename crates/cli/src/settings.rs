@@ -1,4 +1,4 @@
-//! `anabranch settings`: the pages of the manual that are made from declarations.
+//! `anabranch settings`: pages of the manual that are generated from declarations.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,11 @@ use crate::failure::Failure;
 /// A page of the manual by its name.
 type Page = (&'static str, fn() -> String);
 
-/// The pages that are no transport's.
+/// The pages that do not belong to a transport.
 const PAGES: [Page; 2] = [("keys", manual::keys), ("metrics", manual::metrics)];
 
-/// Prints the manual's page of settings, or the part about one transport, or the page of keys or of metrics.
+/// Prints the manual's page of settings, or the part about one transport, or the page of keys or of
+/// metrics.
 pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
     let text = match transport {
         None => manual::page(),

@@ -1,10 +1,10 @@
-//! Words of a command that is printed, or written into a script.
+//! Quoting of words for the shell, in printed commands and scripts.
 
 use shlex::Quoter;
 
 use crate::failure::Failure;
 
-/// A word as the shell reads it whole.
+/// A word, quoted so that the shell reads it as one.
 pub fn quoted(word: &str) -> Result<String, Failure> {
     let quoted = Quoter::new().quote(word);
     let quoted = quoted.map_err(|error| Failure::Asked(format!("found {word:?}: {error}")))?;

@@ -1,4 +1,4 @@
-//! `anabranch slurm`: a spec's runs as a job array, and the job that puts them together.
+//! `anabranch slurm`: a spec's runs as a job array, and the job that merges them.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::shell::quoted;
 use crate::work::planned;
 
-/// How often the work of a task is begun, at most.
+/// Maximum number of attempts per task.
 const ATTEMPTS: u32 = 3;
 
 /// The folders of the scripts and of the shards, below the results directory.
@@ -42,7 +42,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     let script = Script {
         name: &plan.spec.name,
         program: &program,
-        // An example that needs no file goes by its name.
+        // An example without a file is identified by its name.
         spec: match arguments.spec.is_file() {
             true => absolute(&arguments.spec)?,
             false => arguments.spec.clone(),
@@ -102,7 +102,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     found.map_err(|error| Failure::Asked(format!("{}: {error}", path.display())))
 }
 
-/// Submits a script, and gives the job's id.
+/// Submits a script, and returns the job's id.
 fn submit(options: &[&str], script: &Path) -> Result<String, Failure> {
     let by_hand = || {
         format!(
@@ -122,11 +122,11 @@ fn submit(options: &[&str], script: &Path) -> Result<String, Failure> {
         )));
     }
     let id = String::from_utf8_lossy(&made.stdout);
-    // With several clusters it is followed by the cluster's name.
+    // With several clusters, the cluster's name follows it.
     Ok(id.trim().split(';').next().unwrap_or_default().to_owned())
 }
 
-/// What the scripts say.
+/// Content of the scripts.
 struct Script<'a> {
     name: &'a str,
     program: &'a Path,
@@ -137,8 +137,8 @@ struct Script<'a> {
     options: &'a [String],
 }
 
-/// A line that sbatch reads, and that the shell takes for a comment. Behind a line feed in it would come a command of the shell's, and the shell
-/// does not quote within a comment.
+/// A line for sbatch, which is a comment to the shell. Control characters are refused, because a
+/// line feed would start a shell command, and the shell has no quoting within a comment.
 fn directive(text: &str) -> Result<String, Failure> {
     match text.find(char::is_control) {
         None => Ok(format!("#SBATCH {text}")),
@@ -153,7 +153,7 @@ impl Script<'_> {
     /// The lines for sbatch that both scripts have.
     fn head(&self, log: &str) -> Result<String, Failure> {
         let folder = format!("{}/", self.out.join(SCRIPTS).display());
-        // sbatch replaces what begins with %, and reads two of them as one.
+        // sbatch replaces patterns that begin with %, and reads two % as one.
         let folder = folder.replace('%', "%%");
         let mut lines = vec![
             "#!/bin/sh".to_owned(),
@@ -168,8 +168,8 @@ impl Script<'_> {
         Ok(lines.join("\n"))
     }
 
-    /// A share of the runs. Work that dies is begun again by its task, and what it had finished is kept; a node that dies is the business of
-    /// `--requeue`. A spec that is wrong (status 2) stays so.
+    /// A share of the runs. The task repeats work that was killed, and keeps its finished runs; the
+    /// failure of a node is handled by `--requeue`. A wrong spec (status 2) is not retried.
     fn array(&self) -> Result<String, Failure> {
         let common = self.common;
         let mut command = vec![

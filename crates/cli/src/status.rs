@@ -1,6 +1,6 @@
-//! What the exit statuses of commands say, for their help.
+//! Exit statuses of commands, for their help.
 
-/// The exit status of the commands without a line of their own in [`STATUSES`].
+/// The exit status of the commands that are not listed in [`STATUSES`].
 const USUAL_STATUS: &str =
     "0 done; 1 something failed; 2 the command line is wrong, nothing was done.";
 
@@ -8,7 +8,7 @@ const USUAL_STATUS: &str =
 const RUN_STATUS: &str = "0 done; 1 a run failed or results could not be written, repeat the command to continue; \
 2 the command line or the spec is wrong, nothing was run; 130 interrupted.";
 
-/// What the exit status of a command says, by the command.
+/// Meaning of the exit status, by command.
 const STATUSES: &[(&str, &str)] = &[
     (
         "reproduce",
@@ -62,7 +62,7 @@ const STATUSES: &[(&str, &str)] = &[
     ),
 ];
 
-/// What stands at the end of a command's help, and its exit statuses.
+/// The end of a command's help, followed by its exit statuses.
 pub fn with_status(name: &str, help: &str) -> String {
     let found = STATUSES.iter().find(|(of, _)| *of == name);
     let status = found.map_or(USUAL_STATUS, |(_, status)| status);
@@ -70,7 +70,7 @@ pub fn with_status(name: &str, help: &str) -> String {
     format!("{help}{space}Exit status: {status}")
 }
 
-/// The commands with a line of their own.
+/// The commands in [`STATUSES`].
 #[cfg(test)]
 pub fn names() -> impl Iterator<Item = &'static str> {
     STATUSES.iter().map(|(name, _)| *name)

@@ -1,4 +1,4 @@
-//! Which version this is.
+//! Version of this program.
 
 use anabranch_lab::build;
 

@@ -1,4 +1,4 @@
-//! What the commands do.
+//! Implementation of the commands.
 
 use std::fs;
 use std::io::{self, Write};
@@ -37,7 +37,8 @@ use crate::replaced::tell_replaced;
 use crate::shell::quoted;
 use crate::wire::live::{self, MixedRunner};
 
-/// Lists the papers, each with where it was found, what it hides, and what its last run in this directory came to.
+/// Lists the papers, each with its location, the papers that it hides, and the verdicts of its last
+/// run in this directory.
 pub fn papers() -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let mut damaged = Vec::new();
@@ -58,7 +59,7 @@ pub fn papers() -> Result<(), Failure> {
             write!(out, "; hides that of {hidden}")?;
         }
         writeln!(out)?;
-        // A directory of the paper's name in this one is where its results go.
+        // Results go to a directory with the paper's name in the current one.
         for tally in plain::text(&Path::new(name).join(TALLIES))
             .iter()
             .flat_map(|it| it.lines())
@@ -99,17 +100,17 @@ fn paper_failed(error: PaperError) -> Failure {
     }
 }
 
-/// A spec as it was found.
+/// A spec with its origin.
 pub struct Source {
     /// Its name, for messages.
     pub file: String,
     /// Its text.
     pub text: String,
-    /// Where the files stand that it names.
+    /// Location of the files that it names.
     pub folder: Folder,
 }
 
-/// Runs a spec of the user's own.
+/// Runs a spec of the user.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let source = read_spec(&arguments.spec)?;
     work(
@@ -120,7 +121,8 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     )
 }
 
-/// A spec from its file, or the example of that name where there is no such file. A directory hides no example: its own results have its name.
+/// A spec from its file, or the example of that name if there is no such file. A directory does not
+/// hide an example, because the results of an example have its name.
 pub fn read_spec(path: &Path) -> Result<Source, Failure> {
     let file = path.display().to_string();
     let error = match fs::read_to_string(path) {
@@ -150,7 +152,7 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
     Err(Failure::Asked(message))
 }
 
-/// What a user wants of a spec, checked.
+/// The plan of a spec with the options of the command line, validated.
 fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
     let plan = Plan::spread(
         Request::new(source.file.clone(), source.text.clone()).with(|it| {
@@ -169,7 +171,7 @@ fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// What a user wants of a spec that others will run, checked.
+/// The plan of a spec that other processes will run, validated.
 pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
     let source = read_spec(spec)?;
     let plan = plan(&source, common)?;
@@ -178,7 +180,7 @@ pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Plans, runs, and writes everything that a spec asks for.
+/// Plans, runs, and writes all outputs of a spec.
 fn work(
     source: Source,
     common: &Common,
@@ -217,7 +219,7 @@ fn work(
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     interruption.keeps(&directory);
-    // What runs in real time is not to wait for a core.
+    // Real-time runs should not wait for a core.
     let jobs = if live.is_empty() {
         jobs(common.jobs)
     } else {
@@ -232,12 +234,12 @@ fn work(
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
     write_outputs(&results, &reference, &directory)?;
-    // The process ends: to take a hundred thousand records apart would only take its time.
+    // The process ends, and freeing a hundred thousand records would take time.
     std::mem::forget((results, plan));
     Ok(())
 }
 
-/// A results directory, and a word about what is damaged there.
+/// Opens a results directory, and prints a note about damaged records.
 fn open(directory: &Path) -> Result<Store, Failure> {
     let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
     for damage in store.damaged() {
@@ -256,7 +258,7 @@ fn open(directory: &Path) -> Result<Store, Failure> {
     Ok(store)
 }
 
-/// Makes a share of a plan's runs.
+/// Runs a share of a plan.
 fn run_shard(
     plan: &Plan,
     share: ShardSpec,
@@ -279,7 +281,7 @@ fn run_shard(
     Ok(())
 }
 
-/// Puts shards together.
+/// Merges shards.
 pub fn merge(arguments: &Merge) -> Result<(), Failure> {
     let failed = |error| Failure::Shard(Box::new(error));
     let whole = CompleteShards::read(&arguments.shards).map_err(failed)?;
@@ -312,7 +314,7 @@ pub fn merge(arguments: &Merge) -> Result<(), Failure> {
     write_outputs(&results, &reference, &directory)
 }
 
-/// Makes and writes tables, figures and page, and says what was made.
+/// Computes and writes tables, figures and page, and prints a summary.
 fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Result<(), Failure> {
     let outputs_failed =
         |error: WriteError| Failure::Outputs(Box::new(error), directory.to_owned());
@@ -322,7 +324,7 @@ fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Res
     summary(&made, directory)
 }
 
-/// Refuses to record more of what is not recorded at all.
+/// Refuses full recording if nothing is recorded at all.
 fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     let points = plan.experiments.iter().flat_map(|it| &it.points);
     let mut records = points.flat_map(|point| point.records());
@@ -335,7 +337,7 @@ fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses captures by a shard that does not make the first run.
+/// Refuses captures by a shard that does not include the first run.
 fn check_share(common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
     match common.shard {
         Some(share) if !share.has(0) && !captures.is_empty() => Err(Failure::Asked(format!(
@@ -345,7 +347,7 @@ fn check_share(common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Fa
     }
 }
 
-/// How many runs to make at a time: as asked, or one for each core.
+/// Number of parallel runs: as requested, or one per core.
 pub fn jobs(asked: Option<u32>) -> usize {
     asked.map_or_else(
         || thread::available_parallelism().map_or(1, usize::from),
@@ -353,7 +355,8 @@ pub fn jobs(asked: Option<u32>) -> usize {
     )
 }
 
-/// Refuses captures of links that the world of the first run does not have, and files in directories that are not there.
+/// Refuses captures of links that do not exist in the world of the first run, and files in
+/// directories that do not exist.
 fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
     let known = world::link_names(&plan.spec);
     let known = || known.iter().map(String::as_str);
@@ -373,7 +376,7 @@ fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Fai
     Ok(())
 }
 
-/// Says in a few lines what was made.
+/// Prints a short summary of the outputs.
 fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let runs = outputs.results.manifest.runs;
@@ -396,14 +399,14 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows a finished run.
+/// Prints the results of a finished run.
 pub fn show(directory: &Path) -> Result<(), Failure> {
     let results = Store::open(directory).map_err(|error| match error {
         StoreError::Read { .. } if directory.join(shard::FILE).exists() => Failure::Asked(format!(
             "{} is a shard of a sweep; `anabranch merge` puts the shards together",
             directory.display()
         )),
-        // The manifest is the last that is written.
+        // The manifest is written last.
         StoreError::Read { ref source, .. }
             if source.kind() == io::ErrorKind::NotFound && directory.join("runs").is_dir() =>
         {

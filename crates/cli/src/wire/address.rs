@@ -22,7 +22,7 @@ pub fn with_port(text: &str) -> Result<SocketAddr, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zoned {
     pub address: IpAddr,
-    /// The interface's index.
+    /// The index of the interface.
     pub zone: Option<u32>,
 }
 
@@ -64,7 +64,8 @@ impl FromStr for Zoned {
 }
 
 impl Zoned {
-    /// Whether the address is valid on one link only, so that its interface must be known (RFC 4007 §6).
+    /// Returns true if the address is valid only on one link, so that its interface must be known
+    /// (RFC 4007 §6).
     pub fn is_link_local(&self) -> bool {
         matches!(self.address, IpAddr::V6(v6) if v6.is_unicast_link_local())
     }

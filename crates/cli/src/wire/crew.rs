@@ -1,4 +1,5 @@
-//! Threads for the shards of a server: each has a runtime of its own, so that an association and what serves it stay on one core.
+//! Worker threads for the shards of a server: each has a runtime of its own, so that an association
+//! and its service stay on one core.
 
 use std::future::Future;
 
@@ -9,18 +10,18 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// All of them, until this is dropped. None: all is done on the runtime that asks.
+/// All of them, until this is dropped. Empty: everything runs on the caller's runtime.
 #[derive(Default)]
 pub struct Crew(Vec<Member>);
 
 struct Member {
     runtime: Handle,
-    /// The thread ends with it.
+    /// Dropping it ends the thread.
     _stays: Sender<()>,
 }
 
 impl Crew {
-    /// So many threads; for one, that of who asks.
+    /// Starts `threads` threads; for one, uses the caller's.
     pub fn of(threads: u16) -> Result<Self, Failure> {
         let own = if threads > 1 { threads } else { 0 };
         let members: Result<_, _> = (0..own).map(|_| Member::start()).collect();
@@ -29,12 +30,12 @@ impl Crew {
         })?))
     }
 
-    /// How many threads serve.
+    /// Number of serving threads.
     pub fn len(&self) -> usize {
         self.0.len().max(1)
     }
 
-    /// Opens the sockets that `config` asks for, for each thread some of its own.
+    /// Opens the sockets of `config`, a separate set for each thread.
     pub fn open(&self, config: &Config) -> Result<Vec<SharedSockets>, BindError> {
         if self.0.is_empty() {
             return Ok(vec![SharedSockets::open(config)?]);
@@ -47,7 +48,7 @@ impl Crew {
         shards.into_iter().zip(&self.0).map(start).collect()
     }
 
-    /// Runs a task on the thread of that number.
+    /// Runs a task on the thread with that number.
     pub fn spawn<T: Send + 'static>(
         &self,
         number: usize,
@@ -68,7 +69,7 @@ impl Member {
         std::thread::Builder::new()
             .name("shard".to_owned())
             .spawn(move || {
-                // It ends when nobody can say anything any more.
+                // It ends when the sender is dropped.
                 let _ = runtime.block_on(stayed);
             })?;
         Ok(Self {

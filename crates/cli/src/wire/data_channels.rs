@@ -1,4 +1,5 @@
-//! `anabranch serve data-channels`: a page, offers and answers over HTTP, and channels that send everything back.
+//! `anabranch serve data-channels`: a page, offers and answers over HTTP, and channels that echo
+//! everything.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -24,19 +25,20 @@ use super::{Interrupts, PATIENCE};
 use crate::failure::Failure;
 
 const PAGE: &str = include_str!("data_channels.html");
-/// The longest offer that is read, bytes.
+/// Maximum size of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
-/// The text that has this side close a channel.
+/// A message with this text makes this side close a channel.
 const CLOSE: &str = "/close";
-/// Characters of a label that are printed: the peer chooses up to 65,535 bytes of it, and a line of each.
+/// Maximum number of characters of a label that are printed, because the peer chooses up to 65,535
+/// bytes of it, and one line is printed per channel.
 const MOST_LABEL: usize = 80;
 
-/// What all requests share.
+/// State shared by all requests.
 #[derive(Clone)]
 struct Server {
     config: Config,
     printer: Printer,
-    /// A permit for each connection there may be.
+    /// Permits for connections.
     room: Arc<Semaphore>,
 }
 
@@ -66,16 +68,16 @@ pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an offer may ask beside it.
+/// Query parameters of an offer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
-    /// How many channels this side opens.
+    /// Number of channels that this side opens.
     #[serde(default)]
     open: u16,
 }
 
-/// A refusal, and why.
+/// A refusal, with its reason.
 struct Refusal(StatusCode, String);
 
 impl IntoResponse for Refusal {
@@ -94,14 +96,14 @@ impl From<BindError> for Refusal {
     }
 }
 
-/// Whether a browser says that the page which asks is another server's. It could not read the answer, and each offer keeps a place
-/// until it is found out that nobody comes.
+/// Returns true if the browser reports that the requesting page belongs to another server. That
+/// page could not read the answer, and each offer occupies a connection until it times out.
 fn is_of_another_page(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
-/// An offer: makes the connection, and answers.
+/// Handles an offer: creates the connection, and answers.
 async fn accept(
     State(server): State<Server>,
     Query(asked): Query<Asked>,
@@ -126,7 +128,7 @@ async fn accept(
     Ok(([(CONTENT_TYPE, "application/sdp")], answer).into_response())
 }
 
-/// What is said; a server goes on also where nobody reads.
+/// The log; a server continues even without a reader.
 #[derive(Clone)]
 struct Log(Printer);
 
@@ -142,7 +144,7 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
         match peer.open(ChannelOptions::new(format!("from the server {number}"))) {
             Ok(channel) => drop(tokio::spawn(echo(log.clone(), channel))),
             Err(error) => {
-                // The others cannot be opened, either: a line for each would be up to 65,535.
+                // The others cannot be opened, either. One line each could be up to 65,535 lines.
                 let left = open - number;
                 log.say(format_args!(
                     "not opened: {}: {error}",
@@ -172,7 +174,7 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
     }
 }
 
-/// A label as it is printed.
+/// A label in its printed form.
 fn shown(label: &str) -> String {
     match label.char_indices().nth(MOST_LABEL) {
         None => format!("{label:?}"),
@@ -180,7 +182,7 @@ fn shown(label: &str) -> String {
     }
 }
 
-/// Sends every message back, until either side closes.
+/// Echoes every message, until either side closes.
 async fn echo(log: Log, channel: DataChannel) {
     let (id, label) = (channel.id(), shown(channel.label()));
     log.say(format_args!("channel {id} {label} up"));

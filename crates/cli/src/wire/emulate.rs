@@ -45,7 +45,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
             )));
         }
     };
-    // A first time, for the errors that the spec's own checks do not find.
+    // Built once to find the errors that the spec's own checks do not find.
     let path = build(&spec, ends.as_ref(), arguments.seed)
         .map_err(|error| Failure::Asked(error.to_string()))?;
     check(&path).map_err(|why| Failure::Asked(format!("{}: {why}", file.display())))?;
@@ -93,7 +93,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     watch(&arguments, &printer, || line(&emulator.report())).await?;
     printer.line(line(&emulator.stop()))?;
     drop(printer);
-    // A reader that reads has them all; one that does not keeps nobody from leaving.
+    // An active reader has received all lines; a blocked one must not delay the exit.
     let _ = tokio::time::timeout(super::PATIENCE, written.wait()).await;
     Ok(())
 }
@@ -146,7 +146,7 @@ fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, Wor
     Ok(Path { world, near, far })
 }
 
-/// Refuses ends that nothing can enter or leave.
+/// Refuses ends through which no packet can enter or leave.
 fn check(path: &Path) -> Result<(), String> {
     let topology = path.world.topology();
     if path.near == path.far {
@@ -168,7 +168,7 @@ fn check(path: &Path) -> Result<(), String> {
     }
 }
 
-/// A report in a line.
+/// Formats a report as one line.
 fn line(report: &Report) -> String {
     let [there, back] = [report.sent[1], report.sent[0]];
     let dropped = drops(&report.dropped);
@@ -180,7 +180,7 @@ fn line(report: &Report) -> String {
     )
 }
 
-/// How well it kept time.
+/// Accuracy of the timing.
 fn timing(timing: &Timing) -> String {
     let us = |nanos: u64| nanos as f64 / 1e3;
     format!(
@@ -191,7 +191,7 @@ fn timing(timing: &Timing) -> String {
     )
 }
 
-/// Drops by reason, in words.
+/// Drops by reason, as text.
 pub(super) fn drops(dropped: &DropCounts) -> String {
     let counted = DropReason::ALL
         .iter()

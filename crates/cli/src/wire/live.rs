@@ -29,14 +29,14 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::note::note;
 
-/// Bytes of UDP, which the specs' IP packets do not have.
+/// Size of the UDP header, which the specs' IP packets do not have, bytes.
 const UDP_HEADER: usize = 8;
 /// The server's SCTP port.
 const PORT: u16 = 52_000;
 
 /// Simulates some experiments, and runs others on real sockets.
 pub struct MixedRunner<'a> {
-    /// Simulates.
+    /// Runs the simulations.
     pub simulator: Simulator,
     /// The experiments on real sockets.
     pub live: &'a [String],
@@ -73,7 +73,7 @@ impl Runner for MixedRunner<'_> {
     }
 }
 
-/// Refuses experiments that are not there, or that cannot be run on real sockets.
+/// Refuses experiments that do not exist, or that cannot be run on real sockets.
 pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     for id in wanted {
         let known: Vec<&str> = plan.experiments.iter().map(|it| it.id.as_str()).collect();
@@ -92,7 +92,7 @@ pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The one flow of a spec that real sockets can carry.
+/// The flow of a spec, if it has one and real sockets can carry it.
 fn flow(spec: &Spec) -> Result<&Flow, String> {
     let [flow] = &spec.flows[..] else {
         let found = spec.flows.len();
@@ -147,7 +147,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
         let observer = Recorder {
             kept: Arc::clone(&kept),
             probes,
-            // The endpoint counts from its binding.
+            // The endpoint's clock starts at its binding.
             begin: origin.elapsed().as_nanos() as Nanos,
         };
         Endpoint::bind_with(
@@ -174,7 +174,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
         taking.await.map_err(|error| error.to_string())?
     };
     let failed = match tokio::time::timeout_at(end, work).await {
-        // Time is over, as it should be.
+        // The regular end: the time is over.
         Err(_) => None,
         Ok(Ok(())) => None,
         Ok(Err(reason)) => Some(reason),
@@ -221,17 +221,17 @@ fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Em
     Emulator::start(config, build).map_err(|error| error.to_string())
 }
 
-/// Sends the workload; gives when all of it has arrived.
+/// Sends the workload; returns when all of it has arrived.
 async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> Result<(), String> {
     let rng = anabranch_sim::Seed::default().stream("workload");
-    // The one flow.
+    // The only flow.
     let packet = point.resolved.transports[0].packet();
     let made = point.kinds.workload(&flow.workload, rng, packet);
     let mut bulk = made.map_err(|refusal| refusal.to_string())?;
     let unordered = sctp::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
     let options = SendOptions::default().with_unordered(unordered);
-    // Bulk has no pace of its own: it offers as soon as it is asked.
+    // A bulk workload has no rate: it offers data whenever it is polled.
     while let Offer::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);
         let sent = association.send(piece, options.with_stream(None)).await;
@@ -243,7 +243,7 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
         .map_err(|lost| lost.to_string())
 }
 
-/// Keeps what both ends record.
+/// Records the samples of both ends.
 struct Recorder {
     kept: Arc<Mutex<Observed>>,
     probes: ProbeSet,

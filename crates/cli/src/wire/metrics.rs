@@ -1,4 +1,4 @@
-//! `serve --metrics`: what a server does, for Prometheus.
+//! `serve --metrics`: metrics of a server, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,14 +17,14 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// A counter of associations: its name, what it counts, and where it stands.
+/// A counter of associations: its name, its description, and its field.
 type Counted = (
     &'static str,
     &'static str,
     fn(&AssociationStatistics) -> u64,
 );
 
-/// Summed over associations, ended ones too.
+/// Summed over associations, including ended ones.
 const COUNTED: &[Counted] = &[
     (
         "sctp_data_chunks_sent_total",
@@ -97,10 +97,10 @@ const COUNTED: &[Counted] = &[
     ),
 ];
 
-/// A value of now: its name, what it is, its unit, and what it comes to over the open associations.
+/// A gauge: its name, description, unit, and value over the open associations.
 type Present = (&'static str, &'static str, Unit, fn(&[Status]) -> f64);
 
-/// Every value of now but the paths by state.
+/// Every gauge except the paths by state.
 const NOW: &[Present] = &[
     (
         "sctp_associations",
@@ -153,7 +153,7 @@ fn sum(open: &[Status], of: fn(&Status) -> u64) -> f64 {
     open.iter().map(of).sum::<u64>() as f64
 }
 
-/// What the metrics are made of. Clones are handles of the same.
+/// Sources of the metrics. Clones are handles of the same state.
 #[derive(Clone, Default)]
 pub struct Metrics(Arc<Mutex<Kept>>);
 
@@ -161,14 +161,14 @@ pub struct Metrics(Arc<Mutex<Kept>>);
 struct Kept {
     next: u64,
     open: BTreeMap<u64, Association>,
-    /// Of associations that ended, in the order of `COUNTED`.
+    /// Totals of ended associations, in the order of `COUNTED`.
     ended: [u64; COUNTED.len()],
     begun: u64,
     failed: u64,
 }
 
 impl Metrics {
-    /// Opens the listener, and answers on it from now on. Gives its address.
+    /// Opens the listener, and starts to answer on it. Returns its address.
     pub async fn serve(
         &self,
         at: SocketAddr,
@@ -186,7 +186,7 @@ impl Metrics {
         Ok(address)
     }
 
-    /// An association began; the number names it.
+    /// Adds a new association; returns its number.
     pub fn begin(&self, association: &Association) -> u64 {
         let mut kept = self.lock();
         kept.begun += 1;
@@ -196,7 +196,7 @@ impl Metrics {
         number
     }
 
-    /// It ended, otherwise than gracefully if `failed`.
+    /// Removes an ended association; `failed`: it did not end gracefully.
     pub fn end(&self, number: u64, failed: bool) {
         let mut kept = self.lock();
         let status = kept.open.remove(&number).and_then(|it| it.status());
@@ -212,7 +212,7 @@ impl Metrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of it in the text format.
+    /// All metrics in the text format.
     fn text(&self, endpoints: &[Endpoint], ports: usize) -> String {
         let recorder: PrometheusRecorder = PrometheusBuilder::new().build_recorder();
         let kept = self.lock();
@@ -262,7 +262,8 @@ fn paths(open: &[Status]) {
     }
 }
 
-/// Packets of the sockets, which the endpoints of a thread share, a port each, and what each endpoint threw away.
+/// Counters of the sockets, which the endpoints of a thread share, one port each, and the drops of
+/// each endpoint.
 fn sockets(endpoints: &[Endpoint], ports: usize) {
     let all: Vec<_> = endpoints.iter().map(Endpoint::statistics).collect();
     let received: u64 = all.iter().map(|it| it.packets_received).sum();

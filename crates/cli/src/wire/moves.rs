@@ -1,4 +1,5 @@
-//! `--add-address`, `--remove-address`, `--peer-primary`: addresses of this host that change while associations live (RFC 5061).
+//! `--add-address`, `--remove-address`, `--peer-primary`: scheduled changes of this host's
+//! addresses in established associations (RFC 5061).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,18 +12,19 @@ use super::arguments::Wire;
 use crate::failure::Failure;
 use crate::note::note;
 
-/// What is done, in the order of time. What is done at one time is asked for in one chunk, so that the only address can be replaced.
+/// The changes, in order of time. Changes at one time are requested in one chunk, so that the only
+/// address can be replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Moves(Vec<(Duration, Vec<AddressChange>)>);
 
 impl Moves {
-    /// What the command line says.
+    /// Reads the options of the command line.
     ///
     /// # Errors
-    /// It says anything, and the settings do not allow it.
+    /// There are such options, and the settings do not allow them.
     pub fn of(wire: &Wire, config: &Config) -> Result<Self, Failure> {
         let mut all: Vec<(Duration, Vec<AddressChange>)> = Vec::new();
-        // At one time, the one that comes is chosen before another goes.
+        // At one time, a new address is set as primary before another is removed.
         for (option, of, wanted) in [
             (
                 "--add-address",
@@ -59,7 +61,7 @@ impl Moves {
         Ok(Self(all))
     }
 
-    /// Does it at its times, counted from now on, and prints what cannot be done on standard error.
+    /// Makes the changes at their times, counted from now on, and prints errors on standard error.
     pub fn begin(&self, endpoints: &[Endpoint]) {
         if self.0.is_empty() {
             return;
@@ -77,7 +79,7 @@ impl Moves {
         });
     }
 
-    /// Prints on standard error what becomes of it in an association.
+    /// Prints the outcomes in an association on standard error.
     pub fn tell(&self, association: &Association) {
         if self.0.is_empty() {
             return;

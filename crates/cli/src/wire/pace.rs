@@ -1,20 +1,21 @@
-//! Messages at a rate.
+//! Rate limiter for messages.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Spaces messages so that their bytes make a rate on average, as iperf3 does: what was held up is sent at once.
+/// Spaces messages so that their bytes have a given average rate, like iperf3: delayed messages are
+/// sent at once.
 #[derive(Debug)]
 pub struct Pace {
-    /// Bit/s; `None`: as fast as it goes.
+    /// Bit/s; `None`: no limit.
     rate: Option<u64>,
     begin: Instant,
     bytes: u64,
 }
 
 impl Pace {
-    /// From now on.
+    /// Starts now.
     pub fn new(rate: Option<u64>) -> Self {
         Self {
             rate,
@@ -32,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// How long after the beginning the next message, of `size` bytes, is due; `None`: at once.
+    /// Time from the start until the next message, of `size` bytes, is due; `None`: at once.
     fn next(&mut self, size: u64) -> Option<Duration> {
         let due = after(self.bytes, self.rate?);
         self.bytes += size;
@@ -40,7 +41,7 @@ impl Pace {
     }
 }
 
-/// How long so many bytes take at a rate.
+/// Duration of this number of bytes at a rate.
 fn after(bytes: u64, rate: u64) -> Duration {
     let nanoseconds = u128::from(bytes) * 8_000_000_000 / u128::from(rate);
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX / 4))

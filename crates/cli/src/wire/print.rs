@@ -1,5 +1,5 @@
-//! Lines to standard output or standard error by a thread of their own: where nobody reads, a write blocks for as long as it
-//! likes, and neither the protocol nor a signal may wait for that.
+//! Lines to standard output or standard error by a separate thread, because a write blocks for any
+//! time if the reader is slow, and neither the protocol nor a signal should wait for that.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,11 @@ use std::thread;
 use anabranch_settings::counted;
 use tokio::sync::oneshot;
 
-/// Lines that wait for a reader. Beyond it they are counted, and the number is printed once there is room again.
+/// Maximum number of waiting lines. Further ones are counted, and the number is printed once there
+/// is room again.
 pub const MAX_WAITING: usize = 1_024;
 
-/// Where lines go. Clones are handles of the same.
+/// A destination of lines. Clones are handles of the same destination.
 #[derive(Clone, Debug)]
 pub struct Printer {
     lines: SyncSender<String>,
@@ -22,9 +23,9 @@ pub struct Printer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Lines that found no room.
+    /// Lines dropped for lack of room.
     dropped: AtomicU64,
-    /// Why nothing is written any more.
+    /// The error after which nothing is written any more.
     error: Mutex<Option<io::ErrorKind>>,
 }
 
@@ -34,25 +35,25 @@ impl Shared {
     }
 }
 
-/// Tells when every line is written.
+/// Completes when every line is written.
 #[derive(Debug)]
 pub struct Written(oneshot::Receiver<()>);
 
 impl Written {
     /// Waits until all handles are dropped and every line is written, or cannot be.
     pub async fn wait(self) {
-        // An error says that the thread is gone, and with it all that will ever be written.
+        // An error means that the thread has ended, so nothing more will be written.
         let _ = self.0.await;
     }
 }
 
 impl Printer {
-    /// To standard output.
+    /// Creates a printer to standard output.
     pub fn stdout() -> (Self, Written) {
         Self::to(io::stdout())
     }
 
-    /// To standard error.
+    /// Creates a printer to standard error.
     pub fn stderr() -> (Self, Written) {
         Self::to(io::stderr())
     }
@@ -62,19 +63,19 @@ impl Printer {
         let (done, written) = oneshot::channel();
         let shared = Arc::new(Shared::default());
         let writing = Arc::clone(&shared);
-        // It is left behind where it never gets rid of its lines: the process ends all the same.
+        // If its lines are never accepted, it is abandoned: the process ends all the same.
         thread::spawn(move || {
             write_all(&waiting, out, &writing);
-            // Nobody may be waiting.
+            // The receiver may have been dropped.
             let _ = done.send(());
         });
         (Self { lines, shared }, Written(written))
     }
 
-    /// Prints a line, without waiting. Where too many wait, it is dropped and counted.
+    /// Prints a line, without waiting. If too many wait, it is dropped and counted.
     ///
     /// # Errors
-    /// Nothing is written any more, as a former line found out.
+    /// Nothing is written any more, because an earlier line failed.
     pub fn line(&self, line: impl Into<String>) -> io::Result<()> {
         if let Some(kind) = *self.shared.error() {
             return Err(kind.into());
@@ -94,7 +95,7 @@ impl Printer {
     }
 }
 
-/// What is printed in the place of lines that were dropped.
+/// The text in place of lines that were dropped.
 fn remark(dropped: u64) -> String {
     let dropped = counted(dropped, "line");
     format!("({dropped} dropped: the output was not read)")
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that reads when it is told to.
+    /// A reader that reads on request.
     struct Slow {
         turns: mpsc::Receiver<()>,
         heard: mpsc::Sender<String>,
@@ -159,7 +160,7 @@ mod tests {
         for number in 0..many {
             printer.line(format!("line {number}")).expect("not broken");
         }
-        // It reads on: as many turns as it may take.
+        // It continues to read, as often as it may need.
         for _ in 0..8 * many {
             turn.send(()).expect("the thread lives");
         }
@@ -167,7 +168,8 @@ mod tests {
         let said: String = heard.iter().collect();
         let kept = said.lines().filter(|it| it.starts_with("line")).count();
         let remarks: Vec<usize> = said.lines().filter_map(dropped_by).collect();
-        // The thread holds a line of its own. Where it took that one early, a place became free and a first remark took it.
+        // The thread buffers one line. If it took that one early, a slot became free for a first
+        // remark.
         let places = kept + remarks.len() - 1;
         assert!(
             (MAX_WAITING..=MAX_WAITING + 1).contains(&places),
@@ -177,7 +179,7 @@ mod tests {
         assert!(said.lines().last().and_then(dropped_by).is_some());
     }
 
-    /// The number of a remark.
+    /// The number in a remark.
     fn dropped_by(line: &str) -> Option<usize> {
         let number = line.strip_prefix('(')?.split(' ').next()?.parse().ok()?;
         (line == remark(number as u64)).then_some(number)

@@ -1,4 +1,5 @@
-//! `samples.csv` of a trace: samples as they come, for whoever ends the process before it can write its results directory.
+//! `samples.csv` of a trace: samples are written while they are recorded, in case the process is
+//! killed before it can write its results directory.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,25 +10,25 @@ use std::time::Duration;
 
 use anabranch_transport::Sample;
 
-/// Time between two writes: what a killed process loses at most.
+/// Interval of writes: the maximum loss of a killed process.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// A sample, and the number of its association in the order of their beginnings.
+/// A sample, and the number of its association in the order of their starts.
 pub type Numbered = (u32, Sample);
 
 /// The file, and the thread that writes it.
 pub struct Spool {
     path: PathBuf,
-    /// Dropped, it tells the thread to end.
+    /// Dropping it ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Spool {
-    /// Begins `samples.csv` in `directory`, and appends what `take` gives from time to time.
+    /// Creates `samples.csv` in `directory`, and appends the samples of `take` from time to time.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn begin(
         directory: &Path,
         take: impl Fn() -> Vec<Numbered> + Send + 'static,
@@ -41,7 +42,8 @@ impl Spool {
             let mut written = Ok(());
             loop {
                 let over = ends.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
-                // What a full disk does not take is let go of all the same: nobody else takes it.
+                // With a full disk, samples are discarded all the same, because there is no other
+                // consumer.
                 let samples = take();
                 written = written.and_then(|()| write(&mut file, &samples));
                 if over {
@@ -56,17 +58,17 @@ impl Spool {
         })
     }
 
-    /// Ends the thread, with everything written.
+    /// Ends the thread, after everything is written.
     pub fn end(&mut self) -> io::Result<()> {
         drop(self.end.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            // A panic has told of itself.
+            // A panic was already reported.
             _ => Ok(()),
         }
     }
 
-    /// Takes the file away: everything in it is in the results directory now.
+    /// Removes the file: its content is in the results directory now.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }

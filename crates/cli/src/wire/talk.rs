@@ -1,27 +1,29 @@
-//! What `perf` and `serve` say to each other beside the data: short texts in messages of their own.
+//! The control protocol between `perf` and `serve`, next to the data: short texts in messages of
+//! their own.
 //!
-//! Each is `anabranch WORD 1 key=value ...`, where 1 is the version. Keys that are not known are skipped.
+//! Each is `anabranch WORD 1 key=value ...`, where 1 is the version. Unknown keys are skipped.
 
-/// Identifier of these messages (a payload protocol identifier that nobody has registered).
+/// Payload protocol identifier of these messages, which is not registered.
 pub const PPID: u32 = 0x616e_6172;
 
-/// The longest text, bytes: all have fewer, and each number is looked for in all of it.
+/// Maximum length of a text, bytes: all are shorter, and the limit bounds the search for each
+/// number in it.
 const MOST_TEXT: usize = 512;
 
-/// What a source is to send.
+/// Parameters of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Bytes of a message.
+    /// Size of a message, bytes.
     pub message: u64,
-    /// Bytes in all; `None`: until the peer closes.
+    /// Total bytes; `None`: until the peer closes.
     pub bytes: Option<u64>,
-    /// Without order.
+    /// Unordered delivery.
     pub unordered: bool,
-    /// Bit/s; `None`: as fast as the path goes.
+    /// Bit/s; `None`: no limit.
     pub rate: Option<u64>,
 }
 
-/// What a receiver counted.
+/// Counts of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     pub messages: u64,
@@ -30,12 +32,12 @@ pub struct Received {
     pub nanoseconds: u64,
 }
 
-/// What a sender did, and what its path was like in the end.
+/// Counts of a sender, and the final state of its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub messages: u64,
     pub bytes: u64,
-    /// Chunks sent again.
+    /// Retransmitted chunks.
     pub retransmitted: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
@@ -48,23 +50,24 @@ pub struct Sent {
 /// A text between `perf` and `serve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// The client, first of all: send.
+    /// The first text of a client: the server should send.
     Source(Job),
-    /// The client to a source: send no more, and say what you did.
+    /// From the client to a source: stop sending, and report the counts.
     Stop,
-    /// The client to a sink, behind its data: so many messages were sent; when they are here, say what you counted.
+    /// From the client to a sink, after its data: the number of messages that were sent; when they
+    /// have arrived, the sink should report its counts.
     Count {
-        /// How many.
+        /// Number of messages.
         messages: u64,
     },
     /// The sink's answer.
     Received(Received),
-    /// The source's last word.
+    /// The last text of the source.
     Sent(Sent),
 }
 
 impl Text {
-    /// As it is sent.
+    /// The text form.
     pub fn write(self) -> String {
         match self {
             Text::Source(job) => format!(
@@ -92,9 +95,9 @@ impl Text {
         }
     }
 
-    /// Reads one; `None` for what is none.
+    /// Parses a text; `None` if it is not one.
     pub fn read(text: &[u8]) -> Option<Self> {
-        // Asked of every message that arrives: most are no text, and as long as messages are.
+        // Checked for every arriving message: most are no text, and as long as messages are.
         let text = text.strip_prefix(b"anabranch ")?;
         if text.len() > MOST_TEXT {
             return None;

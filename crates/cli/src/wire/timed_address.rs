@@ -9,7 +9,7 @@ use anabranch_scenario::quantity::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
     pub address: IpAddr,
-    /// Counted from the time at which the association is established.
+    /// Time since the establishment of the association.
     pub at: Span,
 }
 
@@ -28,7 +28,7 @@ impl FromStr for Timed {
     }
 }
 
-/// Reads a time; a bare number is seconds.
+/// Parses a time; a plain number is seconds.
 pub(super) fn seconds_or_none(text: &str) -> Result<Span, String> {
     let bare = text.trim().parse::<f64>().is_ok();
     let span: Span = if bare {

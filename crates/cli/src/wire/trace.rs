@@ -1,4 +1,5 @@
-//! The results directory of a run on real sockets: the same files as a simulation's, so that the same commands read it.
+//! The results directory of a run on real sockets: the same files as for a simulation, so that the
+//! same commands read it.
 
 use std::path::Path;
 
@@ -18,10 +19,10 @@ use anabranch_transport::{Nanos, Probe};
 use crate::failure::Failure;
 use crate::replaced::tell_replaced;
 
-/// What the spec of a trace is called.
+/// The name of the spec of a trace.
 const NAME: &str = "trace";
 
-/// Tries the directory before anything is run.
+/// Checks the directory before anything is run.
 pub fn check(directory: &Path) -> Result<(), Failure> {
     Store::create(directory)
         .map(drop)
@@ -53,7 +54,7 @@ pub fn write(
     outputs::write(&made, directory).map_err(failed)
 }
 
-/// Counts times from the begin of the association.
+/// Makes times relative to the start of the association.
 fn shift(observed: &mut Observed, start: Nanos) {
     observed.start = 0;
     for sample in &mut observed.samples {
@@ -64,7 +65,7 @@ fn shift(observed: &mut Observed, start: Nanos) {
     }
 }
 
-/// A spec that says what was recorded. Its link stands for a network of which nothing is known.
+/// A spec that describes the recording. Its link stands for an unknown network.
 fn spec(transport: &Transport, observed: &Observed) -> Document {
     const FLOW: &str = "association";
     let last = observed.samples.last().map_or(0, |sample| sample.at);
@@ -93,7 +94,7 @@ fn spec(transport: &Transport, observed: &Observed) -> Document {
         .push("node", named("there"))
         .push("link", link)
         .push("flow", flow);
-    // A sender alone does not know when what it sent was delivered.
+    // A sender alone does not know the delivery times.
     let goodput = (!observed.deliveries.is_empty()).then_some("goodput");
     for metric in goodput.into_iter().chain(["retransmissions", "timeouts"]) {
         let measure = Table::new().with("metric", metric).with("flow", FLOW);

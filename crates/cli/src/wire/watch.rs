@@ -1,4 +1,4 @@
-//! `--capture` and `--trace`: what an endpoint's packets and associations were.
+//! `--capture` and `--trace`: records an endpoint's packets and samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,31 +19,33 @@ use super::trace;
 use crate::failure::Failure;
 use crate::note::note;
 
-/// Samples kept of an association: 24 bytes each. A trace ends there, and says so. Of all others together as many are written to
-/// `samples.csv`.
+/// Maximum number of samples kept of an association: 24 bytes each. A trace ends there, with a
+/// note. The same number of samples of all others together is written to `samples.csv`.
 const MOST_SAMPLES: usize = 20_000_000;
 
-/// An association of an endpoint, by the endpoint's place.
+/// An association, with the number of its endpoint.
 type Key = (usize, AssociationId);
 
-/// What is written and kept.
+/// The recorded data.
 #[derive(Default)]
 struct Kept {
     capture: Option<PacketFile<BufWriter<File>>>,
-    /// The number of each association, in the order of their beginnings.
+    /// The number of each association, in the order of their starts.
     numbers: BTreeMap<Key, u32>,
-    /// The first by its key: the results directory is of that, and nothing else need be kept of others, of which there may be many.
+    /// The first one: the results directory describes it. Nothing else is kept of the others,
+    /// because there may be many.
     first: Option<(Key, Observed)>,
-    /// Those over which data goes out, where others receive: what comes in is only what the ends say to each other.
+    /// Associations that send data, although the service receives: there, incoming messages are
+    /// only control messages.
     senders: BTreeSet<Key>,
     /// Samples of others than the first.
     others: usize,
-    /// What is not in the spool yet.
+    /// Samples that are not in the spool yet.
     unwritten: Vec<Numbered>,
 }
 
 impl Kept {
-    /// Takes a sample of an association.
+    /// Records a sample of an association.
     fn take(&mut self, key: Key, sample: Sample) {
         let first = self.first.as_ref().map(|(first, _)| *first);
         if first.is_none_or(|first| key < first) {
@@ -73,24 +75,24 @@ impl Kept {
     }
 }
 
-/// Tells that data goes out over an association whose service is to receive.
+/// Reports that data is sent over an association whose service is to receive.
 pub struct Sends {
     kept: Arc<Mutex<Kept>>,
     key: Key,
 }
 
 impl Sends {
-    /// It does.
+    /// Reports it.
     pub fn tell(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody asks where nothing is kept of an association.
+        // Ignored if nothing is recorded of an association.
         if kept.numbers.contains_key(&self.key) {
             kept.senders.insert(self.key);
         }
     }
 }
 
-/// An endpoint's side.
+/// The endpoint's part.
 pub struct Watch {
     kept: Arc<Mutex<Kept>>,
     endpoint: usize,
@@ -100,7 +102,7 @@ pub struct Watch {
     sent: u16,
 }
 
-/// The command's side.
+/// The command's part.
 pub struct Watched {
     kept: Arc<Mutex<Kept>>,
     capture: Option<PathBuf>,
@@ -108,7 +110,7 @@ pub struct Watched {
 }
 
 impl Watch {
-    /// Opens what `wire` asks for; nobody watches where it asks for nothing.
+    /// Opens the outputs of `wire`; without any, there is no observer.
     pub fn new(wire: &Wire) -> Result<(Option<Self>, Watched), Failure> {
         let mut kept = Kept::default();
         if let Some(path) = &wire.capture {
@@ -146,7 +148,7 @@ impl Watch {
         Ok((watch, watched))
     }
 
-    /// The same, of another endpoint of the same sockets.
+    /// The same, for another endpoint of the same sockets.
     pub fn of_endpoint(&self, endpoint: usize) -> Self {
         Self {
             kept: Arc::clone(&self.kept),
@@ -202,7 +204,7 @@ impl Observer for Watch {
     }
 }
 
-/// Begins to write what is kept to `samples.csv` in the directory of a trace.
+/// Starts to write the samples to `samples.csv` in the directory of a trace.
 fn spool(directory: &Path, kept: &Arc<Mutex<Kept>>) -> Result<Spool, Failure> {
     trace::check(directory)?;
     let kept = Arc::clone(kept);
@@ -219,7 +221,7 @@ fn spool(directory: &Path, kept: &Arc<Mutex<Kept>>) -> Result<Spool, Failure> {
 }
 
 impl Watched {
-    /// For who finds out that data goes out over an association.
+    /// A handle to report that data is sent over an association.
     pub fn sends(&self, endpoint: usize, association: AssociationId) -> Sends {
         Sends {
             kept: Arc::clone(&self.kept),
@@ -227,8 +229,9 @@ impl Watched {
         }
     }
 
-    /// Ends the capture, and writes the results directory of the first association. `receives`: data comes in, and not only what the
-    /// ends say to each other beside it, unless [`Sends`] told otherwise. `failed`: why it ended otherwise than gracefully.
+    /// Ends the capture, and writes the results directory of the first association. `receives`: it
+    /// receives data, and not only control messages, unless [`Sends`] reported otherwise. `failed`:
+    /// the reason if it did not end gracefully.
     pub fn finish(
         self,
         transport: &Transport,
@@ -280,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// Names of associations, in their order.
+    /// Identifiers of associations, in order.
     fn ids(count: u8) -> Vec<AssociationId> {
         let endpoint = Endpoint::new(Config::default(), 5001, [1; 32]);
         let mut endpoint = endpoint.expect("an endpoint");
@@ -302,7 +305,7 @@ mod tests {
             index: 0,
             value: 7.0,
         };
-        // The second endpoint's first comes before the first endpoint's.
+        // The second endpoint's first association starts before the first endpoint's.
         let order = [(1, 0), (0, 1), (0, 0), (0, 8), (1, 3), (0, 0)];
         for (at, (endpoint, id)) in (0..).zip(order) {
             kept.take((endpoint, ids[id]), sample(at));

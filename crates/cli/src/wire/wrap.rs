@@ -1,4 +1,4 @@
-//! `anabranch wrap`: runs a program whose SCTP sockets are this stack's.
+//! `anabranch wrap`: runs a program whose SCTP sockets are implemented by this stack.
 
 mod serving;
 
@@ -21,14 +21,14 @@ use crate::failure::Failure;
 use crate::note::note;
 use serving::{Serving, raise_limit};
 
-/// What the program loads in front of libc.
+/// The library that the program loads before libc.
 const LIBRARY: &str = "libanabranch_preload.so";
-/// What takes the place of Linux's library for SCTP, by its own name; beside it.
+/// The replacement of Linux's library for SCTP, under its own name; in the same directory.
 const LIBSCTP: &str = "libsctp.so.1";
-/// The variable of the environment that says where that is.
+/// The environment variable with the path of the library.
 const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
 
-/// Runs the program, and SCTP for it until it ends.
+/// Runs the program, and its SCTP host until it ends.
 pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let config = config(&arguments);
     if arguments.again {
@@ -58,7 +58,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     raise_limit();
     let mut interrupts = Interrupts::new();
     let mut failed = None;
-    // The program decides when it ends, and SCTP is there until then.
+    // The host must exist until the program ends.
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
@@ -70,7 +70,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
             }
         }
     };
-    // What it sent may still be on its way.
+    // Its last messages may still be in flight.
     serving.finish(&mut interrupts).await;
     let status = status.map_err(|error| Failure::Wire(format!("cannot wait: {error}")))?;
     ended_as(status)?;
@@ -90,7 +90,7 @@ fn config(arguments: &Wrap) -> Config {
     })
 }
 
-/// The program's exit status is the command's; as shells do, 128 and its number for a signal.
+/// The program's exit status is the command's; for a signal 128 plus its number, as in shells.
 fn ended_as(status: ExitStatus) -> Result<(), Failure> {
     let code = status
         .code()
@@ -102,11 +102,12 @@ fn ended_as(status: ExitStatus) -> Result<(), Failure> {
     }
 }
 
-/// What `LD_PRELOAD` is for the program.
+/// The value of `LD_PRELOAD` for the program.
 fn preload(library: PathBuf) -> OsString {
     let libsctp = library.with_file_name(LIBSCTP);
     let mut preload = library.into_os_string();
-    // Programs that are linked with that name, or open it, have this one then. One that is not there is the system's.
+    // Programs that are linked with that name, or open it, get this one then. If it is missing,
+    // they get the system's.
     if libsctp.is_file() {
         preload.push(":");
         preload.push(libsctp);
@@ -118,19 +119,20 @@ fn preload(library: PathBuf) -> OsString {
     preload
 }
 
-/// Asks the program what this process was asked. A terminal that interrupts asks both itself.
+/// Passes a signal to the program. A terminal sends its interrupt to both.
 fn pass_on(child: &Child, signal: Signal) {
     if signal == Signal::SIGINT && io::stdin().is_terminal() {
         return;
     }
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(id) = id {
-        // It may have ended in this moment.
+        // It may have ended at this moment.
         let _ = kill(Pid::from_raw(id), signal);
     }
 }
 
-/// Where the library is: where the environment says, beside this program, in `lib` beside its directory (packages), or in `lib` in it (archives).
+/// The path of the library: in the environment variable, next to this program, in `lib` next to its
+/// directory (packages), or in `lib` in it (archives).
 fn library() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os(LIBRARY_VARIABLE) {
         let path = PathBuf::from(path);
@@ -162,10 +164,10 @@ fn library() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Refuses a program that loads no library: its calls could not be caught.
+/// Refuses a program that loads no libraries, because its calls could not be intercepted.
 fn check(program: &OsStr) -> Result<(), Failure> {
     let Some(path) = find(program) else {
-        // `spawn` says what is wrong.
+        // `spawn` reports the error.
         return Ok(());
     };
     let Ok(bytes) = fs::read(&path) else {
@@ -176,12 +178,12 @@ fn check(program: &OsStr) -> Result<(), Failure> {
             "{} is linked statically; only calls of programs that load the C library can be caught",
             path.display()
         ))),
-        // A script is run by a program that is looked at by nobody; most are dynamic.
+        // The interpreter of a script is not checked; most are dynamic.
         Some(true) | None => Ok(()),
     }
 }
 
-/// The file that a name stands for.
+/// The file of a program name.
 fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
@@ -193,7 +195,8 @@ fn find(program: &OsStr) -> Option<PathBuf> {
         .find(|it| it.is_file())
 }
 
-/// Whether an ELF file of 64 bits names an interpreter, which loads libraries (PT_INTERP); `None`: it is no such file.
+/// Returns true if a 64-bit ELF file names an interpreter, which loads libraries (PT_INTERP);
+/// `None`: it is no such file.
 fn is_dynamic(bytes: &[u8]) -> Option<bool> {
     const PT_INTERP: u32 = 3;
     if bytes.get(..6)? != b"\x7fELF\x02\x01" {

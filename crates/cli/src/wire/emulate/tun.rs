@@ -1,4 +1,4 @@
-//! `anabranch emulate --tun`: any IP packets, between TUN devices that somebody else configures.
+//! `anabranch emulate --tun`: any IP packets, between TUN devices that the user configures.
 
 use std::io;
 
@@ -50,7 +50,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     watch(&arguments, &printer, || line(&emulator.report())).await?;
     printer.line(line(&emulator.stop().0))?;
     drop(printer);
-    // A reader that reads has them all; one that does not keeps nobody from leaving.
+    // An active reader has received all lines; a blocked one must not delay the exit.
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
     Ok(())
 }
@@ -81,7 +81,7 @@ fn host(topology: &Topology, text: &str) -> Result<Host, Failure> {
     })
 }
 
-/// A report in a line.
+/// Formats a report as one line.
 fn line(report: &TunReport) -> String {
     let hosts = report
         .hosts

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counters of the tasks of an association.
 #[derive(Debug)]
 pub struct Counted {
-    /// Data that came.
+    /// Received data.
     pub bytes: AtomicU64,
     pub messages: AtomicU64,
-    /// When the last of it came, nanoseconds since the beginning.
+    /// Arrival of the last of it, nanoseconds since the start.
     pub last: AtomicU64,
-    /// Data that was sent in all, once nothing more will be.
+    /// Total of sent data, known after the last message.
     pub fed_bytes: AtomicU64,
     pub fed_messages: AtomicU64,
-    /// When everything had arrived, nanoseconds since the beginning.
+    /// Time at which everything had arrived, nanoseconds since the start.
     pub done: AtomicU64,
 }
 

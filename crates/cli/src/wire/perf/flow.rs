@@ -1,4 +1,4 @@
-//! The associations of a measurement, and how far each is.
+//! The associations of a measurement, and their progress.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,24 +14,24 @@ use super::report::{Direction, Line, Lines, Progress, Summary};
 use super::work::{self, End, Plan};
 use crate::wire::talk::{Received, Sent};
 
-/// One of the associations, and how far it was at the last line.
+/// One of the associations, and its progress at the last line.
 struct Flow {
     association: Association,
     plan: Plan,
     counted: Arc<Counted>,
     last: Progress,
-    /// Its paths as they were then.
+    /// Its paths at that time.
     paths: Vec<PathStatus>,
-    /// What had arrived when something last did, and when that was.
+    /// The received amount after the last arrival, and the time of that.
     arrived: (u64, Instant),
     end: Option<End>,
 }
 
-/// How far an association is that sends messages of `message` bytes.
+/// Progress of an association that sends messages of `message` bytes.
 fn sending(status: &Status, counted: &Counted, message: u64) -> Progress {
     let sender = &status.counters.sender;
     let fed = counted.fed_bytes.load(Ordering::Relaxed);
-    // Behind the data came a question of our own.
+    // A control message follows the data.
     let bytes = sender.bytes_acknowledged.min(fed);
     let abandoned = sender.abandoned_unsent + sender.abandoned_sent;
     let messages = if bytes == fed && abandoned == 0 {
@@ -50,7 +50,7 @@ fn sending(status: &Status, counted: &Counted, message: u64) -> Progress {
     }
 }
 
-/// How far an association is that receives. Windows and times are the sender's, and are not known here.
+/// Progress of a receiving association. Windows and times are known only to the sender.
 fn receiving(counted: &Counted) -> Progress {
     Progress {
         bytes: counted.bytes.load(Ordering::Relaxed),
@@ -60,7 +60,7 @@ fn receiving(counted: &Counted) -> Progress {
 }
 
 impl Flow {
-    /// What was done since the last time.
+    /// Progress since the last call.
     fn advance(&mut self) -> Progress {
         let last = self.last;
         if let Some(now) = self.progress() {
@@ -87,7 +87,7 @@ impl Flow {
         }
     }
 
-    /// What was done in an interval.
+    /// Progress in an interval.
     fn line(&self, from: f64, to: f64, done: Progress) -> Line {
         Line {
             from,
@@ -98,7 +98,7 @@ impl Flow {
         }
     }
 
-    /// What the other end told.
+    /// Counts of the other end.
     fn there(&self, to: f64) -> Option<Line> {
         let end = self.end.as_ref()?;
         Some(match self.plan.reverse {
@@ -111,7 +111,7 @@ impl Flow {
         })
     }
 
-    /// Whether nothing arrived for so long.
+    /// Returns true if nothing arrived for `limit`.
     fn is_idle_for(&mut self, limit: Duration) -> bool {
         let arrived = self.progress().map_or(0, |progress| progress.bytes);
         let now = Instant::now();
@@ -126,13 +126,13 @@ impl Flow {
 pub struct Flows {
     all: Vec<Flow>,
     begin: Instant,
-    /// When the last line ended, seconds.
+    /// End of the last line, seconds.
     last: f64,
     stop: watch::Sender<bool>,
 }
 
 impl Flows {
-    /// From now on.
+    /// Starts now.
     pub fn begin(plans: Vec<Plan>, associations: Vec<Association>) -> Self {
         let begin = Instant::now();
         let flow = |(plan, association): (Plan, Association)| Flow {
@@ -154,7 +154,7 @@ impl Flows {
         }
     }
 
-    /// Sets every association to work. Each task ends with its association.
+    /// Starts the work of every association. Each task ends with its association.
     pub fn work(&self) -> JoinSet<(usize, End)> {
         let mut tasks = JoinSet::new();
         for (index, flow) in self.all.iter().enumerate() {
@@ -170,17 +170,17 @@ impl Flows {
         tasks
     }
 
-    /// Ends the measurement as time would.
+    /// Ends the measurement, like the end of its time.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// That association has ended.
+    /// Records that an association has ended.
     pub fn end(&mut self, index: usize, end: End) {
         self.all[index].end = Some(end);
     }
 
-    /// Whether everything has arrived that will.
+    /// Returns true if everything has arrived that will.
     pub fn are_done(&self) -> bool {
         self.all.iter().all(|flow| flow.counted.done().is_some())
     }
@@ -206,13 +206,13 @@ impl Flows {
         Lines::of(self.all.iter_mut().map(line).collect())
     }
 
-    /// Everything from the beginning to the last line, and what the other end told.
+    /// Totals from the start to the last line, and the counts of the other end.
     pub fn summary(&self) -> Summary {
         let line = |flow: &Flow| flow.line(0.0, self.last, flow.last);
         let there = self.all.iter().map(|flow| flow.there(self.last));
         Summary {
             here: Lines::of(self.all.iter().map(line).collect()),
-            // What only some told is no sum.
+            // If some peers reported no counts, there is no sum.
             there: there.collect::<Option<Vec<Line>>>().map(Lines::of),
         }
     }
@@ -258,7 +258,7 @@ mod tests {
         })
     }
 
-    /// An association that was cut has nothing in flight, and yet not everything was acknowledged.
+    /// An association that was cut has nothing in flight, although not everything was acknowledged.
     #[test]
     fn a_message_counts_as_acknowledged_once_all_of_it_is() {
         let counted = Counted::new();
@@ -269,7 +269,7 @@ mod tests {
                 (acknowledged, messages)
             );
         }
-        // The last message may be shorter; what comes behind the data is no data.
+        // The last message may be shorter; later messages do not count as data.
         counted.fed_bytes.store(2_500, Ordering::Relaxed);
         counted.fed_messages.store(3, Ordering::Relaxed);
         for (acknowledged, bytes, messages) in

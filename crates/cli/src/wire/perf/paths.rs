@@ -1,4 +1,4 @@
-//! The paths of an association, as a report has them.
+//! The paths of an association in a report.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::scale::{BYTES, scaled};
 
-/// A path as it stands.
+/// The current state of a path.
 pub(super) fn path_json(path: &PathStatus) -> Value {
     json!({
         "address": path.address.to_string(),
@@ -22,7 +22,7 @@ pub(super) fn path_json(path: &PathStatus) -> Value {
     })
 }
 
-/// The same for people.
+/// The same as text.
 pub(super) fn path_text(path: &PathStatus) -> String {
     let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
     let milliseconds = |time: Duration| format!("{:.3} ms", time.as_secs_f64() * 1e3);

@@ -5,21 +5,21 @@ use tokio::time::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// Processor time since a moment.
+/// Processor time since a start.
 pub struct Processor {
     begin: Instant,
     /// User and system, seconds.
     before: [f64; 2],
 }
 
-/// Share of one processor's time, percent: more than 100 where several were used.
+/// Percentage of one processor's time: more than 100 if several were used.
 pub struct Used {
     pub user: f64,
     pub system: f64,
 }
 
 impl Processor {
-    /// From now on.
+    /// Starts now.
     pub fn begin() -> Self {
         Self {
             begin: Instant::now(),
@@ -27,7 +27,7 @@ impl Processor {
         }
     }
 
-    /// What was used by now.
+    /// Processor time used so far.
     pub fn used(&self) -> Used {
         let wall = self.begin.elapsed().as_secs_f64().max(1e-9);
         let [user, system] = spent();
@@ -38,7 +38,7 @@ impl Processor {
     }
 }
 
-/// User and system time of this process, seconds; zero where the system does not tell.
+/// User and system time of this process, seconds; zero if the system does not report it.
 fn spent() -> [f64; 2] {
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_SELF).map_or([0.0; 2], |usage| {

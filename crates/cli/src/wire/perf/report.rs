@@ -1,4 +1,5 @@
-//! What `perf` prints: lines as it goes and a summary, or one document in iperf3's shape.
+//! Output of `perf`: lines during the measurement and a summary, or one document in iperf3's
+//! format.
 
 use std::io;
 
@@ -14,16 +15,17 @@ use crate::wire::arguments::Perf;
 use crate::wire::in_brackets;
 use crate::wire::print::Printer;
 
-/// How far an association is.
+/// Progress of an association.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Bytes that reached the other end: acknowledged, or received here.
     pub bytes: u64,
     pub messages: u64,
-    /// Chunks sent again, expiries of T3-rtx, and the path in use: the sender's, which a receiver does not know.
+    /// Retransmitted chunks, expiries of T3-rtx, and the path in use: known to the sender, but not
+    /// to a receiver.
     pub retransmitted: Option<u64>,
     pub timeouts: Option<u64>,
-    /// Messages that the sender gave up.
+    /// Messages that the sender abandoned.
     pub abandoned: Option<u64>,
     /// Bytes.
     pub cwnd: Option<u64>,
@@ -31,7 +33,7 @@ pub struct Progress {
     pub srtt: Option<f64>,
 }
 
-/// `with` of both, or the one there is.
+/// `with` of both, or the one that is present.
 fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T> {
     match (one, two) {
         (Some(one), Some(two)) => Some(with(one, two)),
@@ -40,7 +42,7 @@ fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T
 }
 
 impl Progress {
-    /// What was done since `last`. None of it goes back.
+    /// Progress since `last`. No value decreases.
     pub fn since(self, last: &Self) -> Self {
         let less = |now: u64, last: u64| now.saturating_sub(last);
         Self {
@@ -53,7 +55,8 @@ impl Progress {
         }
     }
 
-    /// Both together; of the round-trip times the longer. The other end tells numbers as it likes.
+    /// The sum of both; of the round-trip times the longer. Saturating, because the other end may
+    /// report any numbers.
     fn and(self, other: Self) -> Self {
         let sum = u64::saturating_add;
         Self {
@@ -68,27 +71,28 @@ impl Progress {
     }
 }
 
-/// Which way the data of an association goes, seen from here.
+/// Direction of the data of an association, seen from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Sends,
     Receives,
 }
 
-/// What was done in an interval; windows and times as they stand at its end.
+/// Progress in an interval; windows and times at its end.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub from: f64,
     pub to: f64,
     pub done: Progress,
     pub direction: Direction,
-    /// The paths of the association; none of a sum.
+    /// The paths of the association; none for a sum.
     pub paths: Vec<PathStatus>,
 }
 
 impl Line {
-    /// `None` where it took no time: a receiver counts from the first message to the last, and there may be one alone.
+    /// `None` if the interval has no length: a receiver measures from the first message to the
+    /// last, and there may be only one.
     fn bits_per_second(&self) -> Option<f64> {
         let seconds = self.to - self.from;
         (seconds > 0.0).then(|| self.done.bytes as f64 * 8.0 / seconds)
@@ -113,7 +117,7 @@ impl Line {
     }
 }
 
-/// The same interval of several associations, and all of them together, each direction for itself.
+/// One interval of several associations, and the sum of each direction.
 #[derive(Clone, Debug)]
 pub struct Lines {
     each: Vec<Line>,
@@ -147,18 +151,18 @@ impl Lines {
         self.sums.iter().find(|sum| sum.direction == direction)
     }
 
-    /// Whether anything arrived.
+    /// Returns true if nothing arrived.
     pub fn is_empty(&self) -> bool {
         self.sums.iter().all(|sum| sum.done.bytes == 0)
     }
 
-    /// Seconds it took.
+    /// Duration, seconds.
     pub fn seconds(&self) -> f64 {
         let all = self.sums.iter().map(|sum| sum.to - sum.from);
         all.fold(0.0, f64::max)
     }
 
-    /// The lines of the associations; with their paths, where wanted.
+    /// The lines of the associations; with their paths if requested.
     fn streams(&self, per_path: bool) -> Value {
         let stream = |line: &Line| {
             let mut json = line.json();
@@ -178,7 +182,8 @@ impl Lines {
         json
     }
 
-    /// As people read it: a line for each association and, where there are several, one for all of a direction.
+    /// The text form: a line for each association and, if there are several, one for the sum of a
+    /// direction.
     fn text(&self, per_path: bool, remark: impl Fn(Direction) -> String) -> String {
         let mut lines = Vec::new();
         for (index, line) in self.each.iter().enumerate() {
@@ -200,7 +205,7 @@ impl Lines {
         lines.join("\n")
     }
 
-    /// What a line begins with: nothing where there is one association.
+    /// The start of a line: empty if there is only one association.
     fn name(&self, name: &str, direction: Direction) -> String {
         let way = match (self.sums.len() > 1, direction) {
             (false, _) => "",
@@ -214,27 +219,27 @@ impl Lines {
     }
 }
 
-/// What a whole measurement came to.
+/// Results of a whole measurement.
 pub struct Summary {
-    /// What this end knows: as the sender what was acknowledged, as the receiver what came.
+    /// Counts of this end: acknowledged data as the sender, received data as the receiver.
     pub here: Lines,
-    /// The same of all associations as the other end counted it, where it told.
+    /// Counts of the other end for all associations, if it reported them.
     pub there: Option<Lines>,
 }
 
-/// What all associations of a measurement have in common.
+/// Common properties of all associations of a measurement.
 pub struct Peers {
     /// The peer's addresses.
     pub paths: Vec<String>,
-    /// Streams outwards.
+    /// Outbound streams.
     pub streams: u16,
-    /// The largest SCTP packet on the primary path, bytes.
+    /// Size of the largest SCTP packet on the primary path, bytes.
     pub mtu: usize,
-    /// What is spoken beyond RFC 9260, by the names of settings.
+    /// Extensions of RFC 9260 in use, by the names of settings.
     pub extensions: Vec<&'static str>,
 }
 
-/// Writes lines, or gathers a document.
+/// Writes lines, or collects a document.
 pub struct Report {
     json: bool,
     per_path: bool,
@@ -267,7 +272,7 @@ impl Report {
         Ok(())
     }
 
-    /// The summary; `failed` says why not everything went well.
+    /// Prints the summary; `failed` is the reason why not everything succeeded.
     pub fn end(
         self,
         summary: &Summary,
@@ -298,10 +303,10 @@ impl Report {
 }
 
 impl Summary {
-    /// As iperf3 has it: what the sender knows, and what the receiver counted. `null`: the other end did not tell.
+    /// iperf3's form: the sender's and the receiver's counts. `null`: the other end reported none.
     fn json(&self) -> Value {
         let mut end = json!({ "streams": self.here.streams(true) });
-        // The first direction; the other, where both were measured.
+        // The first direction; then the other, if both were measured.
         for (here, suffix) in self.here.sums.iter().zip(["", "_bidir_reverse"]) {
             let there = self.there.as_ref().and_then(|it| it.sum(here.direction));
             let there = there.map_or(Value::Null, Line::json);
@@ -348,7 +353,7 @@ impl Summary {
     }
 }
 
-/// What is said of a measurement before it begins.
+/// Parameters of a measurement.
 fn start(arguments: &Perf, peers: &Peers) -> Value {
     json!({
         "version": format!("anabranch {}", crate::version::version()),
@@ -372,7 +377,7 @@ fn start(arguments: &Perf, peers: &Peers) -> Value {
     })
 }
 
-/// The same for people, and what the columns are.
+/// The same as text, with the column headings.
 fn heading(arguments: &Perf, peers: &Peers) -> String {
     let direction = match (arguments.bidir, arguments.reverse) {
         (true, _) => "to and from",
@@ -406,7 +411,7 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
     )
 }
 
-/// A line as people read it; `-`: not known at this end.
+/// The text of a line; `-`: not known at this end.
 fn text(line: &Line) -> String {
     let done = &line.done;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -457,7 +462,8 @@ mod tests {
         );
     }
 
-    /// A receiver's own window and round-trip times are of a path that carries no data, and are not shown for the sender's.
+    /// A receiver's own window and round-trip times belong to a path without data, and are not
+    /// shown as the sender's.
     #[test]
     fn what_this_end_does_not_know_is_a_dash_or_null() {
         let received = line(0.0, 1.0, 100, None);
@@ -473,7 +479,7 @@ mod tests {
         }
     }
 
-    /// What the receiver counted is its own count, and nobody's where it did not tell.
+    /// The receiver's count is its own count, and is missing if it reported none.
     #[test]
     fn the_summary_has_the_count_of_either_end() {
         let with = |direction, to, bytes| Line {

@@ -1,11 +1,11 @@
-//! Numbers with the unit that fits.
+//! Numbers with a suitable unit.
 
 /// Units of rates.
 pub(super) const BITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
 /// Units of sizes.
 pub(super) const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
 
-/// A number with the largest of the units that leaves it at least 1.
+/// A number with the largest unit in which it is at least 1.
 pub(super) fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
     let mut unit = units[0];
     for larger in &units[1..] {

@@ -1,4 +1,4 @@
-//! What is done over one association: sending, or asking the server to send, and ending in time.
+//! The work over one association: sends, or requests data from the server, and ends in time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,23 +15,24 @@ use crate::wire::pace::Pace;
 use crate::wire::talk::{Job, PPID, Received, Sent, Text};
 use crate::wire::{PATIENCE, all_acknowledged};
 
-/// How long the other end has to say what it counted, and then to close: time for a packet to be lost twice (1 s and 2 s), and to come.
+/// Time for the other end to report its counts, and then to close: a packet may be lost twice (1 s
+/// and 2 s), and has to arrive.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Messages sent without waiting before the clock is asked whether time is over.
+/// Messages sent without waiting between two checks of the time.
 const MESSAGES_BETWEEN_LOOKS: u64 = 16;
 
-/// What a measurement is to do.
+/// Parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub job: Job,
-    /// How long; `None`: until the job's bytes are there.
+    /// Duration; `None`: until the job's bytes have arrived.
     pub time: Option<Duration>,
     /// The server sends.
     pub reverse: bool,
 }
 
 impl Plan {
-    /// As the command line says.
+    /// By the command line.
     fn of(arguments: &Perf) -> Self {
         let time = Duration::from_nanos(arguments.time.0);
         Self {
@@ -46,7 +47,7 @@ impl Plan {
         }
     }
 
-    /// One for each association: in one direction, or as many again in the other.
+    /// One for each association: in one direction, or the same number again in the other.
     pub fn each(arguments: &Perf) -> Vec<Self> {
         let count = u64::from(arguments.parallel);
         let plan = Self::of(arguments);
@@ -61,7 +62,7 @@ impl Plan {
         }
     }
 
-    /// The part of association `index` of `count`: the bytes are of all together.
+    /// The share of association `index` of `count`: the bytes are divided among all.
     fn share(self, index: u64, count: u64) -> Self {
         let share = |bytes: u64| bytes / count + u64::from(index < bytes % count);
         Self {
@@ -74,15 +75,15 @@ impl Plan {
     }
 }
 
-/// How it ended.
+/// The outcome.
 #[derive(Debug)]
 pub struct End {
     pub reason: CloseReason,
-    /// It was aborted here, since what was in flight when time was over took too long.
+    /// It was aborted here, because the data in flight at the end of the time took too long.
     pub cut: bool,
-    /// Something arrived after time was over.
+    /// Something arrived after the end of the time.
     pub progressed: bool,
-    /// What the other end counted, or did.
+    /// Counts or results of the other end.
     pub received: Option<Received>,
     pub sent: Option<Sent>,
 }
@@ -93,12 +94,12 @@ pub struct Work {
     pub counted: Arc<Counted>,
     pub plan: Plan,
     pub begin: Instant,
-    /// Somebody wants it to end as if time were over.
+    /// Requests the end, as if the time were over.
     pub stop: watch::Receiver<bool>,
 }
 
 impl Work {
-    /// Does it, and closes the association.
+    /// Does the work, and closes the association.
     pub async fn run(self) -> End {
         let (tell, told) = watch::channel(None);
         let taking = tokio::spawn(take(
@@ -109,7 +110,7 @@ impl Work {
         ));
         if self.plan.reverse {
             let (reason, cut, progressed) = self.ask().await;
-            // What came before the end is counted.
+            // Data that arrived before the end is counted.
             let _ = taking.await;
             let last = self.counted.last.load(Ordering::Relaxed);
             self.counted.done.store(last, Ordering::Relaxed);
@@ -129,10 +130,12 @@ impl Work {
         }
     }
 
-    /// Sends until time is over, or until the job's bytes are sent, or the association takes no more; then closes it.
+    /// Sends until the time is over, or the job's bytes are sent, or the association accepts no
+    /// more; then closes it.
     async fn send(self, mut told: watch::Receiver<Option<Text>>) -> End {
         let (fed, stopped) = self.feed().await;
-        // What was not begun when time is over would keep it open for as long as the path takes for a full buffer.
+        // Unsent messages at the end of the time would keep it open for as long as the path takes
+        // for a full buffer.
         let withdrawn = match stopped {
             true => self.association.cancel_unsent() as u64,
             false => 0,
@@ -151,7 +154,8 @@ impl Work {
         let late = self.late(stopped);
         tokio::pin!(late);
         let drained = async {
-            // Where messages may be given up nobody knows how many come; what came is behind what was acknowledged or given up.
+            // If messages may be abandoned, the number of arrivals is unknown; all that arrived was
+            // sent before the acknowledged or abandoned ones.
             let gives_up = self.association.negotiated().partial_reliability;
             if gives_up {
                 all_acknowledged(&self.association).await;
@@ -159,7 +163,7 @@ impl Work {
             let messages = if gives_up { 0 } else { messages };
             let text = Text::Count { messages }.write();
             let options = SendOptions::default().with_ppid(PPID).reliable();
-            // Refused where the association has ended, which is told otherwise.
+            // Fails only if the association has ended, which is reported otherwise.
             let _ = self
                 .association
                 .send(text, options.with_immediate(true))
@@ -202,13 +206,13 @@ impl Work {
         end
     }
 
-    /// Notes that what arrived by now is all.
+    /// Records that all data has arrived by now.
     fn done(&self) {
         let done = self.begin.elapsed().as_nanos() as u64;
         self.counted.done.store(done, Ordering::Relaxed);
     }
 
-    /// Gives how many messages were sent, and whether time was over.
+    /// Returns the number of messages that were sent, and true if the time was over.
     async fn feed(&self) -> (u64, bool) {
         let job = self.plan.job;
         let payload = Bytes::from(vec![0; job.message as usize]);
@@ -220,7 +224,7 @@ impl Work {
         let mut pace = Pace::new(job.rate);
         let mut messages = 0_u64;
         while left > 0 {
-            // Where sending waits, `over` is looked at beside it.
+            // While sending waits, `over` is polled too.
             let looks = messages.is_multiple_of(MESSAGES_BETWEEN_LOOKS);
             let is_over = || until.is_some_and(|until| Instant::now() >= until);
             if looks && (*self.stop.borrow() || is_over()) {
@@ -248,11 +252,11 @@ impl Work {
         (messages, false)
     }
 
-    /// Waits until time is over, or somebody wants it to be.
+    /// Waits until the time is over, or its end is requested.
     async fn over(&self) {
         let mut stop = self.stop.clone();
         let stopped = async {
-            // An error says that nobody can want it any more.
+            // An error means that no request can follow.
             if stop.wait_for(|&stop| stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -266,7 +270,7 @@ impl Work {
         }
     }
 
-    /// Waits until time has been over for longer than anybody wants to wait.
+    /// Waits until the time has been over for the limit.
     async fn late(&self, over: bool) {
         if !over {
             self.over().await;
@@ -274,15 +278,15 @@ impl Work {
         tokio::time::sleep(PATIENCE).await;
     }
 
-    /// Asks the server to send, and tells it when time is over. Gives how it ended, whether it was cut, and whether something
-    /// arrived after time was over.
+    /// Requests data from the server, and notifies it when the time is over. Returns the reason of
+    /// the end, whether it was cut, and whether something arrived after the time was over.
     async fn ask(&self) -> (CloseReason, bool, bool) {
         let options = SendOptions::default().with_ppid(PPID).reliable();
         let say = |text: Text| {
             self.association
                 .send(text.write(), options.with_immediate(true))
         };
-        // Refused where the association has ended, which is told otherwise.
+        // Fails only if the association has ended, which is reported otherwise.
         let _ = say(Text::Source(self.plan.job)).await;
         tokio::select! {
             biased;
@@ -300,7 +304,8 @@ impl Work {
     }
 }
 
-/// Takes what comes, and counts it. Where nothing was asked for it may come all the same, and nobody is to wait for that.
+/// Receives data, and counts it. Data that was not requested may arrive all the same, and must not
+/// delay the end.
 async fn take(
     association: Association,
     counted: Arc<Counted>,

@@ -1,4 +1,4 @@
-//! The processes that the command line asks for, and what they start: all end with it.
+//! The processes of the command line, and their descendants: all end with this one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,16 +16,16 @@ use tokio::sync::{mpsc, oneshot};
 use super::tied;
 use crate::failure::Failure;
 
-/// How long the others may run on when the command that counts has ended, before they are asked to end.
+/// Time for the others to continue after the end of the main command, before they get a signal.
 const LINGER: Duration = Duration::from_millis(200);
-/// How long a command that is asked to end may take.
+/// Time limit for a command to end after the signal.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two looks whether it has.
+/// Interval between two checks for that.
 const LOOK: Duration = Duration::from_millis(10);
-/// Looks for processes that do not end though they are killed.
+/// Checks for processes that do not end although they were killed.
 const MOST_LOOKS: u32 = 200;
 
-/// A command that runs beside the one that counts.
+/// A command in addition to the main one.
 pub struct Started {
     /// Node and command.
     pub what: String,
@@ -34,7 +34,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// How it failed; `None`: it runs, or ended well.
+    /// Its failure; `None`: it runs, or ended successfully.
     pub fn failure(&self) -> Option<String> {
         let status = self.status.filter(|it| !it.success())?;
         Some(match (status.code(), status.signal()) {
@@ -45,30 +45,31 @@ impl Started {
     }
 }
 
-/// The command that counts.
+/// The main command.
 pub struct Counting {
     child: Child,
     ended: oneshot::Receiver<()>,
 }
 
 impl Counting {
-    /// Waits until it ends: its exit status as shells have it.
+    /// Waits until it ends; returns its exit status as a shell would.
     pub async fn ended(&mut self) -> u8 {
-        // The thread that waits says nothing else.
+        // The waiting thread sends nothing else.
         let _ = (&mut self.ended).await;
         let status = self.child.wait().ok();
         let code = status.and_then(|it| it.code().or(it.signal().map(|signal| 128 + signal)));
         code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1)
     }
 
-    /// Sends it a signal. It is not waited for yet, so that its number is its own.
+    /// Sends it a signal. It was not waited for yet, so that its process id cannot have been
+    /// reused.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended in this moment.
+        // It may have ended at this moment.
         let _ = kill(pid(&self.child), signal);
     }
 }
 
-/// All commands beside the one that counts.
+/// All commands except the main one.
 pub struct Children {
     started: Vec<Started>,
     ended: mpsc::UnboundedReceiver<usize>,
@@ -76,9 +77,9 @@ pub struct Children {
 }
 
 impl Children {
-    /// Nobody yet. Orphans of those that come are this process's from now on.
+    /// Creates an empty set. From now on, orphaned descendants are reparented to this process.
     pub fn adopt() -> Self {
-        // Where it is refused, a program that made itself an orphan outlives this one.
+        // If that fails, a program that makes itself an orphan survives this process.
         let _ = prctl::set_child_subreaper(true);
         let (tell, ended) = mpsc::unbounded_channel();
         Self {
@@ -88,7 +89,7 @@ impl Children {
         }
     }
 
-    /// Starts a command of the shell in a namespace, in a process group of its own.
+    /// Starts a shell command in a namespace, in a process group of its own.
     pub fn start(
         &mut self,
         namespace: &Namespace,
@@ -106,7 +107,7 @@ impl Children {
         let child = begun(namespace, "sh", spawn)?;
         let (number, tell) = (self.started.len(), self.tell.clone());
         on_end(&child, move || {
-            // Nobody listens any more at the end.
+            // The receiver may be gone at the end.
             let _ = tell.send(number);
         });
         self.started.push(Started {
@@ -117,7 +118,7 @@ impl Children {
         Ok(())
     }
 
-    /// Starts the command that counts in a namespace.
+    /// Starts the main command in a namespace.
     pub fn run(&self, namespace: &Namespace, command: &[OsString]) -> Result<Counting, Failure> {
         let [program, rest @ ..] = command else {
             return Err(Failure::Asked("found no command".to_owned()));
@@ -129,13 +130,13 @@ impl Children {
         })?;
         let (tell, ended) = oneshot::channel();
         on_end(&child, move || {
-            // Nobody listens any more at the end.
+            // The receiver may be gone at the end.
             let _ = tell.send(());
         });
         Ok(Counting { child, ended })
     }
 
-    /// Waits for the next that ends.
+    /// Waits for the next one to end.
     pub async fn next_ended(&mut self) -> Option<&Started> {
         let number = self.ended.recv().await?;
         let started = self.started.get_mut(number)?;
@@ -143,12 +144,12 @@ impl Children {
         Some(started)
     }
 
-    /// Ends all that still run, with what they started.
+    /// Ends all running commands, with their descendants.
     pub fn end(&mut self) {
-        // A server whose client has gone is about to end.
+        // A server whose client has ended may be about to end.
         self.wait(LINGER);
         for started in self.started.iter().filter(|it| it.status.is_none()) {
-            // It may have ended in this moment.
+            // It may have ended at this moment.
             let _ = killpg(pid(&started.child), Signal::SIGTERM);
         }
         self.wait(PATIENCE);
@@ -167,7 +168,7 @@ impl Children {
         }
     }
 
-    /// Waits until all have ended, so long at most.
+    /// Waits until all have ended, with a timeout.
     fn wait(&mut self, at_most: Duration) {
         let mut waited = Duration::ZERO;
         while waited < at_most && !self.all_ended() {
@@ -199,7 +200,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX))
 }
 
-/// Does something when a child ends, and leaves it to be waited for.
+/// Calls `act` when a child ends, without reaping it.
 fn on_end(child: &Child, act: impl FnOnce() + Send + 'static) {
     let pid = pid(child);
     std::thread::spawn(move || {
@@ -209,7 +210,7 @@ fn on_end(child: &Child, act: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// The children of this process, orphans that it adopted among them.
+/// The children of this process, including adopted orphans.
 fn children() -> Vec<Pid> {
     let own = std::process::id();
     let Ok(all) = fs::read_dir("/proc") else {
@@ -227,7 +228,8 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-/// The parent in a line of the format of `/proc/PID/stat`: the second field behind the name, which may contain anything.
+/// The parent in the format of `/proc/PID/stat`: the second field after the name, which may contain
+/// anything.
 fn parent(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()

@@ -20,12 +20,12 @@ use children::{Children, Started};
 use plan::Plan;
 pub use tied::become_one;
 
-/// How long a program may take until it listens.
+/// Time limit for a program to start listening.
 const LISTENING: Duration = Duration::from_secs(30);
-/// Time between two looks for it.
+/// Interval between two checks for it.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs the command and what belongs to it; its status is that of this one.
+/// Runs the main command and the others; returns the status of the main one.
 pub fn shell(arguments: Shell) -> Result<(), Failure> {
     let plan = Plan::new(&arguments)?;
     if arguments.print {
@@ -60,17 +60,17 @@ fn wrong(error: NamespaceError) -> Failure {
     Failure::Wire(error.to_string())
 }
 
-/// What runs.
+/// A running emulation.
 struct Running<'a> {
     plan: &'a Plan,
-    /// Of each host, in the order of the plan.
+    /// One for each host, in the order of the plan.
     namespaces: Vec<Namespace>,
     children: Children,
     emulator: Option<(TunEmulator, Instant)>,
 }
 
 impl Running<'_> {
-    /// Starts all commands, and waits for the one that counts: its status.
+    /// Starts all commands, and waits for the main one; returns its status.
     async fn run(&mut self, hosts: Vec<Host>, captures: plan::Captures) -> Result<u8, Failure> {
         let mut signals = Signals::new()?;
         for run in self.plan.runs() {
@@ -96,7 +96,7 @@ impl Running<'_> {
                 signal = signals.next() => {
                     command.signal(match signal {
                         Signal::SIGINT => Signal::SIGINT,
-                        // It was asked before.
+                        // It got a signal before.
                         _ if asked => Signal::SIGKILL,
                         _ => Signal::SIGTERM,
                     });
@@ -106,7 +106,7 @@ impl Running<'_> {
         }
     }
 
-    /// Stops the emulator and says what it did.
+    /// Stops the emulator and prints its report.
     fn report(&mut self, file: Option<&std::path::Path>) -> Result<(), Failure> {
         let Some((emulator, began)) = self.emulator.take() else {
             return Ok(());
@@ -129,14 +129,14 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Says of a command that it failed; the others end without a word.
+/// Prints that a command failed; successful ones end without a message.
 fn say(ended: &Started) {
     if let Some(how) = ended.failure() {
         note(format_args!("anabranch: {} {how}", ended.what));
     }
 }
 
-/// Waits until all programs listen that the command needs.
+/// Waits until all programs that the main command needs are listening.
 async fn listening(plan: &Plan, namespaces: &[Namespace]) -> Result<(), Failure> {
     for &(host, port) in plan.waits() {
         let listens = async {
@@ -159,7 +159,7 @@ struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
-    /// The terminal has interrupted the command, too.
+    /// The terminal has sent the interrupt to the command, too.
     terminal: bool,
 }
 
@@ -177,7 +177,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next that the command is to be told.
+    /// Waits for the next signal to pass to the command.
     async fn next(&mut self) -> Signal {
         loop {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! What the command line of `shell` asks for, checked before anything is made.
+//! The plan of `shell` by its command line, checked before anything is created.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -16,24 +16,24 @@ use crate::failure::Failure;
 use crate::wire::arguments::Shell;
 use crate::wire::emulate::network;
 
-/// The largest packet where no link says.
+/// The largest packet if no link specifies one.
 const USUAL_MTU: usize = 1500;
 
-/// Captures to begin: the interface and its file.
+/// Captures to start: the interface and its file.
 pub type Captures = Vec<(NodeId, LinkId, File)>;
 
-/// A command beside the one that counts.
+/// A command in addition to the main one.
 pub struct Run {
     /// Number of its host.
     pub host: usize,
     pub command: String,
 }
 
-/// What is to be run, and where.
+/// The commands, and their hosts.
 pub struct Plan {
     spec: Spec,
     seed: u64,
-    /// A first world, for its names; the emulator makes its own.
+    /// A first world, for its names; the emulator builds another.
     world: World,
     hosts: Vec<NodeId>,
     at: usize,
@@ -106,7 +106,7 @@ impl Plan {
         self.topology().addresses(node, Family::V4).next().is_some()
     }
 
-    /// The number of the host at a node, which may be new.
+    /// The number of the host at a node; adds it if it is new.
     fn host_at(&mut self, node: NodeId) -> usize {
         let place = self.hosts.iter().position(|&it| it == node);
         place.unwrap_or_else(|| {
@@ -175,17 +175,17 @@ impl Plan {
         self.hosts[host]
     }
 
-    /// Its name.
+    /// The name of a host.
     pub fn name(&self, host: usize) -> &str {
         self.topology().node_name(self.hosts[host])
     }
 
-    /// The host of the command that counts.
+    /// The host of the main command.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// That command.
+    /// The main command.
     pub fn command(&self) -> &[OsString] {
         &self.command
     }
@@ -195,12 +195,12 @@ impl Plan {
         &self.runs
     }
 
-    /// Hosts and ports where a program is to listen before the command starts.
+    /// Hosts and ports at which a program must listen before the command starts.
     pub fn waits(&self) -> &[(usize, u16)] {
         &self.waits
     }
 
-    /// What the namespace of a host is made of.
+    /// Parameters of the namespace of a host.
     pub fn setup(&self, host: usize) -> Setup {
         let node = self.hosts[host];
         let families = [Family::V4, Family::V6];
@@ -235,7 +235,7 @@ impl Plan {
             let name = self.topology().node_name(node);
             let link = self.topology().link_name(link);
             for address in addresses {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(out, "{address} {name} {name}.{link}");
             }
         }
@@ -248,13 +248,13 @@ impl Plan {
         for (node, link, [v4, v6]) in self.interfaces() {
             let name = self.topology().node_name(node);
             let link = self.topology().link_name(link);
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(out, "{name:<16} {link:<16} {v4:<15} {v6}");
         }
         out
     }
 
-    /// Makes the files of the captures.
+    /// Creates the files of the captures.
     pub fn open_captures(&self) -> Result<Captures, Failure> {
         let open = |(node, link, path): &(NodeId, LinkId, String)| match File::create(path) {
             Ok(file) => Ok((*node, *link, file)),
@@ -265,7 +265,7 @@ impl Plan {
         self.captures.iter().map(open).collect()
     }
 
-    /// What makes the emulator's world.
+    /// Builder of the emulator's world.
     pub fn builder(
         &self,
         captures: Captures,

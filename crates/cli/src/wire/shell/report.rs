@@ -1,4 +1,4 @@
-//! What `shell` says at its end.
+//! Final report of `shell`.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::wire::emulate::drops;
 
-/// Shares of the packets whose lateness is reported.
+/// Percentiles of the reported lateness of packets.
 const SHARES: [(f64, &str); 4] = [(0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999, "99.9")];
 
 /// The final report.
 pub struct Report {
     emulated: TunReport,
-    /// Packets that came faster than they could be taken.
+    /// Packets that arrived faster than they could be read.
     overrun: u64,
     length: Duration,
 }
@@ -30,7 +30,7 @@ impl Report {
         }
     }
 
-    /// For programs.
+    /// As JSON.
     pub fn json(&self) -> String {
         let TunReport {
             hosts,

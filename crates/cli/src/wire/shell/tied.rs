@@ -1,9 +1,8 @@
-//! Commands that end with the process that began them, also where that is killed and can end
-//! nothing itself.
+//! Commands that end with their parent process, even if that is killed and cannot end them.
 //!
-//! What a process asks for itself (PR_SET_PDEATHSIG) holds across `exec`, and not for its children.
-//! So the command is begun by way of this program, which asks for that and then becomes the
-//! command.
+//! The setting of a process for itself (PR_SET_PDEATHSIG) survives `exec`, but is not inherited by
+//! children. So the command is started through this program, which makes the setting and then
+//! executes the command.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +19,7 @@ use nix::unistd::getppid;
 
 use crate::note::note;
 
-/// The first argument by which this program knows that it is to become another.
+/// The first argument that makes this program execute another.
 const MARK: &str = "--tied-to";
 
 /// A command that ends with this process.
@@ -40,7 +39,7 @@ pub fn command(program: &OsStr) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Whether a file stands for that name, as `execvp` looks for it.
+/// Returns true if a file has that name, by the search rules of `execvp`.
 fn is_there(program: &OsStr) -> bool {
     let can_run = |path: &Path| {
         let found = fs::metadata(path);
@@ -54,7 +53,7 @@ fn is_there(program: &OsStr) -> bool {
     env::split_paths(&folders).any(|it| can_run(&it.join(path)))
 }
 
-/// Becomes a command, if this program was begun to do so; gives the exit status where it cannot.
+/// Executes a command, if this program was started for that; returns the exit status if it fails.
 pub fn become_one() -> Option<ExitCode> {
     let mut words = env::args_os().skip(1);
     if words.next()? != MARK {
@@ -70,10 +69,10 @@ fn tied(parent: Option<OsString>, words: &[OsString]) -> ExitCode {
     let [program, rest @ ..] = words else {
         return ExitCode::from(2);
     };
-    // Where it is refused, the command outlives a process that is killed.
+    // If that fails, the command survives a killed parent.
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     if parent != Some(getppid().as_raw()) {
-        // It ended before.
+        // The parent has ended already.
         return ExitCode::from(137);
     }
     let error = Command::new(program).args(rest).exec();

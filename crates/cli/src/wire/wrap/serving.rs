@@ -1,5 +1,5 @@
-//! The host of the programs: this command's own, or that of another command of the user's that has
-//! the UDP port already.
+//! The host of the programs: this command's own, or that of another command of the same user that
+//! already has the UDP port.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,15 +21,15 @@ use crate::note::note;
 use crate::wire::Interrupts;
 use crate::wire::arguments::Wrap;
 
-/// How long a host that a program began waits for the first socket, and for another one after the
-/// last.
+/// Time for which a host that was started by a program waits for the first socket, and for another
+/// one after the last.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 const NEXT_SOCKET: Duration = Duration::from_secs(2);
-/// How long the port of a host that has ended is waited for, and the time between two tries.
+/// Time limit for the port of an ended host to become free, and the interval of attempts.
 const FORMER: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What serves the programs of this command.
+/// The host that serves the programs of this command.
 pub struct Serving {
     access: Access,
     own: Option<Own>,
@@ -47,9 +47,9 @@ struct Own {
 }
 
 impl Serving {
-    /// Joins the host that has the port, or begins one.
+    /// Joins the host that has the port, or starts one.
     pub fn begin(config: &Config) -> Result<Self, Failure> {
-        // A host may begin, or end, in this moment.
+        // A host may start, or end, at this moment.
         for _ in 0..3 {
             match join(config) {
                 Ok(Joined::Nobody) => (),
@@ -88,7 +88,7 @@ impl Serving {
         }
     }
 
-    /// Lets a program find the host, and begin one where it has ended.
+    /// Lets a program find the host, and start one if it has ended.
     pub fn tell(&self, command: &mut Command, arguments: &Wrap) {
         command.env(HOST_VARIABLE, &self.access.name);
         match &self.access.secret {
@@ -101,7 +101,7 @@ impl Serving {
         };
     }
 
-    /// Waits until the host ends, which it should not: why it did.
+    /// Waits until the host ends, which it should not; returns the reason.
     pub async fn failed(&mut self) -> String {
         let ended = match (&mut self.own, &mut self.member) {
             (Some(own), _) => (&mut own.serve).await,
@@ -120,8 +120,8 @@ impl Serving {
         }
     }
 
-    /// Waits for what the program sent to arrive, and for further commands that use the host; an
-    /// interrupt ends that.
+    /// Waits until the program's messages have arrived, and for further commands that use the host;
+    /// an interrupt ends the wait.
     pub async fn finish(self, interrupts: &mut Interrupts) {
         let Some(own) = self.own else { return };
         let members = *own.members.borrow();
@@ -160,7 +160,7 @@ impl Own {
             let mut was_short = false;
             loop {
                 tokio::select! {
-                    // What was seen is said, also where the program has ended meanwhile.
+                    // Missed calls are reported, even if the program has ended meanwhile.
                     biased;
                     Ok(()) = missed.changed() => say(&missed.borrow_and_update()),
                     Ok(()) = short.changed(), if !was_short => {
@@ -182,7 +182,7 @@ impl Own {
     }
 }
 
-/// Runs a host and no program, until it is interrupted: further commands join it.
+/// Runs a host without a program, until it is interrupted: further commands join it.
 pub async fn alone(config: &Config) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
     let mut serving = Serving::begin(config)?;
@@ -197,7 +197,7 @@ pub async fn alone(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// Runs a host that a program began, by the name that it was given, until no program has a socket.
+/// Runs a host that a program started, under the given name, until no program has a socket.
 pub async fn again(config: Config) -> Result<(), Failure> {
     let name = std::env::var(HOST_VARIABLE).unwrap_or_default();
     if name.is_empty() {
@@ -225,7 +225,7 @@ pub async fn again(config: Config) -> Result<(), Failure> {
     }
 }
 
-/// The system may be about to take away what the former host had.
+/// The system may still be releasing the resources of the previous host.
 async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> {
     let mut waited = Duration::ZERO;
     loop {
@@ -240,8 +240,8 @@ async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> 
     }
 }
 
-/// How a host is begun again: a program and its arguments, a line each. `None`: one of them cannot
-/// be written so.
+/// The command line that restarts a host: a program and its arguments, one per line. `None`: one of
+/// them contains a line feed.
 fn beginning(arguments: &Wrap) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
@@ -259,7 +259,7 @@ fn beginning(arguments: &Wrap) -> Option<OsString> {
     fits.then(|| OsString::from_vec(words.join(&b'\n')))
 }
 
-/// The port of a host, in words.
+/// The port of a host, as text.
 fn port(config: &Config) -> String {
     let at = match &config.addresses[..] {
         [] => String::new(),
@@ -288,7 +288,7 @@ fn taken(config: &Config, why: &str) -> Failure {
     Failure::Wire(format!("{} is in use: {why}{remedy}", port(config)))
 }
 
-/// A program's calls that this stack does not see are not left to fail in silence.
+/// Reports calls of a program that bypass this stack.
 fn say(missed: &Missed) {
     match missed {
         Missed::Socket => note(format_args!(
@@ -303,7 +303,7 @@ fn say(missed: &Missed) {
     }
 }
 
-/// Said once: it may come again and again.
+/// Printed once, because it may be repeated often.
 fn say_short(shortage: Shortage) {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(limit, _)| limit);
     match shortage.last {
@@ -319,11 +319,11 @@ fn say_short(shortage: Shortage) {
     }
 }
 
-/// The host holds a descriptor for each socket of the program: it may have as many as the system
-/// lets it, and the program as many as before.
+/// Raises the limit of descriptors: the host has a descriptor for each socket of the program. It
+/// gets the maximum of the system; the program keeps its limit.
 pub fn raise_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // What is refused here is said when a socket finds no place.
+        // If that fails, an error is printed when a socket finds no descriptor.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
