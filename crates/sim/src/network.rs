@@ -1,4 +1,4 @@
-//! The part of the world below the agents: lanes, routes, observers, and the agenda they share with the agents.
+//! The network below the agents: lanes, routes, observers, and the agenda shared with the agents.
 
 mod air;
 mod outside;
@@ -23,17 +23,17 @@ use crate::router::{GROUND, HERE, Hop, Router, Sender};
 use crate::topology::{Topology, lane};
 use crate::watch::PacketWatch;
 
-/// How packets of one path leave a node.
+/// Outgoing interface and addresses of the packets on one path from a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub source: IpAddr,
-    /// The table of routes to where they go.
+    /// The routing table of the destination.
     pub target: u32,
-    /// The interface that sends them.
+    /// The sending interface.
     pub via: u32,
-    /// The one that receives them, on a ground link.
+    /// The receiving interface, on a ground link.
     pub receiver: u32,
-    /// Size of their IP header.
+    /// Size of the IP header.
     pub header: u32,
 }
 
@@ -42,35 +42,36 @@ pub(crate) struct Network {
     pub topology: Topology,
     router: Router,
     pub lanes: Vec<Lane>,
-    /// Wireless media, each of which several lanes offer to.
+    /// Wireless media, each shared by several lanes.
     cells: Vec<Cell>,
-    /// Packets that have come out of a medium and are to be taken in at an interface.
+    /// Packets that left a medium and have not yet been processed at the receiving interface.
     arrived: VecDeque<(u32, Parcel)>,
-    /// Sources: the lanes first, then the media, then the agents.
+    /// Event sources: the lanes first, then the media, then the agents.
     pub agenda: Agenda,
-    /// Number of the next event to be decided.
+    /// Sequence number of the next event.
     pub sequence: u64,
     pub sent: u64,
     pub delivered: u64,
-    /// Packets that came to the end of a link that is no wire.
+    /// Packets that reached the end of a link that is not a wire.
     hops: u64,
-    /// Those that came to the end of a wire which is none any more.
+    /// Packets that reached the end of a former wire.
     unfolded: u64,
-    /// Events of links that are no wires, and of media, which go through many by one entry of the agenda, and through some without.
+    /// Events of media and of links that are not wires. One entry of the agenda may stand for
+    /// several of them, and some have none.
     pub instants: u64,
-    /// The world runs at length, and looks at its media when it stops.
+    /// The world is in a long run, so that media are inspected only when it stops.
     pub at_length: bool,
     pub parcels: Parcels,
     /// Drops at nodes; those on links are counted by the links.
     dropped: DropCounts,
     pub captures: Vec<Capture>,
     pub recorder: Option<Box<dyn Recorder>>,
-    /// A lane has probes.
+    /// Whether any lane has probes.
     probing: bool,
     pub watch: Option<Box<dyn PacketWatch>>,
-    /// Agents that take what passes through their nodes: node, protocol, agent.
+    /// Agents that receive the packets that pass through their nodes: node, protocol, agent.
     pub transits: Vec<(NodeId, u8, u32)>,
-    /// What passes to and from the outside of the world.
+    /// The external interface of the world.
     pub outside: Outside,
 }
 
@@ -87,7 +88,7 @@ impl Network {
                 continue;
             }
             let link = &mut topology.links[id.index()];
-            // The configurations move into the lanes; names and ends stay.
+            // The configurations are moved into the lanes; names and ends remain.
             for direction in Direction::BOTH {
                 let config = match direction {
                     Direction::Forward => &mut link.forward,
@@ -125,24 +126,24 @@ impl Network {
         })
     }
 
-    /// Sources of events other than agents, which come after them.
+    /// Number of event sources before the agents.
     #[inline]
     pub fn sources(&self) -> usize {
         self.lanes.len() + self.cells.len()
     }
 
-    /// When routes change next.
+    /// The time of the next change of routes.
     #[inline]
     pub fn next_route_change(&self) -> Nanos {
         self.router.next_change()
     }
 
-    /// Brings the routes up to `now`; whether ways that were looked up may have changed.
+    /// Updates the routes to `now`; returns whether resolved routes may have changed.
     pub fn follow_links(&mut self, now: Nanos) -> bool {
         self.router.follow(&self.topology, now)
     }
 
-    /// How packets on `path` leave `node`; `None` if they cannot.
+    /// The departure of packets on `path` from `node`; `None` if they cannot leave.
     pub fn departure(&mut self, node: NodeId, path: Path) -> Option<Departure> {
         let target = self.topology.owner(path.remote)?;
         let target = self.router.table(&self.topology, target);
@@ -172,15 +173,15 @@ impl Network {
         })
     }
 
-    /// Gives `packet` to the interface `via` for sending.
+    /// Passes `packet` to the interface `via` for sending.
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
         let size = packet.wire_size();
         self.offer_sized(now, via, packet, size);
     }
 
-    /// The same of a packet whose size on the wire is known.
-    #[inline(always)] // Where agents send, and where routers forward; each is a short way for wires.
+    /// As [`Self::offer`], for a packet of known size on the wire.
+    #[inline(always)] // Called where agents send, and where routers forward; each is a fast path for wires.
     pub fn offer_sized(&mut self, now: Nanos, via: u32, packet: Parcel, size: usize) {
         debug_assert_eq!(size, packet.wire_size());
         let Some(Lane::Wire(wire)) = self.lanes.get_mut(via as usize) else {
@@ -193,13 +194,13 @@ impl Network {
         }
     }
 
-    /// Keeps the parcel of a packet that has ended.
+    /// Keeps the parcel of a dropped packet for reuse.
     #[inline(never)]
     fn reuse(&mut self, packet: Parcel) {
         drop(self.parcels.unwrap(packet));
     }
 
-    /// The same on other links.
+    /// As [`Self::offer`], for links that are not wires.
     #[inline(never)]
     fn offer_otherwise(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if packet.header != 0 {
@@ -235,11 +236,11 @@ impl Network {
         captured.then(|| packet.clone())
     }
 
-    /// Begins a capture.
+    /// Starts a capture.
     pub fn add_capture(&mut self, now: Nanos, capture: Capture) {
         for interface in 0..self.lanes.len() {
             if capture.taps(interface as u32) {
-                // It is shown what goes out and what comes in.
+                // It records outgoing and incoming packets.
                 self.unfold(now, opposite(interface as u32) as usize);
                 self.unfold(now, interface);
                 self.lanes[interface].tap();
@@ -248,7 +249,7 @@ impl Network {
         self.captures.push(capture);
     }
 
-    /// Shows the captures what a lane has begun to send.
+    /// Passes the packets that a lane has begun to send to the captures.
     #[cold]
     fn tell_captures(&mut self, now: Nanos, index: usize) {
         while let Some((at, packet)) = self.lanes[index].poll_begun() {
@@ -258,7 +259,7 @@ impl Network {
         }
     }
 
-    /// From now on somebody looks at a lane.
+    /// Disables the fast path of a lane, because it is observed from now on.
     pub fn unfold(&mut self, now: Nanos, index: usize) {
         if let Lane::Wire(wire) = &self.lanes[index] {
             self.unfolded += wire.arrived();
@@ -270,8 +271,9 @@ impl Network {
         }
     }
 
-    /// Runs the next event of a lane: the packet and its node, if one reached its destination.
-    #[inline(always)] // Once, in the loop of events.
+    /// Runs the next event of a lane: returns the packet and its node, if one reached its
+    /// destination.
+    #[inline(always)] // Called once, in the event loop.
     pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         let Lane::Wire(wire) = &mut self.lanes[index] else {
             return self.step_lane_otherwise(now, index);
@@ -281,7 +283,7 @@ impl Network {
         self.forward(now, node, packet?, size)
     }
 
-    /// The same of a lane that is no wire.
+    /// As [`Self::step_lane`], for a lane that is not a wire.
     #[inline(never)]
     fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         self.instants += 1;
@@ -296,7 +298,8 @@ impl Network {
         self.arrive(now, interface, packet)
     }
 
-    /// Takes in a packet at an interface: it, and its node, if this is its destination.
+    /// Processes a packet that arrived at an interface: returns the packet and its node, if this is
+    /// its destination.
     #[inline(never)]
     pub fn arrive(
         &mut self,
@@ -338,7 +341,7 @@ impl Network {
         None
     }
 
-    /// The same where it is not only to be sent.
+    /// Forwards a packet in all cases that the fast path does not cover.
     #[inline(never)]
     fn forward_otherwise(
         &mut self,
@@ -364,7 +367,8 @@ impl Network {
         None
     }
 
-    /// Whether a station of a ground link turns to another satellite, and drops what is sent meanwhile.
+    /// Whether a station of a ground link is in a handover to another satellite and drops packets
+    /// meanwhile.
     fn is_turning(&self, now: Nanos, interface: u32, receiver: u32) -> bool {
         let sender = Sender {
             interface,
@@ -373,7 +377,7 @@ impl Network {
         self.router.is_turning(&self.topology, now, sender)
     }
 
-    /// The agent that takes packets of a protocol which pass through a node.
+    /// The agent that receives packets of a protocol that pass through a node.
     #[inline]
     pub fn transit(&self, node: NodeId, protocol: u8) -> Option<u32> {
         let mut all = self.transits.iter();
@@ -381,7 +385,8 @@ impl Network {
         found.map(|(.., agent)| *agent)
     }
 
-    /// The same for a packet that has come to a node, `None` where that is its destination.
+    /// As [`Self::transit`], for a packet that has arrived at a node; `None` if the node is its
+    /// destination.
     #[inline]
     pub fn transit_of(&self, node: NodeId, packet: &Packet) -> Option<u32> {
         let agent = self.transit(node, packet.protocol)?;
@@ -389,12 +394,12 @@ impl Network {
         (!here).then_some(agent)
     }
 
-    /// Counts a packet that ended at a node.
+    /// Counts a packet that was dropped at a node.
     pub fn drop(&mut self, reason: DropReason) {
         self.dropped.add(reason);
     }
 
-    /// Hands the samples of a lane to the recorder.
+    /// Passes the samples of a lane to the recorder.
     #[inline]
     fn tell(&mut self, index: usize) {
         if self.probing {
@@ -412,7 +417,7 @@ impl Network {
         }
     }
 
-    /// Tells observers everything that happened up to `now`.
+    /// Reports everything that happened up to `now` to the observers.
     pub fn settle(&mut self, now: Nanos) {
         for index in 0..self.lanes.len() {
             self.lanes[index].settle(now);
@@ -420,7 +425,7 @@ impl Network {
         }
     }
 
-    /// How many packets have come to the end of a wire. Each was an event of its own.
+    /// Number of packets that reached the end of a wire. Each was a separate event.
     fn wired(&self) -> u64 {
         let wires = self.lanes.iter().map(|lane| match lane {
             Lane::Wire(wire) => wire.arrived(),
@@ -429,7 +434,7 @@ impl Network {
         wires.sum::<u64>() + self.unfolded
     }
 
-    /// How much work was done, where the events of agents and of other links are `events`.
+    /// The amount of work done. `events` are the events of agents and of other links.
     pub fn progress(&self, events: u64) -> Progress {
         let wired = self.wired();
         Progress {
@@ -455,7 +460,7 @@ impl Network {
         ledger
     }
 
-    /// Turns on probes of a lane.
+    /// Enables probes of a lane.
     pub fn set_probes(&mut self, lane: usize, probes: LaneProbes) {
         self.probing = true;
         self.lanes[lane].set_probes(probes);

@@ -1,21 +1,21 @@
-//! What routes are the best ones where nodes move.
+//! Routing metrics for networks with moving nodes.
 
 use anabranch_orbit::{Edge, Graph, Tree};
 use anabranch_settings::{Entry, Registry, kind};
 
-/// Every kind of routing over moving nodes: one line for each.
+/// All kinds of routing over moving nodes.
 pub const KINDS: &[&Entry<Box<dyn RoutingKind>>] = &[&LEAST_DELAY, &FEWEST_LINKS];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own kinds.
 pub fn kinds() -> Registry<Box<dyn RoutingKind>> {
     Registry::new(KINDS)
 }
 
-/// How routes over moving nodes are found. A world asks it in each interval, for each destination
-/// that packets are sent to.
+/// Computes routes over moving nodes. A world calls it in each interval, for each destination of
+/// packets.
 pub trait RoutingKind {
-    /// Finds the routes of all nodes of `graph` towards `destination`. An edge to the destination
-    /// counts only where `arrives` says so: several interfaces of a node are several paths.
+    /// Computes the routes of all nodes of `graph` to `destination`. An edge to the destination is
+    /// used only if `arrives` returns true, because several interfaces of a node are several paths.
     fn find(
         &mut self,
         graph: &Graph,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for dyn RoutingKind {
 }
 
 kind! {
-    /// The least sum of propagation delays.
+    /// The minimum sum of propagation delays.
     pub(crate) struct LeastDelay {}
     /// Routes of the least sum of propagation delays.
     static LEAST_DELAY: Entry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
@@ -65,7 +65,7 @@ impl RoutingKind for FewestLinks {
         arrives: &dyn Fn(&Edge) -> bool,
         tree: &mut Tree,
     ) {
-        // No sum of delays of a path comes near to 1000 seconds.
+        // The sum of delays of a path is always far below 1000 seconds.
         tree.find(graph, destination, |edge| 1.0 + edge.delay / 1e3, arrives);
     }
 }

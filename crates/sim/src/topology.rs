@@ -1,4 +1,4 @@
-//! What the world is made of: nodes, links, interfaces, addresses, routes.
+//! Topology: nodes, links, interfaces, addresses, routes.
 
 mod constellation;
 mod wireless;
@@ -23,11 +23,11 @@ pub use constellation::{
 pub(crate) use wireless::Air;
 pub use wireless::MediumConfig;
 
-/// How many links the automatic addresses can tell apart.
+/// Number of links for which there are automatic addresses.
 const MOST_LINKS: usize = 1 << 16;
 
-/// Where a node meets a link. Interface `2 n` is the first end of link `n`, `2 n + 1` the second; the lane of the same
-/// number carries what the interface sends.
+/// The connection of a node to a link. Interface `2 n` is the first end of link `n`, `2 n + 1` the
+/// second; the lane of the same number carries the packets that the interface sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
     pub node: NodeId,
@@ -51,7 +51,7 @@ impl Interface {
     }
 }
 
-/// A route that was given, not computed.
+/// A static route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivenRoute {
     pub node: NodeId,
@@ -59,39 +59,40 @@ pub(crate) struct GivenRoute {
     pub via: u32,
 }
 
-/// How computed routes follow the state of links.
+/// The dependence of computed routes on the state of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// They do not: what takes the shortest way meets the link that is down.
+    /// None: packets on the shortest route reach a link that is down.
     Static,
-    /// A link is used while both of its directions are up, as routers that hear each other use it, and changes are known
-    /// everywhere so long `after` they happen. Where no other way leads to an interface, packets go on to the link that
-    /// is down.
+    /// A link is used while both of its directions are up, as by routers that must hear each other,
+    /// and changes are known everywhere with the delay `after`. If there is no alternative route to
+    /// an interface, packets are sent to the link that is down.
     FollowsLinks {
-        /// Detection and convergence together.
+        /// Time for detection and convergence together.
         after: Nanos,
     },
 }
 
 impl Default for Routing {
-    /// Links are followed at once.
+    /// Changes are known immediately.
     fn default() -> Self {
         Routing::FollowsLinks { after: 0 }
     }
 }
 
-/// How routes over moving nodes are made.
+/// The routing between moving nodes.
 pub struct MovingRoutes {
-    /// Makes the kind, for each that asks for routes.
+    /// Creates the kind, for each router.
     pub kind: Box<dyn Fn() -> Box<dyn RoutingKind>>,
-    /// Routes are computed at multiples of this, and held in between; at least 1 ns.
+    /// Routes are computed at multiples of this interval, and are constant in between; at least 1
+    /// ns.
     pub interval: Nanos,
-    /// Stations pass on to satellites what came from satellites.
+    /// Stations forward packets from satellites to satellites.
     pub relays: bool,
 }
 
 impl Default for MovingRoutes {
-    /// The least delay, each 100 ms, and no station relays.
+    /// The least delay, every 100 ms, and no forwarding by stations.
     fn default() -> Self {
         Self {
             kind: Box::new(|| Box::new(LeastDelay {})),
@@ -118,14 +119,15 @@ struct Node {
 
 /// The builder of a world's topology.
 ///
-/// Every interface gets an IPv4 and an IPv6 address of its own: on link `n`, `10.x.y.1` and `10.x.y.2` with
-/// `n = 256 x + y`, and `fd00::n:1` and `fd00::n:2` (`n` in hexadecimal). [`Topology::set_address`] changes one.
+/// Every interface gets its own IPv4 and IPv6 address: on link `n`, `10.x.y.1` and `10.x.y.2` with
+/// `n = 256 x + y`, and `fd00::n:1` and `fd00::n:2` (`n` in hexadecimal). [`Topology::set_address`]
+/// changes one.
 ///
-/// Packets take the path of the fewest links, and arrive through the interface that has the destination address wherever
-/// the destination can be reached that way: several addresses are several paths. They go around links that are down (see
-/// [`Routing`]). [`Topology::add_route`] overrides this.
-/// A sender with several interfaces sends from the one that has the source address, unless that would send the packet in
-/// a circle or a given route says otherwise.
+/// Packets take the route with the fewest links, and arrive at the interface with the destination
+/// address if the destination can be reached that way, because several addresses are several paths.
+/// They are routed around links that are down (see [`Routing`]). [`Topology::add_route`] overrides
+/// this. A sender with several interfaces sends from the one with the source address, unless the
+/// packet would then return to it or a static route says otherwise.
 #[derive(Debug, Default)]
 pub struct Topology {
     nodes: Vec<Node>,
@@ -136,14 +138,14 @@ pub struct Topology {
     pub(crate) routing: Routing,
     pub(crate) constellations: Vec<Constellation>,
     pub(crate) moving_routes: MovingRoutes,
-    /// What is found by names and addresses.
+    /// Indexes by name and by address.
     node_names: BTreeMap<String, u32>,
     link_names: BTreeMap<String, u32>,
     addresses: BTreeMap<IpAddr, u32>,
 }
 
 impl Topology {
-    /// A topology of nothing.
+    /// An empty topology.
     pub fn new() -> Self {
         Self::default()
     }
@@ -170,7 +172,8 @@ impl Topology {
     ///
     /// # Errors
     /// [`BuildError::DuplicateLink`], [`BuildError::UnknownNode`], [`BuildError::LinkToItself`],
-    /// [`BuildError::TooManyLinks`]; [`BuildError::AddressTaken`] if an address that was set is one of its own.
+    /// [`BuildError::TooManyLinks`]; [`BuildError::AddressTaken`] if one of its addresses was
+    /// already assigned by [`Self::set_address`].
     pub fn add_link(&mut self, link: LinkConfig) -> Result<LinkId, BuildError> {
         let [first, second] = link.between;
         for node in link.between {
@@ -189,7 +192,8 @@ impl Topology {
         Ok(id)
     }
 
-    /// Adds a transmitter towards nodes that its packets name: a link whose second interface nobody sends by.
+    /// Adds a transmitter whose receiver is named by each packet: a link whose second interface
+    /// never sends.
     fn add_transmitter(
         &mut self,
         name: String,
@@ -238,23 +242,23 @@ impl Topology {
         Ok(LinkId(u32::from(number)))
     }
 
-    /// Sets how routes over moving nodes are made.
+    /// Sets the routing between moving nodes.
     pub fn set_moving_routes(&mut self, routes: MovingRoutes) {
         self.moving_routes = routes;
     }
 
-    /// Whether a link is one of a constellation.
+    /// Whether a link belongs to a constellation.
     pub(crate) fn moves(&self, link: LinkId) -> bool {
         self.constellations.iter().any(|it| it.has(link))
     }
 
-    /// Whether an interface is at a link between satellites.
+    /// Whether an interface belongs to a link between satellites.
     pub(crate) fn is_isl(&self, interface: u32) -> bool {
         let link = LinkId(interface / 2);
         self.constellations.iter().any(|it| it.has_isl(link))
     }
 
-    /// Gives the interface of `node` at `link` another address, in place of the one of the same family.
+    /// Replaces the address of the same family of the interface of `node` at `link`.
     ///
     /// # Errors
     /// [`BuildError::NotAtLink`], [`BuildError::AddressTaken`].
@@ -276,8 +280,8 @@ impl Topology {
         Ok(())
     }
 
-    /// Sends what passes `node` on its way to `destination` by `via`, whatever the shortest path is. The route holds for
-    /// both addresses of the interface that has `destination`.
+    /// Adds a static route at `node` to `destination` via `via`, independent of the shortest route.
+    /// It applies to both addresses of the interface with `destination`.
     ///
     /// # Errors
     /// [`BuildError::UnknownAddress`], [`BuildError::NotAtLink`].
@@ -295,27 +299,28 @@ impl Topology {
         Ok(())
     }
 
-    /// Sets how computed routes follow the state of links; at once by default. Routes that were given do not.
+    /// Sets how computed routes depend on the state of links; by default they follow immediately.
+    /// Static routes do not depend on it.
     pub fn set_routing(&mut self, routing: Routing) {
         self.routing = routing;
     }
 
-    /// The node of that name.
+    /// The node with this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.node_names.get(name).copied().map(NodeId)
     }
 
-    /// The link of that name.
+    /// The link with this name.
     pub fn link(&self, name: &str) -> Option<LinkId> {
         self.link_names.get(name).copied().map(LinkId)
     }
 
-    /// Every node, in the order of adding.
+    /// All nodes, in the order of adding.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// Every link, in the order of adding.
+    /// All links, in the order of adding.
     pub fn links(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
         (0..self.links.len() as u32).map(LinkId)
     }
@@ -327,8 +332,8 @@ impl Topology {
         interfaces.map(|interface| LinkId(interface / 2))
     }
 
-    /// The addresses of `node` in one family, in the order in which its links were added: the first is the natural
-    /// choice for a primary path.
+    /// The addresses of `node` in one family, in the order in which its links were added: the first
+    /// should be used for the primary path.
     pub fn addresses(&self, node: NodeId, family: Family) -> impl Iterator<Item = IpAddr> + '_ {
         let interfaces = self.nodes.get(node.index()).map(|node| &node.interfaces);
         let interfaces = interfaces.into_iter().flatten();
@@ -390,7 +395,7 @@ impl Topology {
         }
     }
 
-    /// The interface that has `address`.
+    /// The interface with `address`.
     pub(crate) fn owner(&self, address: IpAddr) -> Option<u32> {
         self.addresses.get(&address).copied()
     }
@@ -404,7 +409,7 @@ impl Topology {
     }
 }
 
-/// The interface that sends in `direction` of `link`; the lane of that number carries it.
+/// The interface that sends in `direction` of `link`; also the number of its lane.
 pub(crate) fn lane(link: LinkId, direction: Direction) -> usize {
     link.index() * 2 + direction as usize
 }

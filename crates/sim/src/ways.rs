@@ -1,4 +1,5 @@
-//! Which way packets would take at a moment, without sending any: to check given routes, and to say why nothing arrives.
+//! Reachability: the routes of packets at a given time, without sending any, to check static routes
+//! and to explain why packets do not arrive.
 
 use std::net::IpAddr;
 
@@ -9,20 +10,20 @@ use crate::ip::HOP_LIMIT;
 use crate::router::{Hop, Router};
 use crate::topology::Topology;
 
-/// What becomes of a packet that is sent now.
+/// The outcome for a packet that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It arrives, as far as routes and links go.
+    /// It arrives, according to routes and links.
     Leads,
-    /// Some node has no route to the destination, or no interface has it.
+    /// A node has no route to the destination, or no interface has the address.
     NoRoute,
-    /// It comes to a link that is down in this direction.
+    /// It reaches a link that is down in this direction.
     Down,
-    /// It goes in a circle until it may cross no more links.
+    /// It is caught in a routing loop until its hop limit.
     Circle,
 }
 
-/// The ways through a topology, asked in the order of time.
+/// Routes through a topology, evaluated at non-decreasing times.
 pub struct Ways<'a> {
     topology: &'a Topology,
     router: Router,
@@ -35,7 +36,7 @@ impl std::fmt::Debug for Ways<'_> {
 }
 
 impl<'a> Ways<'a> {
-    /// The ways of a topology that no world was made of yet.
+    /// The routes of a topology from which no world has been created yet.
     pub fn new(topology: &'a Topology) -> Self {
         Self {
             topology,
@@ -43,8 +44,8 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// What becomes of a packet that `from` sends at `now` from the address `source` to `destination`. `now` is never before
-    /// what was asked last.
+    /// The outcome for a packet that `from` sends at `now` from the address `source` to
+    /// `destination`. `now` must not be before that of the previous call.
     pub fn find(
         &mut self,
         now: Nanos,
@@ -59,7 +60,8 @@ impl<'a> Ways<'a> {
         if down { Passage::Down } else { passage }
     }
 
-    /// The links that such a packet crosses, in order, whether or not they are up; `None` if no way leads to the destination.
+    /// The links that such a packet crosses, in order, whether or not they are up; `None` if there
+    /// is no route to the destination.
     pub fn links(
         &mut self,
         now: Nanos,
@@ -76,7 +78,7 @@ impl<'a> Ways<'a> {
         (passage == Passage::Leads).then_some(links)
     }
 
-    /// Follows a packet from hop to hop by the routes of `now`, whatever the state of links.
+    /// Follows a packet from hop to hop by the routes at `now`, independent of the state of links.
     fn walk(
         &mut self,
         now: Nanos,
@@ -111,7 +113,8 @@ impl<'a> Ways<'a> {
         Passage::Circle
     }
 
-    /// When a way may change up to `until`: the ends of outages, what routes learn of them, and each interval where nodes move.
+    /// The times until `until` at which routes may change: the ends of outages, the updates of
+    /// routers, and each interval if nodes move.
     pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         let links = self.topology.links.iter();
         let outages = links.flat_map(|link| [&link.forward, &link.backward]);
@@ -126,7 +129,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Whether an interface can send nothing at `now`, since its link is down in that direction.
+/// Whether an interface cannot send at `now`, because its link is down in that direction.
 fn is_down(topology: &Topology, lane: u32, now: Nanos) -> bool {
     let Some(link) = topology.links.get(lane as usize / 2) else {
         return false;

@@ -1,4 +1,4 @@
-//! The world: a network, the agents that live in it, and the clock.
+//! The world: a network, its agents, and the clock.
 
 mod ends;
 mod outside;
@@ -52,18 +52,19 @@ pub struct World {
     seed: Seed,
     network: Network,
     slots: Vec<Slot>,
-    /// Of each node.
+    /// The demultiplexer of each node.
     demux: Vec<Demux>,
     arena: Arena,
-    /// Events but those of media and wires.
+    /// Number of events, except those of media and wires.
     events: u64,
-    /// An agent that never stops, told at the end of the event.
+    /// An agent that never stops; reported at the end of the event.
     stalled: Option<RunError>,
-    /// Events before this are run, and at their sources those that follow before any other.
+    /// Events before this time are run; sources may process consecutive events up to it directly.
     ahead: Nanos,
-    /// Nothing but events is to be thought of before this: neither is it later than `ahead`, nor do routes change before it.
+    /// Before this time only events must be processed: it is not later than `ahead`, and routes do
+    /// not change before it.
     clear: Nanos,
-    /// One event is to be run, whenever it is.
+    /// Run a single event, at any time.
     single: bool,
 }
 
@@ -71,7 +72,8 @@ impl World {
     /// A world at time 0 without agents.
     ///
     /// # Errors
-    /// [`BuildError::ZeroRate`] and [`BuildError::Outages`], which only a whole link shows.
+    /// [`BuildError::ZeroRate`] and [`BuildError::Outages`], which can be checked only for a whole
+    /// link.
     pub fn new(topology: Topology, seed: Seed) -> Result<Self, BuildError> {
         let demux = topology.nodes().map(|_| Demux::default()).collect();
         Ok(Self {
@@ -89,10 +91,11 @@ impl World {
         })
     }
 
-    /// Puts an agent into the world.
+    /// Adds an agent to the world.
     ///
     /// # Errors
-    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`], [`BuildError::StartsInThePast`]; the world is as before.
+    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`], [`BuildError::StartsInThePast`];
+    /// the world is unchanged.
     pub fn attach(
         &mut self,
         attachment: Attachment,
@@ -101,7 +104,7 @@ impl World {
         self.attach_boxed(attachment, Box::new(agent))
     }
 
-    /// The same with an agent whose type its maker knows.
+    /// As [`World::attach`], for a boxed agent.
     ///
     /// # Errors
     /// As [`World::attach`].
@@ -160,12 +163,13 @@ impl World {
         Ok(AgentId(index as u32))
     }
 
-    /// Puts an agent into the world that takes every packet of an IP protocol which `node` would forward, and may send under the
-    /// addresses of others: a proxy. The packets that it takes and sends are not shown to the watch, since they are not those of
-    /// the hosts.
+    /// Adds an agent that receives every packet of an IP protocol that `node` would forward, and
+    /// may send with the addresses of others: a proxy. The packets that it receives and sends are
+    /// not shown to the watch, because they are not those of the hosts.
     ///
     /// # Errors
-    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`] (port `None`) where the node has such an agent already.
+    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`] (port `None`) if the node already
+    /// has such an agent.
     pub fn attach_transit(
         &mut self,
         node: NodeId,
@@ -195,7 +199,7 @@ impl World {
 
     // ---- getters
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Nanos {
         self.now
     }
@@ -205,7 +209,8 @@ impl World {
         self.seed
     }
 
-    /// Nodes, links and addresses. The configurations of the directions have moved into the world.
+    /// Nodes, links and addresses. The configurations of the directions have been moved into the
+    /// world.
     pub fn topology(&self) -> &Topology {
         &self.network.topology
     }
@@ -221,7 +226,7 @@ impl World {
         (&*slot.agent as &dyn Any).downcast_ref()
     }
 
-    /// What a link direction did up to the present.
+    /// Statistics of a link direction up to the current time.
     ///
     /// # Errors
     /// [`BuildError::UnknownLink`].
@@ -230,24 +235,24 @@ impl World {
         Ok(self.network.lanes[lane].stats(self.now))
     }
 
-    /// Where every packet went.
+    /// Accounting of all packets.
     pub fn ledger(&self) -> Ledger {
         self.network.ledger()
     }
 
-    /// How much work was done.
+    /// Amount of work done.
     pub fn progress(&self) -> Progress {
         self.network.progress(self.events)
     }
 
-    /// When something happens next; `None` if nothing ever will.
+    /// The time of the next event; `None` if there is none.
     pub fn next_event(&self) -> Option<Nanos> {
         self.network.agenda.earliest().map(|(at, _)| at)
     }
 
     // ---- observers
 
-    /// Turns on probes of a link direction; their samples go to the recorder.
+    /// Enables probes of a link direction; their samples are passed to the recorder.
     ///
     /// # Errors
     /// [`BuildError::UnknownLink`], [`BuildError::EmptyBin`].
@@ -261,7 +266,7 @@ impl World {
             return Err(BuildError::EmptyBin);
         }
         let lane = self.network.lane(link, direction)?;
-        // What has happened before is not theirs to tell.
+        // Earlier events are not reported by these probes.
         self.network.unfold(self.now, lane);
         self.network.lanes[lane].settle(self.now);
         self.network
@@ -269,24 +274,25 @@ impl World {
         Ok(())
     }
 
-    /// Sets who takes the samples of the probes, and gives back who did before.
+    /// Sets the recorder of the samples of probes, and returns the previous one.
     pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) -> Option<Box<dyn Recorder>> {
         self.network.recorder.replace(recorder)
     }
 
-    /// Sets who is shown every packet that an agent sends and every one that an agent is given, and gives back who was
-    /// before.
+    /// Sets the watch, which receives every packet that an agent sends and every packet delivered
+    /// to an agent, and returns the previous one.
     pub fn set_watch(&mut self, watch: Box<dyn PacketWatch>) -> Option<Box<dyn PacketWatch>> {
         self.network.watch.replace(watch)
     }
 
-    /// What a node has done and heard as a station of a medium; `None` if it is none.
+    /// Statistics of a node as a station of a medium; `None` if it is not a station.
     pub fn station_stats(&self, medium: MediumId, node: NodeId) -> Option<StationStats> {
         self.network.station_stats(medium, node)
     }
 
-    /// Begins a capture: what passes the interfaces of the given nodes at the given links goes to `writer` as pcapng.
-    /// Wrap a file in a `BufWriter`; [`World::finish`] flushes it.
+    /// Starts a capture: packets that pass the interfaces of the given nodes at the given links are
+    /// written to `writer` as pcapng. A file should be wrapped in a `BufWriter`; [`World::finish`]
+    /// flushes it.
     ///
     /// # Errors
     /// [`CaptureError`].
@@ -308,7 +314,8 @@ impl World {
         Ok(())
     }
 
-    /// Tells the recorder and the captures everything up to the present, and flushes the captures. The world may run on.
+    /// Reports everything up to the current time to the recorder and the captures, and flushes the
+    /// captures. The world may continue to run.
     ///
     /// # Errors
     /// The first error of a capture's writer since the last call.
@@ -316,7 +323,7 @@ impl World {
         self.network.settle(self.now);
         let mut result = Ok(());
         for capture in &mut self.network.captures {
-            // Each is flushed, whatever became of the others.
+            // All are flushed, even if one of them fails.
             let finished = capture.finish(self.now);
             result = result.and(finished);
         }
@@ -325,17 +332,18 @@ impl World {
 
     // ---- running
 
-    /// Runs everything that happens up to and at `end`, which becomes the present.
+    /// Runs all events until and including `end`, which becomes the current time.
     ///
     /// # Errors
     /// [`RunError::Stalled`].
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
-        // An agent that was driven from outside has stalled.
+        // An agent that was driven by the caller has stalled.
         self.stalled.take().map_or(Ok(()), Err)?;
         self.network.at_length = true;
         (self.ahead, self.clear) = (end.saturating_add(1), 0);
         self.run();
-        // Where it has stalled, the media's events of that instant, which come last, have not happened.
+        // If it has stalled, the media's events of that instant have not been run, because they are
+        // last.
         let (reached, last) = match self.stalled {
             Some(_) => (self.now, self.now.saturating_sub(1)),
             None => (end, end),
@@ -361,8 +369,8 @@ impl World {
         self.stalled.take().map_or(Ok(true), Err)
     }
 
-    /// Lets the caller act on an agent from outside (write, close, change a setting), then drives it. `None` if `id` is
-    /// not a `T`.
+    /// Allows the caller to act on an agent (write, close, change a setting), then drives the
+    /// agent. `None` if `id` is not a `T`.
     pub fn with_agent<T: Agent, R>(
         &mut self,
         id: AgentId,
@@ -389,7 +397,7 @@ impl World {
                 return;
             }
             self.now = at;
-            // The agent that has something to do.
+            // The agent to be driven.
             let slot = if source < self.network.lanes.len() {
                 let Some((node, packet)) = self.network.step_lane(at, source) else {
                     continue;
@@ -422,8 +430,8 @@ impl World {
         }
     }
 
-    /// Whether an event at `at` is run: it is before `ahead` or the single one, or the end of time is to be reached. Brings the routes up to
-    /// it then.
+    /// Whether to run an event at `at`: it is before `ahead` or the single one, or the run extends
+    /// to the end of time. In that case updates the routes to `at`.
     #[cold]
     #[inline(never)]
     fn goes_on(&mut self, at: Nanos) -> bool {
@@ -440,7 +448,7 @@ impl World {
         true
     }
 
-    /// Lets routes follow the links, and agents forget the ways they know.
+    /// Updates the routes to the state of links, and clears the resolved paths of agents.
     #[cold]
     fn follow_links(&mut self, now: Nanos) {
         if self.network.follow_links(now) {
@@ -450,7 +458,8 @@ impl World {
         }
     }
 
-    /// Runs what is next at a medium: an agent that has something to do, the others having done it.
+    /// Runs the next event of a medium. Returns one agent to be driven; the others have already
+    /// been driven.
     #[inline(never)]
     fn step_cell(&mut self, source: usize) -> Option<usize> {
         let cell = source - self.network.lanes.len();
@@ -468,7 +477,7 @@ impl World {
         last
     }
 
-    /// The agent that a packet was for, which has something to do then.
+    /// Delivers a packet. Returns the receiving agent, which must then be driven.
     fn deliver(&mut self, node: NodeId, packet: Parcel) -> Option<usize> {
         let demux = &self.demux[node.index()];
         let (network, slots) = (&mut self.network, &mut self.slots[..]);
@@ -476,7 +485,7 @@ impl World {
         Some(slot.source - self.network.sources())
     }
 
-    /// An agent wakes or sends without end.
+    /// An agent wakes up or sends without end.
     #[cold]
     fn stall(&mut self, index: usize) {
         let at = self.now;
@@ -484,7 +493,7 @@ impl World {
         (self.ahead, self.clear) = (0, 0);
     }
 
-    /// Sends what an agent has to send and sets its alarm.
+    /// Sends the packets of an agent and sets its alarm.
     #[inline(never)]
     fn drive_before(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -494,7 +503,7 @@ impl World {
     }
 }
 
-/// Why a capture cannot begin.
+/// The reason why a capture cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {

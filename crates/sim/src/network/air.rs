@@ -1,4 +1,4 @@
-//! What the network does for wireless links: it hands their packets to the medium, and takes them from it.
+//! Wireless links of the network: passes their packets to the medium and back.
 
 use anabranch_transport::Nanos;
 
@@ -30,7 +30,7 @@ fn cell(air: &Air, seed: Seed) -> Result<Cell, BuildError> {
     let mut medium = Medium::new(air.config.parameters, draws).map_err(refused)?;
     for (number, (_, position)) in air.stations.iter().enumerate() {
         let [.., high, low] = (number as u32).to_be_bytes();
-        // Locally administered, as no manufacturer gave it.
+        // A locally administered address, because no manufacturer assigned it.
         let address = MacAddress([0x02, 0, 0, 0, high, low]);
         medium.add_station(*position, address).map_err(refused)?;
     }
@@ -64,7 +64,7 @@ impl Network {
         Some(self.cells.get(medium.index())?.medium().stats(station))
     }
 
-    /// Gives `packet` to the wireless interface `via`.
+    /// Passes `packet` to the wireless interface `via`.
     pub(super) fn offer_to_air(&mut self, now: Nanos, via: u32, mut packet: Parcel) {
         packet.departed = packet.departed.min(now);
         let Some(lane) = self.lanes[via as usize].air() else {
@@ -88,16 +88,18 @@ impl Network {
         }
     }
 
-    /// Whether a medium is asked only when an outcome may be due. Samples of probes are taken when they are.
+    /// Whether a medium is inspected only when an outcome may be due. Samples of probes are taken
+    /// at the time at which they are due.
     #[inline]
     fn sees_ahead(&self, cell: usize) -> bool {
         self.at_length && !self.probing && self.cells[cell].sees_ahead()
     }
 
-    /// Runs everything that is due at a medium, and then, before `end`, what happens on it before anything else in the world:
-    /// when the last of it did. [`Network::poll_arrived`] has what came out of the medium.
+    /// Runs everything that is due at a medium, and then all its events before `end` that precede
+    /// any other event of the world. Returns the time of the last of them.
+    /// [`Network::poll_arrived`] returns the packets that left the medium.
     pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> Nanos {
-        // The event that runs is the earliest; no other comes before this.
+        // The current event is the earliest; no other precedes this time.
         let others = self.agenda.rival().at();
         let end = end.min(others).min(self.next_route_change());
         if self.sees_ahead(cell) {
@@ -108,7 +110,7 @@ impl Network {
         now
     }
 
-    /// The same instant by instant.
+    /// As [`Self::step_cell`], instant by instant.
     fn step_on(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         self.instants += 1;
         loop {
@@ -126,11 +128,13 @@ impl Network {
         }
     }
 
-    /// The same from one time at which an outcome may be due to the next. What was due at such a time counts as one event.
+    /// As [`Self::step_cell`], from one time at which an outcome may be due to the next. All that
+    /// was due at such a time counts as one event.
     fn step_ahead(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         let mut counted = false;
         loop {
-            // An outcome that was not told comes of a packet that joined a queue at the very instant of another's offer.
+            // An unannounced outcome results from a packet that joined a queue at the instant of
+            // another's offer.
             let told = self.cells[cell].has_landing();
             self.catch_up(now, cell);
             let moves = self.cells[cell].moves(now);
@@ -144,7 +148,7 @@ impl Network {
             }
             let next = self.cells[cell].next_outcome();
             if !self.arrived.is_empty() {
-                // What is due at this very time, after a packet has joined, comes as another event.
+                // Anything due at this instant after a packet has joined is a separate event.
                 let moves = self.cells[cell].moves(reached);
                 self.schedule_at(if moves { reached } else { next }, cell);
                 return reached;
@@ -158,7 +162,7 @@ impl Network {
         }
     }
 
-    /// Lets what happens before `now` happen on a medium that was left alone.
+    /// Runs the events before `now` of a medium that was not inspected.
     fn catch_up(&mut self, now: Nanos, cell: usize) {
         let (_, before) = self.cells[cell].reached();
         self.cells[cell].catch_up(now);
@@ -167,7 +171,8 @@ impl Network {
         self.take_landings(cell);
     }
 
-    /// Lets the media that were left alone be as they are at `now`, when nobody asks them for a while. What happens until `last` has happened.
+    /// Brings the media that were not inspected to their state at `now`, before they are idle for a
+    /// while. Events until `last` are run.
     pub fn settle_media(&mut self, now: Nanos, last: Nanos) {
         self.at_length = false;
         for cell in 0..self.cells.len() {
@@ -180,7 +185,8 @@ impl Network {
         }
     }
 
-    /// Runs everything that is due at a medium, and what frames that pass at once bring with them.
+    /// Runs everything that is due at a medium, including the results of frames that are processed
+    /// at once.
     fn run_through(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         loop {
             let (_, before) = self.cells[cell].reached();
@@ -195,13 +201,13 @@ impl Network {
     }
 
     /// Runs everything that is due at a medium.
-    #[inline(always)] // Twice: instant by instant, and ahead.
+    #[inline(always)] // Called twice: instant by instant, and with lookahead.
     fn run_cell(&mut self, now: Nanos, cell: usize, end: Nanos) {
         self.cells[cell].advance(now, end);
         self.pass_packets(now, cell);
     }
 
-    /// Lets the packets that are due pass from and to the layers above.
+    /// Passes the packets that are due from and to the upper layers.
     #[inline(always)]
     fn pass_packets(&mut self, now: Nanos, cell: usize) {
         self.take_entering(now, cell);
@@ -214,7 +220,7 @@ impl Network {
         }
     }
 
-    /// Writes down what became of packets on a medium.
+    /// Counts the packets on a medium whose outcome is known.
     #[inline]
     fn take_landings(&mut self, cell: usize) {
         if self.cells[cell].has_landing() {
@@ -230,12 +236,12 @@ impl Network {
         }
     }
 
-    /// The next packet that came out of a medium, and the interface that takes it in.
+    /// The next packet that left a medium, and the receiving interface.
     pub fn poll_arrived(&mut self) -> Option<(u32, Parcel)> {
         self.arrived.pop_front()
     }
 
-    /// Lets the packets that are due join their interface queues.
+    /// Adds the packets that are due to their interface queues.
     #[inline]
     fn take_entering(&mut self, now: Nanos, cell: usize) {
         if self.cells[cell].is_entering(now) {
@@ -269,7 +275,7 @@ impl Network {
         }
     }
 
-    /// Writes down what became of a packet, at its lane.
+    /// Counts the outcome of a packet at its lane.
     fn account(&mut self, landing: Landing) -> u32 {
         match landing {
             Landing::Delivered {
@@ -312,8 +318,9 @@ impl Network {
         self.schedule_at(at, cell);
     }
 
-    /// The medium's next event is at `at`. Where the layers above take their time it comes after all else of its instant, since
-    /// when it was decided depends on how far the medium has been run.
+    /// Sets the medium's next event to `at`. With upper layers that have a processing time it is
+    /// the last of its instant, because the time of its decision depends on how far the medium has
+    /// been run.
     #[inline]
     fn schedule_at(&mut self, at: Nanos, cell: usize) {
         let source = self.lanes.len() + cell;
@@ -327,7 +334,7 @@ impl Network {
                 false => Key::new(at, self.sequence),
             };
             self.agenda.set(source, key);
-            // An event that has not moved keeps its place among those of its instant.
+            // An event that has not moved keeps its position among the events of its instant.
             self.sequence += u64::from(!layered);
         }
     }

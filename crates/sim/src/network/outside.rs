@@ -1,4 +1,4 @@
-//! What routers do with packets from outside beyond forwarding: they complain, and hand them out.
+//! Routers' handling of external packets in addition to forwarding: ICMP errors, and egress.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,8 @@ use crate::outside::Left;
 use crate::packet::{DropReason, NO_RECEIVER, Packet, Parcel};
 
 impl Network {
-    /// Complains about a packet that the interface `via` is given, if its link does not carry it. The link drops it.
+    /// Sends an ICMP error about a packet for the interface `via` that exceeds the MTU of its link.
+    /// The link drops it.
     #[cold]
     pub(super) fn check_size(&mut self, now: Nanos, via: u32, packet: &Packet) {
         let mtu = self.lanes[via as usize].mtu(now);
@@ -22,7 +23,7 @@ impl Network {
         self.complain(now, node, packet, Complaint::TooBig(mtu));
     }
 
-    /// A packet ends at `node`.
+    /// A packet is dropped at `node`.
     #[cold]
     pub(super) fn give_up(
         &mut self,
@@ -40,13 +41,14 @@ impl Network {
         self.complain(now, node, packet, complaint);
     }
 
-    /// Sends the ICMP error about a packet from outside to its source, as the router `node`. Simulated agents get none.
+    /// Sends the ICMP error about an external packet to its source, with `node` as the router.
+    /// Simulated agents receive none.
     #[cold]
     pub fn complain(&mut self, now: Nanos, node: NodeId, packet: &Packet, complaint: Complaint) {
         if packet.header == 0 {
             return;
         }
-        // A packet that has used up its time to live is quoted as it came.
+        // A packet whose time to live has expired is quoted as received.
         let datagram = packet.written(packet.hops_left.max(1));
         let source = packet.source;
         let family = match source {
@@ -57,7 +59,7 @@ impl Network {
         let Some(&first) = self.topology.interfaces_of(node).first() else {
             return;
         };
-        // A host does not take an error from itself: it comes from its neighbour.
+        // A host does not accept an error from itself, so the error is sent by its neighbour.
         let target = self.topology.owner(source);
         let way = target.and_then(|target| {
             let any = self.topology.interfaces()[first as usize].address(family);
@@ -94,7 +96,7 @@ impl Network {
             fragment: 0,
             header: header.len as u16,
             protocol: header.protocol,
-            // As if it had arrived.
+            // As if the error had arrived from there.
             hops_left: header.hops_left - u8::from(at_home),
         };
         if at_home {
@@ -117,7 +119,8 @@ impl Network {
         interfaces.any(|&it| self.topology.interfaces()[it as usize].has(address))
     }
 
-    /// A packet that no agent of `node` wants leaves the world there, if it is from outside and the node is open.
+    /// A packet that matches no agent of `node` leaves the world there, if it is external and the
+    /// node is open.
     #[cold]
     pub fn leave(&mut self, now: Nanos, node: NodeId, packet: Parcel) {
         let open = self.outside.open.get(node.index()).copied();
@@ -125,7 +128,8 @@ impl Network {
             return self.drop(DropReason::NoAgent);
         }
         self.delivered += 1;
-        // Routers count the time to live down, and the node is none.
+        // Undoes the decrement of the time to live, because the node is not a router for this
+        // packet.
         let datagram = packet.written(packet.hops_left.saturating_add(1));
         self.outside.left.push_back(Left {
             at: now,

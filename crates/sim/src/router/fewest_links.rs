@@ -10,7 +10,7 @@ use super::{HERE, NOWHERE};
 use crate::ids::{NodeId, opposite};
 use crate::topology::Topology;
 
-/// The links that are down. No link is where this is empty.
+/// The links that are down. Empty: none.
 #[derive(Clone, Copy, Debug)]
 struct Down<'a>(&'a [bool]);
 
@@ -25,18 +25,18 @@ impl Down<'_> {
 struct Routes {
     target: u32,
     next: Vec<u32>,
-    /// Links still to cross.
+    /// Number of links to cross.
     distance: Vec<u32>,
     given: Vec<bool>,
     /// Nodes that have a route only through the node of the target.
     behind: Vec<bool>,
 }
 
-/// See the module's text.
+/// The routing described in the module's documentation.
 #[derive(Debug)]
 pub(super) struct FewestLinks {
     outages: Outages,
-    /// Of each table with every link up, and now.
+    /// Two versions of each table: with every link up, and for the current state.
     tables: Vec<[Routes; 2]>,
 }
 
@@ -74,7 +74,7 @@ impl FewestLinks {
         self.tables.push([base, now]);
     }
 
-    /// Brings all tables up to `now`; whether a link has changed.
+    /// Updates all tables to `now`; returns whether the state of a link has changed.
     pub fn follow<'a>(
         &mut self,
         topology: &Topology,
@@ -92,8 +92,8 @@ impl FewestLinks {
         changed
     }
 
-    /// The interface of `node` that has the source address, if what is sent from it to the target
-    /// of the table cannot come back that way, and no route is given.
+    /// The interface of `node` with the source address, if packets sent from it to the target
+    /// cannot return to the node, and there is no static route.
     pub fn by_source(
         &self,
         topology: &Topology,
@@ -114,7 +114,7 @@ impl FewestLinks {
         by_source.filter(|via| {
             let far = opposite(*via);
             let neighbour = topology.interfaces()[far as usize].node;
-            // Directly to the target's node, but at another of its interfaces: that is another
+            // Directly to the target's node, but at another of its interfaces, which is another
             // path.
             let elsewhere = is_destination(neighbour) && far != target;
             let distance = routes.distance[neighbour.index()];
@@ -138,8 +138,8 @@ impl Routes {
         routes
     }
 
-    /// These routes, but around the links that are `down` wherever another way leads to the same
-    /// interface.
+    /// These routes, but around the links that are `down` if there is an alternative route to the
+    /// same interface.
     fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
         let mut routes = self.clone();
         routes.next.fill(NOWHERE);
@@ -154,7 +154,7 @@ impl Routes {
         routes
     }
 
-    /// Enters the routes that were given.
+    /// Enters the static routes.
     fn give(&mut self, topology: &Topology) {
         let given = topology.given_routes.iter();
         for route in given.filter(|route| route.target == self.target) {
@@ -166,9 +166,9 @@ impl Routes {
         }
     }
 
-    /// Finds the shortest ways to the target, breadth first from its end: first those that arrive
-    /// through it, then, for nodes that only lie behind its own node, those that arrive through any
-    /// other.
+    /// Finds the shortest routes to the target by a breadth-first search from its end: first those
+    /// that arrive through it, then those through any other interface, for nodes that can reach the
+    /// target only through its own node.
     fn spread(&mut self, topology: &Topology) {
         let owner = topology.interfaces()[self.target as usize].node;
         let none = Down(&[]);
@@ -183,8 +183,8 @@ impl Routes {
         self.flood(topology, none, &mut frontier);
     }
 
-    /// The same around links that are down. An interface whose own link is down is not reached by
-    /// another of its node: several addresses are several paths.
+    /// As [`Self::spread`], around links that are down. An interface whose own link is down is not
+    /// reached through another interface of its node, because several addresses are several paths.
     fn spread_around(&mut self, topology: &Topology, down: Down<'_>) {
         let owner = topology.interfaces()[self.target as usize].node;
         let mut frontier = self.spread_through(topology, owner, down);
@@ -198,7 +198,7 @@ impl Routes {
         self.flood(topology, down, &mut frontier);
     }
 
-    /// Begins at the target's own link.
+    /// Starts the search at the target's own link.
     fn spread_through(
         &mut self,
         topology: &Topology,
@@ -214,7 +214,7 @@ impl Routes {
         frontier
     }
 
-    /// Enters a node by way of `via`, its interface towards the target, if no shorter way is known.
+    /// Visits a node through `via`, its interface towards the target, if no shorter route is known.
     fn visit(
         &mut self,
         topology: &Topology,

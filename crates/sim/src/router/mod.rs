@@ -1,10 +1,10 @@
-//! Where a packet goes next: looked up by two small numbers, in tables that are made for the
-//! destinations of packets only.
+//! Routing tables: the next hop of a packet is found by two small numbers. Tables are built only
+//! for the destinations of packets.
 //!
-//! A table holds for each node what it does with packets for one interface, the target; tables are
-//! numbered in the order in which they are first needed. Without satellites they lead over the
-//! fewest links ([`fewest_links`]). Where nodes move, a
-//! [`RoutingKind`](crate::routing::RoutingKind) makes them of the delays of the moment, again in
+//! A table holds for each node the next hop of packets to one interface, the target; tables are
+//! numbered in the order in which they are first needed. Without satellites they contain the routes
+//! over the fewest links ([`fewest_links`]). If nodes move, a
+//! [`RoutingKind`](crate::routing::RoutingKind) computes them from the current delays, again in
 //! each interval ([`moving`]).
 
 mod fewest_links;
@@ -22,26 +22,25 @@ use crate::topology::Topology;
 use fewest_links::FewestLinks;
 use moving::Moving;
 
-/// No route leads there.
+/// There is no route.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 /// The packet is at its destination.
 pub(crate) const HERE: u32 = u32::MAX - 1;
-/// From here on, up to [`HERE`], a hop is a ground link: the number of one of the moment.
+/// From here to [`HERE`], a hop is a ground link: the index of a current one.
 pub(crate) const GROUND: u32 = 1 << 31;
 
-/// What a node does with a packet.
+/// The action of a node for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
-    /// Hand it to an agent of this node.
+    /// Deliver it to an agent of this node.
     Here,
-    /// Send it from this interface, or by this ground link.
+    /// Send it from this interface, or over this ground link.
     Via(u32),
-    /// Nothing leads there.
+    /// There is no route.
     Nowhere,
 }
 
-/// The interface that sends a packet, and the one that receives it where it is sent by a ground
-/// link.
+/// The interface that sends a packet, and the receiving one if it is sent over a ground link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub interface: u32,
@@ -49,7 +48,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// The interface where the packet arrives.
+    /// The interface at which the packet arrives.
     pub fn far(self) -> u32 {
         match self.receiver {
             NO_RECEIVER => opposite(self.interface),
@@ -58,15 +57,15 @@ impl Sender {
     }
 }
 
-/// The tables of a world, and what they follow.
+/// The tables of a world, and the state on which they depend.
 #[derive(Debug)]
 pub(crate) struct Router {
     nodes: usize,
-    /// Of each interface the number of its table; [`NOWHERE`] where nothing was sent to it yet.
+    /// The table number of each interface; [`NOWHERE`] if no packet was sent to it yet.
     tables: Vec<u32>,
     /// The targets of the tables.
     targets: Vec<u32>,
-    /// All tables, one after another.
+    /// All tables, concatenated.
     next: Vec<u32>,
     made_by: MadeBy,
 }
@@ -74,12 +73,12 @@ pub(crate) struct Router {
 #[derive(Debug)]
 enum MadeBy {
     FewestLinks(FewestLinks),
-    /// With the tree of each table.
+    /// Includes the tree of each table.
     Moving(Box<Moving>, Vec<Tree>),
 }
 
 impl Router {
-    /// Tables at time 0, before [`Router::follow`].
+    /// The tables at time 0, before [`Router::follow`].
     pub fn new(topology: &Topology) -> Self {
         Self {
             nodes: topology.nodes().len(),
@@ -93,7 +92,7 @@ impl Router {
         }
     }
 
-    /// The table for what goes to the interface `target`.
+    /// The table for packets to the interface `target`.
     pub fn table(&mut self, topology: &Topology, target: u32) -> u32 {
         match self.tables[target as usize] {
             NOWHERE => self.add_table(topology, target),
@@ -121,7 +120,7 @@ impl Router {
         table as u32
     }
 
-    /// What `node` does with a packet, by the table of its target.
+    /// The action of `node` for a packet, according to the table of its target.
     #[inline]
     pub fn hop(&self, node: NodeId, table: u32) -> Hop {
         match self.next(node, table) {
@@ -131,13 +130,14 @@ impl Router {
         }
     }
 
-    /// The same as a number: [`HERE`], [`NOWHERE`], the interface that sends it, or a ground link.
-    #[inline(always)] // Asked of each packet at each hop.
+    /// As [`Self::hop`], as a number: [`HERE`], [`NOWHERE`], the sending interface, or a ground
+    /// link.
+    #[inline(always)] // Called for each packet at each hop.
     pub fn next(&self, node: NodeId, table: u32) -> u32 {
         self.next[table as usize * self.nodes + node.index()]
     }
 
-    /// Which interfaces a hop means.
+    /// The interfaces of a hop.
     #[inline]
     pub fn sender(&self, via: u32) -> Sender {
         match (&self.made_by, via.checked_sub(GROUND)) {
@@ -149,9 +149,9 @@ impl Router {
         }
     }
 
-    /// The hop by which `node` sends to the target of `table` what has the source address `source`:
-    /// by the interface that has this address if the packet cannot come back that way, else by the
-    /// one on the way to the target.
+    /// The first hop from `node` to the target of `table` for packets with the source address
+    /// `source`: the interface with this address if the packet cannot return to the node, otherwise
+    /// the interface of the route to the target.
     pub fn first_hop(
         &self,
         topology: &Topology,
@@ -174,8 +174,7 @@ impl Router {
         }
     }
 
-    /// When tables change, in the order of time, as far as it is known; in each interval where
-    /// nodes move.
+    /// The known times of changes, in order; every interval if nodes move.
     pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         match &self.made_by {
             MadeBy::FewestLinks(made_by) => made_by.changes().collect(),
@@ -183,7 +182,7 @@ impl Router {
         }
     }
 
-    /// When they change next; [`Nanos::MAX`] for never.
+    /// The time of the next change; [`Nanos::MAX`] for never.
     #[inline]
     pub fn next_change(&self) -> Nanos {
         match &self.made_by {
@@ -192,7 +191,7 @@ impl Router {
         }
     }
 
-    /// Brings the tables up to `now`; whether they may have changed.
+    /// Updates the tables to `now`; returns whether they may have changed.
     pub fn follow(&mut self, topology: &Topology, now: Nanos) -> bool {
         let all = self
             .targets
@@ -212,8 +211,8 @@ impl Router {
         }
     }
 
-    /// Whether the station of a ground link turns to another satellite at `now`, so that packets
-    /// are dropped.
+    /// Whether the station of a ground link is in a handover at `now`, during which packets are
+    /// dropped.
     #[inline(never)]
     pub fn is_turning(&self, topology: &Topology, now: Nanos, sender: Sender) -> bool {
         match &self.made_by {

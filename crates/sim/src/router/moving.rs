@@ -1,4 +1,4 @@
-//! Routes where nodes move: found again in each interval, for the positions at its begin.
+//! Routes between moving nodes: computed in each interval, for the positions at its beginning.
 
 use std::rc::Rc;
 
@@ -12,35 +12,36 @@ use crate::packet::NO_RECEIVER;
 use crate::routing::RoutingKind;
 use crate::topology::{Constellation, GroundPolicy, Handover, Topology};
 
-/// How far ahead a station looks for the satellite that is in reach longest, and in which steps.
+/// Maximum lookahead of a station that searches for the satellite that stays in reach longest, and
+/// its step.
 const LONGEST_VIEW: Nanos = 3600 * time::SECOND;
 const VIEW_STEP: Nanos = 5 * time::SECOND;
-/// At most so many of the moments at which routes may change are listed.
+/// Maximum number of times of possible route changes that are listed.
 const MOST_CHANGES: u64 = 500;
 
 /// The satellites that the stations of a constellation use.
 #[derive(Debug, Default)]
 struct Access {
-    /// Of each station the one that it uses, with a policy of one.
+    /// The satellite used by each station, for a policy of one satellite.
     current: Vec<Option<usize>>,
 }
 
-/// See the module's text.
+/// The routing described in the module's documentation.
 pub(super) struct Moving {
     kind: Box<dyn RoutingKind>,
     interval: Nanos,
     outages: Outages,
     graph: Graph,
-    /// Links that do not move, in both directions.
+    /// Links with constant delays, in both directions.
     fixed: Vec<Edge>,
     access: Vec<Access>,
-    /// The ground links of the moment.
+    /// The current ground links.
     ground: Vec<Sender>,
-    /// The interval that routes are of.
+    /// The interval for which the routes were computed.
     turn: Option<u64>,
     /// Which links are down.
     down: Vec<bool>,
-    /// Kept to be used again.
+    /// Buffers for reuse.
     edges: Vec<Edge>,
     positions: Vec<Position>,
     in_reach: Vec<(usize, f64)>,
@@ -63,7 +64,7 @@ fn edge(from: NodeId, to: NodeId, via: u32, delay: f64, ground: bool) -> Edge {
 }
 
 impl Moving {
-    /// `None` of a topology in which nothing moves.
+    /// `None` for a topology without moving nodes.
     pub fn new(topology: &Topology) -> Option<Self> {
         if topology.constellations.is_empty() {
             return None;
@@ -117,7 +118,7 @@ impl Moving {
         all
     }
 
-    /// Brings the graph up to `now`; whether it may have changed.
+    /// Updates the graph to `now`; returns whether it may have changed.
     pub fn follow(&mut self, topology: &Topology, now: Nanos) -> bool {
         let turn = now / self.interval;
         let changed = self.outages.follow(now);
@@ -191,7 +192,7 @@ impl Moving {
         self.positions = positions;
     }
 
-    /// Finds the satellites that a station uses.
+    /// Selects the satellites that a station uses.
     fn choose(
         &mut self,
         constellation: &Constellation,
@@ -227,7 +228,7 @@ impl Moving {
                         steps.find(|after| !motion.reaches(station, satellite, at + after));
                     leaves.unwrap_or(LONGEST_VIEW)
                 };
-                // The nearest of those that stay equally long.
+                // The nearest of those that stay in reach equally long.
                 let all = in_reach.iter().copied();
                 all.max_by(|one, other| {
                     let views = view(one.0).cmp(&view(other.0));
@@ -237,7 +238,7 @@ impl Moving {
             _ => nearest(),
         };
         let satellite = chosen.map(|(satellite, _)| satellite);
-        // The first one is there from the begin.
+        // The first satellite is available from the beginning.
         if current.is_some() && satellite.is_some() && *current != satellite {
             motion.opens[station] = at.saturating_add(access.gap);
         }
@@ -255,8 +256,8 @@ impl Moving {
         }
         let owner = topology.interfaces()[target as usize].node;
         let ground = &self.ground;
-        // What goes to an address of a link between satellites may arrive by any; else several
-        // addresses are several paths.
+        // Packets to an address of a link between satellites may arrive at any interface; otherwise
+        // several addresses are several paths.
         let anywhere = topology.is_isl(target);
         let arrives = |edge: &Edge| {
             let far = match edge.via.checked_sub(GROUND) {
@@ -292,7 +293,7 @@ impl Moving {
     }
 }
 
-/// The links that do not move, in both directions.
+/// The links with constant delays, in both directions.
 fn fixed(topology: &Topology) -> Vec<Edge> {
     let own = topology.links().filter(|link| !topology.moves(*link));
     let edges = own.flat_map(|id| {

@@ -1,4 +1,4 @@
-//! What routes know of links that are down.
+//! Link outages as known to the routers.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use anabranch_transport::Nanos;
 
 use crate::topology::{Routing, Topology};
 
-/// Which lanes are down, as far as routers have heard.
+/// The lanes that are down, as known to the routers.
 #[derive(Debug)]
 pub(super) struct Outages {
-    /// What becomes of directions, in the order of time: the lane, and whether it goes down.
+    /// Changes in the order of time: the lane, and whether it goes down.
     changes: VecDeque<(Nanos, u32, bool)>,
-    /// When the first of them is; [`Nanos::MAX`] for never.
+    /// The time of the first of them; [`Nanos::MAX`] for never.
     next: Nanos,
     /// The lanes that are down.
     pub lanes_down: Vec<bool>,
@@ -35,8 +35,8 @@ impl Outages {
                 }
             }
         }
-        // At one instant what comes up is first, so that a direction that goes down again at once
-        // is down.
+        // At one instant changes to up are first, so that a direction that immediately goes down
+        // again is down.
         changes.sort_unstable();
         Self {
             next: changes.first().map_or(Nanos::MAX, |change| change.0),
@@ -45,24 +45,24 @@ impl Outages {
         }
     }
 
-    /// When something changes, in the order of time.
+    /// The times of changes, in order.
     pub fn changes(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.changes.iter().map(|change| change.0)
     }
 
-    /// When something changes next; [`Nanos::MAX`] for never.
+    /// The time of the next change; [`Nanos::MAX`] for never.
     #[inline]
     pub fn next_change(&self) -> Nanos {
         self.next
     }
 
-    /// Which links are down, in either direction.
+    /// The links that are down in either direction.
     pub fn links_down(&self) -> Vec<bool> {
         let links = self.lanes_down.chunks(2);
         links.map(|ends| ends.contains(&true)).collect()
     }
 
-    /// Brings the lanes up to `now`; whether a link has changed.
+    /// Updates the lanes to `now`; returns whether the state of a link has changed.
     pub fn follow(&mut self, now: Nanos) -> bool {
         if self.next > now {
             return false;

@@ -1,10 +1,10 @@
-//! Satellites and stations of a topology: nodes that move against each other, the links between
+//! Constellations of a topology: satellites and stations as moving nodes, the links between
 //! satellites, and one transmitter at each node for all of its ground links.
 //!
-//! A link between satellites is a link like any other, with a delay that follows its length. Ground
-//! links are not listed: a satellite has one interface towards all stations, and a station one
-//! towards all satellites of a constellation; which of them receives a packet, its route says. Such
-//! an interface is a link that ends at its own node. Its forward direction is the transmitter.
+//! A link between satellites is an ordinary link with a delay that follows its length. Ground links
+//! are not listed: a satellite has one interface to all stations, and a station one to all
+//! satellites of a constellation; the route of a packet determines its receiver. Such an interface
+//! is a link that ends at its own node. Its forward direction is the transmitter.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,51 +21,52 @@ use crate::packet::{NO_RECEIVER, Packet};
 use crate::propagation::Propagation;
 use crate::rng::Rng;
 
-/// Which of the satellites in reach a station uses.
+/// The policy by which a station selects satellites in reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroundPolicy {
-    /// Any of them, by the routes.
+    /// Any satellite, according to the routes.
     Any,
-    /// The nearest.
+    /// The nearest satellite.
     Nearest,
-    /// One until it is out of reach, then the one that will be in reach longest.
+    /// One satellite until it is out of reach, then the one that will be in reach longest.
     Longest,
 }
 
-/// What happens to packets while a station turns to another satellite.
+/// The treatment of packets during a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handover {
-    /// They wait in the transmitter.
+    /// They are queued in the transmitter.
     Hold,
-    /// They are dropped when they come to it.
+    /// They are dropped on arrival at the transmitter.
     Drop,
 }
 
-/// How stations use satellites.
+/// The access of stations to satellites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroundAccess {
-    /// Which they use.
+    /// The selection policy.
     pub policy: GroundPolicy,
-    /// How long it takes them to turn to another, with a policy of one satellite.
+    /// Duration of a handover, with a policy of one satellite.
     pub gap: Nanos,
-    /// What happens to packets meanwhile.
+    /// The treatment of packets during a handover.
     pub handover: Handover,
 }
 
 /// A constellation with its stations.
 #[derive(Debug)]
 pub struct ConstellationConfig {
-    /// Its name; its links are called by it: `NAME-isl[0]`, `NAME-up[0]`, `NAME-down[0]`.
+    /// Name of the constellation, and prefix of its links: `NAME-isl[0]`, `NAME-up[0]`,
+    /// `NAME-down[0]`.
     pub name: String,
     /// The satellites.
     pub shells: Shells,
-    /// Their nodes, in the order of numbers.
+    /// The nodes of the satellites, in the order of numbers.
     pub satellites: Vec<NodeId>,
-    /// The nodes of stations and where they stand.
+    /// The nodes of stations and their places.
     pub stations: Vec<(NodeId, Place)>,
-    /// What is time 0 of the world, after the epoch.
+    /// Time 0 of the world, relative to the epoch.
     pub start: Nanos,
-    /// How stations use satellites.
+    /// The access of stations to satellites.
     pub access: GroundAccess,
 }
 
@@ -74,9 +75,9 @@ pub struct ConstellationConfig {
 pub struct ConstellationLinks {
     /// Between satellites, in the order of [`Shells::isls`].
     pub isl: Vec<LinkId>,
-    /// From each station to satellites.
+    /// From each station to the satellites.
     pub up: Vec<LinkId>,
-    /// From each satellite to stations.
+    /// From each satellite to the stations.
     pub down: Vec<LinkId>,
 }
 
@@ -85,14 +86,14 @@ pub struct ConstellationLinks {
 pub enum LinkClass {
     /// Between satellites.
     Isl,
-    /// From a station to satellites.
+    /// From a station to the satellites.
     Up,
-    /// From a satellite to stations.
+    /// From a satellite to the stations.
     Down,
 }
 
 impl LinkClass {
-    /// All.
+    /// All classes.
     pub const ALL: [LinkClass; 3] = [LinkClass::Isl, LinkClass::Up, LinkClass::Down];
 
     /// `isl`, `up` or `down`.
@@ -118,12 +119,12 @@ pub(crate) struct Constellation {
 }
 
 impl Constellation {
-    /// The interface of a satellite towards stations.
+    /// The interface of a satellite to the stations.
     pub fn down(&self, satellite: usize) -> u32 {
         self.links.down[satellite].0 * 2
     }
 
-    /// Whether a link is one of it. Its links were added one after another.
+    /// Whether a link belongs to the constellation. Its links were added consecutively.
     pub fn has(&self, link: LinkId) -> bool {
         let all = [&self.links.isl, &self.links.up, &self.links.down];
         all.into_iter().any(|class| spans(class, link))
@@ -134,20 +135,21 @@ impl Constellation {
         spans(&self.links.isl, link)
     }
 
-    /// The interface of a station towards satellites.
+    /// The interface of a station to the satellites.
     pub fn up(&self, station: usize) -> u32 {
         self.links.up[station].0 * 2
     }
 }
 
-/// Whether a link is among some that were added one after another.
+/// Whether a link is in a range of links that were added consecutively.
 fn spans(class: &[LinkId], link: LinkId) -> bool {
     let ends = class.first().zip(class.last());
     ends.is_some_and(|(first, last)| (*first..=*last).contains(&link))
 }
 
 impl Topology {
-    /// Adds the links of a constellation, each made of what `direction` gives for its class; their propagation is set here.
+    /// Adds the links of a constellation, each with the configuration that `direction` returns for
+    /// its class; their propagation is set here.
     ///
     /// # Errors
     /// Those of [`Topology::add_link`] and of `direction`.
@@ -206,7 +208,7 @@ impl Topology {
         ] {
             for (index, &node) in nodes.iter().enumerate() {
                 let far = match class {
-                    // Satellites receive by the links behind those of stations.
+                    // Satellites receive on the links that follow those of the stations.
                     LinkClass::Up => Far::Receiver {
                         link: first_up + stations.len(),
                         body: 0,
@@ -251,24 +253,25 @@ impl Topology {
 enum Far {
     /// Always this body.
     Body(u32),
-    /// The one that receives the packet: those from a link and a body on.
+    /// The receiver of the packet: links and bodies are numbered from these on.
     Receiver { link: usize, body: usize },
 }
 
-/// The delay of what a body sends.
+/// The propagation delay of the packets that a body sends.
 struct Beam {
     motion: Rc<RefCell<Ephemeris>>,
     from: u32,
     far: Far,
-    /// The delay to those that were sent to last.
+    /// The delays to the most recent receivers.
     known: Vec<(u32, Segment)>,
-    /// Bits per second, where that never changes.
+    /// Bits per second, if the rate is constant.
     rate: Option<u64>,
-    /// When the last packet left that had waited, or that waited for one that had.
+    /// The time at which the last packet left that was delayed by a handover, directly or
+    /// indirectly.
     left: Nanos,
 }
 
-/// A satellite sends to few stations at a time.
+/// Cache size, because a satellite sends to few stations at a time.
 const MOST_KNOWN: usize = 8;
 
 impl Beam {
@@ -288,8 +291,8 @@ impl Beam {
         delay
     }
 
-    /// When a packet leaves whose last bit would leave at `at`, but waits for a station that turns
-    /// to another satellite. What has waited leaves at the rate of the transmitter.
+    /// The departure time of a packet whose last bit would leave at `at`, but which must wait for a
+    /// station in a handover. Delayed packets leave at the rate of the transmitter.
     fn leaves(&mut self, at: Nanos, wait: Nanos, packet: &Packet) -> Nanos {
         if wait == 0 && self.left <= at {
             return at;
@@ -302,7 +305,7 @@ impl Beam {
         self.left
     }
 
-    /// How long a packet waits for a station that turns to another satellite.
+    /// The time for which a packet must wait for a station in a handover.
     fn wait(&self, to: u32, at: Nanos) -> Nanos {
         let motion = self.motion.borrow();
         let first = motion.shells().len() as u32;

@@ -1,8 +1,10 @@
-//! Wireless media of a topology: which nodes are stations, where they stand, and which of them exchange packets.
+//! Wireless media of a topology: their stations, the positions of stations, and the links between
+//! them.
 //!
-//! A wireless link joins two stations of one medium as a wire would join their nodes: it has an interface, and addresses, at
-//! each end, and packets are routed over it. All links of a medium share its air and each station's interface queue. A
-//! station that every link of the medium ends at, and that has wires too, is an access point.
+//! A wireless link joins two stations of one medium as a wire would join their nodes: it has an
+//! interface, and addresses, at each end, and packets are routed over it. All links of a medium
+//! share the channel and each station's interface queue. A station that is an end of every link of
+//! the medium, and also has wired links, is an access point.
 
 use super::Topology;
 use crate::error::BuildError;
@@ -13,9 +15,9 @@ use crate::wifi::{Parameters, Position};
 /// An 802.11 medium without its stations.
 #[derive(Clone, Debug)]
 pub struct MediumConfig {
-    /// Its name, unique among media; it names the random stream of the backoffs.
+    /// Its name, unique among media; also the name of the random stream of the backoffs.
     pub name: String,
-    /// What all its stations share.
+    /// The parameters shared by all its stations.
     pub parameters: Parameters,
 }
 
@@ -27,7 +29,7 @@ pub(crate) struct Air {
     pub stations: Vec<(NodeId, Position)>,
 }
 
-/// What of a topology is wireless.
+/// The wireless part of a topology.
 #[derive(Debug, Default)]
 pub(crate) struct Wireless {
     pub media: Vec<Air>,
@@ -36,7 +38,7 @@ pub(crate) struct Wireless {
 }
 
 impl Wireless {
-    /// The medium that `link` shares, if it is wireless.
+    /// The medium of `link`, if it is wireless.
     pub fn medium_of(&self, link: LinkId) -> Option<MediumId> {
         let (_, medium) = self.links.iter().find(|(wireless, _)| *wireless == link)?;
         Some(*medium)
@@ -47,7 +49,8 @@ impl Topology {
     /// Adds a wireless medium.
     ///
     /// # Errors
-    /// [`BuildError::DuplicateMedium`]; [`BuildError::Medium`] if its parameters contradict themselves.
+    /// [`BuildError::DuplicateMedium`]; [`BuildError::Medium`] if its parameters contradict each
+    /// other.
     pub fn add_medium(&mut self, config: MediumConfig) -> Result<MediumId, BuildError> {
         let media = &mut self.wireless.media;
         if media.iter().any(|air| air.config.name == config.name) {
@@ -88,10 +91,12 @@ impl Topology {
         Ok(())
     }
 
-    /// Adds a link between two stations of a medium. It has an interface at each, as any link.
+    /// Adds a link between two stations of a medium. It has an interface at each end, like any
+    /// link.
     ///
     /// # Errors
-    /// [`BuildError::UnknownMedium`], [`BuildError::NoStation`], and those of [`Topology::add_link`].
+    /// [`BuildError::UnknownMedium`], [`BuildError::NoStation`], and those of
+    /// [`Topology::add_link`].
     pub fn add_wireless_link(
         &mut self,
         name: impl Into<String>,
@@ -108,7 +113,7 @@ impl Topology {
                 });
             }
         }
-        // Rate, delay and queue are the medium's; what a wire has in their place is never used.
+        // Rate, delay and queue are those of the medium; the values of the link are not used.
         let link = self.add_link(LinkConfig {
             name: name.into(),
             between,
@@ -119,7 +124,7 @@ impl Topology {
         Ok(link)
     }
 
-    /// The medium of that name.
+    /// The medium with this name.
     pub fn medium(&self, name: &str) -> Option<MediumId> {
         let mut media = self.wireless.media.iter();
         let index = media.position(|air| air.config.name == name)?;

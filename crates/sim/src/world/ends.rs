@@ -1,4 +1,4 @@
-//! What passes between the network and the agents: packets that they are given and that they send, and their alarms.
+//! Input and output of agents: the packets that they receive and send, and their alarms.
 
 use anabranch_transport::{Nanos, Path, Transmit};
 use bytes::{Buf, Bytes};
@@ -11,11 +11,12 @@ use crate::ip::HOP_LIMIT;
 use crate::network::Network;
 use crate::packet::{DropReason, Packet, Parcel};
 
-/// How many packets an agent may send at one wake before the world calls it stalled.
+/// Maximum number of packets that an agent may send at one wake-up; above it the world reports it
+/// as stalled.
 const MOST_PACKETS: u32 = 1 << 20;
 
-/// Hands a packet that has come to a node to the agent that it is for, which has something to do then.
-#[inline(always)] // In the loop of events, and once for media.
+/// Delivers a packet that has arrived at a node to its agent, which must then be driven.
+#[inline(always)] // Called in the event loop, and once for media.
 pub(super) fn deliver<'a>(
     network: &mut Network,
     now: Nanos,
@@ -54,7 +55,7 @@ pub(super) fn deliver<'a>(
     Some(slot)
 }
 
-/// A packet is for no agent.
+/// The packet matches no agent.
 #[cold]
 #[inline(never)]
 fn leave<'a>(
@@ -67,11 +68,12 @@ fn leave<'a>(
     None
 }
 
-/// Sends what an agent has to send and sets its alarm: the loop law of transports. `false` if it sends without end.
-#[inline(always)] // In the loop of events, and once for the others.
+/// Sends the packets of an agent and sets its alarm, by the contract of transports. `false` if it
+/// sends without end.
+#[inline(always)] // Called in the event loop, and once for the others.
 pub(super) fn drive(network: &mut Network, now: Nanos, arena: &mut Arena, slot: &mut Slot) -> bool {
     let mut left = MOST_PACKETS;
-    // It stays where the agent has put it.
+    // The packet is not copied.
     while let Some(transmit) = &slot.agent.poll_transmit(now, arena.buffer()) {
         let bytes = arena.take();
         debug_assert_eq!(bytes.len(), transmit.len);
@@ -82,7 +84,7 @@ pub(super) fn drive(network: &mut Network, now: Nanos, arena: &mut Arena, slot: 
             return false;
         }
     }
-    // It has started, since it has something to do.
+    // The agent has started, because it was driven.
     let at = slot.deadline_once_started();
     let at = at.map(|deadline| deadline.max(now));
     network.agenda.alarm(slot.source, at, &mut network.sequence);
@@ -98,7 +100,7 @@ pub(super) fn set_alarm(network: &mut Network, now: Nanos, slot: &Slot) {
 }
 
 /// Sends one packet.
-#[inline(always)] // Once, where agents are driven.
+#[inline(always)] // Called once, where agents are driven.
 fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: &Transmit, bytes: Bytes) {
     let known = slot.way(network, &transmit.path);
     let id = network.sent;

@@ -1,4 +1,4 @@
-//! Where packets from outside enter the world, and leave it.
+//! Ingress and egress of external packets.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ use crate::outside::{Left, Stray};
 use crate::packet::{DropReason, NO_RECEIVER, Packet};
 
 impl World {
-    /// Opens `node` to the outside: datagrams that [entered](World::enter) elsewhere and are addressed to it leave the world there, unless an
-    /// agent wants them.
+    /// Opens `node` to the outside: datagrams that [entered](World::enter) elsewhere and are
+    /// addressed to it leave the world there, unless they match an agent.
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`].
@@ -28,11 +28,12 @@ impl World {
         Ok(())
     }
 
-    /// Sends a whole IP datagram of the outside from `node`, now. Links carry it with its real size, and routers count its time to live down and
-    /// answer with ICMP errors where RFC 1812 and RFC 4443 say so. An agent is handed its payload.
+    /// Sends a whole external IP datagram from `node` at the current time. Links carry it with its
+    /// real size, and routers decrement its time to live and send ICMP errors as RFC 1812 and RFC
+    /// 4443 specify. If it matches an agent, the agent receives its payload.
     ///
     /// # Errors
-    /// [`Stray`]: the datagram is none of the world's; nothing was sent.
+    /// [`Stray`]: the datagram is not accepted; nothing was sent.
     pub fn enter(&mut self, node: NodeId, mut datagram: Bytes) -> Result<(), Stray> {
         let header = Header::read(&datagram).map_err(|_| Stray::Malformed)?;
         let Header {
@@ -80,7 +81,8 @@ impl World {
         Ok(())
     }
 
-    /// The largest packet that the first links of `node` carry now, bytes with the IP header; `None`: any.
+    /// The current maximum packet size of the first links of `node`, bytes including the IP header;
+    /// `None`: unlimited.
     pub fn largest_packet(&self, node: NodeId) -> Option<usize> {
         let network = &self.network;
         let interfaces = network.topology.interfaces_of(node).iter();

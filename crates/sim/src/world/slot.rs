@@ -1,4 +1,4 @@
-//! An agent of a world, and what the world knows about it.
+//! An agent of a world, with related state of the world.
 
 use anabranch_transport::{Nanos, Path};
 
@@ -6,26 +6,27 @@ use crate::agent::Agent;
 use crate::ids::NodeId;
 use crate::network::{Departure, Network};
 
-/// How often an agent may wake at one instant before the world calls it stalled.
+/// Maximum number of wake-ups of an agent at one instant; above it the world reports it as stalled.
 const MOST_WAKES: u32 = 100_000;
-/// How many paths of an agent are remembered with the way they leave its node.
+/// Maximum number of paths of an agent for which the departure is cached.
 const MOST_PATHS: usize = 64;
 
-/// An agent and what the world knows about it.
+/// An agent and the related state of the world.
 pub(super) struct Slot {
     pub agent: Box<dyn Agent>,
-    /// Its number among the sources of events.
+    /// Its index among the event sources.
     pub source: usize,
     pub node: NodeId,
     pub protocol: u8,
     /// `None` once it has started.
     pub start: Option<Nanos>,
-    /// When it starts, then when it stops: what is next of them. [`Nanos::MAX`] once it has stopped, or if it never does.
+    /// The time of its start or of its stop, whichever is next. [`Nanos::MAX`] once it has stopped,
+    /// or if it never does.
     pub turn: Nanos,
     pub stop: Nanos,
-    /// It takes what passes through its node.
+    /// It receives the packets that pass through its node.
     pub transit: bool,
-    /// Paths it sent on, resolved. It sends on few, so a search beats a map.
+    /// Resolved paths on which it has sent. There are few, so a linear search is faster than a map.
     pub paths: Vec<(Path, Option<Departure>)>,
     pub woken: Nanos,
     /// Wake-ups at the instant `woken`.
@@ -33,13 +34,13 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// When the agent must be woken next.
+    /// The time at which the agent must be woken next.
     pub fn deadline(&self) -> Option<Nanos> {
         self.start.or_else(|| self.deadline_once_started())
     }
 
-    /// The same of one that has started.
-    #[inline(always)] // Where agents are driven.
+    /// As [`Self::deadline`], for an agent that has started.
+    #[inline(always)] // Called where agents are driven.
     pub fn deadline_once_started(&self) -> Option<Nanos> {
         match self.agent.poll_timeout() {
             Some(timeout) => Some(timeout.min(self.turn)),
@@ -47,20 +48,20 @@ impl Slot {
         }
     }
 
-    /// Wakes it, so that it has something to do; `false` if it has stalled.
-    #[inline(always)] // Once, in the loop of events.
+    /// Wakes the agent, which must then be driven; `false` if it has stalled.
+    #[inline(always)] // Called once, in the event loop.
     pub fn wake(&mut self, now: Nanos) -> bool {
         if self.stalls(now) {
             return false;
         }
-        // What has come is the timeout, where it is neither of the other two.
+        // It is the timeout that is due, if neither the start nor the stop is.
         if self.turn > now || self.change(now) {
             self.agent.handle_timeout(now);
         }
         true
     }
 
-    /// Starts or stops it, as is due at `now`; whether its timeout is due then.
+    /// Starts or stops the agent, as is due at `now`; returns whether its timeout is also due.
     #[cold]
     pub fn change(&mut self, now: Nanos) -> bool {
         if self.start.take().is_some() {
@@ -74,7 +75,7 @@ impl Slot {
         self.agent.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Whether it is woken too often at one instant.
+    /// Whether the agent is woken too often at one instant.
     pub fn stalls(&mut self, now: Nanos) -> bool {
         if self.woken != now {
             self.woken = now;
@@ -84,8 +85,8 @@ impl Slot {
         self.wakes > MOST_WAKES
     }
 
-    /// Which of [`Slot::paths`] says how packets on `path` leave.
-    #[inline(always)] // Once, where a packet is sent.
+    /// Index in [`Slot::paths`] of the departure of packets on `path`.
+    #[inline(always)] // Called once, where a packet is sent.
     pub fn way(&mut self, network: &mut Network, path: &Path) -> usize {
         match self.paths.iter().position(|(known, _)| known == path) {
             Some(place) => place,
@@ -93,7 +94,7 @@ impl Slot {
         }
     }
 
-    /// Looks a path up; its place among those that are known then.
+    /// Resolves a path and adds it to the cache; returns its index.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, network: &mut Network, path: &Path) -> usize {
