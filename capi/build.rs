@@ -1,5 +1,6 @@
-//! Builds `libsctp.so.1`, which is C: symbol versions want a linker script, of which Rust has one of its own for every library.
-//! It is put beside the library of this crate, where `anabranch wrap` looks for both.
+//! Builds the C library `libsctp.so.1`. It is written in C because symbol versions need a linker
+//! script, and Rust generates its own for every library. It is placed next to the library of this
+//! crate, where `anabranch wrap` looks for both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +38,7 @@ fn main() {
     put(&library, profile);
 }
 
-/// Whole or not at all: a program may be loading it.
+/// Replaces the file atomically, because a program may be loading it.
 fn put(library: &Path, folder: &Path) {
     let new = folder.join(format!("{NAME}.{}", std::process::id()));
     let done = fs::copy(library, &new).and_then(|_| fs::rename(&new, folder.join(NAME)));

@@ -1,4 +1,4 @@
-//! Messages out.
+//! Sending of messages.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use libc::iovec;
 use crate::waiting::{self, PENDING};
 use crate::{ask, generations, routes, system};
 
-/// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo, as Linux has them.
+/// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo with Linux's values.
 pub mod flags {
     pub const UNORDERED: u16 = 1;
     pub const ADDR_OVER: u16 = 2;
@@ -21,23 +21,23 @@ pub mod flags {
     pub const EOF: u16 = 0x200; // MSG_FIN
 }
 
-/// How a message is sent.
+/// Send parameters of a message.
 #[derive(Clone, Debug, Default)]
 pub struct How {
-    /// Of RFC 6458's structs; `None`: as SCTP_DEFAULT_SEND_PARAM says.
+    /// From the structs of RFC 6458; `None`: from SCTP_DEFAULT_SEND_PARAM.
     pub info: Option<Info>,
-    /// When it is given up, policy and value; `None`: as SCTP_DEFAULT_PRINFO says.
+    /// Policy for abandoning the message, and its value; `None`: from SCTP_DEFAULT_PRINFO.
     pub policy: Option<(u16, u32)>,
-    /// Of `sendmsg`.
+    /// Flags of `sendmsg`.
     pub flags: c_int,
-    /// The peer's addresses, where the program names some.
+    /// The peer's addresses, if the program names any.
     pub to: Vec<SocketAddr>,
-    /// The key that the message is signed by, where the program names one.
+    /// The key that should sign the message, if the program names one.
     pub key: Option<u16>,
 }
 
 impl How {
-    /// As the defaults say.
+    /// Default parameters.
     pub fn plain(flags: c_int) -> Self {
         Self {
             flags,
@@ -46,7 +46,7 @@ impl How {
     }
 }
 
-/// What the structs say.
+/// Fields of the structs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Info {
     pub stream: u16,
@@ -56,10 +56,10 @@ pub struct Info {
     pub association: u32,
 }
 
-/// The most parts that a message can have: UIO_MAXIOV.
+/// Maximum number of parts of a message: UIO_MAXIOV.
 pub const MOST_PARTS: usize = 1024;
 
-/// The program's parts of a message.
+/// Parts of a message in the program's memory.
 #[derive(Clone, Copy)]
 pub struct Parts {
     at: *const iovec,
@@ -67,10 +67,10 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Those of an array.
+    /// The parts in an array.
     ///
     /// # Safety
-    /// They can be read, and what they name, while they are used.
+    /// They, and the memory that they name, must be readable while they are used.
     pub unsafe fn new(at: *const iovec, count: usize) -> Self {
         let count = if at.is_null() { 0 } else { count };
         Self { at, count }
@@ -79,22 +79,22 @@ impl Parts {
     fn all(&self) -> &[iovec] {
         match self.count {
             0 => &[],
-            // SAFETY: as `new` was promised.
+            // SAFETY: guaranteed by the caller of `new`.
             count => unsafe { std::slice::from_raw_parts(self.at, count) },
         }
     }
 
-    /// Their bytes; more than there can be is as many as can be.
+    /// Total size in bytes, saturating.
     pub fn length(&self) -> usize {
         let lengths = self.all().iter().map(|part| part.iov_len);
         lengths.fold(0, usize::saturating_add)
     }
 
-    /// A copy of them.
+    /// A contiguous copy.
     fn whole(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(self.length());
         for part in self.all().iter().filter(|part| part.iov_len > 0) {
-            // SAFETY: as `new` was promised.
+            // SAFETY: guaranteed by the caller of `new`.
             let bytes = unsafe { std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len) };
             whole.extend_from_slice(bytes);
         }
@@ -102,20 +102,21 @@ impl Parts {
     }
 }
 
-/// A message of which is known where it goes. Nothing of it has to be dropped: a thread may be cancelled while it waits ([`waiting`]).
+/// A message with a known route. Needs no drop, because a thread may be cancelled while it waits
+/// ([`waiting`]).
 #[derive(Clone, Copy)]
 struct Ready {
     header: Frame,
     length: usize,
-    /// Of `sendmsg`.
+    /// Flags of `sendmsg`.
     kernel: c_int,
 }
 
-/// Parts of a message that are sent from where they are.
+/// Maximum number of parts that are sent without a copy.
 const FEW: usize = 15;
 
-/// Sends one message as `how` says, and gives what C wants; with SIGPIPE where there is nobody any more. It waits as `sendmsg` does, in libc's
-/// functions, with nothing to drop.
+/// Sends one message, and returns the C result; raises SIGPIPE if there is no receiver. Blocks like
+/// `sendmsg`, in libc's functions, without values that need to be dropped.
 pub fn answer(
     fd: c_int,
     form: Form,
@@ -146,13 +147,13 @@ pub fn answer(
                 }
             }
             Ok(()) if ready.header.flags & frame::EOF != 0 && form.is_one_to_many() => {
-                // It is sent in any case.
+                // It was sent in any case.
                 if ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd) {
                     let _ = ask::tell(fd, Request::Ended(ready.header.association));
                 }
                 break Ok(ready.length as isize);
             }
-            // As with Linux, the cause of an abort does not count as sent.
+            // Like in Linux, the cause of an abort does not count as sent.
             Ok(()) if ready.header.flags & frame::ABORT != 0 => break Ok(0),
             Ok(()) => break Ok(ready.length as isize),
             Err(error) => break Err(gone(fd, error)),
@@ -177,7 +178,7 @@ fn gone(fd: c_int, error: c_int) -> c_int {
     }
 }
 
-/// What goes before the message, once it is known that it can be sent.
+/// Creates the frame header, after checking that the message can be sent.
 fn prepare(
     fd: c_int,
     form: Form,
@@ -188,17 +189,17 @@ fn prepare(
     let info = how.info.unwrap_or_default();
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let has = |bit: u16| info.flags & bit != 0;
-    // As Linux has it, an address that is named counts for a one-to-one socket in any case.
+    // Like in Linux, a named address always overrides for a one-to-one socket.
     let over = has(flags::ADDR_OVER) || form.style == Style::OneToOne;
     if has(flags::ADDR_OVER) && how.to.is_empty() {
         return Err(libc::EINVAL);
     }
-    // Such a socket is closed to end its association: so it is with Linux.
+    // Like in Linux, the association of such a socket is ended by closing it.
     if form.style == Style::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
         return Err(libc::EINVAL);
     }
     let (policy, value) = how.policy.unwrap_or_default();
-    // The program's own flags of `sendmsg` mean the same (MSG_EOF).
+    // The `sendmsg` flag of the program has the same meaning (MSG_EOF).
     let ends = has(flags::EOF) || how.flags & c_int::from(flags::EOF) != 0;
     let mut header = Frame {
         stream: info.stream,
@@ -232,7 +233,7 @@ fn prepare(
     })
 }
 
-/// One frame, from where the program has it. May be unwound.
+/// Sends one frame without a copy. May be unwound.
 fn send_at_once(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
     let mut header = ready.header.encode();
     let mut all = [EMPTY; FEW + 1];
@@ -243,7 +244,8 @@ fn send_at_once(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
     for (to, part) in all[1..].iter_mut().zip(parts.all()) {
         *to = *part;
     }
-    // SAFETY: the header is there, and the program's parts, as `Parts::new` was promised.
+    // SAFETY: the header exists, and the program's parts are valid, guaranteed by the caller of
+    // `Parts::new`.
     unsafe { waiting::send(fd, &all[..=parts.count], ready.kernel) }
 }
 
@@ -252,12 +254,13 @@ const EMPTY: iovec = iovec {
     iov_len: 0,
 };
 
-/// What the kernel counts of a piece beside its bytes, at most: pages that are not filled, and their descriptors.
+/// Maximum kernel overhead of a piece, bytes: partially filled pages, and their descriptors.
 const BESIDE: usize = 8 << 10;
 
-/// Whether a descriptor has room for a message in pieces, so that none of them waits. The kernel takes a piece while the bytes that wait
-/// are below SO_SNDBUF. A message for which that is too small raises it, as far as the system lets it; one that is larger still is begun
-/// where nothing waits, and its other pieces wait for the host, since no other way is left.
+/// Whether a descriptor has buffer space for all pieces of a message, so that none of them must
+/// wait. The kernel accepts a piece while the queued bytes are below SO_SNDBUF. A message that
+/// needs more raises SO_SNDBUF as far as the system allows; a still larger one is only started on
+/// an empty descriptor, and its remaining pieces wait for the host, because there is no other way.
 fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
     let before_last = length.div_ceil(LARGEST_PIECE).saturating_sub(1);
     let needs = before_last * (LARGEST_PIECE + BESIDE) + 1;
@@ -272,8 +275,9 @@ fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
     Ok(waiting == 0 || waiting + needs <= most)
 }
 
-/// Several frames. The first piece may find no room; the rest waits for it, since a message is sent whole or not at all. Where the program
-/// does not wait, there must be room for all of them.
+/// Sends several frames. The first piece may find no buffer space; the others wait for it, because
+/// a message must be sent completely or not at all. If the program does not wait, there must be
+/// space for all of them.
 fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
     let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     if !waits && !has_room(fd, ready.length)? {
@@ -302,7 +306,7 @@ fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Finds out where the message goes, and whether it can.
+/// Determines the route of the message, and whether it can be sent.
 fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) -> Result<(), c_int> {
     let one_to_many = form.is_one_to_many();
     let (stream, ends) = (
@@ -310,7 +314,7 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
         header.flags & (frame::EOF | frame::ABORT) != 0,
     );
     let wait = !system::is_nonblocking(fd) && how.flags & libc::MSG_DONTWAIT == 0;
-    // What ends an association needs no room, nor does the cause of an abort.
+    // Ending an association needs no buffer space, nor does the cause of an abort.
     let room = length > 0 && header.flags & frame::ABORT == 0;
     if one_to_many && header.flags & frame::ALL != 0 {
         if room {
@@ -325,7 +329,7 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
     let request = Request::Route {
         association: how.info.map_or(0, |it| it.association),
         addresses: how.to.clone(),
-        // What ends an association begins none.
+        // A message that ends an association starts none.
         begin: !ends,
         wait,
         room: room && one_to_many,
@@ -355,7 +359,7 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
     Ok(())
 }
 
-/// Shuts the association down behind all that was sent before.
+/// Shuts down the association after all previous messages.
 pub fn end(fd: c_int) -> Result<(), c_int> {
     let end = Frame {
         flags: frame::EOF,
@@ -373,7 +377,8 @@ pub fn end(fd: c_int) -> Result<(), c_int> {
     }
 }
 
-/// Fills the descriptor, so that it cannot be written until the host reads on, which it does when the association is up.
+/// Fills the descriptor, so that it is not writable until the host reads again, which happens when
+/// the association is established.
 pub fn fill(fd: c_int) {
     let nothing = Frame {
         kind: frame::Kind::Nothing,

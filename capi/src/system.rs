@@ -1,14 +1,14 @@
-//! System calls, made directly: libc's functions of the same names are those that this library catches.
+//! Direct system calls, because libc's functions of the same names are interposed by this library.
 
 use std::ffi::{c_int, c_long, c_void};
 
-/// What a call gave, as libc says it: -1 and `errno`.
+/// Result of a call in libc's terms: -1 means an `errno`.
 pub type Outcome = Result<isize, c_int>;
 
 type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-/// libc's `syscall`, behind the one that is caught. Variadic in C; its arguments stand where those of a function with so many do, on the machines
-/// this is built for.
+/// libc's `syscall`, behind the interposed one. Variadic in C; the arguments are passed as in a
+/// function with that many parameters on the supported machines.
 pub fn next() -> Syscall {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -18,18 +18,18 @@ pub fn next() -> Syscall {
         at = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) as usize };
         NEXT.store(at, Ordering::Relaxed);
     }
-    // SAFETY: every libc has it, of this type.
+    // SAFETY: every libc has it, with this type.
     unsafe { std::mem::transmute::<usize, Syscall>(at) }
 }
 
-/// One system call.
+/// Makes a system call.
 ///
 /// # Safety
-/// The arguments are what the call wants; pointers among them are good for what it does with them.
+/// The arguments must be valid for the call, including any pointers.
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Outcome {
     let [a, b, c, d, e, f] = arguments;
     let before = errno();
-    // SAFETY: as the caller promises. It is libc's own function, not the one that is caught here.
+    // SAFETY: guaranteed by the caller. This is libc's own function, not the interposed one.
     let result = unsafe { next()(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(take_errno(before)),
@@ -37,7 +37,8 @@ pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Outcome {
     }
 }
 
-/// The error of a call of libc's that was made for a program, which may come to a good end all the same: `errno` is as it was before.
+/// Returns the error of a libc call made on behalf of a program, and restores `errno`, because the
+/// program's call may still succeed.
 pub fn take_errno(before: c_int) -> c_int {
     let error = errno();
     set_errno(before);
@@ -45,17 +46,17 @@ pub fn take_errno(before: c_int) -> c_int {
 }
 
 fn set_errno(error: c_int) {
-    // SAFETY: libc gives the place of this thread's.
+    // SAFETY: libc returns the location for this thread.
     unsafe { *libc::__errno_location() = error };
 }
 
 /// `errno`.
 pub fn errno() -> c_int {
-    // SAFETY: libc gives the place of this thread's.
+    // SAFETY: libc returns the location for this thread.
     unsafe { *libc::__errno_location() }
 }
 
-/// As C has it: the result, or `errno` and -1.
+/// Converts to C: the result, or -1 with `errno`.
 pub fn answer(outcome: Outcome) -> isize {
     match outcome {
         Ok(result) => result,
@@ -66,7 +67,7 @@ pub fn answer(outcome: Outcome) -> isize {
     }
 }
 
-/// `socket` of AF_UNIX, SOCK_SEQPACKET, with `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
+/// `socket` with AF_UNIX and SOCK_SEQPACKET; `flags` may contain SOCK_CLOEXEC and SOCK_NONBLOCK.
 pub fn unix_socket(flags: c_int) -> Result<c_int, c_int> {
     let kind = (libc::SOCK_SEQPACKET | flags) as usize;
     // SAFETY: no pointers.
@@ -89,10 +90,10 @@ fn unix_address(path: &[u8]) -> ([u8; 110], usize) {
     (out, 2 + length)
 }
 
-/// `bind` to any abstract address, which names the descriptor from then on.
+/// `bind` to any abstract address, which then identifies the descriptor.
 pub fn bind_anywhere(fd: c_int) -> Outcome {
     let (address, length) = unix_address(&[]);
-    // SAFETY: the address is read, and so long.
+    // SAFETY: the address is read, and has that length.
     unsafe {
         call(
             libc::SYS_bind,
@@ -104,7 +105,7 @@ pub fn bind_anywhere(fd: c_int) -> Outcome {
 /// `connect` to an abstract address.
 pub fn connect(fd: c_int, path: &[u8]) -> Outcome {
     let (address, length) = unix_address(path);
-    // SAFETY: the address is read, and so long.
+    // SAFETY: the address is read, and has that length.
     unsafe {
         call(
             libc::SYS_connect,
@@ -113,11 +114,12 @@ pub fn connect(fd: c_int, path: &[u8]) -> Outcome {
     }
 }
 
-/// The abstract Unix address of the descriptor (`SYS_getsockname`), or of its peer; `None` if it has none.
+/// The abstract Unix address of the descriptor (`SYS_getsockname`) or of its peer; `None`: it has
+/// none.
 pub fn name(number: c_long, fd: c_int) -> Option<Vec<u8>> {
     let mut address = [0_u8; 110];
     let mut length = address.len() as libc::socklen_t;
-    // SAFETY: the kernel writes `length` bytes at most, and the length.
+    // SAFETY: the kernel writes at most `length` bytes, and the length.
     let done = unsafe {
         call(
             number,
@@ -136,7 +138,8 @@ pub fn name(number: c_long, fd: c_int) -> Option<Vec<u8>> {
     (unix && length > 2).then(|| address[2..length].to_vec())
 }
 
-/// Whose process is at the other end (SO_PEERCRED): of a connection to one that listens, the one that began to.
+/// Credentials of the process at the other end (SO_PEERCRED): for a connection to a listener, of
+/// the process that started to listen.
 pub fn peer(fd: c_int) -> Result<libc::ucred, c_int> {
     let mut peer = libc::ucred {
         pid: 0,
@@ -157,7 +160,7 @@ pub fn peer(fd: c_int) -> Result<libc::ucred, c_int> {
     Ok(peer)
 }
 
-/// Whether a process of that user may be a host of this one: it is of the same user, or of root.
+/// Whether a process of that user may be the host of this one: the user is the same, or root.
 pub fn is_trusted(uid: libc::uid_t) -> bool {
     // SAFETY: no pointers.
     let own = |number| unsafe { call(number, [0; 6]) }.map(|it| it as libc::uid_t);
@@ -167,7 +170,7 @@ pub fn is_trusted(uid: libc::uid_t) -> bool {
             .any(|it| own(it) == Ok(uid))
 }
 
-/// `sendmsg` of these parts.
+/// `sendmsg` with these parts.
 pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
     let parts: Vec<libc::iovec> = parts
         .iter()
@@ -179,16 +182,17 @@ pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
     send_parts(fd, &parts, flags)
 }
 
-/// `sendmsg` of these bytes, with a copy of a descriptor (SCM_RIGHTS).
+/// `sendmsg` with these bytes and a copy of a descriptor (SCM_RIGHTS).
 pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> Outcome {
     let mut part = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
         iov_len: bytes.len(),
     };
-    // What the control data of one descriptor takes, with the alignment that they want.
+    // Size of the control data of one descriptor, with its alignment.
     let mut control = [0_usize; 4];
-    // SAFETY: an empty msghdr is one of zeros; the control data is written where the macros say, within `control`, which is large enough; the
-    // kernel reads the message and its part.
+    // SAFETY: an all-zero msghdr is valid and empty; the control data is written at the positions
+    // given by the macros, within `control`, which is large enough; the kernel reads the message
+    // and its part.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -208,14 +212,15 @@ pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> Outcome {
     }
 }
 
-/// `sendmsg` of these parts.
+/// `sendmsg` with these parts.
 fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Outcome {
-    // SAFETY: an empty msghdr is one of zeros.
+    // SAFETY: an all-zero msghdr is valid and empty.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
     message.msg_iovlen = parts.len();
     let at = &raw const message as usize;
-    // SAFETY: the message and its parts are read; the parts come from slices, or from a program that answers for them.
+    // SAFETY: the message and its parts are read; the parts come from slices, or from a program
+    // that guarantees them.
     unsafe {
         call(
             libc::SYS_sendmsg,
@@ -224,18 +229,18 @@ fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Outcome {
     }
 }
 
-/// `recvmsg` into these parts: the bytes that there were, which may be more, and the flags.
+/// `recvmsg` into these parts: returns the full length, which may exceed the parts, and the flags.
 pub fn receive(
     fd: c_int,
     parts: &mut [libc::iovec],
     flags: c_int,
 ) -> Result<(usize, c_int), c_int> {
-    // SAFETY: an empty msghdr is one of zeros.
+    // SAFETY: an all-zero msghdr is valid and empty.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_mut_ptr();
     message.msg_iovlen = parts.len();
     let at = &raw mut message as usize;
-    // SAFETY: the kernel writes into the parts, for which the caller, or the program, answers.
+    // SAFETY: the kernel writes into the parts, which the caller or the program guarantees.
     let length = unsafe {
         call(
             libc::SYS_recvmsg,
@@ -245,15 +250,17 @@ pub fn receive(
     Ok((length as usize, message.msg_flags))
 }
 
-/// `recvmsg` into these bytes: how many came, and the descriptor that came with them (SCM_RIGHTS), if one did.
+/// `recvmsg` into these bytes: returns the length, and the descriptor received with them
+/// (SCM_RIGHTS), if any.
 pub fn receive_with(fd: c_int, bytes: &mut [u8]) -> Result<(usize, Option<c_int>), c_int> {
     let mut part = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),
     };
-    // As in `send_with`.
+    // Same size as in `send_with`.
     let mut control = [0_usize; 4];
-    // SAFETY: an empty msghdr is one of zeros; the kernel writes within `bytes` and `control`, and the macros read what it wrote.
+    // SAFETY: an all-zero msghdr is valid and empty; the kernel writes within `bytes` and
+    // `control`, and the macros read its output.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -272,7 +279,7 @@ pub fn receive_with(fd: c_int, bytes: &mut [u8]) -> Result<(usize, Option<c_int>
     }
 }
 
-/// `shutdown` of what comes.
+/// `shutdown` of the receive direction.
 pub fn end_of_reading(fd: c_int) -> Outcome {
     // SAFETY: no pointers.
     unsafe {
@@ -301,7 +308,7 @@ pub fn int_option(fd: c_int, level: c_int, option: c_int) -> Result<c_int, c_int
     Ok(value)
 }
 
-/// Bytes of a socket that the other end has not read, as the kernel counts them (SIOCOUTQ).
+/// Bytes that the other end has not read, as counted by the kernel (SIOCOUTQ).
 pub fn unread(fd: c_int) -> Result<usize, c_int> {
     let mut bytes: c_int = 0;
     let arguments = [
@@ -331,7 +338,7 @@ pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> O
     unsafe { call(libc::SYS_setsockopt, arguments) }
 }
 
-/// Lets `line` be read for as long at most as `fd` may wait for room to write (SO_SNDTIMEO).
+/// Sets the receive timeout of `line` to the send timeout of `fd` (SO_SNDTIMEO).
 pub fn wait_as_writing(fd: c_int, line: c_int) -> Outcome {
     let mut limit = [0_u8; size_of::<libc::timeval>()];
     let mut length = limit.len() as libc::socklen_t;
@@ -367,7 +374,7 @@ pub fn is_nonblocking(fd: c_int) -> bool {
     flags.is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
 }
 
-/// Waits until the descriptor can be read (POLLIN) or written (POLLOUT), or is done with.
+/// Waits until the descriptor is readable (POLLIN) or writable (POLLOUT), or closed.
 pub fn wait(fd: c_int, events: i16) {
     let mut wanted = libc::pollfd {
         fd,
@@ -375,6 +382,6 @@ pub fn wait(fd: c_int, events: i16) {
         revents: 0,
     };
     let at = &raw mut wanted as usize;
-    // SAFETY: the kernel reads and writes one pollfd. No time limit: a null pointer.
+    // SAFETY: the kernel reads and writes one pollfd. A null pointer means no timeout.
     let _ = unsafe { call(libc::SYS_ppoll, [at, 1, 0, 0, 0, 0]) };
 }

@@ -1,4 +1,4 @@
-//! Two Diameter peers of Debian's (freeDiameterd), unchanged.
+//! Two unmodified Diameter peers of Debian (freeDiameterd).
 
 mod common;
 
@@ -13,11 +13,12 @@ use common::{encapsulated, library, run, run_at, text};
 
 const NAMES: [&str; 2] = ["a", "b"];
 const PORTS: [u16; 2] = [3868, 3878];
-/// The file that says from whom `b` takes a connection.
+/// File that lists the peers from which `b` accepts connections.
 const ALLOWED: &str = "allowed.conf";
 
-/// What peer `own` is told, where each has these addresses. Only `a` connects. Where both do, one connection is given up (RFC 6733
-/// §5.6.4), and freeDiameter ends if that happens between its `accept` and its next call, which depends on the load.
+/// Configuration of peer `own`, given the addresses of both. Only `a` connects. If both connect,
+/// one connection is closed (RFC 6733 §5.6.4), and freeDiameter exits if that happens between its
+/// `accept` and its next call, which depends on the load.
 fn settings(own: usize, addresses: &[Vec<String>; 2]) -> String {
     let other = 1 - own;
     let lines = |side: usize, before: &str, after: &str| {
@@ -55,7 +56,7 @@ LoadExtension = "dbg_msg_dumps.fdx" : "0x0080";
     )
 }
 
-/// Settings and certificates of both; `None`: a program is missing.
+/// Configuration and certificates of both; `None`: a program is missing.
 fn prepare(folder: &Path, addresses: &[Vec<String>; 2]) -> Option<()> {
     for (place, name) in NAMES.iter().enumerate() {
         let subject = format!("/CN={name}.example.net");
@@ -74,14 +75,14 @@ fn prepare(folder: &Path, addresses: &[Vec<String>; 2]) -> Option<()> {
         )
         .expect("a file");
     }
-    // "IPsec" is its word for a connection without TLS.
+    // "IPsec" is freeDiameter's term for a connection without TLS.
     let allowed = format!("ALLOW_IPSEC {}.example.net\n", NAMES[0]);
     fs::write(folder.join(ALLOWED), allowed).expect("a file");
     let found = Command::new("freeDiameterd").arg("--version").output();
     found.ok().map(drop)
 }
 
-/// As [`prepare`], and says so where a program is missing.
+/// Like [`prepare`]; reports a missing program.
 fn prepared(folder: &Path, addresses: &[Vec<String>; 2]) -> bool {
     let prepared = prepare(folder, addresses).is_some();
     if !prepared {
@@ -95,8 +96,8 @@ fn log(folder: &Path, name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// They exchange capabilities (RFC 6733 §5.3), and each answers a watchdog of the other (§5.5), which comes after six seconds without a
-/// message.
+/// The peers should exchange capabilities (RFC 6733 §5.3), and each should answer a watchdog of the
+/// other (§5.5), which is sent after six seconds without a message.
 #[test]
 fn two_peers_exchange_capabilities_and_watchdogs() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -104,7 +105,8 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
     if !prepared(folder.path(), &[loopback(), loopback()]) {
         return;
     }
-    // Both are ended when each has seen an answer: what a peer sends and gets is in its log.
+    // Both are stopped when each has seen an answer: the log of a peer contains its sent and
+    // received messages.
     let script = format!(
         "cd {}
          for it in a b; do freeDiameterd -c $it.conf >$it.log 2>&1 & all+=($!); done
@@ -127,9 +129,10 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
     }
 }
 
-/// Two hosts with two addresses each: peers know each other by both, and when the first path is cut, watchdogs are answered over the
-/// other, without a new connection. Then they take leave of each other (RFC 6733 §5.4), and their processes end by themselves: they
-/// cancel the threads that wait.
+/// Two hosts with two addresses each: the peers know both addresses of each other, and when the
+/// first path is cut, watchdogs should be answered over the other one, without a new connection.
+/// Then they disconnect (RFC 6733 §5.4), and their processes should exit by cancelling their
+/// waiting threads.
 #[test]
 fn two_peers_survive_the_loss_of_a_path() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -149,7 +152,7 @@ fn two_peers_survive_the_loss_of_a_path() {
          has 1; ip link set {} down; has $(($(answers) + 2)); ends",
         interface(0, 1)
     );
-    // What the other says last is that it goes.
+    // The last message of the other peer is its disconnect request.
     let stays = format!(
         "own=b; {begin}
          until [[ -e a.ended ]] || grep -saq Disconnect-Peer-Request $own.log; do kill -0 $peer || exit; sleep 0.2; done; ends"

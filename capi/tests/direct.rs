@@ -1,4 +1,4 @@
-//! Programs that make system calls past libc's functions.
+//! Programs with system calls that bypass libc's functions.
 
 mod common;
 
@@ -13,11 +13,12 @@ fn the_function_for_system_calls_is_caught() {
     let program = compile_with("direct", folder.path(), &[]);
     let (output, missed) = run_watched(Command::new(program).args(["function", "5601"]));
     assert_eq!(text(&output), "by the function\n");
-    // Where seccomp is not allowed, that is what is told.
+    // Without permission for seccomp, that is reported instead.
     assert!(!matches!(missed, Missed::Socket), "{missed:?}");
 }
 
-/// Such a call is refused, and the host knows of it, be the program static or not, and whichever process made it.
+/// Such a call should be refused and reported to the host, for static and dynamic programs, and for
+/// any process.
 #[test]
 fn calls_that_no_library_sees_are_noticed() {
     let folder = tempfile::tempdir().expect("a directory");

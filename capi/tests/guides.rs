@@ -1,4 +1,4 @@
-//! The guides of docs/howto, word for word: their blocks of commands, each at the host that it names.
+//! The guides of docs/howto, run literally: their command blocks, each at the host that it names.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use common::networks::joined;
 use common::{library, tied};
 
-/// The blocks of a page that a host runs, in order.
+/// The blocks of a page for a host, in order.
 fn blocks(page: &str, host: &str) -> Vec<String> {
     let begin = format!("```sh {host}\n");
     let found = page.split(&begin).skip(1);
@@ -21,10 +21,11 @@ fn blocks(page: &str, host: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads a page and makes a folder where its commands find `anabranch`; `None`, with the reason said: something is missing here.
+/// Reads a page and creates a directory with `anabranch` for its commands; `None`: a requirement is
+/// missing, which is reported.
 fn prepare(page: &str, folder: &Path, needs: &[&str]) -> Option<String> {
     let library = library();
-    // target/*/deps has the tests, and target/* the programs.
+    // target/*/deps contains the tests, and target/* the programs.
     let command = library.parent()?.parent()?.join("anabranch");
     if !command.is_file() {
         eprintln!("left out: {} is not built", command.display());
@@ -41,8 +42,9 @@ fn prepare(page: &str, folder: &Path, needs: &[&str]) -> Option<String> {
     Some(fs::read_to_string(root.join(page)).expect("the page is there"))
 }
 
-/// Runs commands in the network of this thread, and hands each line that they print to `each` until it has what it wants. Gives whether it
-/// got that, or else whether they ended well, and all that they printed.
+/// Runs commands in the network namespace of this thread, and passes each line of output to `each`
+/// until it returns true. Returns whether it did, or else whether the commands succeeded, and all
+/// output.
 fn run(folder: &Path, script: &str, mut each: impl FnMut(&str) -> bool) -> (bool, String) {
     let mut command = Command::new("bash");
     let others = std::env::var("PATH").unwrap_or_default();
@@ -64,7 +66,7 @@ fn run(folder: &Path, script: &str, mut each: impl FnMut(&str) -> bool) -> (bool
         said.push_str(&line);
         said.push('\n');
         if each(&line) {
-            // All that it started ends with it.
+            // All processes that it started end with it.
             let _ = child.kill();
             let _ = child.wait();
             return (true, said);
@@ -140,7 +142,7 @@ fn a_diameter_peer_behind_udp_encapsulation() {
         let outcome = run(folders[side].path(), &script, |line| {
             open = line.contains("-> 'STATE_OPEN'");
             if open {
-                // Neither leaves the other before.
+                // Each waits for the other before it leaves.
                 opened.wait();
             }
             open

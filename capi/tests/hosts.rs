@@ -1,5 +1,5 @@
-//! `anabranch wrap` as users meet it: several on one host, hosts that are short of descriptors, and
-//! hosts that die.
+//! Usage of `anabranch wrap`: several commands on one host, hosts that are short of descriptors,
+//! and hosts that are killed.
 
 mod common;
 
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use common::{library, tied};
 
-/// The command, where it is built.
+/// The command, if it is built.
 fn anabranch() -> Option<PathBuf> {
-    // target/*/deps has the tests, and target/* the programs.
+    // target/*/deps contains the tests, and target/* the programs.
     let command = library().parent()?.parent()?.join("anabranch");
     if !command.is_file() {
         eprintln!("left out: {} is not built", command.display());
@@ -26,7 +26,7 @@ fn anabranch() -> Option<PathBuf> {
     Some(command)
 }
 
-/// An address of loopback that no other test has, also of another process.
+/// A loopback address that no other test uses, not even in another process.
 fn own_address() -> String {
     static COUNT: AtomicU8 = AtomicU8::new(1);
     let [high, low] = ((std::process::id() % 65_000) as u16).to_be_bytes();
@@ -34,7 +34,7 @@ fn own_address() -> String {
     format!("127.{}.{high}.{low}", 100 + count)
 }
 
-/// What every program of these tests begins with.
+/// Header of each program of these tests.
 const HEAD: &str = "
 import errno, os, signal, socket, sys, time
 def tcp(kind=socket.SOCK_STREAM): return socket.socket(socket.AF_INET, kind, 132)
@@ -46,7 +46,7 @@ def heard(): return sys.stdin.readline()
 AT = sys.argv[1]
 ";
 
-/// A program under `wrap`, which is told lines and says lines.
+/// A program under `wrap` that reads and writes lines.
 struct Program {
     child: Child,
     input: ChildStdin,
@@ -54,8 +54,8 @@ struct Program {
 }
 
 impl Program {
-    /// `before` is of the shell: a limit, mostly. What outlives a command that is killed is ended
-    /// with the shell.
+    /// `before` is run by the shell, for example to set a limit. Processes that outlive a killed
+    /// command are killed with the shell.
     fn start(before: &str, arguments: &[&str], at: &str, script: &str) -> Option<Self> {
         let command = anabranch()?;
         let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();
@@ -93,7 +93,7 @@ impl Program {
         self.input.write_all(b"go\n").expect("it reads");
     }
 
-    /// What it says until its end, and its status.
+    /// The remaining output, and the exit status.
     fn end(mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
@@ -110,7 +110,7 @@ impl Drop for Program {
     }
 }
 
-/// Accepts for ever, closes what the peer closed, and echoes.
+/// Accepts until the end, closes connections that the peer closed, and echoes.
 const SERVER: &str = "
 import select
 l = tcp(); l.bind((AT, 7200)); l.listen(128); say('listening')
@@ -129,8 +129,8 @@ while True:
         p.unregister(fd); held.pop(fd).close()
 ";
 
-/// Opens so many associations as it can, says so, and closes them when it is told to; then one that
-/// is echoed.
+/// Opens as many associations as possible, reports it, and closes them on request; then opens one
+/// that is echoed.
 const CLIENTS: &str = "
 all = []
 for i in range(int(os.environ.get('COUNT', '1'))):
@@ -151,7 +151,7 @@ for attempt in range(200):
 say(b.decode())
 ";
 
-/// A peer that opens more associations than the server's host may have descriptors is no end of
+/// A peer that opens more associations than the server's host may have descriptors should not end
 /// `accept`.
 #[test]
 fn a_host_without_descriptors_goes_on() {
@@ -174,8 +174,8 @@ fn a_host_without_descriptors_goes_on() {
     assert_eq!(status, Some(0));
 }
 
-/// The second command's programs use the host of the first, with ports of their own, as on one
-/// kernel; also when the first has ended.
+/// Programs of the second command should use the host of the first, with separate ports, like
+/// programs that share a kernel; also when the first command has ended.
 #[test]
 fn commands_with_one_port_share_a_host() {
     let at = own_address();
@@ -230,7 +230,8 @@ fn a_port_that_cannot_be_shared_is_named_with_the_remedy() {
     assert!(said.contains("--udp-port"), "{said}");
 }
 
-/// The process that runs SCTP is killed: every socket says so, and a fresh one works.
+/// The process that runs SCTP is killed: every socket should report an error, and a new socket
+/// should work.
 #[test]
 fn a_host_that_dies_is_an_error_of_each_socket_and_another_is_begun() {
     let at = own_address();
@@ -272,7 +273,7 @@ c.send(b'again'); say(d.recv(10).decode())
     }
 }
 
-/// A daemon that gives up root goes on with its sockets: the host knows it by what it was given.
+/// A daemon that drops root privileges should keep its access, because it has the host's secret.
 #[test]
 fn a_program_that_gives_up_root_accepts() {
     let at = own_address();

@@ -1,4 +1,4 @@
-//! What `make dist` and the package install, as a program in C is built with it.
+//! Installation by `make dist` and the package, as used to build a C program.
 
 mod common;
 
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use common::{library, libsctp, run, text};
 
-/// A program is compiled by what pkg-config says of the installed tree, finds its library there, and speaks SCTP. The tree may stand
-/// anywhere.
+/// A program is compiled with the flags that pkg-config returns for the installed tree. It should
+/// find its library there, and its SCTP should work. The tree may be at any location.
 #[test]
 fn a_program_is_built_with_the_installed_tree() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -59,7 +59,7 @@ fn a_program_is_built_with_the_installed_tree() {
     let header = "include/anabranch/netinet/sctp.h";
     assert!(said.contains(header), "{header} was not read: {said}");
 
-    // cargo's own places would be looked at before that of the program.
+    // cargo's library path would be searched before the program's.
     let mut command = Command::new("env");
     command.args(["-u", "LD_LIBRARY_PATH"]);
     let output = run(command.arg(&program).arg("5001"));
@@ -73,7 +73,7 @@ fn a_program_is_built_with_the_installed_tree() {
     assert!(said.ends_with("as it should be\n"), "{said}");
 }
 
-/// The pages say what is there: mandoc's and groff's own check where one of them is installed.
+/// The manual pages should pass the checks of mandoc and groff if these are installed.
 #[test]
 fn manual_pages_are_well_formed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("man");

@@ -1,4 +1,5 @@
-//! Debian's programs on this stack, opposite the same programs on Linux's own SCTP (in a User Mode Linux).
+//! Debian's programs on this stack, against the same programs on Linux's own SCTP (in a User Mode
+//! Linux).
 
 mod common;
 
@@ -15,7 +16,7 @@ use anabranch_interop::programs::Programs;
 use anabranch_net::{Carrier, Config};
 use common::{compile, library, run_at, text};
 
-/// How long a case may take, on however busy a machine; one that hangs ends then.
+/// Timeout of a case, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(250);
 /// The UDP port of both ends.
 const PORT: u16 = 9899;
@@ -34,7 +35,7 @@ fn programs() -> &'static Programs {
     PROGRAMS.get_or_init(|| Programs::new(env!("CARGO_TARGET_TMPDIR"), "", ""))
 }
 
-/// Whether all is there; else says what is not.
+/// Whether all requirements are available; reports missing ones.
 fn able() -> bool {
     let programs_there = || {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -53,7 +54,7 @@ fn able() -> bool {
     able.is_ok()
 }
 
-/// A network with the two of them: this side's address, and the guest's.
+/// Runs `body` in a network with a guest: this side's address, and the guest's.
 fn beside_a_guest<R: Send>(body: impl FnOnce(IpAddr, IpAddr) -> Result<R, String> + Send) -> R {
     let run = || {
         namespace::tap(0, Family::V4)?;
@@ -63,7 +64,7 @@ fn beside_a_guest<R: Send>(body: impl FnOnce(IpAddr, IpAddr) -> Result<R, String
     namespace::inside(run).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A host at this address: inside UDP, or directly over IP.
+/// Configuration of a host at this address: inside UDP, or directly over IP.
 fn host(own: IpAddr, raw: bool) -> Config {
     Config::default().with(|it| {
         it.addresses = vec![own];
@@ -82,7 +83,7 @@ fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// The guest runs `script`, with the addresses put in.
+/// Runs `script` in the guest, with the addresses filled in.
 fn guest(
     folder: &Path,
     script: &str,
@@ -96,8 +97,8 @@ fn guest(
     Peer::script(&path, own, udp, programs())
 }
 
-/// Programs that wait for others, each at its port, and say what they got in a line of one word. `OWN` is the own address. Each ends with
-/// the shell.
+/// Servers, each at its port, which report their result as a line with one word. `OWN` is the local
+/// address. Each ends with the shell.
 const SERVERS: &str = r#"
     # Runs a command, and says its name when a line says that it listens, and when so many have what it shall get. Its standard input
     # never ends: ncat would end the association with it.
@@ -118,7 +119,7 @@ const SERVERS: &str = r#"
     await ncat Listening 'last words' 1 ncat -v --sctp -l $OWN 5005
 "#;
 
-/// Who listens.
+/// The servers.
 const NAMES: [&str; 6] = [
     "sctp_test",
     "sctp_test-T",
@@ -128,7 +129,7 @@ const NAMES: [&str; 6] = [
     "ncat",
 ];
 
-/// Programs that call those at `OTHER`.
+/// Clients of the servers at `OTHER`.
 const CLIENTS: &str = r#"
     log=$(mktemp)
     fails() { tail -n 5 $log; echo "fails $1"; exit 1; }
@@ -157,12 +158,13 @@ second
     echo called ncat
 "#;
 
-/// What the guest's programs sent last is on its way when they have ended: its kernel is there until all associations have ended.
+/// After the guest's programs have ended, their last data is still in transit: its kernel runs
+/// until all associations have ended.
 const LAST_WORDS: &str = "
     until (($(wc -l </proc/net/sctp/assocs) == 1)); do sleep 0.1; done
 ";
 
-/// The programs of this stack call those of the kernel's.
+/// Programs on this stack connect to those on the kernel.
 fn calls_the_kernel(raw: bool) {
     if !able() {
         return;
@@ -192,7 +194,7 @@ fn calls_the_kernel(raw: bool) {
     });
 }
 
-/// The programs of the kernel call those of this stack.
+/// Programs on the kernel connect to those on this stack.
 fn is_called_by_the_kernel(raw: bool) {
     if !able() {
         return;
@@ -200,7 +202,8 @@ fn is_called_by_the_kernel(raw: bool) {
     let folder = tempfile::tempdir().expect("a directory");
     let ready = folder.path().join("ready");
     let stop = folder.path().join("stop");
-    // The guest begins when all listen; this ends when all have got what is theirs, or the guest is over without that.
+    // The guest starts when all servers listen; this script ends when each has its result, or the
+    // guest has ended without that.
     let mut script =
         format!("{{ {SERVERS}\nwait; }} > >(n=0; m=0; while read -r said; do echo \"$said\"");
     script.push_str(&format!(
@@ -268,7 +271,8 @@ fn the_kernels_programs_call_debians_over_ip() {
     is_called_by_the_kernel(true);
 }
 
-/// `calls.linux`, `more.linux`, `ports.linux`, `edges.linux` and `ends.linux`, which this stack's calls are compared with (`linux.rs`), are what they come to in the kernel.
+/// The kernel's results of the calls should equal `calls.linux`, `more.linux`, `ports.linux`,
+/// `edges.linux` and `ends.linux`, with which this stack is compared (`linux.rs`).
 #[test]
 fn the_kernels_calls_end_as_they_are_listed() {
     if !able() {

@@ -1,5 +1,5 @@
-/* A socket that does not wait, messages of several frames, and a peer that reads nothing: each message is sent whole or refused with EAGAIN
- * (POSIX, send), and none is cut. */
+/* A non-blocking socket, messages of several frames, and a peer that does not read: each message
+ * should be sent completely or refused with EAGAIN (POSIX, send), and none truncated. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ int main(int count, char **words)
     CHECK(connect(s, (struct sockaddr *)&address, sizeof address) == 0);
     int a = accept(l, NULL, NULL);
     CHECK(a >= 0 && fcntl(s, F_SETFL, O_NONBLOCK) == 0);
-    /* A send that waits would hang: nothing is read. */
+    /* Would expire if a send blocked, because no data is read. */
     alarm(60);
     uint32_t sent = 0;
     for (int refused = 0; refused < 3; ) {
@@ -33,7 +33,7 @@ int main(int count, char **words)
             CHECK(sent++ < MOST);
             refused = 0;
         } else {
-            /* The host may have read on meanwhile. */
+            /* The host may have read more meanwhile. */
             struct pollfd watched = { .fd = s, .events = POLLOUT };
             if (poll(&watched, 1, 1000) == 0)
                 refused++;

@@ -1,6 +1,9 @@
-//! What calls of the sockets API come to, beside Linux's SCTP: `calls.c`, `more.c`, `ports.c`, `edges.c` and `ends.c` write a line for each, `calls.linux` and so on
-//! are what they wrote on Linux 6.1 (compiled with `-lsctp`, run as root, three times with the same result), and `calls.differences` and
-//! so on are where this stack differs, with the reason.
+//! Results of sockets API calls, compared with Linux's SCTP.
+//!
+//! `calls.c`, `more.c`, `ports.c`, `edges.c` and `ends.c` write a line for each call. `calls.linux`
+//! and the other files contain their output on Linux 6.1 (compiled with `-lsctp`, run as root,
+//! three times with the same result), and `calls.differences` and the other files list the
+//! differences of this stack, with the reasons.
 
 mod common;
 
@@ -10,9 +13,9 @@ use std::{env, fs};
 
 use common::{compile, run, text};
 
-/// Where two texts differ: their lines with `-` and `+`, in order.
+/// Differences of two texts: their lines with `-` and `+`, in order.
 fn difference(old: &[&str], new: &[&str]) -> Vec<String> {
-    // The longest common part of what is left from each pair of places.
+    // Longest common subsequence of the remaining lines for each pair of positions.
     let mut common = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for (i, line) in old.iter().enumerate().rev() {
         for (j, other) in new.iter().enumerate().rev() {
@@ -37,7 +40,7 @@ fn difference(old: &[&str], new: &[&str]) -> Vec<String> {
     out
 }
 
-/// What the program of that name comes to here, beside what it came to there.
+/// Compares the output of the program of that name with Linux's.
 fn compare(name: &str, port: &str) {
     let folder = tempfile::tempdir().expect("a directory");
     let program = compile(name, folder.path());

@@ -1,5 +1,5 @@
-//! The functional tests of lksctp-tools, from Debian's source package: it is fetched when the test
-//! runs, and built against the header and library of this stack.
+//! The functional tests of lksctp-tools, from Debian's source package, which is downloaded when the
+//! test runs and built with the header and library of this stack.
 
 mod common;
 
@@ -11,10 +11,10 @@ use std::sync::Mutex;
 
 use common::{library, libsctp, run_with, text};
 
-/// The version of the package.
+/// Version of the package.
 const VERSION: &str = "1.0.19+dfsg-2";
 
-/// Those that are built for IPv6, too.
+/// Tests that are also built for IPv6.
 const V6: [&str; 10] = [
     "test_basic",
     "test_sockopt",
@@ -28,7 +28,7 @@ const V6: [&str; 10] = [
     "test_tcp_style",
 ];
 
-/// Those that need not end well; docs/SOCKETS.md has the reasons.
+/// Tests that may fail; docs/SOCKETS.md has the reasons.
 const OTHERWISE: [&str; 4] = [
     "test_sctp_sendrecvmsg",
     "test_sctp_sendrecvmsg_v6",
@@ -36,9 +36,9 @@ const OTHERWISE: [&str; 4] = [
     "test_timetolive_v6",
 ];
 
-/// Those that need a message, or the end, to be there when the call returns that sent it, as it is
-/// over Linux's loopback interface. Here it arrives a moment later, so that these are started once
-/// more if they fail.
+/// Tests that expect a message, or the end of an association, to be available when the sending call
+/// returns, as over Linux's loopback interface. Here it arrives a moment later, so these are
+/// repeated if they fail.
 const SYNCHRONOUS: [&str; 5] = [
     "test_1_to_1_nonblock",
     "test_assoc_abort",
@@ -46,16 +46,17 @@ const SYNCHRONOUS: [&str; 5] = [
     "test_peeloff",
     "test_peeloff_v6",
 ];
-/// How often.
+/// Maximum number of attempts.
 const ATTEMPTS: usize = 40;
 
-/// How many builds there are.
+/// Total number of built tests.
 const ALL: usize = 43;
-/// How long one may take; two of them wait for seconds.
+/// Timeout of a test, in seconds; two of them wait for seconds.
 const LIMIT: &str = "120";
-/// Memory of `malloc` is zeros: one of the tests takes it for an address without writing to it.
+/// Fills memory of `malloc` with zeros, because one of the tests uses uninitialized memory as an
+/// address.
 const ZEROS: &str = "GLIBC_TUNABLES=glibc.malloc.perturb=255:glibc.malloc.tcache_count=0";
-/// How many run at a time: they wait much.
+/// Number of concurrent tests: they mostly wait.
 const THREADS: usize = 4;
 
 fn tool(command: &mut Command) -> Result<(), String> {
@@ -67,7 +68,7 @@ fn tool(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// The package archive of this system, as one of sources.
+/// The package archive of this system, as a source archive.
 fn sources() -> Result<String, String> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let release = read(Path::new("/etc/os-release"));
@@ -104,8 +105,8 @@ fn sources() -> Result<String, String> {
     }
 }
 
-/// The unpacked package: fetched once for a target directory, by lists of the test's own, so that
-/// nothing of the system changes.
+/// The unpacked package: downloaded once for a target directory, with separate package lists, so
+/// that the system is not changed.
 fn package() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lksctp-tools-{VERSION}"));
     let unpacked = folder.join("unpacked");
@@ -152,13 +153,13 @@ fn package() -> Result<PathBuf, String> {
     ])?;
     let unpack = "tar -xf *.orig.tar.* --strip-components=1 -C unpacked";
     tool(Command::new("sh").current_dir(at).args(["-c", unpack]))?;
-    // Whichever test is the first.
+    // Another test may have been first.
     let _ = fs::create_dir_all(&folder);
     let _ = fs::rename(at.join("unpacked"), &unpacked);
     Ok(unpacked)
 }
 
-/// Builds each, by its name.
+/// Builds each test, by name.
 fn build(package: &Path, into: &Path) -> Vec<(String, PathBuf)> {
     let header = into.join("netinet");
     fs::create_dir(&header).expect("a directory");

@@ -1,4 +1,4 @@
-//! Programs in C, on a host of this process.
+//! C programs on a host in this process.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn sockets_behave_as_rfc_6458_says() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
-/// Messages of several frames, to a peer that reads nothing.
+/// Messages of several frames to a peer that does not read.
 #[test]
 fn a_large_message_does_not_wait_where_the_program_does_not() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -35,7 +35,8 @@ fn what_is_not_delivered_comes_back() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
-/// Whichever way a program finds the functions: it is linked with the library, opens it, or has a copy of its own.
+/// A program should find the functions in each possible way: linked with the library, opened by
+/// dlopen, or in its own copy.
 #[test]
 fn functions_are_found_linked_opened_and_in_a_copy() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -57,7 +58,8 @@ fn functions_are_found_linked_opened_and_in_a_copy() {
     }
 }
 
-/// The names and versions of Linux's library, and one that its header has and it has not.
+/// The library should have the names and versions of Linux's library, and one that Linux's header
+/// declares and its library lacks.
 #[test]
 fn the_library_has_the_symbols_and_versions_of_linux() {
     let symbols = |library: &str| {
@@ -85,7 +87,8 @@ fn the_library_has_the_symbols_and_versions_of_linux() {
     assert_eq!(ours, symbols(&theirs));
 }
 
-/// Debian's programs, both ends on one host. One that is not installed is left out, and says so.
+/// Runs Debian's programs, with both ends on one host. A program that is not installed is skipped
+/// with a message.
 fn shell(needs: &str, script: &str) -> Option<Output> {
     let found = Command::new(needs).arg("--version").output();
     if found.is_err() {
@@ -103,7 +106,8 @@ fn checksctp_finds_sctp() {
     assert_eq!(text(&output), "SCTP supported\n");
 }
 
-/// One way: SCTP has no half-closed state (RFC 9260 §9.2), so an echo of what came last would have no way back.
+/// One direction only: SCTP has no half-closed state (RFC 9260 §9.2), so an echo of the last data
+/// could not be sent.
 #[test]
 fn socat_carries_bytes_to_the_last() {
     let script = "
@@ -117,7 +121,7 @@ fn socat_carries_bytes_to_the_last() {
     assert!(text(&output).ends_with("all\n"), "{}", text(&output));
 }
 
-/// In a network with nobody else, where that is allowed, with a port that is free for TCP.
+/// Runs `body` in a separate network namespace if that is allowed, with a free TCP port.
 fn alone<R: Send>(body: impl FnOnce(u16) -> R + Send) -> R {
     let free = || {
         let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
@@ -131,9 +135,10 @@ fn alone<R: Send>(body: impl FnOnce(u16) -> R + Send) -> R {
 
 #[test]
 fn iperf3_measures_either_way_and_over_several_associations() {
-    // With --nstreams alone version 3.12 sends one message and stops; with -b 0 beside it, it goes on.
+    // With only --nstreams, version 3.12 sends one message and stops; with -b 0 in addition, it
+    // continues.
     for options in ["-n 4M", "-n 4M -R", "-n 4M -P 3", "-n 4M --nstreams 8 -b 0"] {
-        // Its two ends talk over TCP, too, at the same port.
+        // Its two ends also communicate over TCP, at the same port.
         let script = |port: u16| {
             format!(
                 "exec {{server}}< <(exec stdbuf -oL iperf3 -s -1 -p {port})
@@ -147,7 +152,8 @@ fn iperf3_measures_either_way_and_over_several_associations() {
         };
         let all: serde_json::Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
-        // The receiver counts until the sender says over TCP that it is done, and some is on its way then.
+        // The receiver counts until the sender reports the end over TCP, when some data is still in
+        // transit.
         let [sent, received] =
             ["sum_sent", "sum_received"].map(|it| all["end"][it]["bytes"].as_u64());
         let right = sent.is_some_and(|it| it >= 4 << 20) && received.is_some_and(|it| it > 0);
@@ -169,7 +175,8 @@ fn ncat_listens_at_both_families_and_its_last_words_arrive() {
     assert!(text(&output).ends_with("last words\n"), "{}", text(&output));
 }
 
-/// Every test case of lksctp-tools' own program, over sockets with many associations and with one: ten messages arrive whole.
+/// Every test case of lksctp-tools' own program, over one-to-many and one-to-one sockets: ten
+/// messages should arrive completely.
 #[test]
 fn sctp_test_sends_what_it_has_in_each_case() {
     for style in ["", "-T"] {
@@ -193,7 +200,8 @@ fn sctp_test_sends_what_it_has_in_each_case() {
     }
 }
 
-/// lksctp-tools' other program: over sockets with many associations and with one, and by its commands.
+/// The other program of lksctp-tools: over one-to-many and one-to-one sockets, and with its
+/// commands.
 #[test]
 fn sctp_darn_sends_lines_and_obeys_commands() {
     let commands =
@@ -236,7 +244,7 @@ fn options_have_their_effects() {
     assert_eq!(text(&output), "effects\n");
 }
 
-/// Invalid pointers, peers on the same machine, addresses and their ports, the own end.
+/// Invalid pointers, peers on the same machine, addresses and their ports, local shutdown.
 #[test]
 fn arguments_are_taken_as_linux_takes_them() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -245,7 +253,7 @@ fn arguments_are_taken_as_linux_takes_them() {
     assert_eq!(text(&output), "arguments\n");
 }
 
-/// Also what one reads late that does not keep up with its peer.
+/// Notifications should keep their position between messages, also for a program that reads slowly.
 #[test]
 fn notifications_stay_between_the_messages_that_they_came_between() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -254,7 +262,8 @@ fn notifications_stay_between_the_messages_that_they_came_between() {
     assert_eq!(text(&output), "order\n");
 }
 
-/// Programs that end their threads by `pthread_cancel` wait for them, and would wait for ever.
+/// Programs that end their threads with `pthread_cancel` wait for them, and would otherwise wait
+/// forever.
 #[test]
 fn threads_that_wait_can_be_cancelled() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -263,7 +272,8 @@ fn threads_that_wait_can_be_cancelled() {
     assert_eq!(text(&output), "cancelled\n");
 }
 
-/// A peer that reads nothing holds up its own messages, and not those to others of the same socket.
+/// A peer that does not read should delay its own messages, and not those to others of the same
+/// socket.
 #[test]
 fn a_peer_that_reads_nothing_holds_up_no_other() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -280,10 +290,11 @@ fn a_server_begins_anew_at_its_port() {
     assert_eq!(text(&output), "anew\n");
 }
 
-/// One process has a thousand sockets with an association each; the other end of all of them is another's.
+/// One process has a thousand sockets with an association each; the other ends belong to another
+/// process.
 #[test]
 fn one_process_has_a_thousand_sockets() {
-    // The host, which is this process, holds two descriptors for each.
+    // The host, which is this process, has two descriptors for each.
     let process = std::process::id().to_string();
     let raised = Command::new("prlimit")
         .args(["--pid", &process, "--nofile=8192:"])
@@ -298,7 +309,7 @@ fn one_process_has_a_thousand_sockets() {
     assert_eq!(text(&output), "1000\n");
 }
 
-/// Programs without SCTP sockets go on as before.
+/// Programs without SCTP sockets should be unaffected.
 #[test]
 fn other_descriptors_are_left_alone() {
     let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Programs on a host of this process.
+//! Runs programs on a host in this process.
 // Not every test uses all of it.
 #![allow(dead_code)]
 
@@ -13,13 +13,13 @@ use std::time::Duration;
 use anabranch_net::{Carrier, Config};
 use anabranch_sockets::host::{Host, Missed};
 
-/// How long a program may take, on however busy a machine.
+/// Timeout of a program, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long a host may take for what a program sent before it ended.
+/// Timeout for the host to send data of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
-/// The library that programs load, as it was built for this test, or as CAPI_LIBRARY says ([`words`]).
+/// The library that programs load, as built for this test, or as set by CAPI_LIBRARY ([`words`]).
 pub fn library() -> PathBuf {
     if let Some(other) = std::env::var_os("CAPI_LIBRARY") {
         return other.into();
@@ -29,7 +29,7 @@ pub fn library() -> PathBuf {
     folder.join("libanabranch_preload.so")
 }
 
-/// What takes the place of Debian's libsctp.so.1, as it was built for this test, or as CAPI_LIBSCTP says.
+/// The replacement of Debian's libsctp.so.1, as built for this test, or as set by CAPI_LIBSCTP.
 pub fn libsctp() -> PathBuf {
     if let Some(other) = std::env::var_os("CAPI_LIBSCTP") {
         return other.into();
@@ -37,12 +37,12 @@ pub fn libsctp() -> PathBuf {
     Path::new(env!("OUT_DIR")).join("libsctp.so.1")
 }
 
-/// Compiles a program of this folder, linked with libsctp.
+/// Compiles a program of this directory, linked with libsctp.
 pub fn compile(name: &str, into: &Path) -> PathBuf {
     compile_with(name, into, &["-lsctp"])
 }
 
-/// Compiles a program of this folder.
+/// Compiles a program of this directory.
 pub fn compile_with(name: &str, into: &Path, arguments: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
     let program = into.join(name);
@@ -57,8 +57,9 @@ pub fn compile_with(name: &str, into: &Path, arguments: &[&str]) -> PathBuf {
     program
 }
 
-/// The words of a variable, by which `scripts/check-sanitizers` has these programs checked: CAPI_CFLAGS compiles them, CAPI_TOOL is a command
-/// that they run under, CAPI_PRELOAD is loaded before all else.
+/// Words of an environment variable, with which `scripts/check-sanitizers` instruments these
+/// programs: CAPI_CFLAGS are compiler flags, CAPI_TOOL is a command that runs the programs,
+/// CAPI_PRELOAD is loaded before all other libraries.
 fn words(variable: &str) -> Vec<String> {
     let value = std::env::var(variable).unwrap_or_default();
     value.split_whitespace().map(str::to_owned).collect()
@@ -85,17 +86,17 @@ pub fn text(output: &Output) -> String {
     format!("{out}{error}")
 }
 
-/// Runs a program whose SCTP sockets are those of a host made for it; peers are at the host's own UDP port.
+/// Runs a program whose SCTP sockets use a new host; peers are at the host's own UDP port.
 pub fn run(command: &mut Command) -> Output {
     run_with(command, &[library()])
 }
 
-/// The same, with these libraries in front of others.
+/// Same, with these libraries preloaded in front of others.
 pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
     run_at(command, preload, encapsulated(&[]))
 }
 
-/// Settings of a host at these addresses, or at all.
+/// Configuration of a host with these addresses, or with all.
 pub fn encapsulated(addresses: &[IpAddr]) -> Config {
     Config::default().with(|it| {
         it.carrier = Carrier::Encapsulated {
@@ -106,12 +107,13 @@ pub fn encapsulated(addresses: &[IpAddr]) -> Config {
     })
 }
 
-/// The same, by a host of these settings, in the network of this thread.
+/// Same, with a host of this configuration, in the network namespace of this thread.
 pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Output {
     run_by(command, preload, config, false).0
 }
 
-/// As [`run`], watched for system calls past the library; gives what was seen, too.
+/// Like [`run`], with detection of system calls that bypass the library; also returns the result of
+/// the detection.
 pub fn run_watched(command: &mut Command) -> (Output, Missed) {
     run_by(command, &[library()], encapsulated(&[]), true)
 }
@@ -145,7 +147,7 @@ fn run_by(
         }
         let child = command.output();
         let output = tokio::time::timeout(PATIENCE, child).await;
-        // What it sent last is on its way; whoever does not answer is not waited for long.
+        // Its last data is still in transit; the wait for an unresponsive peer is short.
         let _ = tokio::time::timeout(LAST_WORDS, idle).await;
         (output, missed.borrow().clone())
     });
@@ -153,7 +155,8 @@ fn run_by(
     (output, missed)
 }
 
-/// The command so that what it starts ends with it, and it with this thread: it is the first of processes of its own, where that is allowed.
+/// Ties the lifetime of the command's processes to this thread: it becomes the first process of a
+/// new PID namespace if that is allowed.
 pub fn tied(command: &Command) -> Command {
     let mut out = match anabranch_interop::namespace::allowed() {
         Ok(()) => {

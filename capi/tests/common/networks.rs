@@ -1,4 +1,4 @@
-//! Two networks of a test's own, joined by two links.
+//! Two network namespaces of a test, joined by two links.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Barrier, OnceLock};
@@ -15,8 +15,8 @@ pub fn interface(side: usize, link: usize) -> String {
     format!("side{side}-{link}")
 }
 
-/// Runs `body` for sides 0 and 1, each in a network of its own with its two addresses; `None`: networks cannot be made here, which is
-/// said.
+/// Runs `body` for sides 0 and 1, each in a network namespace with its two addresses; `None`:
+/// namespaces cannot be created here, which is reported.
 pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
     if let Err(reason) = allowed() {
         eprintln!("left out: {reason}");
@@ -43,7 +43,7 @@ pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
                 ip(&["address", "add", &with_length, "dev", &name])?;
                 ip(&["link", "set", &name, "up"])?;
             }
-            // Both ends are there before anybody sends.
+            // Both ends must exist before either sends.
             met.wait();
             Ok(body(side))
         })
@@ -56,7 +56,7 @@ pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
     Some([first, second])
 }
 
-/// Two links to the network of that thread.
+/// Creates two links to the namespace of that thread.
 fn join(thread: &str) -> Result<(), String> {
     for link in [1, 2] {
         let [own, peer] = [interface(0, link), interface(1, link)];
@@ -67,7 +67,7 @@ fn join(thread: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The number of this thread.
+/// The ID of this thread.
 fn thread() -> String {
     let own = std::fs::read_link("/proc/thread-self").expect("/proc is there");
     let name = own.file_name().expect("PROCESS/task/THREAD");

@@ -1,5 +1,6 @@
-//! The tests of this crate in one program, a module for each file: linking is most of what a small test costs.
-//! Run some by `--test all MODULE::`. A test that needs a process of its own is a program of its own, named in Cargo.toml.
+//! All tests of this crate in one program, one module per file, because linking takes most of the
+//! time of a small test. `--test all MODULE::` runs one module. A test that needs a separate
+//! process is a separate program, listed in Cargo.toml.
 
 mod common;
 mod world;

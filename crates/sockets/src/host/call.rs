@@ -23,12 +23,13 @@ use crate::Style;
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
 
-/// Associations that wait at a socket with many until the host takes them, which is at once: it has no backlog, as with Linux.
+/// Associations of a one-to-many socket that wait for the host, which takes them at once: like in
+/// Linux, there is no backlog limit.
 const BACKLOG: usize = 65_536;
-/// How long a socket waits for the port of a former one whose association is still ending.
+/// Timeout for the port of a previous socket whose association is still closing.
 pub const FORMER: Duration = Duration::from_secs(5);
 
-/// Answers the one request of a connection.
+/// Answers the single request of a connection.
 pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; LONGEST];
     let read = unix.async_io(Interest::READABLE, |unix: &Unix| {
@@ -54,8 +55,9 @@ pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
         let memory = host.generations.descriptor();
         return give(&unix, &Answer::Done, Some(memory)).await;
     }
-    // A request goes on where the program does not wait for its answer any more, but one that only waits for room: a program may ask for that
-    // again and again, interrupted by signals.
+    // A request continues even if the program no longer waits for its answer, unless it only waits
+    // for buffer space: a program that is interrupted by signals may repeat such a request many
+    // times.
     let is_let_go = matches!(
         call.request,
         Request::Room { .. } | Request::Route { room: true, .. }
@@ -78,7 +80,7 @@ pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
     give(&unix, &answer, None).await;
 }
 
-/// Gives the answer, with a descriptor where there is one.
+/// Sends the answer, with a descriptor if there is one.
 async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<BorrowedFd<'_>>) {
     let answer = encode(answer);
     let write = |mut unix: &Unix| match descriptor {
@@ -92,7 +94,7 @@ async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<Borrowed
 /// Waits until the program has closed its end.
 async fn hung_up(unix: &AsyncFd<Unix>) {
     let mut nothing = [0; 1];
-    // It says nothing more, so that what can be read is the end.
+    // The program sends no more data, so readable means closed.
     let read = |mut unix: &Unix| unix.read(&mut nothing);
     let _ = unix.async_io(Interest::READABLE, read).await;
 }
@@ -104,7 +106,8 @@ async fn carry_out(
     passed: Option<OwnedFd>,
 ) -> Result<Answer, i32> {
     if socket.state().phase == Phase::Connecting {
-        // The program may have read by now that this failed ([`fail`]): it asks of the socket that failed.
+        // The program may already have read that this failed ([`fail`]), and refers to the failed
+        // socket.
         drop(socket.turn.lock().await);
     }
     match request {
@@ -146,7 +149,7 @@ async fn carry_out(
                 settled(socket).await?;
             }
             let set = effects::set(socket, option, &value);
-            // One of several associations may have refused.
+            // One of several associations may have rejected it.
             socket.advance();
             set.map(|()| Answer::Done)
         }
@@ -195,12 +198,12 @@ async fn carry_out(
             Ok(Answer::Done)
         }
         Request::End => socket.end_of_messages().map(|()| Answer::Done),
-        // Of no socket: see `answer`.
+        // Not about a socket: see `answer`.
         Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
         Request::PeerName => {
             let name = match socket.form.is_one_to_many() {
                 true => None,
-                // It keeps its name when the association has ended.
+                // The address is kept after the association has ended.
                 false => socket
                     .link(0)
                     .and_then(|it| it.peer())
@@ -212,7 +215,7 @@ async fn carry_out(
     }
 }
 
-/// An endpoint of the socket's own.
+/// Creates an endpoint for the socket.
 pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result<Endpoint, i32> {
     let had = socket.state().port;
     let port = had
@@ -230,7 +233,8 @@ pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result
     })
 }
 
-/// Tries again while an endpoint of a former socket may still be at the port: its last association ends, or it is being freed.
+/// Retries while the port may still be in use by the endpoint of a previous socket that is closing
+/// or being freed.
 async fn in_time<T>(attempt: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     let mut waited = Duration::ZERO;
     loop {
@@ -257,7 +261,7 @@ async fn start_listening(
     }
     let phase = socket.state().phase;
     match phase {
-        // As with Linux, that is no error, and nothing comes of it.
+        // Like in Linux, not an error, and without effect.
         Phase::Fresh | Phase::Listening if backlog == 0 => return Ok(Answer::Done),
         Phase::Fresh if socket.form.style == Style::OneToOne => (),
         Phase::Listening => {
@@ -283,7 +287,8 @@ async fn start_listening(
     Ok(Answer::Done)
 }
 
-/// Lets the socket listen where others do, or did: sockets that share the port, one of the other family, or a former one whose associations go on.
+/// Shares the listening address of other sockets, current or previous: sockets that share the port,
+/// one of the other address family, or a previous one whose associations remain.
 fn listens_with_others(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
     let (port, addresses) = {
         let state = socket.state();
@@ -306,7 +311,7 @@ fn listens_with_others(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
     true
 }
 
-/// Whom to connect to.
+/// Parameters of the peer to connect to.
 pub fn peer(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<Peer, i32> {
     let first = addresses.first().ok_or(libc::EINVAL)?;
     if first.port() == 0 || first.ip().is_unspecified() || first.ip().is_multicast() {
@@ -318,7 +323,7 @@ pub fn peer(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<P
     let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let peer = Peer::new(ips, first.port());
     let of_carrier = match host.config.carrier {
-        // Peers have the port that this host has, as RFC 6951 expects.
+        // Peers have this host's UDP port, as RFC 6951 expects.
         Carrier::Encapsulated { peer_port: 0, .. } => Some(host.sockets.udp_port()),
         _ => None,
     };
@@ -377,7 +382,7 @@ async fn connect(
                 Err(error) => {
                     let error = of_connect(&error);
                     match wait {
-                        // The caller is told, and the socket has the error all the same, as with Linux.
+                        // The caller gets the error, and the socket has it too, as in Linux.
                         true => {
                             socket.state().error = error;
                             socket.enter(Phase::Failed);
@@ -397,8 +402,8 @@ async fn connect(
     Ok(Answer::Association(number))
 }
 
-/// What the program has sent before is with its associations: a stream begins again behind it (RFC 6525 §5.1.2 A1). EAGAIN where they take no more
-/// for long.
+/// Waits until the program's data has reached its associations, because a stream reset applies
+/// after it (RFC 6525 §5.1.2 A1). EAGAIN after a timeout.
 async fn settled(socket: &Socket) -> Result<(), i32> {
     let links: Vec<_> = socket.state().links.values().cloned().collect();
     let all = async {
@@ -411,7 +416,8 @@ async fn settled(socket: &Socket) -> Result<(), i32> {
     done.map_err(|_| libc::EAGAIN)
 }
 
-/// Whether messages there can be signed by that key (SCTP_AUTHINFO): the active one, or one that was not deactivated.
+/// Whether messages can be signed with that key (SCTP_AUTHINFO): the active one, or one that was
+/// not deactivated.
 fn may_sign(
     socket: &Socket,
     association: u32,
@@ -424,7 +430,7 @@ fn may_sign(
     };
     let state = socket.state();
     let can = match link.and_then(|it| it.association()) {
-        // Where AUTH is not spoken nothing is signed, and any will do, as with Linux.
+        // Without AUTH no message is signed, and any key is accepted, as in Linux.
         Some(association) => {
             !association.negotiated().authentication || association.has_auth_key(key)
         }
@@ -436,19 +442,19 @@ fn may_sign(
     }
 }
 
-/// A message may begin an association.
+/// Request to start an association for a message if needed.
 struct Begin {
-    /// It is waited for.
+    /// Wait for it.
     wait: bool,
 }
 
-/// A message needs room at its association.
+/// Request for buffer space for a message.
 struct Room {
-    /// It is waited for.
+    /// Wait for it.
     wait: bool,
 }
 
-/// Where a message goes, before it is sent.
+/// Determines the route of a message before it is sent.
 async fn route(
     host: &Arc<Known>,
     socket: &Arc<Socket>,
@@ -459,7 +465,7 @@ async fn route(
     let one_to_many = socket.form.is_one_to_many();
     let generation = socket.generation();
     let addresses = match socket.form.style {
-        // It has one association, whatever address a message names: so it is with Linux.
+        // It has a single association, whatever address a message names, as in Linux.
         Style::PeeledOff => Vec::new(),
         _ => addresses,
     };
@@ -471,7 +477,7 @@ async fn route(
                 in_time(|| many::endpoint(host, socket)).await?;
                 let link = many::begin(host, socket, addresses)?;
                 if begin.wait {
-                    // As with Linux, how that ended is told by a notification.
+                    // Like in Linux, a notification reports the result.
                     link.up().await;
                 }
                 link
@@ -484,7 +490,7 @@ async fn route(
                 connect(host, socket, addresses, begin.wait).await?;
             }
             match socket.link(0) {
-                // As with Linux, that of a socket that was peeled off is not looked at.
+                // Like in Linux, the number is ignored for a peeled-off socket.
                 Some(link)
                     if socket.form.style == Style::OneToOne
                         && first.is_some_and(|it| !link.is_with(it)) =>
@@ -492,7 +498,7 @@ async fn route(
                     return Err(libc::EADDRNOTAVAIL);
                 }
                 Some(link) => link,
-                // Being connected: what is sent waits.
+                // While connecting, messages wait.
                 None if socket.state().phase == Phase::Connecting => {
                     let streams = socket.state().options.short(INITMSG, 0);
                     let most = host.config.max_message_size;
@@ -513,10 +519,10 @@ async fn route(
         many::room(&link, wait).await?;
     }
     let status = link.status();
-    // The program, or the peer, has shut it down.
+    // The program or the peer has shut it down.
     let state = status.as_ref().map(|it| it.state);
     if let (Some(StateName::Closed), Some(association)) = (state, link.association()) {
-        // The task that waits for that may not have run yet.
+        // The task that records the end may not have run yet.
         link.note_end(&association.closed().await);
         return Err(socket.take_error().unwrap_or(libc::EPIPE));
     }
@@ -525,7 +531,7 @@ async fn route(
     }
     let offered = || link.options().short(INITMSG, 0);
     let streams = status.as_ref().map_or_else(offered, |it| it.outstrms);
-    // SCTP_DISABLE_FRAGMENTS: what does not go in one piece does not go.
+    // SCTP_DISABLE_FRAGMENTS: a message that needs fragmentation is refused.
     let whole = link.options().word(DISABLE_FRAGMENTS, 0) != 0;
     let most = match &status {
         Some(status) if whole => status.fragmentation_point,
@@ -544,8 +550,9 @@ fn closes(state: StateName) -> bool {
     !matches!(state, CookieWait | CookieEchoed | Established)
 }
 
-/// The addresses that a socket, or one of its associations, has: those that it is bound to. Where these are all, those that its packets have; the
-/// newest association's, if several are meant.
+/// Local addresses of a socket, or of one of its associations: those that it is bound to. If it is
+/// bound to all, the source addresses of its packets; with several associations, those of the
+/// newest.
 fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
     let named = socket.link(number);
     if socket.form.is_one_to_many() && number != 0 && named.is_none() {
@@ -570,7 +577,7 @@ fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
         all.extend(address.filter(|it| !all.contains(it)));
     }
     if all.is_empty() {
-        // It keeps its name when the association has ended.
+        // The address is kept after the association has ended.
         let ip = peer.and_then(|it| source(it.ip()));
         all.push(SocketAddr::new(ip.unwrap_or(socket.unspecified()), port));
     }

@@ -5,7 +5,7 @@ use socket2::{Domain, Type};
 
 use super::*;
 
-/// A request that waits for room is let go of when the program waits for it no more, and not before.
+/// A request for buffer space should end when the program no longer waits for it, and not before.
 #[tokio::test]
 async fn the_end_of_a_program_is_seen() {
     let (program, host) = Unix::pair(Domain::UNIX, Type::SEQPACKET, None).expect("sockets");
@@ -23,6 +23,6 @@ async fn the_end_of_a_program_is_seen() {
         drop(program);
         ended.await;
     }
-    // It stays so.
+    // It stays closed.
     hung_up(&host).await;
 }
