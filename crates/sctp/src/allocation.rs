@@ -1,7 +1,9 @@
-//! How many of the negotiated streams a sender uses now, for senders that leave the choice of a stream to the stack.
+//! Stream allocation: the number of negotiated streams in use, for senders that leave the selection
+//! of a stream to the stack.
 //!
-//! A message given without a stream gets one when its first byte is sent, in turn over the streams in use. So a change
-//! takes effect with the next message sent, however many wait; a message given for a stream, or begun, keeps it.
+//! A message queued without a stream is assigned one when its first byte is sent, round robin over
+//! the streams in use. A change takes effect with the next message sent, however many wait.
+//! Messages queued for a stream, or partly sent, keep it.
 
 mod adaptive;
 mod adaptive_step;
@@ -20,57 +22,58 @@ pub use fixed::{Fixed, Negotiated};
 pub use judgement::{Judgement, LossEvents, RoundTrip};
 pub use setting::VARIANTS;
 
-/// A loss, as the sender knew the path just before it answered by cutting a window.
+/// A loss, with the state of the path before its window is reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// When it was found.
+    /// Time of detection.
     pub now: Nanos,
-    /// How it was found: by missing reports or by T3-rtx.
+    /// Detection by missing reports or by T3-rtx.
     pub cause: LossCause,
-    /// Congestion window before the cut, bytes.
+    /// Congestion window before the reduction, bytes.
     pub cwnd: u64,
-    /// Rate estimate, bytes per second as cwnd counts them, once there is one.
+    /// Rate estimate, bytes per second as cwnd counts them, once available.
     pub rate: Option<f64>,
-    /// Least round-trip time of DATA on this path, once measured.
+    /// Minimum round-trip time of DATA on this path, once measured.
     pub rtt_min: Option<Nanos>,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Nanos>,
 }
 
-/// Decides how many streams to use.
+/// Algorithm for the number of streams in use.
 pub trait StreamAllocation: std::fmt::Debug + Send {
-    /// Streams wanted now, at least 1. More than were negotiated cannot be had; see [`StreamAllocation::cap`].
+    /// Streams requested now, at least 1. More than negotiated are not possible; see
+    /// [`StreamAllocation::cap`].
     fn wanted(&self) -> u16;
 
-    /// The handshake has settled that there are `streams`.
+    /// The handshake has negotiated `streams`.
     fn negotiated(&mut self, streams: u16) {
         let _ = streams;
     }
 
-    /// No more than `most` can be had: what is wanted beyond is to be given up.
+    /// At most `most` are possible: the request should be reduced to that.
     fn cap(&mut self, most: u16);
 
-    /// What counts as one loss for [`StreamAllocation::on_loss`].
+    /// Definition of one loss for [`StreamAllocation::on_loss`].
     fn loss_events(&self) -> LossEvents {
         LossEvents::PerSack
     }
 
-    /// A loss was found.
+    /// A loss was detected.
     fn on_loss(&mut self, loss: &Loss) {
         let _ = loss;
     }
 
-    /// A chunk is sent again.
+    /// A chunk is retransmitted.
     fn on_retransmission(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// When [`StreamAllocation::handle_timeout`] wants to be called.
+    /// When [`StreamAllocation::handle_timeout`] must be called.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
 
-    /// The deadline may have come.
+    /// The deadline may have passed.
     fn handle_timeout(&mut self, now: Nanos) {
         let _ = now;
     }
@@ -79,25 +82,25 @@ pub trait StreamAllocation: std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 }
 
-/// Which allocation to use, with its numbers.
+/// Selects an allocation and its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum AllocationKind {
     /// All negotiated streams are used.
     #[default]
     Negotiated,
-    /// So many.
+    /// This number.
     Fixed(u16),
-    /// One or several, by the cause of losses (Tsunoda et al. 2007, Fig. 3).
+    /// One or several, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3).
     Adaptive {
         /// Streams while multistreaming is enabled: 4 there.
         streams: u16,
-        /// How a loss is judged.
+        /// Classification of a loss.
         judgement: Judgement,
     },
     /// One more or one less with each loss (Tsunoda et al. 2007, Fig. 11).
     AdaptiveStep {
-        /// How a loss is judged.
+        /// Classification of a loss.
         judgement: Judgement,
     },
 }
@@ -106,7 +109,7 @@ impl AllocationKind {
     /// Streams of `adaptive` while it is enabled, as published.
     pub const ADAPTIVE_STREAMS: u16 = 4;
 
-    /// Whether it judges losses by a rate estimate, which each path must then keep.
+    /// Whether it classifies losses by a rate estimate, which each path must then keep.
     pub fn needs_rate(&self) -> bool {
         matches!(self, Self::Adaptive { .. } | Self::AdaptiveStep { .. })
     }
@@ -125,7 +128,7 @@ impl AllocationKind {
     }
 }
 
-/// What decides, which takes no memory of its own where it is the usual one.
+/// The algorithm; the default one needs no allocation.
 #[derive(Debug)]
 enum Allocation {
     Negotiated(Negotiated),
@@ -152,7 +155,7 @@ impl DerefMut for Allocation {
     }
 }
 
-/// The streams in use, and whose turn it is among them.
+/// The streams in use, and the next one among them.
 #[derive(Debug)]
 pub(crate) struct StreamsInUse {
     allocation: Allocation,
@@ -162,10 +165,10 @@ pub(crate) struct StreamsInUse {
     next: u16,
     /// The number last recorded; 0 before the first.
     recorded: u16,
-    /// The user has not been told yet of the limit that was met.
+    /// The reached limit was not reported to the user yet.
     limit_is_news: bool,
     limit_told: bool,
-    /// Wishes beyond what was negotiated.
+    /// Requests beyond the negotiated number.
     pub refused: u64,
     /// Changes of the number in use.
     pub changes: u64,
@@ -186,7 +189,7 @@ impl StreamsInUse {
         }
     }
 
-    /// The handshake has settled how many there are.
+    /// The handshake has negotiated the number of streams.
     pub fn negotiated(&mut self, streams: u16) {
         self.negotiated = streams.max(1);
         self.allocation.negotiated(self.negotiated);
@@ -194,7 +197,7 @@ impl StreamsInUse {
         self.changes = 0;
     }
 
-    /// Streams were added, so that there are so many.
+    /// Sets the number of streams after some were added.
     pub fn added(&mut self, streams: u16) {
         let changes = self.changes;
         self.negotiated(streams);
@@ -240,7 +243,7 @@ impl StreamsInUse {
         self.record(now, trace);
     }
 
-    /// Takes the allocation's wish as far as it can be had.
+    /// Applies the algorithm's request as far as possible.
     fn settle(&mut self) {
         if self.negotiated == 0 {
             return;
@@ -258,18 +261,19 @@ impl StreamsInUse {
         self.in_use = in_use;
     }
 
-    /// The number negotiated, if the wish for more has met it since the last call and not before.
+    /// The negotiated number, if a request for more has reached it for the first time since the
+    /// last call.
     pub fn take_limit_met(&mut self) -> Option<u16> {
         std::mem::take(&mut self.limit_is_news).then_some(self.negotiated)
     }
 
-    /// Whether [`Self::take_limit_met`] has something to tell.
+    /// Whether [`Self::take_limit_met`] has something to report.
     #[inline(always)]
     pub fn has_met_limit(&self) -> bool {
         self.limit_is_news
     }
 
-    /// Records the number in use, if that is news.
+    /// Records the number in use if it changed.
     #[inline]
     pub fn record(&mut self, now: Nanos, trace: &mut Trace) {
         if self.recorded != self.in_use {

@@ -1,7 +1,8 @@
-//! The endpoint's own generator: tags, initial TSNs, nonces, jitter and cookie secrets.
+//! Random number generator of an endpoint: tags, initial TSNs, nonces, jitter and cookie secrets.
 //!
-//! It is seeded by whoever makes the endpoint. With a secret seed its output cannot be guessed, as RFC 9260 §5.3.1 asks
-//! of verification tags; with a known seed a run repeats itself to the bit.
+//! It is seeded by the creator of the endpoint. With a secret seed its output is unpredictable, as
+//! RFC 9260 §5.3.1 requires for verification tags; with a known seed a run is reproducible bit by
+//! bit.
 
 mod blocks;
 
@@ -9,22 +10,24 @@ use std::fmt;
 
 use blocks::{BLOCK, Two};
 
-/// Words that are at hand at first: as many as an endpoint draws until its first association is up, on either side.
+/// Initially available words: as many as an endpoint draws until its first association is
+/// established, on either side.
 const AT_FIRST: usize = 18;
-/// A word as it lies in the stream.
+/// A word in stream order.
 type Word = [u8; 4];
 
-/// A seeded stream of numbers that an outsider cannot predict: that of ChaCha12, word by word, as the crate `rand_chacha` makes it. Two
-/// blocks are made at a time, most of whose words an endpoint of one association never draws.
+/// A seeded stream of unpredictable numbers: ChaCha12, word by word, as computed by the crate
+/// `rand_chacha`. Two blocks are computed at a time, because an endpoint with one association draws
+/// few of their words.
 #[derive(Clone)]
 pub(crate) struct Random {
     seed: [u8; 32],
-    /// Words of the stream up to the last one at hand.
+    /// Words of the stream up to the last available one.
     taken: u64,
     first: [Word; AT_FIRST],
-    /// What is at hand once `first` was drawn.
+    /// The available words after `first` was drawn.
     later: Option<Box<Two>>,
-    /// Which of them is next; and where they end, 0 before the first are made.
+    /// The index of the next word, and the end of the words; 0 before the first are computed.
     at: u8,
     end: u8,
 }
@@ -41,7 +44,7 @@ impl Random {
         Self::from(seed, 0)
     }
 
-    /// The stream of `seed` behind its first words, so many.
+    /// The stream of `seed` after its first `words` words.
     fn from(seed: [u8; 32], words: u64) -> Self {
         Self {
             seed,
@@ -53,12 +56,12 @@ impl Random {
         }
     }
 
-    /// Words drawn so far; no endpoint lives to draw 2^64.
+    /// Words drawn so far; no endpoint exists long enough to draw 2^64.
     fn drawn(&self) -> u64 {
         self.taken - u64::from(self.end - self.at)
     }
 
-    /// What is at hand, with what was drawn of it.
+    /// The available words, including those already drawn.
     #[inline(always)]
     fn words(&self) -> &[Word] {
         match &self.later {
@@ -67,7 +70,7 @@ impl Random {
         }
     }
 
-    /// From the beginning of a block, some of whose words were drawn before.
+    /// Continues at the start of a block, some of whose words were drawn before.
     #[inline(never)]
     fn refill(&mut self) {
         let skipped = self.taken as usize % BLOCK;
@@ -79,7 +82,7 @@ impl Random {
             }
             (skipped as u8, made.len() as u8)
         } else {
-            // Less is kept for who wants nothing but the beginning.
+            // Fewer words are kept for users that need only the beginning.
             let made = &made[skipped..];
             if let Some(first) = made.first_chunk() {
                 self.first = *first;
@@ -91,8 +94,8 @@ impl Random {
         self.taken += u64::from(self.end - self.at);
     }
 
-    /// 32 secret bytes; also the seed of a generator of its own for an association, so that what one association draws never moves another's
-    /// numbers.
+    /// 32 secret bytes; also the seed of an association's separate generator, so that the numbers
+    /// of one association should not depend on those of another.
     pub(crate) fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
         self.fill(key.as_chunks_mut().0);
@@ -135,7 +138,7 @@ impl Random {
         u64::from(self.next_u32()) << 32 | u64::from(low)
     }
 
-    /// A verification tag: any number but 0, which stands for "none" (RFC 9260 §3.3.2, §5.3.1).
+    /// A verification tag: any number except 0, which means "none" (RFC 9260 §3.3.2, §5.3.1).
     pub(crate) fn tag(&mut self) -> u32 {
         loop {
             let tag = self.next_u32();
@@ -146,14 +149,15 @@ impl Random {
     }
 }
 
-/// A stream for who draws seldom and is kept for long: where it is, in less than half of the memory of who is ready to go on.
+/// A stream for rare use over a long time: only its position, in less than half the memory of
+/// [`Random`].
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     seed: [u8; 32],
-    /// Words drawn so far; no association lives to draw 2^64.
+    /// Words drawn so far; no association exists long enough to draw 2^64.
     drawn: u64,
-    /// What the next two words are, where they were at hand: to find the place again and make its block costs a hundred times as much,
-    /// and an association draws them as soon as it is up.
+    /// The next two words, if they were available: to recompute their block costs a hundred times
+    /// as much, and an association draws them as soon as it is established.
     next: Option<u64>,
 }
 
@@ -167,7 +171,7 @@ impl Kept {
         }
     }
 
-    /// Lets `draw` go on with the stream.
+    /// Calls `draw` with the stream, and continues after it.
     pub(crate) fn draw<T>(&mut self, draw: impl FnOnce(&mut Random) -> T) -> T {
         let mut random = Random::from(self.seed, self.drawn);
         let drawn = draw(&mut random);
@@ -187,11 +191,12 @@ impl Kept {
         }
     }
 
-    /// A span of `centre` give or take half of it (the jitter of RFC 9260 §8.3), in whole nanoseconds.
+    /// A duration of `centre` plus or minus half of it (the jitter of RFC 9260 §8.3), in whole
+    /// nanoseconds.
     pub(crate) fn jittered_by_half(&mut self, centre: u64) -> u64 {
         match centre {
             0 => 0,
-            // The modulo bias is below 2^-20 for every span shorter than 5 hours.
+            // The modulo bias is below 2^-20 for durations under 5 hours.
             _ => centre - centre / 2 + self.next_u64() % centre,
         }
     }
@@ -238,12 +243,12 @@ mod tests {
         }
     }
 
-    /// Wherever one begins to draw, and across every end of what was made at one go.
+    /// From any position, and across every boundary of computed blocks.
     #[test]
     fn the_stream_is_the_same_from_each_of_its_words_on() {
         let mut generator = ChaCha12Rng::from_seed([3; 32]);
         let words: Vec<u32> = (0..600).map(|_| generator.next_u32()).collect();
-        // As they always were: simulated times depend on them.
+        // These must not change, because simulated times depend on them.
         assert_eq!(words[..2], [2_183_155_846, 4_285_432_903]);
         for begin in 0..200 {
             let mut random = Random::from([3; 32], begin as u64);
@@ -252,7 +257,7 @@ mod tests {
                 assert_eq!(random.next_u32(), word, "word {at} from {begin} on");
             }
         }
-        // In pieces that lie across the ends.
+        // In pieces across the boundaries.
         for piece in 1..70 {
             let mut random = Random::new([3; 32]);
             for expected in words.chunks_exact(piece) {
@@ -279,12 +284,12 @@ mod tests {
         let mut one = Random::new([7; 32]);
         let mut kept = Kept::of(&mut one.clone());
         for number in 0..200 {
-            // A number of 64 bits then lies across the blocks of the stream.
+            // A 64-bit number then spans the blocks of the stream.
             if number % 3 == 0 {
                 assert_eq!(kept.draw(Random::next_u32), one.next_u32());
             }
             assert_eq!(kept.next_u64(), one.next_u64());
-            // Once more, with nothing at hand.
+            // Once more, with no available words.
             assert_eq!(kept.next_u64(), one.next_u64());
             if number % 2 == 0 {
                 kept = Kept::of(&mut one.clone());

@@ -1,9 +1,10 @@
-//! Stream reconfiguration (RFC 6525): streams begin their sequence numbers anew, streams are added, and all numbers of an
-//! association begin anew.
+//! Stream reconfiguration (RFC 6525): stream resets, added streams, and resets of all sequence
+//! numbers of an association.
 //!
-//! Here is what it consists of, without the association that it changes: [`Wishes`] are what the user and the peer have asked for
-//! and cannot be asked yet, a [`Flight`] is the one chunk of requests that waits for its answers, [`Answers`] are what the peer was
-//! told. The association ([`crate::association`]) carries them out.
+//! This module has the state without the association that it changes: [`Wishes`] are requests of
+//! the user and the peer that cannot be sent yet, a [`Flight`] is the outstanding chunk of
+//! requests, and [`Answers`] are the responses to the peer. The association
+//! ([`crate::association`]) carries them out.
 
 mod answers;
 mod flight;
@@ -36,25 +37,25 @@ pub(crate) static RE_CONFIG: Extension = Extension {
     chunks: &[kind::RE_CONFIG],
 };
 
-/// What an association keeps of it while both ends speak it.
+/// State of an association that has negotiated it.
 #[derive(Debug)]
 pub(crate) struct ReconfigState {
-    /// The number of the next request.
+    /// Sequence number of the next request.
     pub(crate) next_request: u32,
     pub(crate) wishes: Wishes,
-    /// The streams of the wishes, and of the flight.
+    /// The streams of the pending and outstanding requests.
     resetting: Resetting,
     pub(crate) flight: Option<Flight>,
     pub(crate) answers: Answers,
     pub(crate) held: HeldData,
-    /// Streams that the peer may have at most.
+    /// Maximum number of inbound streams.
     pub(crate) most_inbound: u16,
-    /// When all numbers last began anew at the wish of this side.
+    /// When this side last reset the association.
     pub(crate) reset_at: Option<Nanos>,
 }
 
 impl ReconfigState {
-    /// Numbers of requests begin as the TSNs do (RFC 6525 §4.1): `ours` and the `peers`.
+    /// Request numbers start like the TSNs (RFC 6525 §4.1): `ours` and the `peers`.
     pub(crate) fn new(ours: u32, peers: u32, most_inbound: u16, held_bytes: usize) -> Self {
         Self {
             next_request: ours,
@@ -68,25 +69,26 @@ impl ReconfigState {
         }
     }
 
-    /// Takes the next number for a request.
+    /// Takes the next request number.
     pub(crate) fn number(&mut self) -> u32 {
         let number = self.next_request;
         self.next_request = number.wrapping_add(1);
         number
     }
 
-    /// Whether a stream of `streams` is being reset outwards, or waits for it.
+    /// Whether a stream of `streams` is being reset or waits for an outgoing reset.
     pub(crate) fn resets_any(&self, streams: &Streams) -> bool {
         self.resets_all() || self.resetting.has_any(streams)
     }
 
-    /// Whether all of `streams` are being reset outwards, or wait for it, where `there_are` so many.
+    /// Whether all of `streams` are being reset or wait for an outgoing reset; `there_are` is the
+    /// number of streams.
     pub(crate) fn resets_each(&self, streams: &Streams, there_are: u16) -> bool {
         self.resets_all() || self.resetting.has_each(streams, there_are)
     }
 
-    /// Those of `streams` that are not being reset and do not wait for it, where `there_are` so many: `Some(None)` if there is none, `None`
-    /// if they are more than `most`.
+    /// Those of `streams` that are not being reset and do not wait for it, of `there_are` streams:
+    /// `Some(None)` if there is none, `None` if they are more than `most`.
     pub(crate) fn others(
         &self,
         streams: &Streams,
@@ -97,34 +99,34 @@ impl ReconfigState {
         Some((!others.is_empty()).then(|| Streams::of(others.into_iter())))
     }
 
-    /// How many streams are listed that are being reset outwards, or wait for it.
+    /// Number of listed streams that are being reset or wait for an outgoing reset.
     pub(crate) fn listed_outgoing(&self) -> usize {
         self.resetting.listed()
     }
 
-    /// `streams` are to be reset outwards; what the peer has asked so may be answered by it.
+    /// Requests an outgoing reset of `streams`, which may be the response to a request of the peer.
     pub(crate) fn wish(&mut self, streams: Streams, answers: Option<u32>) {
         self.resetting.begin(&streams);
         self.wishes.add(streams, answers);
     }
 
-    /// The reset of `streams` outwards has its outcome.
+    /// The outgoing reset of `streams` is complete.
     pub(crate) fn settled(&mut self, streams: &Streams) {
         self.resetting.end(streams);
     }
 
-    /// Whether all numbers are to begin anew at the wish of this side.
+    /// Whether this side is resetting the association.
     pub(crate) fn resets_all(&self) -> bool {
         self.wishes.association || self.flight.as_ref().is_some_and(Flight::is_of_association)
     }
 
-    /// Whether the peer may have let all numbers begin anew, or not: it was asked, and has not answered.
+    /// Whether the peer may have reset the association or not: the request is unanswered.
     pub(crate) fn is_unsure(&self) -> bool {
         let unsure = |it: &Flight| it.is_of_association() && it.is_unanswered();
         self.flight.as_ref().is_some_and(unsure)
     }
 
-    /// Whether the peer is being asked to reset a stream of `streams`, or will be.
+    /// Whether a request to the peer to reset a stream of `streams` is outstanding or pending.
     pub(crate) fn asks_any(&self, streams: &Streams) -> bool {
         let flying = self.flight.iter().flat_map(Flight::incoming);
         let mut asked = flying.chain(&self.wishes.incoming);
@@ -133,7 +135,7 @@ impl ReconfigState {
 }
 
 impl ReconfigState {
-    /// Streams that are being added outwards and inwards.
+    /// Numbers of outgoing and incoming streams being added.
     pub(crate) fn adding(&self) -> (u16, u16) {
         let mut adding = (0, 0);
         let open = self.flight.iter().flat_map(|it| &it.requests);
@@ -147,8 +149,9 @@ impl ReconfigState {
         adding
     }
 
-    /// What the peer is to be asked now: nothing, one thing, or two that may stand in one chunk (RFC 6525 §3.1). `most` streams are
-    /// listed outwards and inwards; `is_quiet`: nothing is in flight; `course`: how far sending has come.
+    /// The next requests to the peer: none, one, or two that may share a chunk (RFC 6525 §3.1). At
+    /// most `most` outgoing and incoming streams are listed; `is_quiet`: nothing is in flight;
+    /// `course`: the sending progress.
     pub(crate) fn next_asked(
         &mut self,
         most: [usize; 2],
@@ -167,7 +170,7 @@ impl ReconfigState {
                 answers,
                 last_tsn: None,
             };
-            // Beside an answer no request stands but the one that answers.
+            // A request that answers one of the peer's shares its chunk with none but that.
             let beside = most[0].saturating_sub(listed + 6);
             let incoming = match answers {
                 None => wishes.take_incoming(beside.min(most[1])),
@@ -196,7 +199,8 @@ impl ReconfigState {
         add
     }
 
-    /// What is under way is done otherwise. A number under which nothing was sent is free again: the peer takes them without a gap.
+    /// The outstanding requests are obsolete. An unsent number is released, because the peer
+    /// requires numbers without a gap.
     pub(crate) fn cancel(&mut self) {
         if let Some(flight) = self.flight.take()
             && flight.unsent
@@ -206,7 +210,8 @@ impl ReconfigState {
         }
     }
 
-    /// The requests that are not settled go again, over `path`; under new numbers where the old ones have had their answers.
+    /// Retransmits the incomplete requests on `path`, with new numbers if the old ones were
+    /// answered.
     pub(crate) fn ask_again(&mut self, path: PathId) {
         let Some(mut flight) = self.flight.take() else {
             return;

@@ -1,13 +1,13 @@
-//! RSCTP between its two ends (Y.-K. Ho and Q.-H. Cheng 2008): who measures when, what the reports say, and what of them
-//! is believed.
+//! RSCTP (Y.-K. Ho and Q.-H. Cheng 2008): measurement schedule, reports, and plausibility checks.
 //!
-//! - Spoken only where both ends offer it ([`Parameter::Rsctp`](anabranch_wire::Parameter::Rsctp)); else none of this
-//!   exists, and the association is plain SCTP.
-//! - From the first DATA on, the path that carries new data gets a HEARTBEAT every `rsctp_primary_interval`, every other
-//!   path two at once every `rsctp_secondary_interval`. An end that sends no data measures nothing.
+//! - Used only if both endpoints offer it ([`Parameter::Rsctp`](anabranch_wire::Parameter::Rsctp));
+//!   otherwise none of this exists, and the association is standard SCTP.
+//! - From the first DATA on, the path for new data gets a HEARTBEAT every `rsctp_primary_interval`,
+//!   and every other path two at once every `rsctp_secondary_interval`. An endpoint that sends no
+//!   data measures nothing.
 //! - The receiver measures between HEARTBEATs ([`meter`]) and reports in each answer.
-//! - The sender hands a report that can be true to the path's estimate, to its congestion control, and to the rule that
-//!   changes the primary path ([`crate::path`]).
+//! - The sender passes a plausible report to the path's estimate, to its congestion control, and to
+//!   the rule that switches the primary path ([`crate::path`]).
 
 mod meter;
 
@@ -20,42 +20,42 @@ pub(crate) use meter::{Meter, Report};
 use crate::extension::Extension;
 use crate::path::Role;
 
-/// Spoken where the switch `rsctp` is on.
+/// Offered if the switch `rsctp` is on.
 pub(crate) static RSCTP: Extension = Extension {
     wanted: |config| config.profile.rsctp,
     parameter: || Some(Parameter::Rsctp),
     chunks: &[],
 };
 
-/// No path is believed to carry more, bytes per second: 10 Gbit/s.
+/// Maximum plausible bandwidth of a path, bytes per second: 10 Gbit/s.
 const MOST_BANDWIDTH: u32 = 1_250_000_000;
-/// A receiver cannot have got data at more than so many times the rate at which it was sent, since that would take HEARTBEATs
-/// that arrive at an eighth of the distance at which they went: too compressed to measure anything.
+/// Maximum ratio of the reported to the sent rate, because a higher one requires HEARTBEATs that
+/// arrive at less than an eighth of their original distance: too compressed for a measurement.
 const MOST_COMPRESSION: u64 = 8;
 
-/// What an association keeps while it speaks RSCTP.
+/// State of an association that uses RSCTP.
 #[derive(Debug, Default)]
 pub(crate) struct Rsctp {
     pub(crate) meter: Meter,
-    /// DATA went out from here: there is something to measure.
+    /// DATA was sent: there is something to measure.
     pub(crate) sending: bool,
-    /// A HEARTBEAT went to the path that carries new data since it does: the next one measures.
+    /// A HEARTBEAT was sent on the path for new data since it became that: the next one measures.
     pub(crate) marked: bool,
 }
 
-/// A report, and what the sender knows that it must fit.
+/// A report, and the sender's data to check it against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     pub(crate) report: Report,
     pub(crate) role: Role,
-    /// Bytes of DATA sent since the last HEARTBEAT that was answered.
+    /// Bytes of DATA sent since the last answered HEARTBEAT.
     pub(crate) bytes: u64,
-    /// Time since the HEARTBEAT before.
+    /// Time since the previous HEARTBEAT.
     pub(crate) interval: Nanos,
 }
 
 impl Claim {
-    /// Whether it can be true.
+    /// Whether the report is plausible.
     pub(crate) fn is_plausible(&self) -> bool {
         let Report {
             available_bandwidth,

@@ -1,7 +1,8 @@
-//! Which stream's message goes next (RFC 8260 §3): one file for each scheduler, and one line of [`SchedulerKind`].
+//! Stream schedulers, which select the stream of the next message (RFC 8260 §3): one file per
+//! scheduler, and one line of [`SchedulerKind`].
 //!
-//! A [`Discipline`] sees queues, not messages: one of each stream, and one of messages that were given without a stream. The send
-//! queue tells it of what comes, and of what is taken from whom.
+//! A [`Discipline`] handles queues, not messages: one of each stream, and one of messages queued
+//! without a stream. The send queue notifies it of queued and taken messages.
 
 mod fair_capacity;
 mod fcfs;
@@ -17,12 +18,12 @@ mod tests;
 
 use anabranch_settings::{Datum, Kind, Value, spelled};
 
-/// Whose turn it may be.
+/// A queue that can be selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
-    /// Messages given for this stream.
+    /// Messages queued for this stream.
     Stream(u16),
-    /// Messages given without a stream.
+    /// Messages queued without a stream.
     Spread,
 }
 
@@ -45,58 +46,63 @@ impl Value for StreamValues {
     }
 }
 
-/// What was taken from a queue.
+/// Data taken from a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
-    /// Whose it was.
+    /// The queue.
     pub(crate) turn: Turn,
-    /// Bytes of user data: of the piece where messages are interleaved, else of the whole message.
+    /// Bytes of user data: of the fragment if messages are interleaved, otherwise of the whole
+    /// message.
     pub(crate) bytes: usize,
-    /// Nothing of the message is left.
+    /// The message is complete.
     pub(crate) ended: bool,
-    /// Messages left in the queue, one that has begun included.
+    /// Messages left in the queue, including a partly sent one.
     pub(crate) waiting: usize,
 }
 
-/// A scheduler: keeps the queues that have messages in the order of their turns.
+/// A scheduler: keeps the nonempty queues in the order of selection.
 pub(crate) trait Discipline {
-    /// A message was queued at `turn`, which holds `waiting` of them now. Whether it may have the next turn in place of another.
+    /// A message was queued at `turn`, which has `waiting` of them now. Returns whether it may be
+    /// selected next instead of another.
     fn queued(&mut self, turn: Turn, waiting: usize) -> bool;
 
-    /// Whose turn it is, if anybody's.
+    /// The next queue, if any has messages.
     fn pick(&self) -> Option<Turn>;
 
-    /// The queue whose turn it was has been served. Whether it has the next turn, too, which need not be told.
+    /// The selected queue was served. Returns whether it is also selected next, in which case no
+    /// notification is needed.
     fn served(&mut self, served: Served) -> bool;
 
-    /// The queue that has every turn as long as it has messages and no other has. [`Discipline::served`] need then only be told of what empties it.
+    /// The queue that is always selected because it is the only one with messages.
+    /// [`Discipline::served`] must then be called only when it becomes empty.
     fn only(&self) -> Option<Turn> {
         None
     }
 
-    /// A further piece of a message of `turn` goes out, which was counted when it began.
+    /// A further fragment of a message of `turn` is sent, which was counted at its start.
     fn went_on(&mut self, turn: Turn) {
         let _ = turn;
     }
 
-    /// A packet is full, or nothing more goes into it. Whether that changes whose turn it is.
+    /// A packet is full, or nothing more is added to it. Returns whether that changes the
+    /// selection.
     fn packet_ended(&mut self) -> bool {
         false
     }
 
-    /// Every queue that has messages, once.
+    /// Every queue with messages, once.
     fn queues(&self) -> Vec<Turn>;
 
-    /// The message at `at` of the queue `turn` is there no more; `waiting` are left in it.
+    /// The message at `at` of the queue `turn` was removed; `waiting` are left in it.
     fn dropped(&mut self, turn: Turn, at: usize, waiting: usize);
 
-    /// Nobody has a message any more.
+    /// All queues are empty now.
     fn clear(&mut self);
 
-    /// Takes streams from `streams` on out of the turns, and returns them, each once or more.
+    /// Removes streams from `streams` on. Returns them, each once or more.
     fn forget_from(&mut self, streams: u16) -> Vec<u16>;
 
-    /// The value of a stream: what it means is the scheduler's business.
+    /// Sets the value of a stream, whose meaning depends on the scheduler.
     fn set_value(&mut self, stream: u16, value: u16) {
         let _ = (stream, value);
     }
@@ -104,20 +110,20 @@ pub(crate) trait Discipline {
 
 macro_rules! schedulers {
     ($($(#[$meta:meta])+ $variant:ident = $name:literal: $made:ty;)+) => {
-        /// Which stream's message goes next.
+        /// Selects the stream of the next message.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum SchedulerKind {
             $($(#[$meta])+ $variant,)+
         }
 
         impl SchedulerKind {
-            /// All of them.
+            /// All schedulers.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
         }
 
         spelled!(SchedulerKind: $(SchedulerKind::$variant = $name),+);
 
-        /// One of them at work. Those that keep more than a queue keep it apart.
+        /// A scheduler instance. Those with more state than a queue are boxed.
         #[derive(Debug)]
         pub(crate) enum Scheduler {
             $($variant($made),)+
@@ -132,13 +138,13 @@ macro_rules! schedulers {
         }
 
         impl Scheduler {
-            /// Whether messages go in the order in which they were given, whichever streams they are of.
+            /// Whether messages are sent in the order of queuing, regardless of their streams.
             pub(crate) fn goes_by_age(&self) -> bool {
                 matches!(self, Self::Fcfs(_))
             }
         }
 
-        /// What is asked for each message, of any of them, as calls: the usual one goes without.
+        /// Out-of-line versions of the per-message functions, for all schedulers but the default.
         impl Scheduler {
             #[inline(never)]
             fn any_queued(&mut self, turn: Turn, waiting: usize) -> bool {
@@ -234,13 +240,13 @@ schedulers! {
     /// One message of each stream in turn (RFC 8260 §3.2).
     #[default]
     RoundRobin = "round_robin": round_robin::RoundRobin;
-    /// Messages in the order in which they were given (§3.1).
+    /// Messages in the order of queuing (§3.1).
     Fcfs = "fcfs": fcfs::Fcfs;
     /// One stream in each packet, in turn (§3.3).
     RoundRobinPerPacket = "round_robin_per_packet": Box<round_robin_per_packet::RoundRobinPerPacket>;
-    /// The stream of the smallest value; those of one value in turn (§3.4).
+    /// The stream of the smallest value; those with equal values in turn (§3.4).
     Priority = "priority": Box<priority::Priority>;
-    /// As many bytes of each stream (§3.5).
+    /// An equal number of bytes of each stream (§3.5).
     FairCapacity = "fair_capacity": Box<fair_capacity::FairCapacity>;
     /// Bytes of each stream in proportion to its value (§3.6).
     WeightedFair = "weighted_fair": Box<weighted_fair::WeightedFair>;

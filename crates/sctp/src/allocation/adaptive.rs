@@ -1,11 +1,13 @@
-//! One stream or several, by the cause of losses (Tsunoda et al. 2007, Fig. 3; first at ICSSC 2007).
+//! One or several streams, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3; first at
+//! ICSSC 2007).
 
 use anabranch_transport::Nanos;
 
 use super::judgement::QuietWatch;
 use super::{Judgement, Loss, LossEvents, StreamAllocation};
 
-/// Several streams while losses look like a bad link's, one while they look like congestion or do not occur.
+/// Several streams while losses are classified as wireless, one while they are classified as
+/// congestion or do not occur.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     judgement: Judgement,
@@ -16,7 +18,7 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Begins with one stream; uses `streams` while enabled.
+    /// Starts with one stream; uses `streams` while enabled.
     pub fn new(streams: u16, judgement: Judgement) -> Self {
         Self {
             judgement,

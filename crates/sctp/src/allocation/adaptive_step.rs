@@ -5,7 +5,8 @@ use anabranch_transport::Nanos;
 use super::judgement::QuietWatch;
 use super::{Judgement, Loss, LossEvents, StreamAllocation};
 
-/// Each loss of a bad link adds a stream, each of congestion takes one away, and quiet returns to one.
+/// Each wireless loss adds a stream, each congestion loss removes one, and a quiet period returns
+/// to one.
 #[derive(Clone, Debug)]
 pub struct AdaptiveStep {
     judgement: Judgement,
@@ -14,7 +15,7 @@ pub struct AdaptiveStep {
 }
 
 impl AdaptiveStep {
-    /// Begins with one stream.
+    /// Starts with one stream.
     pub fn new(judgement: Judgement) -> Self {
         Self {
             judgement,

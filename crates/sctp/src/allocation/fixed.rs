@@ -1,8 +1,8 @@
-//! Always the same number of streams.
+//! A constant number of streams.
 
 use super::StreamAllocation;
 
-/// A number given.
+/// A given number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
     streams: u16,
@@ -31,7 +31,7 @@ impl StreamAllocation for Fixed {
     }
 }
 
-/// As many as were negotiated.
+/// The negotiated number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
     streams: u16,

@@ -1,55 +1,58 @@
-//! Congestion or a bad link? How the adaptive allocations judge a loss, and when they return to one stream without one
-//! (H. Tsunoda, N. Kato, A. Jamalipour, Y. Nemoto, "Performance Evaluation of SCTP with Adaptive Multistreaming over LEO
-//! Satellite Networks", 2007, Section II-B, Figs. 3 and 11).
+//! Loss classification of the adaptive allocations, congestion or wireless, and their return to one
+//! stream after a quiet period (H. Tsunoda, N. Kato, A. Jamalipour, Y. Nemoto, "Performance
+//! Evaluation of SCTP with Adaptive Multistreaming over LEO Satellite Networks", 2007, Section
+//! II-B, Figs. 3 and 11).
 
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, time};
 
 use super::Loss;
 
-/// The round-trip time that turns the rate estimate into a window. The paper compares cwnd with `RE x weight` and
-/// names no time; its reference (Wang et al., ISCC 2002) compares cwnd with `RE x RTTmin`.
+/// The round-trip time that converts the rate estimate to a window. The paper compares cwnd with
+/// `RE x weight` and names no time; its reference (Wang et al., ISCC 2002) compares cwnd with `RE x
+/// RTTmin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundTrip {
-    /// The least seen.
+    /// The minimum.
     Least,
     /// The smoothed one.
     Smoothed,
-    /// This, whatever the path's: with a second, cwnd in bytes is compared with RE in bytes per second, as the formula
-    /// reads when no time is put in.
+    /// A fixed value: with one second, cwnd in bytes is compared with RE in bytes per second, as
+    /// the formula reads without a time.
     Given(Nanos),
 }
 
-/// What counts as one loss. The paper says "when a sender notices packet losses".
+/// Definition of one loss. The paper says "when a sender notices packet losses".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossEvents {
-    /// Each SACK that brings chunks to the threshold of missing reports, on each path; and each expiry of T3-rtx.
+    /// Each SACK that brings chunks to the threshold of missing reports, on each path; and each
+    /// expiry of T3-rtx.
     PerSack,
     /// Each chunk that reaches the threshold; and each expiry of T3-rtx.
     PerChunk,
-    /// Each cut of a congestion window: what the recovery takes for one event.
+    /// Each reduction of a congestion window: one congestion event of the recovery.
     PerCut,
 }
 
-/// The numbers of the judgement.
+/// Parameters of the classification.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judgement {
-    /// A loss is congestion if `cwnd > weight x RE x RTT`; this weight while one stream is in use: 1.4 (Fig. 3, after
-    /// ISCC 2002).
+    /// A loss is congestion if `cwnd > weight x RE x RTT`; this is the weight while one stream is
+    /// in use: 1.4 (Fig. 3, after ISCC 2002).
     pub weight_single: f64,
-    /// The weight while several are in use, larger so that the number does not flutter: 1.6 (Fig. 3).
+    /// The weight while several are in use, larger to avoid oscillation: 1.6 (Fig. 3).
     pub weight_multiple: f64,
-    /// The time that makes a window of the rate.
+    /// The time that converts the rate to a window.
     pub round_trip: RoundTrip,
-    /// What is judged.
+    /// Definition of one loss.
     pub loss_events: LossEvents,
-    /// While several streams are in use it is asked every so often whether anything was retransmitted since, and if
-    /// not, one stream is enough: 5 s (Section II-B). `None`: never asked.
+    /// Interval of the check for retransmissions while several streams are in use. Without any
+    /// since the last check, one stream is enough: 5 s (Section II-B). `None`: no check.
     pub quiet: Option<Nanos>,
 }
 
 impl Default for Judgement {
-    /// As published, where the paper says; else RTTmin and one loss for each SACK.
+    /// As published if the paper specifies it; otherwise RTTmin and one loss per SACK.
     fn default() -> Self {
         Self {
             weight_single: 1.4,
@@ -62,8 +65,8 @@ impl Default for Judgement {
 }
 
 impl Judgement {
-    /// Whether the loss is taken for congestion rather than a bad link, with `multiple` streams in use. Without an
-    /// estimate nothing speaks for the link.
+    /// Whether the loss is classified as congestion rather than wireless, with `multiple` streams
+    /// in use. Without an estimate it is congestion.
     pub(super) fn is_congestion(&self, loss: &Loss, multiple: bool) -> bool {
         let weight = if multiple {
             self.weight_multiple
@@ -80,7 +83,7 @@ impl Judgement {
     }
 }
 
-/// Asks every so often, while several streams are in use, whether nothing was retransmitted.
+/// Periodic check for retransmissions while several streams are in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuietWatch {
     ask_at: Option<Nanos>,
@@ -88,7 +91,7 @@ pub(super) struct QuietWatch {
 }
 
 impl QuietWatch {
-    /// Several streams are in use, or one is, from `now` on.
+    /// Starts or stops the check at `now`.
     pub fn watch(&mut self, now: Nanos, multiple: bool, period: Option<Nanos>) {
         self.ask_at = match (multiple, period) {
             (true, Some(period)) => self.ask_at.or(Some(now.saturating_add(period.max(1)))),
@@ -104,7 +107,7 @@ impl QuietWatch {
         self.ask_at
     }
 
-    /// Whether the question was due and nothing was retransmitted in the last `period`.
+    /// Whether the check was due and nothing was retransmitted in the last `period`.
     pub fn is_quiet(&mut self, now: Nanos, period: Option<Nanos>) -> bool {
         let (Some(due), Some(period)) = (self.ask_at, period) else {
             return false;

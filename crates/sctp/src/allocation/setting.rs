@@ -1,4 +1,4 @@
-//! Allocations as settings.
+//! Settings of stream allocations.
 
 use anabranch_settings::{Choice, Datum, Fallback, Kind, OFF, Setting, Value, Variant, spelled};
 use anabranch_transport::Nanos;
@@ -8,7 +8,7 @@ use super::{AllocationKind, Judgement, LossEvents, RoundTrip};
 
 spelled!(LossEvents: LossEvents::PerSack = "per-sack", LossEvents::PerChunk = "per-chunk", LossEvents::PerCut = "per-cut");
 
-/// The longest time, as settings of time have it elsewhere.
+/// Maximum time, as for other settings of time.
 const MAX_TIME: Nanos = 86_400 * SECOND;
 
 impl Value for RoundTrip {
@@ -49,7 +49,7 @@ impl Value for RoundTrip {
     }
 }
 
-/// How many streams; what holds where it is left out.
+/// Setting of the number of streams, with its default.
 const fn streams(about: &'static str, fallback: Fallback) -> Setting {
     Setting::new(
         "streams",
@@ -167,7 +167,7 @@ impl Value for AllocationKind {
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
-        // It is in the one list of them, and has no parameters.
+        // It is in the only list of allocations, and has no parameters.
         matches!((self, kind), (Self::Negotiated, Kind::Variant(_)))
     }
 
@@ -239,7 +239,7 @@ fn judgement(parameters: &[(String, Datum)]) -> Option<Judgement> {
 mod tests {
     use super::*;
 
-    /// What the manual says of a parameter that is left out is what the code does.
+    /// The documented defaults of omitted parameters must match the code.
     #[test]
     fn allocations_are_what_their_defaults_say() {
         for variant in VARIANTS {

@@ -1,5 +1,6 @@
-//! Judgements computed by hand: 100,000 bytes/s over a least round trip of 100 ms carry 10,000 bytes, so that a window is
-//! congestion above 14,000 bytes with one stream and above 16,000 with several; over the smoothed 200 ms, twice that.
+//! Classifications computed by hand: 100,000 bytes/s over a minimum round trip of 100 ms carry
+//! 10,000 bytes, so that a window is congestion above 14,000 bytes with one stream and above 16,000
+//! with several; over the smoothed 200 ms, twice that.
 
 use anabranch_settings::{Datum, Value};
 use anabranch_transport::ProbeSet;
@@ -77,7 +78,8 @@ fn with_a_second_for_the_round_trip_bytes_are_compared_with_bytes_per_second() {
     assert!(judgement.is_congestion(&unmeasured(140_001), false));
 }
 
-/// Enabled at 1 s: asked at 6, 11, 16, ...; retransmissions at 1 and 7 s. At 6 s the first is 5 s old: quiet.
+/// Enabled at 1 s: checked at 6, 11, 16, ...; retransmissions at 1 and 7 s. At 6 s the first is 5 s
+/// old: quiet.
 #[test]
 fn five_seconds_without_a_retransmission_return_to_one_stream() {
     for (retransmissions, quiet_at) in [
@@ -150,8 +152,8 @@ fn turns_go_round_the_streams_in_use() {
     assert_eq!((all.take_limit_met(), all.in_use()), (None, u16::MAX));
 }
 
-/// Four negotiated: three losses of the link reach them, two more are refused and told once; after a loss of
-/// congestion the limit is news again.
+/// Four negotiated: three wireless losses reach them, two more are refused and reported once; after
+/// a congestion loss the limit is reported again.
 #[test]
 fn growth_stops_at_what_was_negotiated_and_is_told() {
     let judgement = Judgement::default();
@@ -203,7 +205,8 @@ fn names_make_what_they_say() {
     }
 }
 
-/// Whatever is lost, retransmitted or waited for: 1 to as many as were negotiated, and every turn names one of them.
+/// Any losses, retransmissions and timeouts: 1 to the negotiated number, and every selection is one
+/// of them.
 #[test]
 fn never_less_than_one_nor_more_than_negotiated() {
     let judgement = Judgement::default();

@@ -1,4 +1,4 @@
-//! What an INIT or INIT ACK says of its sender that nobody has to agree on (RFC 5061 §4.2.4, §4.2.6).
+//! Optional INIT and INIT ACK parameters that need no negotiation (RFC 5061 §4.2.4, §4.2.6).
 
 use std::net::IpAddr;
 
@@ -11,16 +11,16 @@ use crate::address::{put_address, take_address};
 use crate::config::Config;
 use crate::extensions::{ASCONF, Extensions};
 
-/// Bits of what a cookie has of them.
+/// Presence bits in a cookie.
 const ADAPTATION: u8 = 1;
 const PRIMARY: u8 = 2;
 
-/// What the peer says of itself, once.
+/// The peer's parameters, each at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remarks {
-    /// What the layer above it is, in its own numbers.
+    /// Adaptation layer indication.
     pub(crate) adaptation: Option<u32>,
-    /// The address that it wants data to go to first, one of its own.
+    /// Primary address requested for data, one of the peer's own.
     pub(crate) primary: Option<IpAddr>,
 }
 
@@ -29,8 +29,8 @@ impl Remarks {
         *self == Self::default()
     }
 
-    /// Takes a parameter from `source`; `false` if it is none of these, or of an extension that is not among `ours`. Of several the last
-    /// counts.
+    /// Takes a parameter from `source`. Returns false if it is of another kind, or of an extension
+    /// that is not among `ours`. The last of several counts.
     pub(crate) fn take(
         &mut self,
         tlv: &Tlv,
@@ -52,7 +52,7 @@ impl Remarks {
                 });
             }
             Ok(_) => {}
-            // An address of a family that is not spoken is none to send to.
+            // An address of an unsupported family is ignored.
             Err(TlvError::NoAddress { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -64,7 +64,7 @@ impl Remarks {
         self.primary = self.primary.filter(|it| addresses.contains(it));
     }
 
-    /// Adds the parameters by which an end with these settings says the same, to an INIT or INIT ACK with the `offered` extensions.
+    /// Adds the parameters for these settings to an INIT or INIT ACK with the `offered` extensions.
     pub(crate) fn push(config: &Config, offered: Extensions, parameters: &mut TlvWriter) {
         let adaptation = config.adaptation_layer.map(InitParameter::AdaptationLayer);
         let primary = config.preferred_address.filter(|_| offered.has(&ASCONF));
@@ -79,7 +79,7 @@ impl Remarks {
         }
     }
 
-    /// As a part of a cookie.
+    /// Encodes them for a cookie.
     pub(crate) fn encode(&self, out: &mut BytesMut) {
         let bit = |said: bool, bit: u8| if said { bit } else { 0 };
         out.put_u8(
@@ -93,7 +93,7 @@ impl Remarks {
         }
     }
 
-    /// Reads what [`Remarks::encode`] wrote.
+    /// Decodes the output of [`Remarks::encode`].
     pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
         let said = body.try_get_u8().ok()?;
         let mut remarks = Self::default();

@@ -1,14 +1,14 @@
-//! How many messages were given up, by stream and policy (RFC 7496 §4.3, §4.4).
+//! Counters of abandoned messages by stream and policy (RFC 7496 §4.3, §4.4).
 
 use super::AbandonPolicy;
 use crate::stream_table::StreamTable;
 
-/// Messages that were given up.
+/// Number of abandoned messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbandonedCount {
-    /// Nothing of them was ever sent.
+    /// Nothing of them was sent.
     pub unsent: u64,
-    /// A part of them, or all, was sent.
+    /// Some or all of them was sent.
     pub sent: u64,
 }
 
@@ -21,11 +21,11 @@ impl AbandonedCount {
 
 type ByPolicy = [AbandonedCount; AbandonPolicy::ALL.len()];
 
-/// What was given up so far.
+/// All counters.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     all: ByPolicy,
-    /// Of messages that had a stream.
+    /// Messages that had a stream.
     by_stream: StreamTable<ByPolicy>,
 }
 

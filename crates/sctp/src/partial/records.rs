@@ -1,5 +1,5 @@
-//! What a sender that may give messages up keeps: the messages with terms that are in flight, and how far the peer is to be
-//! moved.
+//! PR-SCTP state of a sender: messages in flight with an abandonment policy, and the advanced peer
+//! ack point.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,13 +15,14 @@ use super::counters::Counters;
 use super::{AbandonPolicy, AbandonedCount, AbandonedMessage, Terms};
 use crate::path::PathId;
 
-/// A FORWARD TSN is not delayed longer for being a duplicate (RFC 3758 §3.5 F3).
+/// A FORWARD TSN is not delayed further because of duplicates (RFC 3758 §3.5 F3).
 const MOST_DELAY: Nanos = 200_000_000;
 
-/// A message of which something was sent: its stream, whether it is unordered, and its number among those.
+/// Identifies a partly sent message: its stream, whether it is unordered, and its number among
+/// those.
 pub(crate) type MessageId = (u16, bool, u32);
 
-/// How the peer is told which messages are left out.
+/// How the peer is notified of abandoned messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// By FORWARD TSN (RFC 3758 §3.2): ordered ones, by their stream sequence numbers.
@@ -30,10 +31,10 @@ pub(crate) enum Form {
     ByMid,
 }
 
-/// A message with terms of which something was sent.
+/// A partly sent message with a policy.
 #[derive(Debug)]
 pub(crate) struct Record {
-    /// Of what was sent so far; not empty.
+    /// TSNs of the chunks sent so far; not empty.
     pub(crate) tsns: Vec<Tsn>,
     /// All of it was sent, or nothing more will be.
     pub(crate) ended: bool,
@@ -56,7 +57,8 @@ impl Record {
     }
 }
 
-/// The last message of a stream that the peer is to be told of: which of all records it is, and its numbers.
+/// The last abandoned message of a stream to be reported to the peer: its record number, and its
+/// sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listed {
     place: u64,
@@ -64,36 +66,38 @@ struct Listed {
     mid: u32,
 }
 
-/// The numbers that the peer is told of each stream and kind.
+/// The numbers reported to the peer for each stream and kind.
 type Skips = BTreeMap<(u16, bool), (Ssn, u32)>;
 
-/// By stream, and whether they are unordered.
+/// By stream and unordered flag.
 type Streams = BTreeMap<(u16, bool), Listed>;
 
-/// The sender's half of partial reliability.
+/// The sender's part of partial reliability.
 #[derive(Debug)]
 pub(crate) struct Abandoning {
-    /// By the first of their TSNs; `None`: it is acknowledged, and one before it is not.
+    /// Records by the first of their TSNs; `None` for an acknowledged one behind an unacknowledged
+    /// one.
     records: VecDeque<Option<Record>>,
-    /// Records that are no more before the first.
+    /// Number of records removed before the first.
     gone: u64,
-    /// Which of all records is of which message.
+    /// Record number of each message.
     places: BTreeMap<MessageId, u64>,
-    /// The last TSNs of messages that ended, and which those are.
+    /// The last TSNs of complete messages, and the messages.
     ends: VecDeque<(Tsn, MessageId)>,
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1).
     point: Tsn,
-    /// Of the messages given up that begin no later than the point and are not acknowledged, the last of each stream. A peer can have one more given
-    /// up with each SACK, and each has a FORWARD TSN: all of them are not walked for it.
+    /// The last message of each stream among the unacknowledged abandoned ones that begin no later
+    /// than the point. A peer can cause one more with each SACK, and each needs a FORWARD TSN, so
+    /// building one should not walk all records.
     listed: Streams,
-    /// How many of these are ordered.
+    /// Number of ordered ones among them.
     ordered: usize,
-    /// The first of all records that begins behind the point.
+    /// Number of the first record that begins after the point.
     unlisted: u64,
-    /// The point that was told last, when, and over which path.
+    /// The point last sent, its time and its path.
     told: Option<(Tsn, Nanos, PathId)>,
     counters: Counters,
-    /// What the user is to be told.
+    /// Abandoned messages to report to the user.
     news: VecDeque<AbandonedMessage>,
 }
 
@@ -115,7 +119,7 @@ impl Abandoning {
         }
     }
 
-    /// Nothing is in flight, and TSNs begin anew after `cumulative`.
+    /// Nothing is in flight, and TSNs restart after `cumulative`.
     pub(crate) fn begin_anew(&mut self, cumulative: Tsn) {
         self.records.clear();
         self.places.clear();
@@ -127,7 +131,7 @@ impl Abandoning {
         self.told = None;
     }
 
-    /// The first chunk of a message with terms goes out.
+    /// The first chunk of a message with a policy is sent.
     pub(crate) fn begin(&mut self, record: Record) {
         if let (true, Some(last)) = (record.ended, record.last()) {
             self.ends.push_back((last, record.message));
@@ -137,7 +141,7 @@ impl Abandoning {
         self.records.push_back(Some(record));
     }
 
-    /// A further chunk of a message goes out, if that has terms.
+    /// A further chunk of a message is sent; no effect without a policy.
     pub(crate) fn go_on(&mut self, message: MessageId, tsn: Tsn, ended: bool) {
         let Some(record) = self.find_mut(message).filter(|it| !it.ended) else {
             return;
@@ -149,13 +153,13 @@ impl Abandoning {
         }
     }
 
-    /// A message, if it has terms and is not acknowledged.
+    /// The record of a message with a policy that is not acknowledged.
     pub(crate) fn find(&self, message: MessageId) -> Option<&Record> {
         let place = self.places.get(&message)?.checked_sub(self.gone)?;
         self.records.get(place as usize)?.as_ref()
     }
 
-    /// As [`Self::find`], to change it.
+    /// Like [`Self::find`], mutable.
     pub(crate) fn find_mut(&mut self, message: MessageId) -> Option<&mut Record> {
         let place = self.places.get(&message)?.checked_sub(self.gone)?;
         self.records.get_mut(place as usize)?.as_mut()
@@ -185,7 +189,7 @@ impl Abandoning {
         }
     }
 
-    /// The message was given up, with all that was sent of it.
+    /// The message was abandoned with all its sent chunks.
     pub(crate) fn given_up(&mut self, message: MessageId) {
         if let Some(&place) = self.places.get(&message)
             && place < self.unlisted
@@ -194,7 +198,7 @@ impl Abandoning {
         }
     }
 
-    /// The point has moved: lists what it has passed.
+    /// The point has advanced: lists the passed messages.
     fn list_passed(&mut self) {
         self.unlisted = self.unlisted.max(self.gone);
         while let Some(record) = self.records.get((self.unlisted - self.gone) as usize) {
@@ -207,7 +211,7 @@ impl Abandoning {
         }
     }
 
-    /// Lists a record, if it was given up.
+    /// Lists a record if it was abandoned.
     fn list(&mut self, place: u64) {
         let record = self.records.get(place.wrapping_sub(self.gone) as usize);
         let Some(record) = record.and_then(Option::as_ref).filter(|it| it.abandoned) else {
@@ -231,7 +235,7 @@ impl Abandoning {
         }
     }
 
-    /// Messages with terms that are not acknowledged, or follow one that is not.
+    /// Messages with a policy that are not acknowledged, or follow one that is not.
     pub(crate) fn messages(&self) -> usize {
         self.records.len()
     }
@@ -240,27 +244,29 @@ impl Abandoning {
         self.point
     }
 
-    /// The chunk after the point is given up, too (RFC 3758 §3.5 C2).
+    /// The chunk after the point is abandoned too (RFC 3758 §3.5 C2).
     pub(crate) fn advance(&mut self) {
         self.point = self.point.next();
         self.list_passed();
     }
 
-    /// Whether the peer is to be told of the point now: it was not yet, or so long ago that the FORWARD TSN was lost.
+    /// Whether the point must be sent now: it was not sent, or so long ago that the FORWARD TSN
+    /// must be lost.
     pub(crate) fn is_worth_telling(&self, now: Nanos, round_trip: Nanos) -> bool {
         self.told.is_none_or(|(point, at, _)| {
             point != self.point || now >= at.saturating_add(round_trip.min(MOST_DELAY))
         })
     }
 
-    /// The path over which the peer was told of what is still not acknowledged.
+    /// The path of the last FORWARD TSN, if it is still unacknowledged.
     pub(crate) fn told_over(&self, cumulative: Tsn) -> Option<PathId> {
         let (_, _, path) = self.told?;
         self.point.gt(cumulative).then_some(path)
     }
 
-    /// What tells the peer in this form, in `room` bytes, and up to where: what does not fit lowers the point (RFC 3758 §3.5 C4).
-    /// `None` if not even the first message fits.
+    /// Builds the list for the peer in this form, within `room` bytes, and the new cumulative TSN:
+    /// messages that do not fit lower the point (RFC 3758 §3.5 C4). `None` if not even the first
+    /// message fits.
     pub(crate) fn forward(
         &self,
         form: Form,
@@ -306,7 +312,8 @@ impl Abandoning {
         point.gt(cumulative).then_some((point, chunk))
     }
 
-    /// Of the messages given up the first, as long as they are of at most so many streams, and up to where these tell of all.
+    /// The first abandoned messages of at most `most` streams, and the TSN up to which they are
+    /// complete.
     fn first_of(&self, form: Form, cumulative: Tsn, most: usize) -> (Tsn, Skips) {
         let mut skipped = Skips::new();
         for record in self.records.iter().flatten() {
@@ -329,12 +336,12 @@ impl Abandoning {
         (self.point, skipped)
     }
 
-    /// The peer is told now of `point`, over `path`.
+    /// The FORWARD TSN for `point` is sent on `path`.
     pub(crate) fn tell(&mut self, now: Nanos, point: Tsn, path: PathId) {
         self.told = Some((point, now, path));
     }
 
-    /// A message was given up.
+    /// Records an abandoned message.
     pub(crate) fn note(&mut self, message: AbandonedMessage) {
         let AbandonedMessage {
             stream,
@@ -346,17 +353,17 @@ impl Abandoning {
         self.news.push_back(message);
     }
 
-    /// The next message that the user is to be told of.
+    /// The next abandoned message to report to the user.
     pub(crate) fn next_news(&mut self) -> Option<AbandonedMessage> {
         self.news.pop_front()
     }
 
-    /// Messages given up by `policy`.
+    /// Messages abandoned by `policy`.
     pub(crate) fn count(&self, policy: AbandonPolicy) -> AbandonedCount {
         self.counters.of(policy)
     }
 
-    /// Messages of `stream` given up by `policy`.
+    /// Messages of `stream` abandoned by `policy`.
     pub(crate) fn count_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
         self.counters.on(stream, policy)
     }
@@ -369,7 +376,8 @@ mod tests {
     use super::*;
     use crate::draws::draws;
 
-    /// The list against a walk of all records, over random messages that are sent in turns, given up and acknowledged.
+    /// The list compared with a walk of all records, over random interleaved messages that are
+    /// abandoned and acknowledged.
     #[test]
     fn what_is_listed_is_what_a_walk_finds() {
         let mut listed = 0;
@@ -378,7 +386,7 @@ mod tests {
             let origin = Tsn(u32::MAX - random(200));
             let mut abandoning = Abandoning::new(origin);
             let (mut cumulative, mut next) = (origin, origin.next());
-            // Of each stream and kind, the one under way.
+            // The message in progress of each stream and kind.
             let mut open: BTreeMap<(u16, bool), u32> = BTreeMap::new();
             let mut mids: BTreeMap<(u16, bool), u32> = BTreeMap::new();
             let mut gone = BTreeSet::new();

@@ -1,21 +1,23 @@
-//! Two blocks of ChaCha12, one beside the other: what an endpoint, and what an association draws until it is up.
+//! Two adjacent blocks of ChaCha12: the random numbers of an endpoint, and of an association until
+//! it is established.
 //!
-//! On x86-64 with AVX2 a row of both blocks is one register. The crate `rand_chacha`, which makes them elsewhere, makes four at a time and takes twice
-//! as long; the words are the same. Each step waits for the one before, so that a second block costs nothing, and one instruction for a
-//! rotation (AVX-512) saves what three took.
+//! On x86-64 with AVX2 a row of both blocks fits one register. The crate `rand_chacha`, which
+//! computes them on other processors, computes four at a time and takes twice as long; the output
+//! is the same. A second block costs nothing, because each step waits for the previous one. One
+//! instruction per rotation (AVX-512) replaces three.
 
 #[cfg(target_arch = "x86_64")]
 use multiversion::{multiversion, target::match_target};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// Words of a block.
+/// Words per block.
 pub(super) const BLOCK: usize = 16;
 
-/// Two blocks, each word as it lies in the stream.
+/// Two blocks, as words in stream order.
 pub(super) type Two = [[u8; 4]; 2 * BLOCK];
 
-/// The block of that number in the stream of `seed`, and the next one.
+/// The block with that number in the stream of `seed`, and the next one.
 #[cfg(target_arch = "x86_64")]
 #[multiversion(targets("x86_64+avx2+avx512f+avx512vl", "x86_64+avx2"))]
 pub(super) fn two(seed: &[u8; 32], number: u64) -> Two {
@@ -26,7 +28,7 @@ pub(super) fn two(seed: &[u8; 32], number: u64) -> Two {
     }
 }
 
-/// The block of that number in the stream of `seed`, and the next one.
+/// The block with that number in the stream of `seed`, and the next one.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn two(seed: &[u8; 32], number: u64) -> Two {
     by_crate(seed, number)
@@ -53,11 +55,11 @@ mod x86 {
 
     use super::{BLOCK, Two};
 
-    /// Rounds, each pair of which goes down the columns and along the diagonals. They stay a loop: one after the other they are six times the code,
-    /// which takes longer to fetch than it saves.
+    /// Rounds, in pairs along the columns and the diagonals. They stay a loop, because unrolled
+    /// code is six times as large and takes longer to fetch than it saves.
     const ROUNDS: usize = 12;
 
-    /// The rows of both blocks: the first one's in the lower half.
+    /// The rows of both blocks: the first block in the lower half.
     type Rows = [__m256i; 4];
 
     #[target_feature(enable = "avx2")]
@@ -71,7 +73,7 @@ mod x86 {
         written(begin, now)
     }
 
-    /// The same, with an instruction for each rotation.
+    /// The same, with one instruction per rotation.
     #[target_feature(enable = "avx2,avx512f,avx512vl")]
     #[inline]
     pub(super) fn two_by_rotations(seed: &[u8; 32], number: u64) -> Two {
@@ -83,7 +85,7 @@ mod x86 {
         written(begin, now)
     }
 
-    /// What both blocks begin with: constants, the seed, and the number of each.
+    /// Initial state of both blocks: constants, the seed, and the number of each.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn rows(seed: &[u8; 32], number: u64) -> Rows {
@@ -104,7 +106,8 @@ mod x86 {
         _mm256_broadcastsi128_si256(_mm_set_epi64x((row >> 64) as i64, row as i64))
     }
 
-    /// Turns the rows so that the diagonals are columns. The second row, which is ready last, stays, and the others are turned by one less.
+    /// Rotates the rows so that the diagonals become columns. The second row, which is ready last,
+    /// stays; the others are rotated by one less.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn diagonals([a, b, c, d]: Rows) -> Rows {
@@ -116,7 +119,7 @@ mod x86 {
         ]
     }
 
-    /// And back.
+    /// The inverse.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn columns([a, b, c, d]: Rows) -> Rows {
@@ -132,7 +135,7 @@ mod x86 {
     #[target_feature(enable = "avx2")]
     #[inline]
     fn quarters([a, b, c, d]: Rows) -> Rows {
-        // By whole bytes one instruction rotates.
+        // A rotation by whole bytes is one instruction.
         let (high, low) = (0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
         let by_16 = _mm256_set_epi64x(high, low, high, low);
         let (high, low) = (0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
@@ -164,7 +167,7 @@ mod x86 {
         [a, b, c, d]
     }
 
-    /// The sums of what the rounds began and ended with, one block after the other.
+    /// The sums of initial and final state, one block after the other.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn written(begin: Rows, end: Rows) -> Two {
@@ -191,7 +194,7 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Without AVX-512, whether or not this processor has it.
+    /// Without AVX-512, even if this processor has it.
     #[cfg(target_arch = "x86_64")]
     #[multiversion(targets("x86_64+avx2"))]
     fn by_shifts(seed: &[u8; 32], number: u64) -> Two {
@@ -206,7 +209,7 @@ mod tests {
         by_crate(seed, number)
     }
 
-    /// Also where a number goes on in its second word, and where numbers begin anew.
+    /// Includes carries into the second word of the number, and its wrap.
     #[test]
     fn blocks_are_the_same_by_each_way() {
         let mut seeds = ChaCha12Rng::from_seed([9; 32]);

@@ -1,4 +1,4 @@
-//! What the peer asked, and was told (RFC 6525 §5.2.1).
+//! Responses to the peer's requests (RFC 6525 §5.2.1).
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,15 @@ use anabranch_wire::extension::{ReConfigParameter, ReConfigResult};
 
 use super::streams::Streams;
 
-/// Answers that are kept: as many as one chunk has requests.
+/// Number of stored responses: as many as a chunk has requests.
 const KEPT: usize = 2;
-/// How much longer than the peer took to ask again before, or than its answers may take, nothing new is sent for it.
+/// Factor on the peer's last request interval, or on the maximum response time, for which no new
+/// data is sent.
 const QUIET_FOR: u64 = 4;
-/// The longest time between two requests that is reckoned with.
+/// Maximum interval between two requests that is taken into account.
 const MOST_BETWEEN: Nanos = 60 * SECOND;
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) number: u32,
@@ -34,7 +35,7 @@ impl Answered {
     }
 }
 
-/// A reset of the peer's streams that waits for data before it (RFC 6525 §5.2.2 E2).
+/// A reset of the peer's streams that waits for preceding data (RFC 6525 §5.2.2 E2).
 #[derive(Clone, Debug)]
 pub(crate) struct Deferred {
     pub(crate) number: u32,
@@ -42,17 +43,17 @@ pub(crate) struct Deferred {
     pub(crate) streams: Streams,
 }
 
-/// A reset of all numbers was refused while something was in flight.
+/// An association reset was refused while data was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quieting {
-    /// When it was asked for last.
+    /// Time of the last request.
     asked: Nanos,
-    /// The peer does not come back to it after that time.
+    /// Time after which no further request is expected.
     pub(crate) until: Nanos,
 }
 
 impl Quieting {
-    /// Asked for `now`, where an answer takes `rto` at most, and `before` was the last time.
+    /// A request at `now`, with a maximum response time of `rto`; `before` is the previous one.
     pub(crate) fn new(now: Nanos, rto: Nanos, before: Option<Self>) -> Self {
         let since = before.map_or(0, |it| now.saturating_sub(it.asked));
         Self {
@@ -62,24 +63,24 @@ impl Quieting {
     }
 }
 
-/// What a request is by its number.
+/// Classification of a request by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// The next.
+    /// The next one.
     New,
-    /// One that was answered so.
+    /// One that was answered before.
     Again(Answered),
-    /// None that could come now.
+    /// Not a possible number.
     BadNumber,
 }
 
-/// The requests of the peer.
+/// Requests of the peer.
 #[derive(Debug)]
 pub(crate) struct Answers {
     expected: u32,
     kept: VecDeque<Answered>,
     pub(crate) deferred: Option<Deferred>,
-    /// All numbers are to begin anew, and nothing new is sent until all is acknowledged.
+    /// An association reset is pending, and no new data is sent until all is acknowledged.
     pub(crate) quieting: Option<Quieting>,
 }
 
@@ -107,7 +108,7 @@ impl Answers {
         kept.map_or(Judged::BadNumber, |&it| Judged::Again(it))
     }
 
-    /// The request was answered so: noted, if it is the next, or one that was in progress.
+    /// Records the response if it is for the next request, or for one that was in progress.
     pub(crate) fn note(&mut self, answered: Answered) {
         if answered.number == self.expected {
             self.expected = self.expected.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! The one RE-CONFIG with requests that is under way (RFC 6525 §5.1.1).
+//! The outstanding RE-CONFIG chunk with requests (RFC 6525 §5.1.1).
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
@@ -7,33 +7,33 @@ use anabranch_wire::extension::ReConfigParameter;
 use super::streams::Streams;
 use crate::path::PathId;
 
-/// What the peer is asked.
+/// Content of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
-    /// Streams outwards begin anew.
+    /// Reset of outgoing streams.
     Outgoing {
         streams: Streams,
-        /// The request of the peer's that this answers.
+        /// The peer's request that this answers.
         answers: Option<u32>,
-        /// Assigned last when it was first sent.
+        /// Last assigned TSN at the first transmission.
         last_tsn: Option<Tsn>,
     },
-    /// The peer is to reset its streams.
+    /// Reset of the peer's streams.
     Incoming(Streams),
-    /// All numbers begin anew.
+    /// Reset of all sequence numbers.
     Association,
-    /// So many streams are added outwards.
+    /// Number of outgoing streams to add.
     AddOutgoing(u16),
-    /// The peer is to add so many.
+    /// Number of incoming streams to add.
     AddIncoming(u16),
 }
 
-/// A request of which the answer has not come.
+/// An unanswered request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) number: u32,
     pub(crate) asked: Asked,
-    /// It has been answered for good.
+    /// It has received its final response.
     pub(crate) settled: bool,
 }
 
@@ -47,28 +47,29 @@ impl Request {
     }
 }
 
-/// One request, or two that may stand in one chunk.
+/// One request, or two that may share a chunk.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) requests: Vec<Request>,
     pub(crate) path: PathId,
     /// It must be sent now.
     pub(crate) due: bool,
-    /// It was never sent under these numbers.
+    /// It was never sent with these numbers.
     pub(crate) unsent: bool,
     /// The Re-configuration Timer; not running before it was sent.
     pub(crate) deadline: Option<Nanos>,
-    /// The peer has answered what was sent last: it is at it, or has something else to do.
+    /// The peer has answered the last transmission: the request is in progress, or must wait.
     pub(crate) in_progress: bool,
-    /// New numbers are to be taken the next time.
+    /// The next transmission must use new numbers.
     pub(crate) renumber: bool,
-    /// How often new numbers were taken.
+    /// How many times new numbers were taken.
     pub(crate) renumbered: u32,
-    /// When it was last sent the peer had all data before the reset, so that "In progress" makes no sense.
+    /// At the last transmission the peer had all data before the reset, so that "In progress" makes
+    /// no sense.
     pub(crate) all_was_there: bool,
-    /// How often it was told so nevertheless.
+    /// Number of such responses nevertheless.
     pub(crate) senseless: u32,
-    /// The peer asked that all numbers begin anew while this side did.
+    /// The peer requested an association reset at the same time.
     pub(crate) crossed: bool,
 }
 
@@ -89,7 +90,7 @@ impl Flight {
         }
     }
 
-    /// The streams that the peer is asked to reset.
+    /// The streams that the peer is requested to reset.
     pub(crate) fn incoming(&self) -> impl Iterator<Item = &Streams> {
         self.requests.iter().filter_map(|it| match &it.asked {
             Asked::Incoming(streams) if !it.settled => Some(streams),
@@ -97,12 +98,12 @@ impl Flight {
         })
     }
 
-    /// Whether it asks that all numbers begin anew.
+    /// Whether it requests an association reset.
     pub(crate) fn is_of_association(&self) -> bool {
         matches!(self.requests[0].asked, Asked::Association)
     }
 
-    /// Whether it was sent and the peer has not answered since.
+    /// Whether it was sent and is unanswered since.
     pub(crate) fn is_unanswered(&self) -> bool {
         !self.in_progress && self.deadline.is_some()
     }
@@ -113,7 +114,7 @@ impl Flight {
         self.requests.iter().any(answering)
     }
 
-    /// The last TSN before the reset, which is `last` if it was not sent yet.
+    /// The last TSN before the reset, set to `last` if it was not sent yet.
     pub(crate) fn last_tsn(&mut self, last: Tsn) -> Option<Tsn> {
         self.requests.iter_mut().find_map(|it| match &mut it.asked {
             Asked::Outgoing { last_tsn, .. } => Some(*last_tsn.get_or_insert(last)),
@@ -121,7 +122,7 @@ impl Flight {
         })
     }
 
-    /// The requests as they are sent, where `expected` is the number of the peer's next request.
+    /// The requests for the wire, with `expected` as the number of the peer's next request.
     pub(crate) fn parameters(&self, expected: u32) -> Vec<ReConfigParameter> {
         let parameter = |it: &Request| {
             let request = it.number;
@@ -152,7 +153,7 @@ impl Flight {
         self.requests.iter().map(parameter).collect()
     }
 
-    /// It was put into a packet, and its timer runs.
+    /// It was added to a packet, and its timer starts.
     pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
         self.due = false;
         self.unsent = false;

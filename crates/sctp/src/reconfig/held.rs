@@ -1,11 +1,12 @@
-//! DATA that cannot be judged before a reset is settled (RFC 6525 §5.2.2 E2). It counts as not arrived, and may be dropped.
+//! DATA that cannot be processed before a reset is complete (RFC 6525 §5.2.2 E2). It counts as not
+//! received, and may be dropped.
 
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Data;
 use anabranch_wire::extension::IData;
 use bytes::Bytes;
 
-/// Chunks that are held at most.
+/// Maximum number of chunks.
 const MOST_CHUNKS: usize = 256;
 
 /// DATA or I-DATA.
@@ -31,7 +32,7 @@ impl UserChunk {
     }
 }
 
-/// DATA that waits, as far as there is room.
+/// Deferred DATA, within limits.
 #[derive(Debug)]
 pub(crate) struct HeldData {
     chunks: Vec<UserChunk>,
@@ -40,7 +41,7 @@ pub(crate) struct HeldData {
 }
 
 impl HeldData {
-    /// Of at most `most` bytes of user data.
+    /// With at most `most` bytes of user data.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             chunks: Vec::new(),
@@ -49,7 +50,8 @@ impl HeldData {
         }
     }
 
-    /// Keeps a copy of the chunk, which its datagram does not outlive, if there is room. Else it has to come again.
+    /// Keeps a copy of the chunk, because its datagram is released, if it fits. Otherwise it has to
+    /// be retransmitted.
     pub(crate) fn keep(&mut self, mut chunk: UserChunk) {
         let tsn = chunk.tsn();
         let user_data = chunk.user_data();
@@ -63,7 +65,7 @@ impl HeldData {
         self.chunks.push(chunk);
     }
 
-    /// Takes all out, in the order of their TSNs.
+    /// Takes all, in the order of their TSNs.
     pub(crate) fn take(&mut self) -> Vec<UserChunk> {
         self.bytes = 0;
         let mut chunks = std::mem::take(&mut self.chunks);
@@ -74,7 +76,7 @@ impl HeldData {
         chunks
     }
 
-    /// Takes those out that come before `tsn`.
+    /// Takes those before `tsn`.
     pub(crate) fn take_before(&mut self, tsn: Tsn) -> Vec<UserChunk> {
         let all = self.take();
         let (before, after) = all.into_iter().partition(|it: &UserChunk| it.tsn().lt(tsn));

@@ -1,8 +1,8 @@
-//! What the user is told.
+//! Results and errors of stream reconfiguration.
 
 use thiserror::Error;
 
-/// Which way a stream goes.
+/// Direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamDirection {
     /// From this side to the peer.
@@ -11,48 +11,48 @@ pub enum StreamDirection {
     Incoming,
 }
 
-/// What became of a wish to change streams.
+/// Result of a request to change streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconfigOutcome {
-    /// It was done.
+    /// It was performed.
     Performed,
     /// The peer does not allow it (SCTP_STREAM_RESET_DENIED, RFC 6525 §6.1.1); nothing changed.
     Denied,
-    /// The peer found fault with the request, or this side closes (SCTP_STREAM_RESET_FAILED); nothing changed.
+    /// The peer reported an error, or this side closes (SCTP_STREAM_RESET_FAILED); nothing changed.
     Failed,
 }
 
-/// Why a wish to change streams was not taken.
+/// Why a request to change streams was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReconfigError {
-    /// The association is not up, or not any more (RFC 6525 §5.1).
+    /// The association is not established, or no longer (RFC 6525 §5.1).
     #[error("the association is not established")]
     NotEstablished,
-    /// One of the ends does not offer RE-CONFIG: see the setting `reconfiguration`.
+    /// One of the endpoints does not offer RE-CONFIG: see the setting `reconfiguration`.
     #[error("reconfiguration was not negotiated")]
     NotNegotiated,
-    /// The stream is not among those there are.
+    /// The stream does not exist.
     #[error("stream {stream} is outside the {streams} streams there are")]
     NoSuchStream {
-        /// The stream asked for.
+        /// Requested stream.
         stream: u16,
-        /// Streams there are.
+        /// Number of streams.
         streams: u16,
     },
-    /// One of the streams is being reset already, or all are (EALREADY, RFC 6525 §6.3.2).
+    /// One or all of the streams are already being reset (EALREADY, RFC 6525 §6.3.2).
     #[error("one of the streams is being reset already")]
     AlreadyInProgress,
-    /// There cannot be so many streams.
+    /// The number of streams would be too large.
     #[error("{asked} more streams than the {streams} there are exceed 65535")]
     TooManyStreams {
-        /// Streams asked for.
+        /// Requested number of streams.
         asked: u16,
-        /// Streams there are.
+        /// Current number of streams.
         streams: u16,
     },
-    /// All numbers began anew less than 30 seconds ago (RFC 6525 §5.1.4).
+    /// The last association reset is less than 30 seconds ago (RFC 6525 §5.1.4).
     #[error("the association was reset less than 30 seconds ago")]
     TooSoon,
 }

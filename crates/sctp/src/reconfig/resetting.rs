@@ -1,20 +1,20 @@
-//! The streams that are being reset outwards, or wait for it.
+//! Outgoing streams that are being reset or wait for it.
 
 use super::streams::Streams;
 use crate::stream_set::StreamSet;
 use crate::work;
 
-/// Those of all requests that are not settled, in one set: a peer can bring this side to wait with thousands of requests, and what it asks
-/// next must not walk them. No two requests share a stream.
+/// The streams of all incomplete requests in one set: a peer can cause thousands of waiting
+/// requests, and its next one should not walk them. No two requests share a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Resetting {
-    /// One request is for all streams; then there is no other.
+    /// One request is for all streams; there is no other then.
     all: bool,
     listed: StreamSet,
 }
 
 impl Resetting {
-    /// These are to be reset.
+    /// Adds streams to be reset.
     pub(super) fn begin(&mut self, streams: &Streams) {
         work::count(1 + streams.listed());
         match streams.some() {
@@ -23,7 +23,7 @@ impl Resetting {
         }
     }
 
-    /// These are settled.
+    /// Removes streams whose reset is complete.
     pub(super) fn end(&mut self, streams: &Streams) {
         work::count(1 + streams.listed());
         match streams.some() {
@@ -32,7 +32,7 @@ impl Resetting {
         }
     }
 
-    /// How many are listed.
+    /// Number of listed streams.
     pub(super) fn listed(&self) -> usize {
         self.listed.len()
     }
@@ -45,7 +45,7 @@ impl Resetting {
         self.all || list.iter().any(|it| self.listed.contains(*it))
     }
 
-    /// Whether all of `streams` are among them, where `there_are` so many.
+    /// Whether it has all of `streams`; `there_are` is the number of streams.
     pub(super) fn has_each(&self, streams: &Streams, there_are: u16) -> bool {
         let Some(list) = streams.some() else {
             return self.all || self.listed.len() == usize::from(there_are);
@@ -54,8 +54,9 @@ impl Resetting {
         self.all || list.iter().all(|it| self.listed.contains(*it))
     }
 
-    /// Those of `streams` that are not among them, where `there_are` so many; `None` if they are more than `most`. Then nothing is listed:
-    /// a request of a few bytes may stand for 65,535 streams.
+    /// Those of `streams` that it does not have, of `there_are` streams; `None` if they are more
+    /// than `most`. Nothing is listed then, because a request of a few bytes may stand for 65,535
+    /// streams.
     pub(super) fn others(
         &self,
         streams: &Streams,
@@ -89,7 +90,7 @@ mod tests {
     use crate::draws::draws;
     use crate::reconfig::{Batch, ReconfigState};
 
-    /// Against a walk of all requests, over random ones that come and go.
+    /// Compares with a walk of all requests, over random ones that start and end.
     #[test]
     fn the_set_says_what_a_walk_of_all_requests_would() {
         let mut random = draws(11);

@@ -1,18 +1,19 @@
-//! The streams of a request.
+//! Set of streams of a request.
 
 use anabranch_wire::tlv::U16List;
 
-/// Some streams, or all there are.
+/// Some streams, or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Streams(Option<Box<[u16]>>);
 
 impl Streams {
-    /// All of them.
+    /// All streams.
     pub(crate) fn all() -> Self {
         Self(None)
     }
 
-    /// Those that are listed, in their order and each once; none: all (RFC 6525 §4.1, §4.2).
+    /// The listed streams, sorted and without duplicates; an empty list means all (RFC 6525 §4.1,
+    /// §4.2).
     pub(crate) fn of(listed: impl Iterator<Item = u16>) -> Self {
         let mut listed: Vec<u16> = listed.collect();
         listed.sort_unstable();
@@ -20,27 +21,27 @@ impl Streams {
         Self((!listed.is_empty()).then(|| listed.into_boxed_slice()))
     }
 
-    /// Those, or `None`: all.
+    /// The list; `None` means all.
     pub(crate) fn some(&self) -> Option<&[u16]> {
         self.0.as_deref()
     }
 
-    /// As they are told: all as none.
+    /// As reported to the user: empty means all.
     pub(crate) fn told(&self) -> Vec<u16> {
         self.0.as_deref().unwrap_or_default().to_vec()
     }
 
-    /// As they stand in a request.
+    /// As encoded in a request.
     pub(crate) fn list(&self) -> U16List {
         U16List::of(self.0.as_deref().unwrap_or_default())
     }
 
-    /// How many are listed.
+    /// Number of listed streams.
     pub(crate) fn listed(&self) -> usize {
         self.0.as_deref().map_or(0, <[u16]>::len)
     }
 
-    /// The highest that is listed.
+    /// The highest listed stream.
     pub(crate) fn highest(&self) -> Option<u16> {
         self.0.as_deref()?.last().copied()
     }
@@ -50,7 +51,7 @@ impl Streams {
         self.0.as_deref().is_none_or(listed)
     }
 
-    /// Whether one of `others` is among them.
+    /// Whether it has one of `others`.
     pub(crate) fn overlaps(&self, others: &Self) -> bool {
         match (&self.0, &others.0) {
             (None, _) | (_, None) => true,
@@ -58,7 +59,7 @@ impl Streams {
         }
     }
 
-    /// Takes in `others`, if both are lists of together at most `most`; else gives them back.
+    /// Adds `others`, if both are lists of together at most `most`. Otherwise gives them back.
     pub(crate) fn join(&mut self, others: Self, most: usize) -> Result<(), Self> {
         match (&self.0, &others.0) {
             (Some(mine), Some(theirs)) if mine.len() + theirs.len() <= most => {
@@ -69,7 +70,7 @@ impl Streams {
         }
     }
 
-    /// In lists of at most `most`.
+    /// Splits it into lists of at most `most`.
     pub(crate) fn split(self, most: usize) -> Vec<Self> {
         match &self.0 {
             Some(list) if list.len() > most => {

@@ -1,4 +1,4 @@
-//! What is wished and not asked yet.
+//! Pending reconfiguration requests that were not sent yet.
 
 use std::collections::VecDeque;
 
@@ -7,44 +7,46 @@ use anabranch_wire::Tsn;
 use super::streams::Streams;
 use crate::work;
 
-/// Batches that are looked at in vain at a time: a peer can bring thousands to wait, and sending goes on with each packet of its own. Where no more
-/// wait, all are looked at.
+/// Maximum number of batches examined without success at a time, because a peer can cause thousands
+/// to wait while sending proceeds with each of its packets. Up to this number all are examined.
 const LOOKS: usize = 128;
 
-/// How far sending has come: the last TSN that the peer has acknowledged, the next, and the messages that wait. While it is the same, no
-/// reset that waited becomes ready.
+/// Sending progress: the last TSN acknowledged by the peer, the next TSN, and the number of waiting
+/// messages. While it is unchanged, no waiting reset becomes ready.
 pub(crate) type Course = (Tsn, Tsn, usize);
 
-/// Streams to be reset outwards together.
+/// Outgoing streams to be reset together.
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) streams: Streams,
-    /// So many of them have sent all that was given before the wish.
+    /// Number of its streams that have sent all messages queued before the request.
     pub(crate) through: usize,
-    /// The request of the peer's that this answers (RFC 6525 §5.1.2 A4).
+    /// The peer's request that this answers (RFC 6525 §5.1.2 A4).
     pub(crate) answers: Option<u32>,
-    /// The last TSN of what was given before the wish, once all of it was sent.
+    /// The last TSN of the messages queued before the request, once all were sent.
     pub(crate) barrier: Option<Tsn>,
 }
 
 impl Batch {
-    /// Whether `more` may be asked for together with this one, of which so many streams are `listed`, and at most `most` may be.
+    /// Whether `more` may share a request with this batch, which has `listed` streams, with at most
+    /// `most` in total.
     fn goes_with(&self, more: &Self, most: usize, listed: usize) -> bool {
         let alone = |it: &Self| it.answers.is_some() || it.streams.some().is_none();
         !alone(self) && !alone(more) && listed + more.streams.listed() <= most
     }
 }
 
-/// What the user wished, or the peer, and what the peer is not asked yet.
+/// Requests by the user or the peer that were not sent to the peer yet.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
     pub(crate) outgoing: VecDeque<Batch>,
-    /// So many of them, from the first on, were not ready when sending had come so far: they are not looked at again until it goes on.
+    /// Number of batches from the first on that were not ready at that sending progress: they are
+    /// not examined again until it changes.
     unready: Option<(usize, Course)>,
     pub(crate) incoming: VecDeque<Streams>,
-    /// All numbers are to begin anew.
+    /// An association reset is requested.
     pub(crate) association: bool,
-    /// Streams to be added.
+    /// Numbers of streams to add.
     pub(crate) add_outgoing: u16,
     pub(crate) add_incoming: u16,
 }
@@ -59,9 +61,9 @@ impl Wishes {
             && self.add_incoming == 0
     }
 
-    /// Streams are to be reset outwards; `answers`: the request of the peer's that asks for it.
+    /// Requests an outgoing reset; `answers`: the peer's request for it.
     pub(crate) fn add(&mut self, streams: Streams, answers: Option<u32>) {
-        // Where many wait they change their places, and what answers a request has to be the last.
+        // With many batches their order changes, but one that answers a request must stay last.
         let answers = answers.filter(|_| self.outgoing.len() < LOOKS);
         self.outgoing.push_back(Batch {
             streams,
@@ -71,20 +73,20 @@ impl Wishes {
         });
     }
 
-    /// The peer's request `number`, the last that came, has been answered otherwise. Those before it have been, or are asked.
+    /// The peer's last request `number` was answered otherwise. Earlier ones were answered or sent.
     pub(crate) fn answer_no_more(&mut self, number: u32) {
         if let Some(last) = self.outgoing.back_mut() {
             last.answers = last.answers.filter(|&it| it != number);
         }
     }
 
-    /// How many from the first on are known not to be ready.
+    /// Number of batches from the first on that are known not to be ready.
     fn seen(&mut self, course: Course) -> usize {
         let all = self.outgoing.len();
         match self.unready.take() {
             None => 0,
             Some((seen, before)) if before == course => seen.min(all),
-            // Others have their turn.
+            // The following batches are next.
             Some((seen, _)) if all > LOOKS => {
                 self.outgoing.rotate_left(seen.min(all));
                 0
@@ -93,8 +95,9 @@ impl Wishes {
         }
     }
 
-    /// Streams to be reset outwards now: those for which `is_ready`, at most `most` if they are listed. What answers a request of the
-    /// peer's goes alone. Where many wait, only some are looked at.
+    /// Takes outgoing streams to reset now: those for which `is_ready`, at most `most` if they are
+    /// listed. A batch that answers a request of the peer is taken alone. With many batches only
+    /// some are examined.
     pub(crate) fn take_ready(
         &mut self,
         most: usize,
@@ -144,7 +147,8 @@ impl Wishes {
         })
     }
 
-    /// Streams that the peer is to be asked to reset now, at most `most` if they are listed.
+    /// Takes incoming streams whose reset should be requested now, at most `most` if they are
+    /// listed.
     pub(crate) fn take_incoming(&mut self, most: usize) -> Option<Streams> {
         if self.incoming.front()?.listed() > most {
             return None;
@@ -169,7 +173,7 @@ mod tests {
         Streams::of([stream].into_iter())
     }
 
-    /// All that wait are looked at.
+    /// Examines all batches.
     fn taken_by_walking(
         waiting: &mut Vec<Batch>,
         most: usize,
@@ -190,7 +194,7 @@ mod tests {
         Some(listed)
     }
 
-    /// Against a walk of all, where no more wait than are looked at.
+    /// Compares with a walk of all, if all are examined.
     #[test]
     fn few_go_as_if_all_were_looked_at() {
         let mut random = draws(7);
@@ -206,7 +210,7 @@ mod tests {
                     stream += 1;
                 }
                 now += random(2);
-                // Each is ready in its time, and from then on.
+                // Each becomes ready at some time and stays ready.
                 let ready = |it: &Batch| it.streams.told()[0] % 60 < now as u16;
                 let course = (Tsn(now), Tsn(0), 0);
                 let taken = wishes.take_ready(most, course, |it| ready(it));
@@ -216,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Each of thousands has its turn, and no packet looks at more than some.
+    /// Each of thousands is taken eventually, and no packet examines more than some.
     #[test]
     fn of_many_some_are_looked_at_each_time_and_none_is_forgotten() {
         let mut wishes = Wishes::default();
@@ -232,7 +236,7 @@ mod tests {
         let mut seen = vec![0; 2_000];
         for at in 0..32 {
             work::take();
-            // Sending goes on, or it does not.
+            // Sending proceeds or not.
             let course = (Tsn(at / 2), Tsn(0), 0);
             let taken = wishes.take_ready(700, course, |it| {
                 seen[usize::from(it.streams.told()[0])] += 1;

@@ -1,15 +1,15 @@
-//! The receiver's half of RSCTP: what arrives between one HEARTBEAT and the next (ho2008 §3.1 to §3.3).
+//! Receiver side of RSCTP: measurement of arrivals between HEARTBEATs (ho2008 §3.1 to §3.3).
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::rsctp::{HeartbeatFields, NO_LOSS_RATE, WHOLE};
 
 use crate::path::Paths;
 
-/// Two HEARTBEATs sent within this time, microseconds, are a pair: the paper has them sent at once, and a driver may
-/// take a moment for each.
+/// Two HEARTBEATs sent within this time, microseconds, are a pair: the paper sends them at once,
+/// but a driver may take a moment for each.
 const PAIR_SPREAD: u32 = 10_000;
 
-/// What is told of one way, in the units of the chunk.
+/// Report for one path, in the units of the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     /// Bytes per second; 0: no estimate.
@@ -25,8 +25,8 @@ impl Report {
     };
 }
 
-/// Counts arrivals by the pair of addresses they came over, so that the paths of a peer with one address to several of
-/// ours are told apart as well.
+/// Counts arrivals by address pair, because the paths of a peer with one address to several local
+/// addresses must be separate.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     ways: Vec<Way>,
@@ -35,7 +35,8 @@ pub(crate) struct Meter {
 #[derive(Debug)]
 struct Way {
     path: Path,
-    /// DATA since the last HEARTBEAT: whole chunks with header and padding, as cwnd counts them (RFC 9260 §7.2.2).
+    /// DATA since the last HEARTBEAT: complete chunks with header and padding, as cwnd counts them
+    /// (RFC 9260 §7.2.2).
     bytes: u64,
     chunks: u32,
     last: Option<Mark>,
@@ -50,7 +51,7 @@ struct Mark {
 }
 
 impl Meter {
-    /// A DATA chunk of `bytes` arrived, new or not: it crossed the network.
+    /// A DATA chunk of `bytes` arrived, new or not, because it crossed the network.
     pub(crate) fn data(&mut self, path: Path, bytes: u64) {
         if let Some(way) = self.way(path) {
             way.bytes += bytes;
@@ -58,10 +59,11 @@ impl Meter {
         }
     }
 
-    /// A HEARTBEAT arrived, which counts as `size` bytes: what came since the one before.
+    /// A HEARTBEAT arrived, which counts as `size` bytes: reports the data since the previous one.
     ///
-    /// Two of a pair measure by their own distance, `B = s2 / (t2 - t1)`, unless they arrive closer than they were sent
-    /// (time compression); others by the data between them, `B = d / (t2 - t1)`.
+    /// Two of a pair measure by their distance, `B = s2 / (t2 - t1)`, unless they arrive closer
+    /// than they were sent (time compression); others by the data between them, `B = d / (t2 -
+    /// t1)`.
     pub(crate) fn heartbeat(
         &mut self,
         now: Nanos,
@@ -100,7 +102,7 @@ impl Meter {
     }
 
     fn way(&mut self, path: Path) -> Option<&mut Way> {
-        // Mostly one or two, and the same again.
+        // Usually there are one or two, and the same one repeats.
         match self.ways.iter().position(|way| way.path == path) {
             Some(index) => self.ways.get_mut(index),
             None if self.ways.len() < Paths::MOST => {
@@ -117,7 +119,7 @@ impl Meter {
     }
 }
 
-/// Bytes per second, rounded down; 0 without a span.
+/// Bytes per second, rounded down; 0 for an empty interval.
 fn rate(bytes: u64, span: Nanos) -> u32 {
     let per_second = u128::from(bytes) * 1_000_000_000;
     per_second
@@ -175,13 +177,13 @@ mod tests {
         // Nothing sent, nothing measured.
         let report = meter.heartbeat(start + 9 * SECOND, WAY, &fields(8_000_000, 50), 60);
         assert_eq!(report, Report::NONE);
-        // More received than sent (duplicated on the way) is no loss.
+        // More received than sent (duplicated in the network) is no loss.
         for _ in 0..3 {
             meter.data(WAY, 1_500);
         }
         let report = meter.heartbeat(start + 10 * SECOND, WAY, &fields(9_000_000, 52), 60);
         assert_eq!(report.chunk_loss_rate, 0);
-        // A gap of all is a loss of all.
+        // If all are missing, all are lost.
         let report = meter.heartbeat(start + 11 * SECOND, WAY, &fields(10_000_000, 53), 60);
         assert_eq!(
             (report.available_bandwidth, report.chunk_loss_rate),

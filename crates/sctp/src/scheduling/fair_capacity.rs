@@ -1,6 +1,7 @@
-//! Fair capacity (RFC 8260 §3.5): as many bytes of each stream, whatever the size of its messages.
+//! Fair capacity (RFC 8260 §3.5): an equal number of bytes of each stream, independent of message
+//! size.
 
 use super::virtual_time::{Equal, VirtualTime};
 
-/// Every stream weighs the same.
+/// Every stream has the same weight.
 pub(crate) type FairCapacity = VirtualTime<Equal>;

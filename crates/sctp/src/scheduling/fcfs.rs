@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Discipline, Served, Turn};
 
-/// Messages in the order in which they were given: a queue for each message, oldest first.
+/// Messages in the order of queuing: the queue of each message, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs(VecDeque<Turn>);
 

@@ -6,12 +6,12 @@ use super::ring::Ring;
 use super::{Discipline, Served, Turn};
 use crate::stream_table::StreamTable;
 
-/// The stream of the smallest value that has messages; those of one value in turn. Values are 0 at first, and so is that of
-/// messages without a stream.
+/// Selects the stream of the smallest value that has messages; those with equal values in turn.
+/// Values are initially 0, as is that of messages without a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Priority {
     values: StreamTable<u16>,
-    /// Only those that are not empty.
+    /// Only nonempty rings.
     rings: BTreeMap<u16, Ring>,
 }
 

@@ -1,10 +1,10 @@
-//! Queues in turn.
+//! Round-robin list of queues.
 
 use std::collections::VecDeque;
 
 use super::Turn;
 
-/// Queues that have messages, each once; the front one has its turn.
+/// Queues with messages, each once; the front one is next.
 #[derive(Debug, Default)]
 pub(super) struct Ring(VecDeque<Turn>);
 
@@ -14,7 +14,7 @@ impl Ring {
         self.0.front().copied()
     }
 
-    /// The front one, if there is no other.
+    /// The front queue, if there is no other.
     #[inline]
     pub fn only(&self) -> Option<Turn> {
         if self.0.len() == 1 {
@@ -29,7 +29,8 @@ impl Ring {
         self.0.push_back(turn);
     }
 
-    /// The front one was served; `waiting` messages are left in it. Whether it is the front one again.
+    /// The front queue was served and has `waiting` messages left. Returns whether it is the front
+    /// one again.
     #[inline]
     pub fn rotate(&mut self, turn: Turn, waiting: usize) -> bool {
         debug_assert_eq!(self.front(), Some(turn));
@@ -44,7 +45,7 @@ impl Ring {
     }
 
     pub fn remove(&mut self, turn: Turn) {
-        // Mostly it has the turn: then the others need no look.
+        // It is usually the front one, so that the others need no check.
         match self.front() == Some(turn) {
             true => drop(self.0.pop_front()),
             false => self.0.retain(|it| *it != turn),
@@ -63,7 +64,7 @@ impl Ring {
         self.0.clear();
     }
 
-    /// Takes streams from `streams` on out, and puts them into `forgotten`.
+    /// Removes streams from `streams` on and adds them to `forgotten`.
     pub fn forget_from(&mut self, streams: u16, forgotten: &mut Vec<u16>) {
         self.0.retain(|turn| match *turn {
             Turn::Stream(stream) if stream >= streams => {

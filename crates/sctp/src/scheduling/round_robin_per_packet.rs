@@ -1,4 +1,4 @@
-//! Round robin per packet (RFC 8260 §3.3): the loss of a packet holds up one stream only.
+//! Round robin per packet (RFC 8260 §3.3): the loss of a packet should delay one stream only.
 
 use super::ring::Ring;
 use super::{Discipline, Served, Turn};
@@ -7,7 +7,7 @@ use super::{Discipline, Served, Turn};
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobinPerPacket {
     ring: Ring,
-    /// Whose the packet is that is being filled.
+    /// The queue of the current packet.
     of_packet: Option<Turn>,
 }
 

@@ -1,10 +1,11 @@
-//! The schedulers by themselves, over queues of pieces of given sizes.
+//! Schedulers alone, over queues of fragments of given sizes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Streams with endless messages of these sizes, and values: the share of each in a hundred bytes after many turns.
+/// Streams with endless messages of these sizes, and values: the share of each in a hundred bytes
+/// after many rounds.
 fn shares(kind: SchedulerKind, streams: &[(usize, u16)]) -> Vec<u64> {
     let mut scheduler = Scheduler::new(kind);
     for (stream, (_, value)) in streams.iter().enumerate() {
@@ -44,7 +45,7 @@ fn what_each_gives_to_streams_that_always_have_messages() {
     assert_eq!(shares(Priority, &[(10, 3), (30, 3), (5, 4)]), [25, 75, 0]);
 }
 
-/// A stream that was idle gets its share from then on, and not what it did not use.
+/// A stream that was idle gets its share from then on, without credit for idle time.
 #[test]
 fn idleness_saves_up_nothing() {
     for kind in [SchedulerKind::FairCapacity, SchedulerKind::WeightedFair] {
@@ -70,7 +71,7 @@ fn idleness_saves_up_nothing() {
     }
 }
 
-/// A stream has its value at once, also while it waits.
+/// A new value takes effect at once, also for a waiting stream.
 #[test]
 fn a_value_changes_what_waits() {
     let mut scheduler = Scheduler::new(SchedulerKind::Priority);
@@ -84,7 +85,7 @@ fn a_value_changes_what_waits() {
     assert_eq!(scheduler.pick(), Some(Turn::Stream(4)));
 }
 
-/// A packet is of one stream, also where that has no more, and the next packet of the next.
+/// A packet has one stream, even if that has no more data, and the next packet the next stream.
 #[test]
 fn one_stream_in_each_packet() {
     let mut scheduler = Scheduler::new(SchedulerKind::RoundRobinPerPacket);
@@ -107,7 +108,7 @@ fn one_stream_in_each_packet() {
     assert_eq!(scheduler.pick(), Some(Turn::Stream(1)));
 }
 
-/// Every scheduler names just the queues that have messages, whatever comes, goes, is dropped or forgotten.
+/// Every scheduler lists exactly the queues with messages, after any sequence of operations.
 #[test]
 fn the_queues_are_those_that_have_messages() {
     for &kind in SchedulerKind::ALL {

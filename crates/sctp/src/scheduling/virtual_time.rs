@@ -1,4 +1,5 @@
-//! Start-time fair queueing (Goyal, Vin and Cheng 1996): who has had least, by its weight, is next.
+//! Start-time fair queueing (Goyal, Vin and Cheng 1996): the queue with the least weighted service
+//! is next.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -7,16 +8,16 @@ use std::marker::PhantomData;
 use super::{Discipline, Served, Turn};
 use crate::stream_table::StreamTable;
 
-/// A byte of a stream of weight 1.
+/// Cost of a byte of a stream with weight 1.
 const UNIT: u64 = 1 << 16;
 
-/// What streams weigh.
+/// Weights of streams.
 pub(crate) trait Weights: Debug + Default {
     /// The weight of a stream with that value.
     fn weight(value: u16) -> u16;
 }
 
-/// All the same.
+/// Equal weights.
 #[derive(Debug, Default)]
 pub(crate) struct Equal;
 
@@ -26,7 +27,7 @@ impl Weights for Equal {
     }
 }
 
-/// What their values say; one that was never set, or is 0, is taken as 1.
+/// Weights by value; a value that was never set, or is 0, counts as 1.
 #[derive(Debug, Default)]
 pub(crate) struct ByValue;
 
@@ -36,23 +37,23 @@ impl Weights for ByValue {
     }
 }
 
-/// What is kept of a queue.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// When it had what it has had, in its own time.
+    /// Start time of its next message, in its virtual time.
     time: u64,
     /// It has messages, and waits under this number with that time.
     place: Option<u64>,
     value: u16,
 }
 
-/// Queues by their own times, which go on as they are served, the faster the lighter they are. One that comes late begins at the
-/// time of the one that was served last: idleness saves up nothing.
+/// Queues by virtual time, which advances with service, faster for lower weights. A queue that
+/// becomes active starts at the time of the last one served, so idle time gives no credit.
 #[derive(Debug, Default)]
 pub(crate) struct VirtualTime<W> {
     streams: StreamTable<Account>,
     spread: Account,
-    /// Those that have messages, by time, and then by who came first.
+    /// Queues with messages, by time, and then by order of arrival.
     waiting: BTreeMap<(u64, u64), Turn>,
     clock: u64,
     arrivals: u64,

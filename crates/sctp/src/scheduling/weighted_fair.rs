@@ -1,6 +1,7 @@
-//! Weighted fair queueing (RFC 8260 §3.6): bytes of each stream in proportion to its value, which is 1 at first. 0 is taken as 1.
+//! Weighted fair queueing (RFC 8260 §3.6): bytes of each stream in proportion to its value,
+//! initially 1. 0 counts as 1.
 
 use super::virtual_time::{ByValue, VirtualTime};
 
-/// Streams weigh what their values are.
+/// Streams are weighted by their values.
 pub(crate) type WeightedFair = VirtualTime<ByValue>;
