@@ -1,4 +1,5 @@
-//! Commands that this build lacks: each says which feature has it. The command line is the same in all builds.
+//! Commands that are missing in this build: each prints the feature that has it. The command line
+//! is the same in all builds.
 #![cfg_attr(feature = "full", allow(unused_imports))]
 
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ pub mod explore {
 pub mod logging {
     use super::Failure;
 
-    /// Nothing is refused: the variable may be meant for other programs.
+    /// It is not refused, because the variable may be meant for other programs.
     pub fn begin() -> Result<(), Failure> {
         if std::env::var_os("RUST_LOG").is_some_and(|text| !text.is_empty()) {
             crate::note::note("note: RUST_LOG has no effect; it needs the feature `logging`");
@@ -45,7 +46,7 @@ pub mod metrics {
 
     use super::Failure;
 
-    /// Counts nothing.
+    /// Metrics without an effect.
     #[derive(Clone, Default)]
     pub struct Metrics;
 

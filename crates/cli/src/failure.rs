@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit status that says so.
+//! Failures of commands, and their exit statuses.
 
 use std::fmt;
 use std::io;
@@ -13,40 +13,40 @@ use anabranch_report::OutputError;
 use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::problem::SpecError;
 
-/// Why a command did not do all it should.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line asks for something that is not there.
+    /// The command line names something that does not exist.
     Asked(String),
     /// The spec is wrong.
     Spec(Box<SpecError>),
-    /// The runs, or their keeping, failed; what was finished is in the directory.
+    /// The runs failed, or could not be stored; finished ones are in the directory.
     Run(Box<RunError>, PathBuf),
-    /// A run failed whose results are kept nowhere.
+    /// A run failed whose results are not stored.
     Search(Box<RunError>),
     /// The results directory cannot be used; nothing was run.
     Directory(Box<StoreError>),
-    /// What results are compared with could not be read or kept.
+    /// Reference results could not be read or stored.
     Reference(Box<LoadError>),
-    /// Shards cannot be put together, or a directory cannot hold one; nothing was run.
+    /// Shards cannot be merged, or a directory cannot hold one; nothing was run.
     Shard(Box<ShardError>),
     /// Results could not be read.
     Store(Box<StoreError>),
-    /// Tables, figures or the report could not be made of results.
+    /// Tables, figures or the report could not be computed from results.
     Show(Box<OutputError>),
     /// Tables, figures or the report could not be written; the runs are in the directory.
     Outputs(Box<WriteError>, PathBuf),
     /// Something failed on real sockets.
     Wire(String),
-    /// Standard output does not take more.
+    /// Standard output accepts no more data.
     Output(io::Error),
-    /// Whoever started it ends it.
+    /// Interrupted by the user.
     Interrupted,
-    /// A program that was run gave this exit status, and said itself why.
+    /// A program that was run had this exit status, and printed its own error.
     Program(u8),
 }
 
-/// Why a file could not be read, in words.
+/// The reason why a file could not be read, as text.
 pub fn unread(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
@@ -55,7 +55,8 @@ pub fn unread(error: &io::Error) -> String {
 }
 
 impl Failure {
-    /// A name on the command line that nothing has: what was found, what is allowed, and the nearest of it.
+    /// An unknown name on the command line: lists the name, the allowed ones, and the nearest of
+    /// them.
     pub fn unknown<'a>(
         argument: &str,
         found: &str,
@@ -70,7 +71,7 @@ impl Failure {
         ))
     }
 
-    /// A command that this build lacks, and how to get it.
+    /// A command that is missing in this build, and how to get it.
     #[cfg_attr(feature = "full", allow(dead_code))]
     pub fn absent(command: &str, feature: &str) -> Self {
         Failure::Asked(format!(
@@ -78,8 +79,8 @@ impl Failure {
         ))
     }
 
-    /// The exit status: 2 where nothing was run because of what was asked, 130 where it was interrupted (as shells have it),
-    /// 1 for everything else.
+    /// The exit status: 2 if nothing was run because the request was wrong, 130 if it was
+    /// interrupted (the convention of shells), 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Asked(_) | Failure::Spec(_) => 2,
@@ -117,7 +118,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whether the disk is full. All else is a matter of the directory: that it is read-only, has no locks, or was made by another version.
+/// Returns true if the disk is full. All other errors concern the directory: it is read-only, has
+/// no locks, or was made by another version.
 fn is_full(error: &StoreError) -> bool {
     let StoreError::Write { source, .. } = error else {
         return false;
@@ -128,13 +130,13 @@ fn is_full(error: &StoreError) -> bool {
     )
 }
 
-/// Where finished runs are.
+/// The location of finished runs.
 pub fn kept_in(directory: &Path) -> String {
     let directory = directory.display();
     format!("Finished runs are kept in {directory}; repeat the command to continue.")
 }
 
-/// An error on the way, and where the work so far is.
+/// An error during the work, and the location of finished runs.
 fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
     write!(f, "error: {error}\n{}", kept_in(directory))
 }

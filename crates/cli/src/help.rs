@@ -1,4 +1,4 @@
-//! What the command says of itself: help, what was built into it, completions for shells, man pages.
+//! Self-description of the program: help, build features, shell completions, man pages.
 
 use std::ffi::OsString;
 #[cfg(feature = "man")]
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::status::with_status;
 use crate::wire::arguments::CarrierKind;
 
-/// All that tells one build from another.
+/// Version and build properties.
 fn long_version() -> String {
     let profile = if cfg!(debug_assertions) {
         "debug"
@@ -38,7 +38,7 @@ fn long_version() -> String {
     )
 }
 
-/// The features of this build, by what registers them.
+/// The features of this build, by the kinds that they register.
 fn features() -> String {
     let kinds = Standard::default();
     let carriers = CarrierKind::value_variants().iter();
@@ -60,10 +60,11 @@ fn features() -> String {
     format!("features\n{}", lines.join("\n"))
 }
 
-/// The command line, with all that its version says and the exit statuses at the end of each command's help.
+/// The command line, with the long version and the exit statuses at the end of each command's help.
 ///
-/// The arguments of a command are made when it is the one that was asked for: to make them all takes longer than what small commands do.
-/// So a command below another ends its help by [`with_status`] itself.
+/// The arguments of a command are built only if it is the requested one, because building all of
+/// them takes longer than the work of small commands. So a subcommand of another must end its help
+/// by [`with_status`] itself.
 pub fn command() -> clap::Command {
     let mut all = Arguments::command().long_version(long_version());
     for command in all.get_subcommands_mut() {
@@ -75,8 +76,8 @@ pub fn command() -> clap::Command {
     all
 }
 
-/// The words of a command line as clap reads them: its command `help` takes names of commands alone, and says the
-/// same with `--help`.
+/// The words of a command line in the form for clap: its command `help` takes only names of
+/// commands, and `--help` prints the same.
 pub fn words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = line.collect();
     if words.get(1).is_some_and(|command| command == "help") {
@@ -85,7 +86,7 @@ pub fn words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// Prints what makes a shell complete the command's arguments.
+/// Prints the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "anabranch", &mut script);
@@ -98,7 +99,7 @@ pub use crate::absent::man::man;
 /// Prints a man page, or writes all of them into a directory.
 #[cfg(feature = "man")]
 pub fn man(arguments: &Man) -> Result<(), Failure> {
-    // A page for each command is enough; `help` only prints the same again.
+    // A page for each command is enough, because `help` only prints the same.
     let mut command = command()
         .disable_help_subcommand(true)
         .propagate_version(true);
@@ -123,7 +124,7 @@ pub fn man(arguments: &Man) -> Result<(), Failure> {
     Ok(io::stdout().write_all(&text)?)
 }
 
-/// A page for the command and one for each command of its own: `anabranch.1`, `anabranch-run.1` ...
+/// A page for the program and one for each of its commands: `anabranch.1`, `anabranch-run.1` ...
 #[cfg(feature = "man")]
 fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> {
     let failed =
@@ -136,7 +137,7 @@ fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> 
 mod tests {
     use super::*;
 
-    /// With the arguments of every command.
+    /// The command line with the arguments of every command.
     fn whole() -> clap::Command {
         let mut all = command();
         all.build();

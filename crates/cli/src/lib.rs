@@ -1,2 +1,2 @@
-//! The command `anabranch` is the binary of this package. The library is empty: the package's tests depend on it, so that they are built with
-//! all features.
+//! Empty library of the package. The command `anabranch` is its binary; the package's tests depend
+//! on the library, so that they are built with all features.

@@ -1,9 +1,9 @@
 //! The `anabranch` command.
 //!
-//! Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and
-//! nothing was run; 130 interrupted.
+//! Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or
+//! the spec is wrong and nothing was run; 130 interrupted.
 #![forbid(unsafe_code)]
-// They end the program where nobody reads. `note` and `Printer` do not.
+// They panic without a reader. `note` and `Printer` do not.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod absent;
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has seen enough.
+        // The reader of the output has closed it, which is no failure.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line asks for; `None`: it asked for help, which is printed.
+/// The requested command; `None`: help was requested, and is printed.
 fn asked() -> Result<Option<Command>, Failure> {
     let matches = help::command().try_get_matches_from(help::words(std::env::args_os()));
     let read = matches.and_then(|matches| {
@@ -84,7 +84,7 @@ fn asked() -> Result<Option<Command>, Failure> {
     }
 }
 
-/// Does what the command line asks for.
+/// Runs a command.
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Papers => work::papers(),

@@ -1,11 +1,13 @@
-//! DTLS 1.3 records for the DTLS chunk of SCTP (draft-ietf-tsvwg-sctp-dtls-chunk-04), and key management for it; without I/O.
+//! DTLS 1.3 records for the DTLS chunk of SCTP (draft-ietf-tsvwg-sctp-dtls-chunk-04), and key
+//! management for it; without I/O.
 //!
-//! - [`record`]: one direction and epoch: a [`SealingKey`] encrypts records, an [`OpeningKey`] decrypts them and keeps the replay
-//!   window (RFC 9147 §4).
+//! - [`record`]: one direction and epoch: a [`SealingKey`] encrypts records, an [`OpeningKey`]
+//!   decrypts them and keeps the replay window (RFC 9147 §4).
 //! - [`Contexts`]: all keys of an association, by epoch, and those kept for a restart.
 //! - [`KeyManagement`]: the interface of a key management method; [`preshared`] is one.
 //!
-//! The length of a record and the bytes of a chunk are the business of the caller: nothing here knows SCTP.
+//! The caller encodes chunks and the lengths of records, because this crate does not depend on
+//! SCTP.
 #![forbid(unsafe_code)]
 
 mod contexts;

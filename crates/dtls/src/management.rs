@@ -5,16 +5,16 @@ use std::fmt::Debug;
 use crate::contexts::KeyId;
 use crate::material::KeyMaterial;
 
-/// Which part an end has in a key management method.
+/// The role of an end in a key management method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It begins.
+    /// It starts.
     Client,
     /// It answers.
     Server,
 }
 
-/// What both ends of an association have agreed on in its handshake.
+/// Agreements of both ends of an association in its handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The time, nanoseconds.
@@ -23,8 +23,8 @@ pub struct Start<'a> {
     pub role: Role,
     /// The method, by its number.
     pub method: u8,
-    /// The DTLS Key Management Parameter of the client, with its header and without padding: part of what keys are derived from, so that
-    /// none are agreed on where it was changed.
+    /// The DTLS Key Management Parameter of the client, with its header and without padding. Keys
+    /// are derived from it, so that a modified parameter prevents an agreement.
     pub client_parameter: &'a [u8],
     /// The same, of the server.
     pub server_parameter: &'a [u8],
@@ -32,43 +32,44 @@ pub struct Start<'a> {
     pub restarted: bool,
 }
 
-/// What a key management method wants done, in this order.
+/// Actions that a key management method requests, to be done in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Action {
     /// Send this to the peer's key management, reliably and in order.
     Send(Vec<u8>),
-    /// Install keys to open records with.
+    /// Install keys for opening records.
     InstallOpening(KeyId, KeyMaterial),
-    /// Install keys to seal records with; those of normal traffic are used from now on.
+    /// Install keys for sealing records; those of normal traffic are used from now on.
     InstallSealing(KeyId, KeyMaterial),
-    /// Forget keys of an epoch before.
+    /// Remove keys of an earlier epoch.
     Remove(KeyId),
-    /// Take nothing that is not protected from now on, and tell the user that the association is up.
+    /// Accept only protected packets from now on, and notify the user that the association is
+    /// established.
     Protect,
-    /// The peer is not the one it should be, or does not keep to the method: end the association.
+    /// The peer is not authentic, or violates the method: end the association.
     Fail(&'static str),
 }
 
-/// A key management method of one association. It is driven like a protocol: after each call, [`poll`](Self::poll) until there is
-/// nothing, then ask for the next timeout.
+/// A key management method of one association. It is driven like a protocol: after each call, the
+/// caller should [`poll`](Self::poll) until there is nothing, then read the next timeout.
 pub trait KeyManagement: Debug + Send {
-    /// The association is up, or up again after a restart. Begins with epoch 3.
+    /// The association is established, or again after a restart. Starts with epoch 3.
     fn start(&mut self, start: Start<'_>);
 
     /// A message of the peer's key management.
     fn handle_message(&mut self, now: u64, message: &[u8]);
 
-    /// The time that [`Self::poll_timeout`] gave has come.
+    /// The time of [`Self::poll_timeout`] has come.
     fn handle_timeout(&mut self, now: u64);
 
-    /// Agree on keys of the next epoch, because the user asks for it or those in use are nearly exhausted. Nothing happens where that is
-    /// under way.
+    /// Starts the agreement on keys of the next epoch, because the user requests it or the current
+    /// keys are nearly exhausted. Has no effect if that is in progress.
     fn rekey(&mut self, now: u64);
 
-    /// What is to be done next.
+    /// The next action.
     fn poll(&mut self) -> Option<Action>;
 
-    /// When [`Self::handle_timeout`] is to be called, nanoseconds.
+    /// The time at which [`Self::handle_timeout`] should be called, nanoseconds.
     fn poll_timeout(&self) -> Option<u64>;
 }

@@ -6,10 +6,11 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::key_schedule::expand_label;
 use crate::suite::Suite;
 
-/// Bytes of a nonce.
+/// Size of a nonce, bytes.
 pub(crate) const IV_LEN: usize = 12;
 
-/// A key, an initialization vector or a sequence number key has another length than its suite wants.
+/// A key, an initialization vector or a sequence number key has not the length that its suite
+/// requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what} of {found} bytes; {suite} has {wanted}", suite = suite.name())]
 pub struct BadLength {
@@ -19,8 +20,9 @@ pub struct BadLength {
     suite: Suite,
 }
 
-/// What protects records in one direction (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4): record payload key, initialization vector,
-/// sequence number key. Its bytes are overwritten when it is dropped.
+/// Keys that protect records in one direction (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4): record
+/// payload key, initialization vector, sequence number key. Its bytes are overwritten when it is
+/// dropped.
 #[derive(Clone)]
 pub struct KeyMaterial {
     suite: Suite,
@@ -30,7 +32,7 @@ pub struct KeyMaterial {
 }
 
 impl std::fmt::Debug for KeyMaterial {
-    /// Tells the suite, and never the keys.
+    /// Shows the suite, but never the keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeyMaterial")
             .field("suite", &self.suite)
@@ -45,10 +47,10 @@ impl Drop for KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// From keys that were agreed on elsewhere.
+    /// Creates it from keys that were agreed on elsewhere.
     ///
     /// # Errors
-    /// One of them has not the length that `suite` wants.
+    /// One of them has not the length that `suite` requires.
     pub fn new(
         suite: Suite,
         key: &[u8],
@@ -77,7 +79,8 @@ impl KeyMaterial {
         })
     }
 
-    /// From a traffic secret: labels "key" and "iv" (RFC 8446 §7.3) and "sn" (RFC 9147 §4.2.3).
+    /// Derives it from a traffic secret: labels "key" and "iv" (RFC 8446 §7.3) and "sn" (RFC 9147
+    /// §4.2.3).
     pub fn from_secret(suite: Suite, secret: &[u8]) -> Self {
         let mut key = Zeroizing::new(vec![0; suite.key_len()]);
         let mut sequence_key = Zeroizing::new(vec![0; suite.key_len()]);

@@ -1,19 +1,19 @@
 //! The replay window (RFC 9147 §4.5.1).
 
-/// Which of the latest sequence numbers have been taken. A number older than the window is refused, and each of the others is
-/// taken once.
+/// The set of sequence numbers that were accepted. Numbers older than the window are refused, and
+/// each of the others is accepted once.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
     /// A ring of bits, one for each number by its remainder.
     bits: Box<[u64]>,
-    /// The number behind the highest one taken.
+    /// The number after the highest accepted one.
     next: u64,
 }
 
 impl ReplayWindow {
-    /// The fewest numbers that a window may hold.
+    /// Minimum size of a window.
     pub const LEAST: usize = 64;
-    /// The most numbers that a window may hold: half of what 16 bits of a sequence number tell apart.
+    /// Maximum size of a window: half of the range of a 16-bit sequence number.
     pub const MOST: usize = 1 << 15;
 
     /// A window of `size` numbers, rounded up to a multiple of 64, between [`Self::LEAST`] and [`Self::MOST`].
@@ -25,7 +25,7 @@ impl ReplayWindow {
         }
     }
 
-    /// The number behind the highest one that was taken.
+    /// The number after the highest accepted one.
     pub fn next(&self) -> u64 {
         self.next
     }
@@ -39,7 +39,7 @@ impl ReplayWindow {
         ((at / 64) as usize, 1 << (at % 64))
     }
 
-    /// Whether `number` was not taken, and is not older than the window.
+    /// Returns true if `number` was not accepted yet, and is not older than the window.
     pub fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
             return true;
@@ -48,10 +48,10 @@ impl ReplayWindow {
         self.next - number <= self.size() && self.bits[word] & bit == 0
     }
 
-    /// Takes `number`, which [is new](Self::is_new) and whose record was authenticated.
+    /// Accepts `number`, which [is new](Self::is_new) and whose record was authenticated.
     pub fn take(&mut self, number: u64) {
         if number >= self.next {
-            // What leaves the window makes room for what enters.
+            // Bits that leave the window are reused for new numbers.
             let fresh = (number - self.next).min(self.size());
             for passed in number - fresh..number {
                 let (word, bit) = self.place(passed);
@@ -84,7 +84,8 @@ mod tests {
         assert!(!window.is_new(1), "left the window");
     }
 
-    /// Against a set of all numbers, for steps near, far and back, by a fixed sequence.
+    /// Compares with a set of all numbers, for small, large and backward steps, by a fixed
+    /// sequence.
     #[test]
     fn it_agrees_with_a_set_of_all_numbers() {
         for size in [64, 128, 1_024] {

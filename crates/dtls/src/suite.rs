@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Suite {
-    /// TLS_AES_128_GCM_SHA256, which each implementation must have (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1.1).
+    /// TLS_AES_128_GCM_SHA256, which every implementation must support
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1.1).
     #[default]
     Aes128Gcm,
     /// TLS_AES_256_GCM_SHA384.
@@ -40,7 +41,7 @@ impl Suite {
         }
     }
 
-    /// Bytes of the record payload key, and of the key that encrypts sequence numbers.
+    /// Size of the record payload key, and of the key that encrypts sequence numbers, bytes.
     pub const fn key_len(self) -> usize {
         match self {
             Suite::Aes128Gcm => 16,
@@ -48,8 +49,9 @@ impl Suite {
         }
     }
 
-    /// Records that may be sealed with one key. AES-GCM: 2^24.5, by which the advantage of an attacker stays below 2^-57
-    /// (RFC 8446 §5.5). ChaCha20-Poly1305 has no such limit, and stops where sequence numbers end (2^48, RFC 9147 §4.2.1).
+    /// Maximum number of records that may be sealed with one key. AES-GCM: 2^24.5, so that the
+    /// advantage of an attacker stays below 2^-57 (RFC 8446 §5.5). ChaCha20-Poly1305 has no such
+    /// limit, and stops at the end of sequence numbers (2^48, RFC 9147 §4.2.1).
     pub const fn most_sealed(self) -> u64 {
         match self {
             Suite::Aes128Gcm | Suite::Aes256Gcm => 23_726_566,
@@ -57,12 +59,12 @@ impl Suite {
         }
     }
 
-    /// Records that may fail authentication with one key: 2^36 (RFC 9147 §4.5.3).
+    /// Maximum number of records that may fail authentication with one key: 2^36 (RFC 9147 §4.5.3).
     pub const fn most_forged(self) -> u64 {
         1 << 36
     }
 
-    /// Whether secrets of this suite are expanded with SHA-384, and not with SHA-256.
+    /// Returns true if secrets of this suite are expanded with SHA-384 instead of SHA-256.
     pub(crate) const fn is_sha384(self) -> bool {
         matches!(self, Suite::Aes256Gcm)
     }

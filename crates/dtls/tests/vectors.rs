@@ -1,4 +1,5 @@
-//! Records of an independent library, byte by byte, in both directions: `vectors.py` has sealed them.
+//! Records of an independent library, byte by byte, in both directions: `vectors.py` has sealed
+//! them.
 
 use anabranch_dtls::record::{HEADER, OVERHEAD};
 use anabranch_dtls::{KeyMaterial, OpenError, OpeningKey, SealingKey, Suite};
@@ -31,7 +32,7 @@ fn room(content: &[u8]) -> Vec<u8> {
     record
 }
 
-/// An opening key that has come to the number before `vector`'s, so that its 16 bits mean that number.
+/// An opening key at the number before `vector`'s, so that its 16 bits stand for that number.
 fn opening(vector: &Vector, keys: &KeyMaterial) -> OpeningKey {
     let mut opening = OpeningKey::new(keys, 64);
     if vector.number > 0 {
@@ -91,7 +92,7 @@ fn records_that_the_library_sealed_are_opened() {
     }
 }
 
-/// Each byte matters, and a record that was cut at any length is refused without harm.
+/// Changing any byte, or truncating a record to any length, leads to a refusal without damage.
 #[test]
 fn records_that_were_changed_or_cut_are_refused() {
     for vector in SEALED.iter().filter(|it| it.number < 10) {
@@ -103,7 +104,7 @@ fn records_that_were_changed_or_cut_are_refused() {
             let error = opening.open(&mut record).unwrap_err();
             match at {
                 0 => assert_eq!(error, OpenError::Format),
-                // With another number it may be one that was taken.
+                // With another number it may be one that was accepted before.
                 1 | 2 => assert!(matches!(error, OpenError::Forged | OpenError::Replayed)),
                 _ => assert!(matches!(error, OpenError::Forged | OpenError::Replayed)),
             }

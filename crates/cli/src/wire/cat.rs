@@ -1,4 +1,4 @@
-//! `anabranch cat`: standard input out, what comes to standard output.
+//! `anabranch cat`: copies standard input to the peer, and received data to standard output.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use super::print::Printer;
 use super::{Interrupts, PATIENCE, Ports, connect, in_brackets, limit, peer};
 use crate::failure::Failure;
 
-/// How long after the end of the input answers are waited for by whoever called.
+/// Time for which a client waits for answers after the end of the input.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Connects, or waits for somebody, and copies both ways until both are done.
+/// Connects, or waits for a peer, and copies both ways until both are done.
 pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let (printer, written) = Printer::stderr();
     let result = talk(arguments, &printer).await;
     drop(printer);
-    // What was said is read; where nobody reads, that keeps nobody from leaving.
+    // An active reader has received all lines; a blocked one must not delay the exit.
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
     result
 }
 
 async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
-    // Whoever closed standard error goes without.
+    // Without a standard error, remarks are discarded.
     let say = |line: String| drop(log.line(line));
     let listens = arguments.listen.map(|port| [port]);
     let named = match &arguments.host {
@@ -70,7 +70,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         () = interrupts.next() => Err(Failure::Interrupted),
     };
     if result.is_err() {
-        // The peer is told, and not left to its timers. Where it knows, there is nobody to tell.
+        // The peer is notified, so that it need not wait for its timers, unless it knows.
         association.abort("the other end left");
         let _ = tokio::time::timeout(PATIENCE, association.closed()).await;
     }
@@ -82,7 +82,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
 /// Copies both ways.
 async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> {
     let sender = association.clone();
-    // A listener does not know how long whoever came has to say something.
+    // A listener cannot know how long the peer will send.
     let usual = arguments.listen.is_none().then_some(WAIT);
     let wait = arguments
         .wait
@@ -92,7 +92,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
     let sending: JoinHandle<Result<(), Failure>> = tokio::spawn(async move {
         copy_in(&sender, &arguments).await?;
         let Some(wait) = wait else { return Ok(()) };
-        // Answers may still be on their way; each starts the wait anew.
+        // Answers may still be in flight; each restarts the wait.
         while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
         sender.start_shutdown(None);
         Ok(())
@@ -103,12 +103,12 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
     let received = tokio::select! {
         received = &mut receiving => received,
         sent = &mut sending => {
-            // What cannot be read or sent ends it all; else what comes is waited for.
+            // An error of reading or sending ends everything; otherwise received data is awaited.
             sent?;
             return receiving.await;
         }
     };
-    // The peer has closed: what is left of the input has nowhere to go.
+    // The peer has closed: the rest of the input has no destination.
     stop.abort();
     received
 }
@@ -145,7 +145,7 @@ async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failu
     }
 }
 
-/// What one read gives; empty at the end.
+/// The data of one read; empty at the end.
 async fn piece(input: &mut (impl AsyncRead + Unpin), most: usize) -> std::io::Result<BytesMut> {
     let mut message = BytesMut::with_capacity(most);
     input.take(most as u64).read_buf(&mut message).await?;
@@ -165,7 +165,7 @@ async fn line(
     Ok(BytesMut::from(&message[..]))
 }
 
-/// Prints what comes, until the association ends.
+/// Prints received data, until the association ends.
 async fn copy_out(
     association: &Association,
     heard: &tokio::sync::mpsc::Sender<()>,
@@ -177,7 +177,7 @@ async fn copy_out(
             Ok(None) | Err(AssociationError(CloseReason::Shutdown)) => return Ok(()),
             Err(lost) => return Err(Failure::Wire(lost.to_string())),
         };
-        // One word that something came is enough until it is heard.
+        // One pending notification is enough.
         let _ = heard.try_send(());
         output.write_all(&message.bytes).await?;
         output.flush().await?;

@@ -1,4 +1,4 @@
-//! Associations that a command begins.
+//! Associations that a command starts.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use tokio::time::Instant;
 use super::Bound;
 use crate::failure::Failure;
 
-/// SCTP ports that are tried where other hosts with this address have the same ones.
+/// Number of SCTP ports to try if other hosts with this address use the same ones.
 const MAX_PORTS: usize = 32;
 
-/// How long a peer's UDP port may be closed: a server that a script starts just before its client
-/// does not listen at once.
+/// Time for which a peer's UDP port may be closed, because a server that a script starts just
+/// before its client does not listen at once.
 const STARTING: Duration = Duration::from_secs(3);
-/// Between two attempts at a port that is closed.
+/// Interval of attempts at a closed port.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Begins an association with the peer that `host` named, within `limit`.
+/// Starts an association with the peer that `host` named, within `limit`.
 pub async fn connect(
     bound: &mut Bound,
     number: usize,
@@ -54,7 +54,7 @@ pub async fn connect(
     }
 }
 
-/// Why there is no association.
+/// A failed attempt.
 pub struct Unconnected {
     pub failure: Failure,
     /// The peer refused it: others may be accepted.
@@ -67,7 +67,7 @@ impl From<Unconnected> for Failure {
     }
 }
 
-/// A question to the user whose attempt met no server.
+/// A hint for the user if no server answered.
 fn is_a_server_there(endpoint: &Endpoint) -> String {
     let place = match endpoint.udp_port() {
         0 => "with --carrier ip",

@@ -1,4 +1,4 @@
-//! `anabranch perf`: what associations carry, by intervals.
+//! `anabranch perf`: measures the throughput of associations, by intervals.
 
 mod counters;
 mod flow;
@@ -25,7 +25,7 @@ use processor::Processor;
 use report::{Peers, Report};
 use work::{End, Plan};
 
-/// How often it is looked whether an association is idle.
+/// Interval of the checks for idle associations.
 const WATCH: Duration = Duration::from_millis(100);
 
 /// Runs a measurement.
@@ -59,7 +59,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     let (failed, interrupted) = attended.await?;
     let failed = failed.or(missing);
     let last = flows.lines();
-    // Nothing happened since the last line, most times; what did is not to be missing among the intervals.
+    // Usually nothing happened since the last line; otherwise the intervals must include it.
     if last.seconds() > 0.05 || !last.is_empty() {
         report.lines(&last)?;
     }
@@ -75,16 +75,16 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     }
 }
 
-/// What a measurement begins with.
+/// State at the start of a measurement.
 struct Opened {
     bound: Bound,
-    /// Those associations that are up, and what each is to do.
+    /// The established associations, with the plan of each.
     begun: Vec<(Plan, Association)>,
-    /// That others are not, and why.
+    /// The reason why others are missing.
     missing: Option<String>,
 }
 
-/// Binds, and begins the associations. One that the peer refuses leaves the others alone.
+/// Binds, and starts the associations. A refusal of one does not affect the others.
 async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
     let plans = Plan::each(arguments);
@@ -96,7 +96,7 @@ async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     for (number, plan) in plans.into_iter().enumerate() {
         match connect(&mut bound, number, &arguments.host, &peer, timeout).await {
             Ok(association) => begun.push((plan, association)),
-            // Where no answer came, none comes to the others: each would wait as long.
+            // Without an answer to the first, the others would each wait as long in vain.
             Err(error) if begun.is_empty() && !error.refused => return Err(error.into()),
             Err(error) => {
                 let goes_on = error.refused;
@@ -136,7 +136,7 @@ fn peers(associations: &[Association]) -> Peers {
     }
 }
 
-/// Waits until the report is read, or nobody wants to wait.
+/// Waits until the report is read, or for a short time after an interrupt.
 async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) {
     let bound = if interrupted { PATIENCE } else { NEVER };
     tokio::select! {
@@ -145,8 +145,8 @@ async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) 
     }
 }
 
-/// Writes lines until every association has ended; gives why one of them did otherwise than well, and whether somebody
-/// interrupted.
+/// Writes lines until every association has ended; returns the reason why one of them failed, and
+/// whether there was an interrupt.
 async fn attend(
     arguments: &Perf,
     endpoints: &[Endpoint],
@@ -180,7 +180,7 @@ async fn attend(
                     association.abort("nothing arrived any more");
                 }
             }
-            // The first ends what was begun as time would; the second waits for nobody.
+            // The first interrupt acts like the end of the time; the second ends at once.
             () = interrupts.next() => {
                 if interrupted {
                     endpoints.iter().for_each(|endpoint| endpoint.abort("interrupted"));
@@ -198,11 +198,11 @@ fn every(period: Duration) -> tokio::time::Interval {
     ticks
 }
 
-/// What went wrong; `None` where nothing did.
+/// The failure of an association; `None`: it succeeded.
 fn why(end: &End) -> Option<String> {
     match &end.reason {
         CloseReason::Shutdown => None,
-        // Time was over, and what flew then was given up.
+        // The time was over, and the data in flight was abandoned.
         _ if end.cut && end.progressed => None,
         _ if end.cut => Some("the peer does not answer any more".to_owned()),
         reason => Some(AssociationError(reason.clone()).to_string()),

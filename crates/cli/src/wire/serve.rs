@@ -1,4 +1,4 @@
-//! `anabranch serve`: echo, sink, source.
+//! `anabranch serve`: the services echo, sink and source.
 
 use anabranch_net::{Association, AssociationError, CloseReason, MessagePart, SendOptions};
 use anabranch_scenario::quantity::Size;
@@ -17,7 +17,7 @@ use super::watch::Sends;
 use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged, in_brackets};
 use crate::failure::Failure;
 
-/// What was exchanged, without what `perf` and `serve` say to each other.
+/// Exchanged data, without the control messages of `perf` and `serve`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     messages: u64,
@@ -31,10 +31,10 @@ impl Count {
     }
 }
 
-/// What a source sends where nothing is said.
+/// Default message size of a source.
 const MESSAGE: Size = Size(1 << 10);
 
-/// Refuses what says how to send, where the service sends nothing of its own.
+/// Refuses options about sending, if the service sends no data of its own.
 fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
     let of_source = [
         ("--message", arguments.message.is_some()),
@@ -71,7 +71,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     let most = Some(arguments.associations);
     let bound = arguments.wire.bind_for(ports, None, crew, most)?;
     let (printer, written) = Printer::stdout();
-    // Whoever started it may begin.
+    // A script that waits for this line may continue.
     printer.line(if arguments.json {
         bound.place_json().to_string()
     } else {
@@ -127,7 +127,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     }
     end(&bound).await;
     drop(printer);
-    // A reader that reads has them all; one that does not keeps nobody from leaving.
+    // An active reader has received all lines; a blocked one must not delay the exit.
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
     let receives = !matches!(service, Service::Source);
     bound
@@ -135,7 +135,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         .finish(&bound.sctp.transport, receives, failed)
 }
 
-/// Serves metrics where that is asked for, and says where.
+/// Serves metrics if requested, and prints their address.
 async fn tell_metrics(
     arguments: &Serve,
     bound: &Bound,
@@ -156,10 +156,10 @@ async fn tell_metrics(
     Ok(Some(metrics))
 }
 
-/// An association that was accepted; at which of the endpoints, and at its port.
+/// An accepted association, with the number of its endpoint and its port.
 type Accepted = ((usize, u16), Association);
 
-/// What any of the endpoints accepts, one after the other.
+/// The associations that any of the endpoints accepts.
 fn accept(bound: &Bound) -> tokio::sync::mpsc::Receiver<Accepted> {
     let (sender, accepted) = tokio::sync::mpsc::channel(1);
     for (index, endpoint) in bound.endpoints.iter().enumerate() {
@@ -176,7 +176,7 @@ fn accept(bound: &Bound) -> tokio::sync::mpsc::Receiver<Accepted> {
     accepted
 }
 
-/// Tells peers that it is over, who would find out by their timers alone.
+/// Aborts all associations, so that peers need not wait for their timers.
 async fn end(bound: &Bound) {
     for endpoint in &bound.endpoints {
         endpoint.abort("the server ends");
@@ -186,24 +186,24 @@ async fn end(bound: &Bound) {
             endpoint.wait_idle().await;
         }
     };
-    // A system that takes no packets keeps nobody from leaving.
+    // A system that accepts no packets must not delay the exit.
     let _ = tokio::time::timeout(PATIENCE, gone).await;
 }
 
-/// What is said of an association.
+/// Output about an association.
 struct Log {
     from: String,
-    /// The SCTP port it came to, and whether there are others.
+    /// The SCTP port of its endpoint; `several`: there are others.
     port: u16,
     several: bool,
     json: bool,
     printer: Printer,
-    /// Told if a sink is asked to send.
+    /// Notified if a sink is requested to send.
     sends: Sends,
 }
 
 impl Log {
-    /// Prints lines, or an object; a server goes on also where nobody reads.
+    /// Prints lines, or an object; a server continues even without a reader.
     fn say(&self, event: &str, more: Value, lines: &[String]) {
         if self.json {
             let mut object = json!({ "event": event, "peer": self.from, "port": self.port });
@@ -223,7 +223,7 @@ impl Log {
     }
 }
 
-/// Serves one association, and says what came of it; gives why it ended otherwise than gracefully.
+/// Serves one association, and prints its outcome; returns the reason if it did not end gracefully.
 async fn attend(
     log: Log,
     association: Association,
@@ -263,13 +263,14 @@ async fn attend(
     lost
 }
 
-/// A text of the client's beside its data.
+/// A control message of the client, next to its data.
 fn text_of(part: &MessagePart) -> Option<Text> {
     let whole = part.ppid == PPID && part.begins && part.ends;
     whole.then(|| Text::read(&part.bytes)).flatten()
 }
 
-/// Takes what comes, and tells the client what that was; but sends, if the first message asks for that.
+/// Receives data, and reports the counts to the client; sends instead, if the first message
+/// requests that.
 async fn sink(
     association: &Association,
     sends: &Sends,
@@ -306,18 +307,19 @@ async fn sink(
     Ok(())
 }
 
-/// Says something to the client beside the data.
+/// Sends a control message to the client.
 async fn say(association: &Association, text: Text) {
     let options = SendOptions::default().with_ppid(PPID).reliable();
-    // Refused where the client closes, which then does not want to know.
+    // Fails if the client is closing, which needs no answer then.
     let _ = association
         .send(text.write(), options.with_immediate(true))
         .await;
 }
 
-/// Sends every message back on the stream that it came on.
+/// Sends every message back on its stream.
 async fn echo(association: &Association, count: &mut Count) -> Result<(), AssociationError> {
-    // As many as the client asked for, unless it takes fewer itself: then they go round.
+    // The client requested as many, but may accept fewer: then the streams are used modulo their
+    // number.
     let outwards = association.status().map_or(1, |status| status.outstrms);
     while let Some(message) = association.recv().await? {
         count.add(message.bytes.len(), true);
@@ -334,12 +336,12 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Associ
             break;
         }
     }
-    // What still comes while the client closes has nowhere to go.
+    // Messages that arrive while the client is closing are discarded.
     while association.recv_part().await?.is_some() {}
     Ok(())
 }
 
-/// Sends when the client's first message has come: as that asks, if it is a request.
+/// Sends after the client's first message: as that requests, if it is a request.
 async fn source(
     association: &Association,
     job: Job,
@@ -354,14 +356,14 @@ async fn source(
                 Some(Text::Source(asked)) => asked,
                 _ => job,
             },
-            // Closed before it asked.
+            // Closed before a request.
             None => return Ok(()),
         }
     };
     send(association, job, count).await
 }
 
-/// Sends the job's messages, until the client has enough, and closes.
+/// Sends the job's messages, until the client stops it, and closes.
 async fn send(
     association: &Association,
     job: Job,
@@ -373,9 +375,9 @@ async fn send(
         fed = feed(association, job, count) => fed,
     };
     match stopped {
-        // The counters are to be those of the whole job.
+        // The counters should be those of the whole job.
         Stopped::No => all_acknowledged(association).await,
-        // Nobody wants the rest, and what of it is not begun need not be sent.
+        // The rest is not wanted, and unsent messages need not be sent.
         Stopped::Told | Stopped::Closed => {
             let withdrawn = association.cancel_unsent() as u64;
             count.messages -= withdrawn;
@@ -397,7 +399,7 @@ async fn send(
         say(association, Text::Sent(sent)).await;
     }
     association.start_shutdown(None);
-    // What a client says all the same is not to keep the association open.
+    // Further messages of a client must not keep the association open.
     while association.recv_part().await?.is_some() {}
     match association.closed().await {
         CloseReason::Shutdown => Ok(()),
@@ -405,14 +407,14 @@ async fn send(
     }
 }
 
-/// Whether the client wants no more.
+/// Whether, and how, the client has stopped the job.
 enum Stopped {
     No,
     Told,
     Closed,
 }
 
-/// Waits until the client has enough.
+/// Waits until the client stops the job.
 async fn stop(association: &Association) -> Result<Stopped, AssociationError> {
     while let Some(part) = association.recv_part().await? {
         if text_of(&part) == Some(Text::Stop) {
@@ -422,7 +424,7 @@ async fn stop(association: &Association) -> Result<Stopped, AssociationError> {
     Ok(Stopped::Closed)
 }
 
-/// Sends the job's messages, as far as the association takes them.
+/// Sends the job's messages, until the association accepts no more.
 async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped {
     let payload = Bytes::from(vec![0; job.message as usize]);
     let options = SendOptions::default().with_unordered(job.unordered);
@@ -432,7 +434,7 @@ async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped
         pace.due(left.min(job.message)).await;
         let piece = payload.slice(..left.min(job.message) as usize);
         let len = piece.len();
-        // Refused once the client closes.
+        // Fails if the client is closing.
         if association
             .send(piece, options.with_stream(None))
             .await

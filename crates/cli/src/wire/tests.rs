@@ -1,4 +1,4 @@
-//! Settings of the command line, and what they make.
+//! Tests of the command line's settings.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn sizes_are_read_as_iperf3_does_and_as_specs_do() {
     assert!(message_size("16M").is_ok() && message_size("16385K").is_err());
 }
 
-/// One port for each association, in a row, or as many that are drawn.
+/// One port for each association: consecutive, or the same number of random ones.
 #[test]
 fn own_ports_follow_the_first() {
     let ports = |first, count| own_ports(first, count).map_err(|error| error.to_string());
@@ -40,7 +40,7 @@ struct Line {
     wire: Wire,
 }
 
-/// Packets are filled, as the library does, unless the line says otherwise or chunks are not bundled.
+/// Packets are filled by default, unless an option disables that or chunks are not bundled.
 #[test]
 fn packets_are_filled_unless_the_line_says_otherwise() {
     for (set, filled) in [
@@ -55,7 +55,8 @@ fn packets_are_filled_unless_the_line_says_otherwise() {
     }
 }
 
-/// A key of `--set` is not overwritten by an option that was left out, and is refused with one that sets the same.
+/// A key of `--set` is not overwritten by the default of an option, and is refused together with an
+/// option that sets the same.
 #[test]
 fn a_key_of_set_is_kept_where_an_option_has_the_same() {
     let line = |words: &[&str]| {

@@ -1,4 +1,4 @@
-//! One agreement on keys: transcript, MACs, and what is derived.
+//! One agreement on keys: transcript, MACs, and key derivation.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
@@ -12,9 +12,9 @@ use crate::management::Role;
 use crate::material::{IV_LEN, KeyMaterial};
 use crate::suite::Suite;
 
-/// Bytes of a random number.
+/// Size of a random number, bytes.
 pub(super) const RANDOM: usize = 32;
-/// Bytes of a MAC.
+/// Size of a MAC, bytes.
 pub(super) const MAC: usize = 32;
 
 /// Random numbers of an association, from its seed.
@@ -48,11 +48,11 @@ pub(super) struct Exchange {
     pub(super) epoch: u64,
     suite: Suite,
     secret: Zeroizing<Vec<u8>>,
-    /// What has been said.
+    /// Hash of the messages so far.
     transcript: Sha256,
-    /// Both parameters, as keys are derived from them.
+    /// Both parameters, as input of the key derivation.
     parameters: Vec<u8>,
-    /// From which all keys are derived: there once both random numbers are.
+    /// The secret from which all keys are derived; present once both random numbers are known.
     derived: Option<Zeroizing<[u8; 32]>>,
 }
 
@@ -77,7 +77,7 @@ impl Exchange {
         transcript.update(epoch.to_be_bytes());
         transcript.update(settings.suite.code());
         transcript.update([u8::from(settings.restart)]);
-        // Each says its length in its header.
+        // Each has its length in its header.
         transcript.update(&parameters);
         transcript.update(client_random);
         Self {
@@ -90,7 +90,7 @@ impl Exchange {
         }
     }
 
-    /// The server's random number is known: the keys follow.
+    /// Sets the server's random number, and derives the keys.
     fn derive(&mut self, server_random: [u8; RANDOM]) {
         self.transcript.update(server_random);
         let salt = self.transcript.clone().finalize();
@@ -106,13 +106,13 @@ impl Exchange {
         mac(&*key, &[&self.transcript.clone().finalize()])
     }
 
-    /// The server's random number is this; gives its MAC.
+    /// Sets the server's random number; returns its MAC.
     pub(super) fn answer(&mut self, server_random: [u8; RANDOM]) -> [u8; MAC] {
         self.derive(server_random);
         self.mac_of("server finished")
     }
 
-    /// Whether the server has the secret.
+    /// Returns true if the server has the secret.
     pub(super) fn is_answer(&mut self, server_random: [u8; RANDOM], mac: &[u8; MAC]) -> bool {
         self.derive(server_random);
         self.mac_of("server finished").ct_eq(mac).into()
@@ -123,13 +123,13 @@ impl Exchange {
         self.mac_of("client finished")
     }
 
-    /// Whether the client has the secret.
+    /// Returns true if the client has the secret.
     pub(super) fn is_finished(&self, mac: &[u8; MAC]) -> bool {
         self.finished().ct_eq(mac).into()
     }
 
-    /// The keys that `sender` seals with: the context of each is direction, role of the keys, type, and both parameters
-    /// (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
+    /// The keys that `sender` seals with: the context of each is direction, role of the keys, type,
+    /// and both parameters (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
     pub(super) fn export(&self, sender: Role, restart: bool) -> KeyMaterial {
         let [mut key, mut sequence_key] =
             [(); 2].map(|()| Zeroizing::new(vec![0; self.suite.key_len()]));
@@ -148,7 +148,7 @@ impl Exchange {
             .chain_update([direction, u8::from(restart), kind])
             .chain_update(&self.parameters)
             .finalize();
-        // By SHA-256, whichever hash the suite has: the secret is no longer.
+        // By SHA-256, whichever hash the suite has, because the secret is no longer than that.
         expand_label(
             Suite::Aes128Gcm,
             &**derived,

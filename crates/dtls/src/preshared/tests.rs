@@ -37,7 +37,7 @@ impl End {
         });
     }
 
-    /// Does what the method wants, and gives what is to be sent.
+    /// Executes the actions of the method, and returns the messages to send.
     fn act(&mut self) -> Vec<Vec<u8>> {
         let mut sent = Vec::new();
         while let Some(action) = self.method.poll() {
@@ -73,7 +73,7 @@ impl End {
     }
 }
 
-/// Carries messages to and fro until there are none.
+/// Exchanges messages until there are none.
 fn talk(now: u64, ends: &mut [End; 2]) {
     loop {
         let mut quiet = true;
@@ -177,7 +177,7 @@ fn keys_of_the_next_epoch_replace_those_in_use_without_a_gap() {
             assert_eq!(ends[1 - from].open(false, record), Ok(b"late".to_vec()));
         }
     }
-    // Then the old ones go.
+    // Then the old ones are removed.
     let late = ends[0].seal(b"late");
     ends[0].method.rekey(10);
     talk(10, &mut ends);
@@ -202,7 +202,7 @@ fn of_two_that_begin_at_the_same_time_the_client_goes_on() {
 fn keys_of_a_restart_serve_until_there_are_new_ones() {
     let settings = Settings::new(b"a secret of both");
     let mut ends = established();
-    // The first end forgets everything but its restart keys.
+    // The first end loses all state except its restart keys.
     let sealing = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
     let opening = KeyMaterial::from_secret(Suite::Aes128Gcm, &[2; 32]);
     ends[0] = End::new(settings, 3);
@@ -226,7 +226,7 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
     for end in &mut ends {
         assert!(end.protected);
         assert_eq!(end.contexts.sealing_id(), Some(KeyId::primary(3)));
-        // Those of the next restart come when nothing of this one can be on its way.
+        // The keys of the next restart follow when no packet of this one can be in flight.
         let at = end.method.poll_timeout().unwrap();
         assert_eq!(at, DRAIN);
         end.method.handle_timeout(at);

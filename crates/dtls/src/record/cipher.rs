@@ -11,7 +11,8 @@ use super::TAG;
 use crate::material::{IV_LEN, KeyMaterial};
 use crate::suite::Suite;
 
-/// What encrypts and authenticates. Key schedules of AES take some hundred bytes, which an idle association need not move.
+/// An AEAD cipher. Boxed, because key schedules of AES take some hundred bytes, which an idle
+/// association should not move.
 pub(super) enum Aead {
     Aes128(Box<Aes128Gcm>),
     Aes256(Box<Aes256Gcm>),
@@ -46,7 +47,7 @@ impl Aead {
         tag.copy_from_slice(&made);
     }
 
-    /// Decrypts `inner` in place; whether it is authentic.
+    /// Decrypts `inner` in place; returns true if it is authentic.
     pub(super) fn open(
         &self,
         nonce: &[u8; IV_LEN],
@@ -64,7 +65,7 @@ impl Aead {
     }
 }
 
-/// What encrypts sequence numbers (RFC 9147 §4.2.3).
+/// Encrypts sequence numbers (RFC 9147 §4.2.3).
 pub(super) enum Mask {
     Aes128(Box<Aes128>),
     Aes256(Box<Aes256>),
@@ -85,7 +86,8 @@ impl Mask {
         }
     }
 
-    /// The two bytes that a sequence number of 16 bits is encrypted with, by the first 16 bytes of the encrypted part.
+    /// The two bytes that encrypt a 16-bit sequence number, from the first 16 bytes of the
+    /// encrypted part.
     pub(super) fn of(&self, sample: &[u8]) -> [u8; 2] {
         let mut block = [0; TAG];
         block.copy_from_slice(&sample[..TAG]);
@@ -95,7 +97,7 @@ impl Mask {
             Self::Chacha20(key) => {
                 let [c0, c1, c2, c3, nonce @ ..] = block;
                 let mut stream = ChaCha20::new((&**key).into(), (&nonce).into());
-                // In blocks of 64 bytes.
+                // The position is in blocks of 64 bytes.
                 stream.seek(u64::from(u32::from_le_bytes([c0, c1, c2, c3])) * 64);
                 block = [0; TAG];
                 stream.apply_keystream(&mut block[..2]);
