@@ -55,6 +55,9 @@ pub enum InstallError {
     /// Keys to seal restarts with come after those of normal traffic, or they would be used for it.
     #[error("the keys of normal traffic must be installed before those of a restart")]
     NoPrimary,
+    /// The association does not use the DTLS chunk.
+    #[error("the association does not use the DTLS chunk")]
+    NotUsed,
 }
 
 /// What was done with the keys so far.
@@ -138,8 +141,9 @@ impl Contexts {
     /// The epoch is neither the first nor the next one.
     pub fn install_opening(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         if !id.restart {
-            let wanted = self.newest_opening().map_or(FIRST_EPOCH, |it| it + 1);
-            if id.epoch != wanted {
+            let newest = self.newest_opening();
+            let wanted = newest.map_or(FIRST_EPOCH, |it| it + 1);
+            if id.epoch != wanted && !self.is_unused(id.epoch) {
                 let found = id.epoch;
                 return Err(InstallError::Epoch { found, wanted });
             }
@@ -190,6 +194,13 @@ impl Contexts {
         Some((KeyId::restart(epoch), key))
     }
 
+    /// Whether `epoch` is the newest, and nothing was opened with its keys: they may be replaced.
+    fn is_unused(&self, epoch: u64) -> bool {
+        let key = self.opening[place(epoch)].as_deref();
+        let unused = key.is_some_and(|(of, key)| *of == epoch && key.opened() == 0);
+        unused && self.newest_opening() == Some(epoch)
+    }
+
     /// Whether there are keys to seal with.
     pub fn seals(&self) -> bool {
         self.sealing().is_some()
@@ -200,6 +211,12 @@ impl Contexts {
         self.sealing().map(|(id, _)| id)
     }
 
+    /// Whether there are keys to seal with in a restart by the keys of `epoch`.
+    pub fn seals_restart(&self, epoch: u64) -> bool {
+        let key = self.restart_sealing[place(epoch)].as_ref();
+        key.is_some_and(|it| it.0 == epoch)
+    }
+
     /// Whether there are keys to open records of a restart with.
     pub fn opens_restarts(&self) -> bool {
         self.restart_opening.iter().any(Option::is_some)
@@ -208,6 +225,11 @@ impl Contexts {
     /// Records that the keys in use may yet seal.
     pub fn left_to_seal(&self) -> u64 {
         self.sealing().map_or(u64::MAX, |(_, key)| key.left())
+    }
+
+    /// Records that the keys in use may seal in all.
+    pub fn most_sealed(&self) -> u64 {
+        self.sealing().map_or(u64::MAX, |(_, key)| key.most())
     }
 
     /// What was done so far.

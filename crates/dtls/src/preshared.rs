@@ -1,21 +1,26 @@
 //! Key management by a secret that both ends share.
 //!
-//! Three messages prove to each end that the other has the secret, and that the DTLS Key Management Parameters arrived as they were
-//! sent. From the secret, a random number of each end and both parameters each derives the keys of the next epoch. Their order, the
-//! header of messages, the control message at the end and the time that old keys are kept are those of
-//! draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), where TLS 1.3 stands in place of the three:
+//! Three messages prove to each end that the other has the secret, and that the DTLS Key Management
+//! Parameters arrived as they were sent. The keys of the next epoch are derived from the secret, a
+//! random number of each end, and both parameters:
 //!
 //! ```text
 //!     client                                server
-//!       | -- hello: random number ------------> |
+//!       | -- hello: random number ------------> | installs keys to open with
 //!       | <- answer: random number, MAC ------- |
-//!       |    installs keys to open with         |
-//!       | -- finished: MAC -------------------> |
-//!       |            installs both directions,  |
-//!       |            takes nothing unprotected  |
+//!       |    installs both directions           |
+//!       | -- finished: MAC -------------------> | installs keys to seal with,
+//!       |                                       | accepts nothing unprotected
 //!       | <- protection established ----------- |
-//!       |    installs keys to seal with         |
+//!       |    accepts nothing unprotected        |
 //! ```
+//!
+//! The header of messages, the control message at the end and the time that old keys are kept are
+//! those of draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), in which TLS 1.3 takes the place of the
+//! three messages. In that draft the client protects its packets only after the last message, while
+//! the server discards unprotected packets before: if an acknowledgement of the client is lost, its
+//! repetition is discarded, and the last message may never be sent. Here each end can open what the
+//! other sends at any time, so that a loss delays the handshake and does not end it.
 //!
 //! There is no forward secrecy: who learns the secret later can read what was recorded. That takes an exchange of ephemeral keys,
 //! which the TLS handshake of the draft has.
@@ -81,6 +86,8 @@ pub struct Settings {
     pub restart: bool,
     /// Nanoseconds after which keys of the next epoch are agreed on. `None`: only when they are nearly exhausted, or the user asks.
     pub rekey_interval: Option<u64>,
+    /// Nanoseconds after which the first keys must be agreed on; else the association ends.
+    pub handshake_timeout: u64,
     /// Lengths of messages.
     pub flights: Flights,
 }
@@ -92,6 +99,7 @@ impl std::fmt::Debug for Settings {
             .field("suite", &self.suite)
             .field("restart", &self.restart)
             .field("rekey_interval", &self.rekey_interval)
+            .field("handshake_timeout", &self.handshake_timeout)
             .field("flights", &self.flights)
             .finish_non_exhaustive()
     }
@@ -105,6 +113,7 @@ impl Settings {
             suite: Suite::default(),
             restart: true,
             rekey_interval: Some(3_600 * SECOND),
+            handshake_timeout: 60 * SECOND,
             flights: Flights::default(),
         }
     }
@@ -134,6 +143,8 @@ pub struct Preshared {
     epoch: u64,
     step: Step,
     rekey_at: Option<u64>,
+    /// When the first keys must be there.
+    give_up_at: Option<u64>,
     /// When keys of the epoch before are forgotten.
     drain_at: Option<u64>,
     /// The first agreement after a restart, whose keys are in use meanwhile: those of the next restart are installed when nothing of them
@@ -155,6 +166,7 @@ impl Preshared {
             epoch: FIRST_EPOCH - 1,
             step: Step::Idle,
             rekey_at: None,
+            give_up_at: None,
             drain_at: None,
             late: None,
             restarted: false,
@@ -193,7 +205,7 @@ impl Preshared {
         }
     }
 
-    fn on_hello(&mut self, now: u64, body: &[u8]) {
+    fn on_hello(&mut self, body: &[u8]) {
         let Some(client_random) = body.first_chunk::<RANDOM>() else {
             return self.fail("the hello is too short");
         };
@@ -204,14 +216,18 @@ impl Preshared {
             (Step::Hello(_), Role::Server) => {}
             _ => return self.fail("a hello in the middle of a handshake"),
         }
+        if self.drain_at.is_some() {
+            self.drain();
+        }
         let mut exchange = self.exchange(self.epoch + 1, *client_random);
         let random = self.random.draw();
         let mac = exchange.answer(random);
+        self.install(&exchange, Role::Client, false);
+        self.install_restart_early(&exchange, Role::Server);
         let body = [&random[..], &mac].concat();
         self.send(ANSWER, exchange.epoch, &body, self.settings.flights.answer);
         self.step = Step::Answered(Box::new(exchange));
         self.rekey_at = None;
-        let _ = now;
     }
 
     fn on_answer(&mut self, body: &[u8]) {
@@ -227,7 +243,12 @@ impl Preshared {
         if !exchange.is_answer(*random, mac) {
             return self.fail("the server has another secret, or the handshake was changed");
         }
+        // The server has done the same.
+        if self.drain_at.is_some() {
+            self.drain();
+        }
         self.install(&exchange, Role::Server, false);
+        self.install(&exchange, Role::Client, true);
         let mac = exchange.finished();
         let filled_to = self.settings.flights.finished;
         self.send(FINISHED, exchange.epoch, &mac, filled_to);
@@ -244,7 +265,6 @@ impl Preshared {
         if !authentic {
             return self.fail("the client has another secret, or the handshake was changed");
         }
-        self.install(&exchange, Role::Client, false);
         self.install(&exchange, Role::Server, true);
         let epoch = exchange.epoch;
         self.switch_to(now, exchange);
@@ -256,7 +276,6 @@ impl Preshared {
         let Step::Finished(exchange) = std::mem::take(&mut self.step) else {
             return self.fail("protection is said to be established, and is not");
         };
-        self.install(&exchange, Role::Client, true);
         self.switch_to(now, exchange);
     }
 
@@ -266,6 +285,14 @@ impl Preshared {
         self.install_one(exchange, KeyId::primary(epoch), sender, sealing);
         if self.settings.restart && !self.restarted {
             self.install_one(exchange, KeyId::restart(epoch), sender, sealing);
+        }
+    }
+
+    /// Installs the keys to answer a restart with before those of normal traffic of their epoch: the
+    /// client may restart as soon as it has the answer.
+    fn install_restart_early(&mut self, exchange: &Exchange, own: Role) {
+        if self.settings.restart && self.is_protected() && !self.restarted {
+            self.install_one(exchange, KeyId::restart(exchange.epoch), own, true);
         }
     }
 
@@ -281,6 +308,7 @@ impl Preshared {
     /// The keys that were agreed on are in use on this side.
     fn switch_to(&mut self, now: u64, exchange: Box<Exchange>) {
         let first = !self.is_protected();
+        self.give_up_at = None;
         self.epoch = exchange.epoch;
         let interval = self.settings.rekey_interval;
         self.rekey_at = interval.map(|it| now.saturating_add(it));
@@ -333,6 +361,9 @@ impl KeyManagement for Preshared {
         (self.step, self.rekey_at, self.drain_at) = (Step::Idle, None, None);
         (self.late, self.restarted) = (None, start.restarted);
         self.actions.clear();
+        // Keys of a restart protect the association meanwhile.
+        let give_up_at = start.now.saturating_add(self.settings.handshake_timeout);
+        self.give_up_at = (!start.restarted).then_some(give_up_at);
         if self.role == Role::Client {
             self.begin();
         }
@@ -352,7 +383,7 @@ impl KeyManagement for Preshared {
         }
         match (first & CONTROL != 0, kind) {
             (true, PROTECTION_ESTABLISHED) => self.on_established(now),
-            (false, HELLO) => self.on_hello(now, body),
+            (false, HELLO) => self.on_hello(body),
             (false, ANSWER) => self.on_answer(body),
             (false, FINISHED) => self.on_finished(now, body),
             _ => self.fail("a message of key management of an unknown kind"),
@@ -360,6 +391,9 @@ impl KeyManagement for Preshared {
     }
 
     fn handle_timeout(&mut self, now: u64) {
+        if self.give_up_at.take_if(|at| *at <= now).is_some() {
+            return self.fail("key management does not finish");
+        }
         if self.drain_at.is_some_and(|at| at <= now) {
             self.drain();
         }
@@ -371,9 +405,6 @@ impl KeyManagement for Preshared {
     fn rekey(&mut self, _now: u64) {
         self.rekey_at = None;
         if self.is_protected() && matches!(self.step, Step::Idle) && !self.failed {
-            if self.drain_at.is_some() {
-                self.drain();
-            }
             self.begin();
         }
     }
@@ -383,6 +414,7 @@ impl KeyManagement for Preshared {
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        [self.rekey_at, self.drain_at].into_iter().flatten().min()
+        let all = [self.rekey_at, self.give_up_at, self.drain_at];
+        all.into_iter().flatten().min()
     }
 }

@@ -140,6 +140,11 @@ impl SealingKey {
         self.next
     }
 
+    /// Records that may be sealed in all.
+    pub fn most(&self) -> u64 {
+        self.suite.most_sealed()
+    }
+
     /// Records that may yet be sealed.
     pub fn left(&self) -> u64 {
         self.suite.most_sealed().saturating_sub(self.next)

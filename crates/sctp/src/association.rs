@@ -8,6 +8,7 @@ mod address_changes;
 mod authentication;
 mod common_out;
 mod cookie_echo;
+mod dtls;
 mod ecn;
 mod errands;
 mod fast_path_rx;
@@ -60,6 +61,7 @@ pub use status::AssociationStatus;
 use crate::authentication::Authenticator;
 use crate::config::Config;
 use crate::cookie::TieTags;
+use crate::dtls_chunk::DtlsChunk;
 use crate::event::{CloseReason, Event};
 use crate::event_queue::EventQueue;
 use crate::maybe::Maybe;
@@ -129,13 +131,13 @@ pub struct Association {
     control: ControlCounters,
     /// The peer's addresses changed: the endpoint must learn them.
     addresses_changed: bool,
-    /// Packets received with CE.
-    marks_received: u64,
     /// Present while both ends use ECN.
     marks: Option<Box<Marks>>,
     sums: Sums,
     /// Present while this side offers AUTH.
     auth: Option<Box<Authenticator>>,
+    /// Present while this side offers or uses the DTLS chunk.
+    dtls: Option<Box<DtlsChunk>>,
     errands: Errands,
     readable_told: bool,
     /// How messages are sent of which nothing else is said, once the user has said it.
@@ -309,6 +311,18 @@ impl Association {
         self.rx.is_none()
     }
 
+    /// Whether the user may send now.
+    #[inline]
+    pub(crate) fn takes_messages(&self) -> Result<(), SendError> {
+        if !self.state.takes_messages() {
+            return Err(SendError::Closing);
+        }
+        if self.dtls.is_some() && self.waits_for_keys() {
+            return Err(SendError::NotProtected);
+        }
+        Ok(())
+    }
+
     /// Queues a message (RFC 9260 §11.1.5), sent and perhaps abandoned as `options` say; its lifetime begins `now`. It may be called before the
     /// association is established; streams beyond those the peer then grants fail. Policies that the options leave open are those of the
     /// [defaults](crate::AssociationSettings::send_defaults).
@@ -345,9 +359,7 @@ impl Association {
 
     /// As [`Association::send`], where nothing is said of the message but its stream, its PPID and its order.
     fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
-        if !self.state.takes_messages() {
-            return Err(SendError::Closing);
-        }
+        self.takes_messages()?;
         self.sender().send_plain(stream, message)
     }
 

@@ -2,6 +2,7 @@
 
 mod buffer_split;
 mod check;
+mod security;
 mod zero_checksum;
 
 use std::net::IpAddr;
@@ -29,6 +30,7 @@ use crate::allocation::AllocationKind;
 use crate::authentication::{
     AuthHmac, AuthOffer, Authentication, ChunkTypes, RANDOM_LEN, SharedKeys,
 };
+use crate::dtls_chunk::{KeyMethods, Security};
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
 
@@ -202,6 +204,17 @@ settings! {
         /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`: HMAC-SHA-256, or HMAC-SHA-1 if the peer
         /// supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3", needs authentication;
+        /// Negotiate the DTLS chunk: all chunks of a packet are encrypted and authenticated. `dtls-chunk`: associations with peers that
+        /// do not support it are refused. `dtls-chunk-loose`: they are not protected. Both ends must have the same key management.
+        security: Security = Security::Off, Security::KIND, "draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.1",
+            not with authentication or address_changes or bare_init;
+        /// With `security`: size of the replay window in packets, rounded up to a multiple of 64. A packet that is overtaken by more
+        /// packets than this is discarded.
+        dtls_replay_window: u64 = 1024, Kind::Count { least: 64, most: 32_768 },
+            "draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.13", needs security;
+        /// With `security`: packets after which new keys are negotiated. Off: only before the limit of the cipher is reached.
+        dtls_rekey_packets: Option<u64> = None, Kind::Either(OFF, &Kind::Count { least: 1, most: 1 << 48 }),
+            "RFC 9147 §4.5.3", needs security;
         /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and choose which of them the other
         /// end uses as primary. All requests are authenticated. Needs `authentication`, unless the switch `asconf_without_auth` is on.
         address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
@@ -245,6 +258,8 @@ settings! {
         preferred_address: Option<IpAddr> = None;
         /// With `authentication`, the keys that associations begin with. Peers that share none have the null key alone.
         auth_keys: SharedKeys = SharedKeys::default();
+        /// With `security`: the key management methods, and their secrets. By default the user installs keys.
+        key_methods: KeyMethods = KeyMethods::default();
         /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
         encapsulation: usize = 0;
         /// DTLS is the lower layer, which has no addresses: INIT has no Supported Address Types, as

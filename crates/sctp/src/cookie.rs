@@ -20,7 +20,8 @@ use subtle::ConstantTimeEq;
 
 use crate::address::{Addresses, MAX_PEER_ADDRESSES, put_address, take_address};
 use crate::authentication::AuthTerms;
-use crate::extensions::{AUTH, Extensions};
+use crate::dtls_chunk::DtlsTerms;
+use crate::extensions::{AUTH, DTLS, Extensions};
 use crate::handshake::Remarks;
 use crate::random::Random;
 
@@ -66,6 +67,8 @@ pub(crate) struct Cookie {
     pub(crate) extensions: Extensions,
     /// What they said of AUTH, where it is among that.
     pub(crate) auth: Option<Box<AuthTerms>>,
+    /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
+    pub(crate) dtls: Option<Box<DtlsTerms>>,
     /// What the peer said beside.
     pub(crate) remarks: Remarks,
 }
@@ -140,7 +143,7 @@ impl Cookie {
         to.put_u16(self.extensions.bits());
         // What is left is padding: a chunk that needs none is the same whether or not its length counts the padding (RFC 9260 §3.2).
         debug_assert!(to.len() < 4);
-        if self.auth.is_some() || !self.remarks.are_none() {
+        if self.auth.is_some() || self.dtls.is_some() || !self.remarks.are_none() {
             out.truncate(begin + usual);
             self.encode_more(out);
         }
@@ -176,6 +179,7 @@ impl Cookie {
             peer_addresses: Addresses::new(),
             extensions: Extensions::default(),
             auth: None,
+            dtls: None,
             remarks: Remarks::default(),
         };
         let addresses = usize::from(body.try_get_u8().ok()?);
@@ -213,6 +217,11 @@ impl Cookie {
             self.auth = Some(Box::new(AuthTerms::decode(&mut rest)?));
             body.advance(body.len() - rest.len());
         }
+        if self.extensions.has(&DTLS) {
+            let mut rest = Bytes::copy_from_slice(body);
+            self.dtls = Some(Box::new(DtlsTerms::decode(&mut rest)?));
+            body.advance(body.len() - rest.len());
+        }
         if remarked {
             let mut rest = Bytes::copy_from_slice(body);
             self.remarks = Remarks::decode(&mut rest)?;
@@ -227,6 +236,9 @@ impl Cookie {
     fn encode_more(&self, out: &mut BytesMut) {
         if let Some(auth) = &self.auth {
             auth.encode(out);
+        }
+        if let Some(dtls) = &self.dtls {
+            dtls.encode(out);
         }
         if !self.remarks.are_none() {
             self.remarks.encode(out);
@@ -374,6 +386,7 @@ mod tests {
             peer_addresses: Addresses::from_slice(&[peer, Ipv6Addr::LOCALHOST.into()]),
             extensions: Extensions::from_bits(1).expect("a bit"),
             auth: None,
+            dtls: None,
             remarks: Remarks::default(),
         }
     }

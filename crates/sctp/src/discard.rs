@@ -89,6 +89,16 @@ discards! {
     /// An AUTH whose HMAC is wrong, whose key or algorithm is not known, or that is the second of its packet; all behind it goes,
     /// too (RFC 4895 §6.3).
     BadAuth = "bad_auth",
+    /// A packet that is not protected, of an association that requires the DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2).
+    Unprotected = "unprotected",
+    /// A DTLS chunk beside another chunk; the packet goes (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2).
+    BundledDtls = "bundled_dtls",
+    /// A DTLS chunk whose record has a wrong format, or for which there is no key.
+    BadDtls = "bad_dtls",
+    /// A DTLS chunk whose record is not authentic.
+    ForgedDtls = "forged_dtls",
+    /// A DTLS chunk whose record was opened before, or is older than the replay window (RFC 9147 §4.5.1).
+    ReplayedDtls = "replayed_dtls",
     /// A second SACK of one packet: a receiver sends one for a packet at most (RFC 9260 §6.2).
     SecondSack = "second_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

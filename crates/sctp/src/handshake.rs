@@ -9,6 +9,7 @@ pub(crate) use offer::{MIN_A_RWND, Offer, OfferError};
 pub(crate) use remarks::Remarks;
 
 use anabranch_wire::chunk::{Init, InitAck};
+use anabranch_wire::extension::{DtlsKeyManagement, InitParameter};
 use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
 use anabranch_wire::serial::Tsn;
@@ -17,7 +18,8 @@ use bytes::{Bytes, BytesMut};
 
 use crate::authentication::RANDOM_LEN;
 use crate::config::Config;
-use crate::extensions::{AUTH, Extensions};
+use crate::dtls_chunk::Security;
+use crate::extensions::{AUTH, DTLS, Extensions};
 
 /// The most bytes of the parameters of extensions, but for those of AUTH.
 const EXTENSIONS: usize = 100;
@@ -39,7 +41,7 @@ pub(crate) struct Own {
     pub(crate) initial_tsn: Tsn,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
-    /// The random number of AUTH, where that is offered.
+    /// The random number of AUTH, or the source of the tie breaker of the DTLS chunk, where one of them is offered.
     pub(crate) auth_random: Option<[u8; RANDOM_LEN]>,
 }
 
@@ -88,6 +90,7 @@ fn all(
     offered.push(&mut parameters);
     Remarks::push(config, offered, &mut parameters);
     push_auth(config, own, &mut parameters);
+    push_dtls(config, own, offered, &mut parameters);
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
@@ -158,6 +161,7 @@ pub(crate) fn init_ack(
     if both.has(&AUTH) {
         push_auth(config, own, &mut parameters);
     }
+    push_dtls(config, own, both, &mut parameters);
     push_addresses(&mut parameters, config);
     for parameter in &offer.unrecognized {
         let _ = parameters.push_value(kind::UNRECOGNIZED_PARAMETER, parameter);
@@ -167,8 +171,30 @@ pub(crate) fn init_ack(
 
 /// What this end says of AUTH, where it offers that.
 fn push_auth(config: &Config, own: Own, parameters: &mut TlvWriter) {
-    if let Some(random) = own.auth_random {
+    if let Some(random) = own.auth_random
+        && config.security == Security::Off
+    {
         config.auth_offer(random).push(parameters);
+    }
+}
+
+/// The DTLS Key Management Parameter of this end, if the DTLS chunk is among `extensions`.
+fn push_dtls(config: &Config, own: Own, extensions: Extensions, parameters: &mut TlvWriter) {
+    let said = own.key_management(config).filter(|_| extensions.has(&DTLS));
+    if let Some(said) = said
+        && let Ok(parameter) = InitParameter::DtlsKeyManagement(said).to_parameter()
+    {
+        let _ = parameters.push(&parameter);
+    }
+}
+
+impl Own {
+    /// The DTLS Key Management Parameter of this end, if it offers the DTLS chunk.
+    pub(crate) fn key_management(self, config: &Config) -> Option<DtlsKeyManagement> {
+        let [t0, t1, t2, t3, ..] = self.auth_random?;
+        let tie_breaker = u32::from_be_bytes([t0, t1, t2, t3]);
+        let offers = config.security != Security::Off;
+        offers.then(|| config.key_methods.parameter(tie_breaker))
     }
 }
 

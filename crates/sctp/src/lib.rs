@@ -92,6 +92,7 @@ mod cookie;
 mod discard;
 #[cfg(test)]
 mod draws;
+mod dtls_chunk;
 mod endpoint;
 mod error;
 mod event;
@@ -130,12 +131,17 @@ mod uncommon;
 pub mod work;
 mod zero_checksum;
 
+pub use anabranch_dtls as dtls;
+
 pub use address_changes::{AddressChange, AddressChangeError, AddressChangeOutcome};
 pub use association::{Association, AssociationStatus, Negotiated};
 pub use association_id::AssociationId;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 pub use discard::{Discard, Discards};
+pub use dtls_chunk::{
+    DTLS_OVERHEAD, DtlsStatistics, KeyAgreement, KeyMethods, RestartKeys, Security,
+};
 pub use endpoint::{ConnectOptions, Endpoint, Gone, Incoming, Recipient, Refusal, ShardPeers};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage, Violation};

@@ -559,6 +559,11 @@ impl Receiver {
         self.assembly.add(part)
     }
 
+    /// The payload protocol identifier of what can be read next.
+    pub(crate) fn next_ppid(&self) -> Option<u32> {
+        self.ready.front().map(|it| it.part.ppid)
+    }
+
     /// Whether something can be read.
     pub fn has_message(&self) -> bool {
         !self.ready.is_empty()

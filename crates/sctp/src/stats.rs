@@ -30,6 +30,8 @@ pub struct ControlStatistics {
     pub icmp: u64,
     /// Probes of path MTUs sent.
     pub pmtu_probes: u64,
+    /// Packets received with CE.
+    pub marks_received: u64,
     /// Changes of the primary path that the user did not make.
     pub primary_changes: u64,
 }

@@ -94,6 +94,10 @@ pub enum SendError {
     /// The send buffer is full; try again when `buffered` has fallen.
     #[error("the send buffer is full")]
     BufferFull,
+    /// The setting [`security`](crate::Config::security) requires protection, which is not established yet. Wait for
+    /// [`Event::Established`](crate::Event::Established).
+    #[error("the association is not protected yet")]
+    NotProtected,
 }
 
 /// The sending half of an association.

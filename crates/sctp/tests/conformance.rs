@@ -445,11 +445,18 @@ fn a_closed_window_is_probed_after_one_rto_and_costs_no_cwnd() {
 fn every_test_of_the_table_exists() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut sources = String::new();
-    let mut folders: Vec<std::path::PathBuf> =
-        ["sctp", "tcp", "wire", "congestion", "net", "datachannel"]
-            .iter()
-            .map(|name| format!("{root}/crates/{name}").into())
-            .collect();
+    let mut folders: Vec<std::path::PathBuf> = [
+        "sctp",
+        "dtls",
+        "tcp",
+        "wire",
+        "congestion",
+        "net",
+        "datachannel",
+    ]
+    .iter()
+    .map(|name| format!("{root}/crates/{name}").into())
+    .collect();
     folders.push(format!("{root}/interop/tests").into());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder") {

@@ -201,14 +201,14 @@ impl Association {
 
     /// Ends a packet: an AUTH goes before the first chunk that the peer takes only with one. Gives the packet's length.
     #[inline(always)]
-    pub(super) fn seal(&self, packet: PacketBuilder<'_>, checksum: bool) -> usize {
+    pub(super) fn seal(&mut self, packet: PacketBuilder<'_>, checksum: bool) -> usize {
         self.seal_by(None, packet, checksum)
     }
 
     /// As [`Self::seal_by`]; 0 where nothing came into the packet.
     #[inline(always)]
     pub(super) fn seal_filled(
-        &self,
+        &mut self,
         key: Option<u16>,
         packet: PacketBuilder<'_>,
         checksum: bool,
@@ -222,12 +222,13 @@ impl Association {
     /// As [`Self::seal`], signed by the key that the user chose.
     #[inline(always)]
     pub(super) fn seal_by(
-        &self,
+        &mut self,
         key: Option<u16>,
         packet: PacketBuilder<'_>,
         checksum: bool,
     ) -> usize {
         match &self.auth {
+            None if self.dtls.is_some() => self.seal_in_dtls(packet, checksum),
             None => packet.finish(checksum),
             Some(auth) => signed(auth, key, packet).finish(checksum),
         }

@@ -110,6 +110,7 @@ impl Association {
             && self.marks.is_none()
             && self.rsctp.is_none()
             && self.auth.is_none()
+            && self.dtls.is_none()
             && self.tx.get().is_some_and(|tx| tx.is_plain(&self.trace))
     }
 
@@ -153,7 +154,10 @@ impl Association {
         let Some(rx) = &self.rx else {
             return false;
         };
-        self.marks.is_none() && self.auth.is_none() && rx.tells_unseen(&self.trace)
+        self.marks.is_none()
+            && self.auth.is_none()
+            && self.dtls.is_none()
+            && rx.tells_unseen(&self.trace)
     }
 
     /// A packet of a SACK alone.

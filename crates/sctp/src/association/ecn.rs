@@ -32,7 +32,9 @@ impl Association {
     /// A packet arrived with `ecn` in its IP header; its chunks come next.
     pub(crate) fn note_field(&mut self, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;
-        self.marks_received += u64::from(marked);
+        if marked {
+            self.control.seldom().marks_received += 1;
+        }
         if let Some(marks) = &mut self.marks {
             marks.marked = marked;
         }

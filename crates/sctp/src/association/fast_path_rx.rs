@@ -93,6 +93,7 @@ impl Association {
             return false;
         };
         self.auth.is_none()
+            && self.dtls.is_none()
             && self.marks.is_none()
             && self.rsctp.is_none()
             && !self.tx.is_interleaving()

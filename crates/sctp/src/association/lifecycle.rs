@@ -17,10 +17,11 @@ use crate::authentication::{AuthTerms, Authenticator};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
+use crate::dtls_chunk::DtlsTerms;
 use crate::event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage};
 use crate::event_queue::EventQueue;
 use crate::extensions::{
-    ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
+    ASCONF, AUTH, DTLS, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
 use crate::maybe::Maybe;
 use crate::partial::SendOptions;
@@ -46,6 +47,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) extensions: Extensions,
     /// What they said of AUTH, where it is among that.
     pub(crate) auth: Option<&'a AuthTerms>,
+    /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
+    pub(crate) dtls: Option<&'a DtlsTerms>,
 }
 
 impl<'a> Terms<'a> {
@@ -63,6 +66,7 @@ impl<'a> Terms<'a> {
             addresses: &cookie.peer_addresses,
             extensions: cookie.extensions,
             auth: cookie.auth.as_deref(),
+            dtls: cookie.dtls.as_deref(),
         }
     }
 }
@@ -143,6 +147,8 @@ impl Association {
             let own = config.auth_offer(random.key());
             Box::new(Authenticator::new(own, keys))
         });
+        let offers_dtls = begins && (DTLS.wanted)(&config);
+        let dtls = offers_dtls.then(|| Box::new(config.dtls_chunk(random.key(), random.key())));
         let tie_tags = TieTags::draw(&mut random);
         let random = Kept::of(&mut random);
         let equipment = Equipment::of(&config, first.remote);
@@ -153,6 +159,7 @@ impl Association {
             block,
             Self {
                 auth,
+                dtls,
                 sums: Sums::new(&config, begins),
                 local_port: ports.local,
                 remote_port: ports.remote,
@@ -183,7 +190,6 @@ impl Association {
                 probes_at: 0,
                 control: ControlCounters::default(),
                 addresses_changed: true,
-                marks_received: 0,
                 marks: None,
                 errands: Errands::default(),
                 readable_told: false,
@@ -231,6 +237,7 @@ impl Association {
         self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
         self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
         self.settle_auth(terms.auth);
+        self.settle_dtls(terms.dtls);
         self.settle_rsctp(terms.extensions.has(&RSCTP));
     }
 
@@ -312,10 +319,12 @@ impl Association {
     fn open(&mut self, now: Nanos, shutdown: Option<bool>) {
         self.set_stage(Stage::Established);
         self.error_count = 0;
-        self.events.push_back(Event::Established {
-            outbound_streams: self.outbound_streams,
-            inbound_streams: self.inbound_streams,
-        });
+        if self.dtls.is_none() || self.start_keys(now) {
+            self.events.push_back(Event::Established {
+                outbound_streams: self.outbound_streams,
+                inbound_streams: self.inbound_streams,
+            });
+        }
         self.tell_adaptation();
         self.tell_stream_limit();
         if shutdown.is_some() && self.config.profile.confirm_paths_before_data {
@@ -374,6 +383,9 @@ impl Association {
         self.readable_told = false;
         self.error_count = 0;
         self.events.push_back(Event::Restarted { data_lost });
+        if self.dtls.is_some() {
+            self.start_keys(now);
+        }
         self.tell_adaptation();
         self.prefer(now, cookie.remarks.primary);
         self.start_heartbeats(now);

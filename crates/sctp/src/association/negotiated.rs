@@ -16,6 +16,8 @@ pub struct Negotiated {
     pub reconfiguration: bool,
     /// Chunks can be authenticated (AUTH, RFC 4895).
     pub authentication: bool,
+    /// All chunks are encrypted in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk-04).
+    pub security: bool,
     /// Both ends may change their addresses (ASCONF, RFC 5061).
     pub address_changes: bool,
     /// Packets are sent to the peer without a checksum (RFC 9653).
@@ -40,6 +42,7 @@ impl Negotiated {
             ("interleaving", self.interleaving),
             ("reconfiguration", self.reconfiguration),
             ("authentication", self.authentication),
+            ("security", self.security),
             ("address_changes", self.address_changes),
             ("zero_checksum", self.zero_checksum),
             ("ecn", self.ecn),
@@ -57,6 +60,7 @@ impl Association {
             interleaving: self.tx.is_interleaving(),
             reconfiguration: self.is_reconfigurable(),
             authentication: self.is_authenticated(),
+            security: self.is_protected(),
             address_changes: self.takes_address_changes(),
             zero_checksum: self.sums.sends_zero(),
             ecn: self.marks.is_some(),

@@ -12,6 +12,9 @@ impl Association {
     /// before it occurred, and before those that could be later. What others are interested in stays. Taking a message opens the receive
     /// window. Outputs can be taken after the association closed.
     pub fn poll_output(&mut self, interest: Interest) -> Option<Output> {
+        if self.dtls.is_some() && !self.may_read() {
+            return None;
+        }
         if interest.writable() && self.events.take_writable() {
             return Some(Output::Writable);
         }
@@ -43,6 +46,9 @@ impl Association {
     /// [`Config::max_message`](crate::Config::max_message) ends the association with [`CloseReason::MessageTooLong`]; to read such, use
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
+        if self.dtls.is_some() && !self.may_read() {
+            return None;
+        }
         let rx = self.rx.as_deref_mut()?;
         if let Some(message) = rx.poll_whole() {
             return Some(message);
@@ -83,6 +89,9 @@ impl Association {
     /// gathered of a message is the first part here.
     #[inline]
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
+        if self.dtls.is_some() && !self.may_read() {
+            return None;
+        }
         let rx = self.rx.as_deref_mut()?;
         if rx.has_no_part() {
             self.readable_told = false;
@@ -121,18 +130,21 @@ impl Association {
     /// The next event, whatever messages are before it.
     #[inline]
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        if self.withholds_events() {
+            return None;
+        }
         self.events.pop_front()
     }
 
     /// Whether there is output that the driver has not been told of.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
-        self.events.has_news()
+        self.events.has_news() && !self.withholds_events()
     }
 
     /// The driver is told; whether there was news.
     pub(crate) fn take_news(&mut self) -> bool {
-        self.events.take_news()
+        !self.withholds_events() && self.events.take_news()
     }
 
     /// It was asked what it sends: users may wait for that.

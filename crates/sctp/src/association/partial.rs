@@ -20,9 +20,7 @@ impl Association {
         payload: Bytes,
         options: &SendOptions,
     ) -> Result<(), SendError> {
-        if !self.state.takes_messages() {
-            return Err(SendError::Closing);
-        }
+        self.takes_messages()?;
         let options = options.or(&self.send_defaults());
         let sent = self.sender().send(now, payload, &options);
         self.tell_given_up();
@@ -33,7 +31,7 @@ impl Association {
     /// stream exists, and the send buffer has room for it. One that is not may be taken all the same, where others are given up for it.
     #[inline]
     pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
-        self.state.takes_messages() && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
+        self.takes_messages().is_ok() && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
     }
 
     /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](crate::AssociationSettings::send_defaults): only then it

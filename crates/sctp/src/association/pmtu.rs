@@ -114,7 +114,7 @@ impl Association {
             discovery.sent(now, nonce, size, rto);
         }
         let info = own_info(path, nonce);
-        let signature = self.auth_len_for(&[kind::HEARTBEAT, kind::PAD]);
+        let signature = self.auth_len_for(&[kind::HEARTBEAT, kind::PAD]) + self.sealing_len();
         let mut packet = PacketBuilder::new(out, header, limit - signature);
         // The smallest probe is larger than the two.
         let _ = packet.push(&Heartbeat { info });

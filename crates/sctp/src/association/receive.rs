@@ -39,11 +39,30 @@ pub(crate) enum Admission {
     OutOfTheBlue,
 }
 
+impl Admission {
+    /// Whether the packet has the association's verification tag.
+    pub(crate) fn is_its_own(self) -> bool {
+        matches!(
+            self,
+            Admission::Admitted | Admission::Refused(Discard::Unprotected)
+        )
+    }
+}
+
 impl Association {
     /// Judges a packet by its verification tag and first chunk (RFC 9260 §8.5 and its exceptions B, C and E; A and D are
     /// the endpoint's).
     pub(crate) fn admits(&self, header: CommonHeader, first: Frame<'_>) -> Admission {
-        let tag = header.verification_tag;
+        match self.admits_tag(header.verification_tag, first) {
+            Admission::Admitted if self.dtls.is_some() && self.refuses_unprotected(first.kind) => {
+                Admission::Refused(Discard::Unprotected)
+            }
+            admission => admission,
+        }
+    }
+
+    #[inline(always)]
+    fn admits_tag(&self, tag: u32, first: Frame<'_>) -> Admission {
         match first.kind {
             kind::ABORT | kind::SHUTDOWN_COMPLETE => {
                 let ours = tag == self.local_tag && first.flags & TAG_REFLECTED == 0;
@@ -73,6 +92,9 @@ impl Association {
         behind: bool,
         discards: &mut Discards,
     ) {
+        if self.dtls.is_some() {
+            return self.take_protected(now, path, first, rest, behind, discards);
+        }
         if self.auth.is_some() {
             return self.take_admitted(now, path, first, rest, behind, discards);
         }
@@ -98,7 +120,7 @@ impl Association {
     }
 
     #[inline(always)]
-    fn take_chunks(
+    pub(super) fn take_chunks(
         &mut self,
         now: Nanos,
         path: Path,
@@ -366,6 +388,13 @@ impl Association {
         let random = random.map(|auth| auth.random());
         let unsigned = self.config.profile.asconf_without_auth;
         let auth = offer.settle_auth(random.as_ref(), &mut extensions, unsigned);
+        let own = self.dtls.as_ref().map(|it| it.own().clone());
+        let dtls = match offer.settle_dtls(own, &mut extensions) {
+            Ok(dtls) => dtls,
+            Err(mismatch) => {
+                return self.refuse_offer(offer.initiate_tag, &OfferError::Dtls(mismatch));
+            }
+        };
         let terms = Terms {
             peer: Peer {
                 tag: offer.initiate_tag,
@@ -379,6 +408,7 @@ impl Association {
             addresses: &offer.addresses,
             extensions,
             auth: auth.as_deref(),
+            dtls: dtls.as_deref(),
         };
         let preferred = offer.remarks.primary;
         self.adopt(path.local, &terms);
@@ -532,7 +562,7 @@ impl Association {
     /// Messages wait.
     #[inline(always)]
     pub(super) fn tell_of_messages(&mut self) {
-        if !self.readable_told {
+        if !self.readable_told && !(self.dtls.is_some() && self.waits_for_keys()) {
             self.readable_told = true;
             self.events.note_news();
         }

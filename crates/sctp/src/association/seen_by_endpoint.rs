@@ -56,7 +56,10 @@ impl Association {
             initial_tsn: self.local_initial_tsn,
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
-            auth_random: self.auth.as_ref().map(|auth| auth.random()),
+            auth_random: match (&self.auth, &self.dtls) {
+                (Some(auth), _) => Some(auth.random()),
+                (None, dtls) => dtls.as_ref().map(|it| it.random),
+            },
         }
     }
 

@@ -49,7 +49,7 @@ impl Association {
             peer_rwnd: self.tx.peer_rwnd(),
             outstanding_chunks: self.tx.get().map_or(0, Sender::outstanding_chunks),
             fragmentation_point: self.tx.most_user_data(&self.paths),
-            ce_received: self.marks_received,
+            ce_received: self.control.told().marks_received,
             peer_adaptation_layer: self.peer_adaptation_layer(),
             abort_reason: match &self.state {
                 State::Closed(closed) => closed.peers_reason.as_deref().map(Bytes::copy_from_slice),

@@ -33,6 +33,7 @@ impl Association {
         };
         let others =
             known.reconfig.is_some() || known.addresses.is_some() || !self.close_by.is_none();
+        let others = others || self.dtls.is_some();
         if others || !self.is_plain() {
             return None;
         }
@@ -61,6 +62,7 @@ impl Association {
         before(self.closing_deadline());
         before(self.request_deadline());
         before(self.asconf_deadline());
+        before(self.key_deadline());
         if self.state.sends_data() && !self.is_held() {
             before(self.tx.next_deadline(&self.paths));
             before(self.tx.streams_deadline());
@@ -140,6 +142,12 @@ impl Association {
             .is_some_and(|deadline| deadline <= now)
         {
             self.handle_asconf_timeout(now);
+            if self.is_closed() {
+                return;
+            }
+        }
+        if self.key_deadline().is_some_and(|deadline| deadline <= now) {
+            self.handle_key_timeout(now);
             if self.is_closed() {
                 return;
             }

@@ -39,7 +39,11 @@ pub struct ConfigError {
     pub allowed: String,
 }
 
-fn refuse(field: &'static str, found: impl Display, allowed: impl Into<String>) -> ConfigError {
+pub(super) fn refuse(
+    field: &'static str,
+    found: impl Display,
+    allowed: impl Into<String>,
+) -> ConfigError {
     ConfigError {
         field,
         found: found.to_string(),
@@ -99,6 +103,7 @@ impl Config {
         self.check_ranges()?;
         self.profile.check_ranges()?;
         self.check_relations()?;
+        self.check_security()?;
         self.check_addresses()
     }
 

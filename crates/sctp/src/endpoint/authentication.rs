@@ -66,6 +66,11 @@ impl Endpoint {
         voucher: Option<&Voucher<'_>>,
     ) -> Result<(), Discard> {
         let association = existing.and_then(|slot| self.table.get_mut(slot));
+        if let Some(association) = &association
+            && association.refuses_clear_cookie()
+        {
+            return Err(Discard::Unprotected);
+        }
         let of_cookie = |auth: &AuthTerms| {
             let keys = association.as_ref().and_then(|it| it.auth_keys());
             let keys = keys.unwrap_or(&self.config.auth_keys).clone();

@@ -251,6 +251,10 @@ impl Endpoint {
                 self.table.touch(slot);
                 return None;
             }
+            Action::Restart if association.refuses_restart() => {
+                self.discards.count(Discard::Unprotected);
+                return None;
+            }
             Action::Restart => {
                 if association.local_tag() != cookie.local_tag {
                     self.retired.make().retire(

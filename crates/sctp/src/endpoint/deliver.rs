@@ -29,7 +29,7 @@ impl Endpoint {
     /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
     /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers. None, where the
     /// sender is a peer of another shard.
-    fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
+    pub(super) fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let tag = arrival.header.verification_tag;
         let known = self.table.find(port, address);
@@ -41,8 +41,7 @@ impl Endpoint {
                 let mut claimants = self.table.claimants(port, address, tag);
                 claimants.find(|&slot| {
                     let association = self.table.get(slot);
-                    association
-                        .is_some_and(|it| it.admits(arrival.header, first) == Admission::Admitted)
+                    association.is_some_and(|it| it.admits(arrival.header, first).is_its_own())
                 })
             })
             .or_else(|| {
@@ -69,6 +68,7 @@ impl Endpoint {
         // One that was found by what is in the packet may be found again only by that (RFC 5061 §4.1.1).
         let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);
         let again = is_its_own && !behind && !arrival.without && carries_data(first);
+        let again = again && !arrival.protected;
         self.table.came(again.then_some(way), slot);
         if let Some(association) = self.table.get_mut(slot) {
             self.taken = Some(slot);
@@ -205,6 +205,7 @@ impl Endpoint {
             Admission::Admitted
                 if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}
             Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
+            Admission::Refused(Discard::Unprotected) => self.drop_unprotected(slot),
             Admission::Refused(reason) => self.discards.count(reason),
             Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
         }

@@ -16,7 +16,7 @@ use crate::association::Association;
 use crate::authentication::Authentication;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::extensions::{ASCONF, AUTH, Extensions};
+use crate::extensions::{ASCONF, AUTH, DTLS, Extensions};
 use crate::handshake::{self, BEFORE_COOKIE, Offer, OfferError, Own};
 use crate::state_name::StateName;
 
@@ -169,7 +169,7 @@ impl Endpoint {
             initial_tsn: Tsn(self.random.next_u32()),
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
-            auth_random: both.has(&AUTH).then(|| self.random.key()),
+            auth_random: (both.has(&AUTH) || both.has(&DTLS)).then(|| self.random.key()),
         }
     }
 
@@ -188,6 +188,14 @@ impl Endpoint {
         let mut extensions = offer.extensions.and(ours);
         let unsigned = self.config.profile.asconf_without_auth;
         let auth = offer.settle_auth(own.auth_random.as_ref(), &mut extensions, unsigned);
+        let said = own.key_management(&self.config);
+        let dtls = match offer.settle_dtls(said, &mut extensions) {
+            Ok(dtls) => dtls,
+            Err(mismatch) => {
+                let error = OfferError::Dtls(mismatch);
+                return self.refuse_offer(arrival, offer.initiate_tag, &error);
+            }
+        };
         let mut cookie = Cookie {
             created_at: arrival.now,
             lifespan: valid_cookie_life.saturating_add(longer.min(valid_cookie_life)),
@@ -205,6 +213,7 @@ impl Endpoint {
             peer_addresses: std::mem::take(&mut offer.addresses),
             extensions,
             auth,
+            dtls,
             remarks: offer.remarks,
         };
         let mut own = Own {

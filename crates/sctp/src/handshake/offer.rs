@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use anabranch_wire::cause::Cause;
 use anabranch_wire::chunk::Init;
 use anabranch_wire::encode::padded;
+use anabranch_wire::extension::DtlsKeyManagement;
 use anabranch_wire::parameter::{Parameter, kind};
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::{HEADER, Tlv, TlvError, U16List};
@@ -13,7 +14,8 @@ use bytes::Bytes;
 use crate::address::{Addresses, MAX_PEER_ADDRESSES, is_unicast};
 use crate::authentication::{AuthOffer, AuthTerms, Authentication, Collected, RANDOM_LEN};
 use crate::config::Config;
-use crate::extensions::{ASCONF, AUTH, Extensions, PARTIAL_RELIABILITY};
+use crate::dtls_chunk::{DtlsTerms, Mismatch, Security, is_compatible};
+use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
 use crate::handshake::Remarks;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
@@ -34,6 +36,8 @@ pub(crate) struct Offer {
     pub(crate) extensions: Extensions,
     /// What it says of AUTH, where that is spoken here.
     pub(crate) auth: Option<AuthOffer>,
+    /// Its DTLS Key Management Parameter, if this endpoint offers the DTLS chunk.
+    pub(crate) dtls: Option<Box<DtlsKeyManagement>>,
     /// What it says beside.
     pub(crate) remarks: Remarks,
     /// The longer life asked for, milliseconds.
@@ -76,6 +80,8 @@ pub(crate) enum OfferError {
     BadAuth(&'static str),
     /// It does not offer AUTH, which is required here.
     NoAuth,
+    /// The DTLS chunk is required and cannot be used.
+    Dtls(Mismatch),
 }
 
 impl OfferError {
@@ -97,6 +103,10 @@ impl OfferError {
             OfferError::BadAuth(what) => Some(Cause::ProtocolViolation {
                 information: Bytes::from_static(what.as_bytes()),
             }),
+            OfferError::Dtls(mismatch) => {
+                let tlv = Tlv::new(mismatch.cause().code(), &[]);
+                tlv.ok().map(Cause::Unknown)
+            }
             OfferError::NoAuth => Some(Cause::MissingMandatoryParameter {
                 kinds: U16List::of(&[kind::RANDOM, kind::HMAC_ALGO]),
             }),
@@ -118,6 +128,7 @@ impl Offer {
             cookie: None,
             extensions: Extensions::default(),
             auth: None,
+            dtls: None,
             remarks: Remarks::default(),
             cookie_preservative: None,
             unrecognized: Vec::new(),
@@ -166,6 +177,7 @@ impl Offer {
         }
         self.auth = auth.and_then(|it: Box<Collected>| it.finish());
         self.extensions.set(&AUTH, self.auth.is_some());
+        self.extensions.set(&DTLS, self.dtls.is_some());
         Ok(())
     }
 
@@ -215,8 +227,50 @@ impl Offer {
         terms
     }
 
+    /// Takes out the DTLS Key Management Parameter of the peer, if `own` was offered, too. The DTLS chunk is no more among `extensions`
+    /// if it is not used.
+    pub(crate) fn settle_dtls(
+        &mut self,
+        own: Option<DtlsKeyManagement>,
+        extensions: &mut Extensions,
+    ) -> Result<Option<Box<DtlsTerms>>, Mismatch> {
+        let Some((own, peer)) = own.zip(self.dtls.take()) else {
+            extensions.set(&DTLS, false);
+            return Ok(None);
+        };
+        let terms = DtlsTerms { own, peer: *peer };
+        terms.agree()?;
+        Ok(Some(Box::new(terms)))
+    }
+
+    /// The mode of `config` refuses an offer without the DTLS chunk, or with a parameter that is not compatible. In loose mode such a
+    /// parameter is ignored.
+    #[cold]
+    #[inline(never)]
+    fn judge_dtls(&mut self, config: &Config) -> Result<(), OfferError> {
+        let own = config.key_methods.parameter(0);
+        let judged = match &self.dtls {
+            None => Err(Mismatch::Missing),
+            Some(peer) => is_compatible(&own, peer),
+        };
+        match judged {
+            Err(mismatch) if config.security == Security::DtlsChunk => {
+                Err(OfferError::Dtls(mismatch))
+            }
+            Err(_) => {
+                self.dtls = None;
+                self.extensions.set(&DTLS, false);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
     /// Refuses an offer that lacks what `config` requires.
-    fn has_what_is_required(&self, config: &Config) -> Result<(), OfferError> {
+    fn has_what_is_required(&mut self, config: &Config) -> Result<(), OfferError> {
+        if config.security != Security::Off {
+            self.judge_dtls(config)?;
+        }
         if config.authentication == Authentication::Required && self.auth.is_none() {
             return Err(OfferError::NoAuth);
         }
@@ -280,6 +334,11 @@ impl Offer {
             if auth.take(&tlv).map_err(OfferError::BadAuth)? {
                 return Ok(true);
             }
+        }
+        if tlv.kind == kind::DTLS_KEY_MANAGEMENT && ours.has(&DTLS) {
+            let parameter = DtlsKeyManagement::decode(tlv).map_err(|_| OfferError::Malformed)?;
+            self.dtls.get_or_insert_with(|| Box::new(parameter));
+            return Ok(true);
         }
         let taken = self.remarks.take(&tlv, source, ours);
         let parameter = Parameter::Unknown(tlv);

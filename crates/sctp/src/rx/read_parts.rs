@@ -1,7 +1,7 @@
 //! Reading parts: the next of all streams, or of one.
 
 use super::Receiver;
-use super::message::ReceivedPart;
+use super::message::{ReceivedMessage, ReceivedPart};
 use super::partial_delivery::Deliverable;
 
 impl Receiver {
@@ -41,6 +41,15 @@ impl Receiver {
         let Deliverable { part, bytes, .. } = self.ready.take_first_on(stream, delivered)?;
         self.is_taken(&part, bytes);
         Some(part)
+    }
+
+    /// Takes the first complete message with this payload protocol identifier, whatever waits before it.
+    pub(crate) fn take_message_with(&mut self, ppid: u32) -> Option<ReceivedMessage> {
+        let wanted = |it: &ReceivedPart| it.ppid == ppid && it.begins && it.ends;
+        let delivered = self.statistics.messages;
+        let Deliverable { part, bytes, .. } = self.ready.take_first_of(wanted, delivered)?;
+        self.is_taken(&part, bytes);
+        Some(part.into_message())
     }
 
     /// What was taken out of the queue, with so many bytes as the window counts them, is held no longer.

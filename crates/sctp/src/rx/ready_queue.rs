@@ -94,8 +94,17 @@ impl ReadyQueue {
 
     /// Takes the first of a stream; `delivered` messages were.
     pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Deliverable> {
-        let of_stream = |it: &Deliverable| it.part.stream == stream && !it.is_nothing();
-        let place = self.queue.iter().position(of_stream)?;
+        self.take_first_of(|it| it.stream == stream, delivered)
+    }
+
+    /// Takes the first that `is_wanted`; `delivered` messages were.
+    pub fn take_first_of(
+        &mut self,
+        is_wanted: impl Fn(&ReceivedPart) -> bool,
+        delivered: u64,
+    ) -> Option<Deliverable> {
+        let wanted = |it: &Deliverable| is_wanted(&it.part) && !it.is_nothing();
+        let place = self.queue.iter().position(wanted)?;
         if place == 0 {
             return self.take_first();
         }

@@ -130,6 +130,15 @@ impl<'a> PacketBuilder<'a> {
         &mut self.out[self.start + at..]
     }
 
+    /// Makes room for `front` bytes before the chunks and appends `behind` zeros, regardless of the
+    /// limit. Returns the packet without its common header.
+    pub fn enclose(&mut self, front: usize, behind: usize) -> &mut [u8] {
+        let (at, end) = (self.start + COMMON_HEADER, self.out.len());
+        self.out.resize(end + front + behind, 0);
+        self.out.copy_within(at..end, at + front);
+        &mut self.out[at..]
+    }
+
     /// Completes the packet and returns its length in bytes. If `checksum` is set, the CRC32c is
     /// filled in (RFC 9260 §6.8); otherwise the field stays 0.
     #[inline(always)]

@@ -1,0 +1,449 @@
+//! The DTLS chunk of an association: packets are sealed and opened, key management is driven
+//! ([`crate::dtls_chunk`], draft-ietf-tsvwg-sctp-dtls-chunk-04 §5).
+
+use anabranch_dtls::record::HEADER;
+use anabranch_dtls::{Action, InstallError, KeyId, KeyMaterial, OpenError};
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::chunk::kind;
+use anabranch_wire::extension::{Dtls, PPID_DTLS_KEY_MANAGEMENT};
+use anabranch_wire::packet::{Chunks, Frame, PacketBuilder};
+use bytes::{Bytes, BytesMut};
+
+use super::Association;
+use crate::discard::{Discard, Discards};
+use crate::dtls_chunk::{
+    DTLS_OVERHEAD, DtlsStatistics, DtlsTerms, KeyAgreement, Phase, RestartKeys, SEALED_BEHIND,
+    SEALED_FRONT,
+};
+use crate::event::Event;
+use crate::tx::Message;
+
+/// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
+const KEY_STREAM: u16 = 0;
+/// An association that can seal fewer packets is aborted. What remains is enough for the packets
+/// until then.
+const LEAST_LEFT: u64 = 65_536;
+
+impl Association {
+    /// The negotiated key management; `None` if the association does not use the DTLS chunk.
+    pub fn key_agreement(&self) -> Option<&KeyAgreement> {
+        self.dtls.as_ref().and_then(|it| it.agreement())
+    }
+
+    /// Whether only protected packets are accepted and sent, except INIT and INIT ACK.
+    pub fn is_protected(&self) -> bool {
+        self.dtls
+            .as_ref()
+            .is_some_and(|it| it.requires_protection())
+    }
+
+    /// Counters of the DTLS chunk.
+    pub fn dtls_statistics(&self) -> DtlsStatistics {
+        let dtls = self.dtls.as_ref();
+        dtls.map(|it| it.statistics()).unwrap_or_default()
+    }
+
+    /// Installs keys for packets of this end, which are used from now on. Restart keys are only
+    /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
+    ///
+    /// # Errors
+    /// The epoch is not the next one, restart keys come first, or the DTLS chunk is not used.
+    pub fn install_send_keys(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
+        let dtls = self.dtls.as_mut().ok_or(InstallError::NotUsed)?;
+        dtls.install_sealing(id, keys)
+    }
+
+    /// Installs keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.5). Keys of
+    /// earlier epochs stay until [`Association::remove_keys`].
+    ///
+    /// # Errors
+    /// The epoch is not the next one, or the DTLS chunk is not used.
+    pub fn install_receive_keys(
+        &mut self,
+        id: KeyId,
+        keys: &KeyMaterial,
+    ) -> Result<(), InstallError> {
+        let dtls = self.dtls.as_mut().ok_or(InstallError::NotUsed)?;
+        dtls.install_opening(id, keys)
+    }
+
+    /// Removes keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.7). Returns
+    /// whether there were any.
+    pub fn remove_keys(&mut self, id: KeyId) -> bool {
+        self.dtls.as_mut().is_some_and(|it| it.remove(id))
+    }
+
+    /// Discards all packets that are not protected from now on, except INIT and INIT ACK
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). Messages can be sent from now on, and
+    /// [`Event::Established`] follows. Cannot be undone.
+    pub fn require_protection(&mut self) {
+        let Some(dtls) = &mut self.dtls else { return };
+        if dtls.phase != Phase::Keying {
+            return;
+        }
+        dtls.phase = Phase::Protected;
+        self.events.push_back(Event::Established {
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+        });
+    }
+
+    /// Negotiates keys of the next epoch now. Has no effect if that is under way, or if the user
+    /// installs the keys.
+    pub fn rekey(&mut self, now: Nanos) {
+        if let Some(method) = self.dtls.as_mut().and_then(|it| it.method.as_mut()) {
+            method.rekey(now);
+            self.manage_keys(now);
+        }
+    }
+
+    /// The keys to restart this association with, once they are negotiated. [`Event::RestartKeys`]
+    /// reports new ones.
+    pub fn restart_keys(&self) -> Option<RestartKeys> {
+        self.dtls.as_ref().and_then(|it| it.restart_keys())
+    }
+
+    /// Restarts the association of an earlier life of this endpoint, with its restart keys. To be
+    /// called before the first packet is sent. Returns `false`, without effect, if the DTLS chunk
+    /// is not offered or the handshake has begun.
+    pub fn restart_with(&mut self, keys: &RestartKeys) -> bool {
+        let begins = matches!(self.state, crate::state::State::CookieWait(_));
+        match &mut self.dtls {
+            Some(dtls) if begins => {
+                dtls.restarting(keys);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the user must not send yet.
+    pub(super) fn waits_for_keys(&self) -> bool {
+        let dtls = self.dtls.as_ref();
+        dtls.is_some_and(|it| !it.requires_protection())
+    }
+
+    /// Whether the user must not be told anything yet: keys are negotiated without it, and
+    /// [`Event::Established`] has not been pushed.
+    #[inline]
+    pub(super) fn withholds_events(&self) -> bool {
+        let Some(dtls) = &self.dtls else { return false };
+        dtls.phase == Phase::Keying && dtls.method.is_some() && !self.is_closed()
+    }
+
+    /// The handshake negotiated `terms`, or that the DTLS chunk is not used.
+    #[inline(always)]
+    pub(super) fn settle_dtls(&mut self, terms: Option<&DtlsTerms>) {
+        if terms.is_some() || self.dtls.is_some() {
+            self.settle_dtls_of(terms);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_dtls_of(&mut self, terms: Option<&DtlsTerms>) {
+        let former = self.dtls.take();
+        let Some(terms) = terms else {
+            return self.paths.reserve(0);
+        };
+        let seed = self.random.draw(|it| it.key());
+        let mut dtls = self.config.dtls_chunk([0; 32], seed);
+        dtls.agree(terms);
+        if let Some(former) = former {
+            dtls.random = former.random;
+            dtls.inherit(*former);
+        }
+        self.dtls = Some(Box::new(dtls));
+        self.paths.reserve(DTLS_OVERHEAD);
+    }
+
+    /// The association is established. Whether the user can be told now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn start_keys(&mut self, now: Nanos) -> bool {
+        let Some(dtls) = &mut self.dtls else {
+            return true;
+        };
+        let protected = dtls.start(now);
+        if dtls.method.is_none()
+            && let Some(agreement) = dtls.agreement()
+        {
+            let agreement = Box::new(agreement.clone());
+            self.events.push_back(Event::KeysRequired(agreement));
+        }
+        self.manage_keys(now);
+        protected
+    }
+
+    /// Seals a packet. A packet that cannot be sealed is dropped, and its length is 0.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn seal_in_dtls(&mut self, mut packet: PacketBuilder<'_>, checksum: bool) -> usize {
+        let Some(dtls) = &mut self.dtls else {
+            return packet.finish(checksum);
+        };
+        if !dtls.contexts.seals() {
+            return packet.finish(checksum);
+        }
+        if !dtls.seal(packet.enclose(SEALED_FRONT, SEALED_BEHIND)) {
+            return 0;
+        }
+        packet.finish(checksum)
+    }
+
+    /// Bytes that sealing adds to a packet.
+    pub(super) fn sealing_len(&self) -> usize {
+        let seals = self.dtls.as_ref().is_some_and(|it| it.contexts.seals());
+        if seals { DTLS_OVERHEAD } else { 0 }
+    }
+
+    /// Whether a packet whose first chunk is `kind` must be discarded because it is not protected.
+    #[inline]
+    pub(super) fn refuses_unprotected(&self, kind: u8) -> bool {
+        let Some(dtls) = &self.dtls else { return false };
+        let clear = matches!(kind, kind::INIT | kind::INIT_ACK | kind::DTLS);
+        dtls.requires_protection() && !dtls.is_opened() && !clear
+    }
+
+    /// Whether a COOKIE ECHO must be discarded because it is not protected.
+    pub(crate) fn refuses_clear_cookie(&self) -> bool {
+        self.refuses_unprotected(kind::COOKIE_ECHO)
+    }
+
+    /// Whether the packet at hand must not restart the association.
+    pub(crate) fn refuses_restart(&self) -> bool {
+        self.dtls.as_ref().is_some_and(|it| it.refuses_restart())
+    }
+
+    /// Whether DTLS chunks can be processed: the DTLS chunk was negotiated, or is about to be in a
+    /// restart from here.
+    pub(crate) fn key_agreement_or_restart(&self) -> bool {
+        let dtls = self.dtls.as_ref();
+        dtls.is_some_and(|it| it.agreement().is_some() || it.contexts.opens_restarts())
+    }
+
+    /// Opens a DTLS chunk. Returns its chunks, behind the common header of its packet.
+    pub(crate) fn open_dtls(&mut self, header: &[u8], chunk: &Dtls) -> Result<Bytes, OpenError> {
+        let dtls = self.dtls.as_mut().ok_or(OpenError::NoKey)?;
+        // The header takes the place of the record's, so that the chunks need not be moved.
+        let front = header.len() - HEADER;
+        let mut packet = BytesMut::with_capacity(front + chunk.record.len());
+        packet.resize(front, 0);
+        packet.extend_from_slice(&chunk.record);
+        let content = dtls.open(chunk.restart, &mut packet[front..])?;
+        packet[..header.len()].copy_from_slice(header);
+        packet.truncate(front + content.end);
+        Ok(packet.freeze())
+    }
+
+    /// The packet of a DTLS chunk has been processed.
+    pub(crate) fn end_dtls(&mut self) {
+        if let Some(dtls) = &mut self.dtls {
+            dtls.end_packet();
+        }
+    }
+
+    /// Counts a packet that was discarded because it is not protected.
+    pub(crate) fn count_unprotected(&mut self, discards: &mut Discards) {
+        discards.count(Discard::Unprotected);
+        if let Some(dtls) = &mut self.dtls {
+            dtls.dropped_unprotected += 1;
+        }
+    }
+
+    /// As [`Association::handle_chunks`], where the DTLS chunk is offered or used.
+    pub(super) fn take_protected(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        behind: bool,
+        discards: &mut Discards,
+    ) {
+        if self.refuses_unprotected(first.kind) {
+            return self.count_unprotected(discards);
+        }
+        if !self.look_at_chunks(first, rest.clone(), discards) {
+            return;
+        }
+        if let Some(dtls) = &mut self.dtls {
+            dtls.now = now;
+        }
+        self.take_chunks(now, path, first, rest, behind, discards);
+        self.manage_keys(now);
+    }
+
+    /// Looks at the chunks of a packet before they are processed; whether they may be.
+    fn look_at_chunks(
+        &mut self,
+        first: Frame<'_>,
+        mut rest: Chunks<'_>,
+        discards: &mut Discards,
+    ) -> bool {
+        let Some(dtls) = &mut self.dtls else {
+            return true;
+        };
+        let keyed = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_some();
+        let clear = !dtls.is_opened();
+        let mut next = Some(first);
+        while let Some(frame) = next {
+            if frame.kind == kind::DTLS && dtls.agreement().is_some() {
+                discards.count(Discard::BundledDtls);
+                return false;
+            }
+            if matches!(frame.kind, kind::DATA | kind::I_DATA) {
+                // The peer has all it needs to protect its data.
+                if keyed && clear {
+                    self.count_unprotected(discards);
+                    return false;
+                }
+                dtls.key_messages += u32::from(begins_key_message(frame));
+            }
+            next = rest.next_frame().and_then(Result::ok);
+        }
+        true
+    }
+
+    /// Passes messages to the key management and does what it asks for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn manage_keys(&mut self, now: Nanos) {
+        self.take_key_messages(now);
+        let Some(dtls) = &mut self.dtls else { return };
+        dtls.now = now;
+        if dtls.rekeys()
+            && let Some(method) = &mut dtls.method
+        {
+            method.rekey(now);
+        }
+        if dtls.contexts.left_to_seal() < LEAST_LEFT {
+            return self.refuse_protocol("the keys are exhausted");
+        }
+        while let Some(action) = self.next_key_action() {
+            self.apply(action);
+            if self.is_closed() {
+                return;
+            }
+        }
+        self.send_key_messages();
+    }
+
+    fn next_key_action(&mut self) -> Option<Action> {
+        self.dtls.as_mut()?.method.as_mut()?.poll()
+    }
+
+    fn apply(&mut self, action: Action) {
+        let Some(dtls) = &mut self.dtls else { return };
+        let installed = match action {
+            Action::Send(message) => {
+                dtls.outbox.push_back(message.into());
+                Ok(())
+            }
+            Action::InstallOpening(id, keys) => dtls.install_opening(id, &keys),
+            Action::InstallSealing(id, keys) => {
+                let installed = dtls.install_sealing(id, &keys);
+                if id.restart && dtls.restart_keys().is_some_and(|it| it.epoch == id.epoch) {
+                    self.events.push_back(Event::RestartKeys);
+                }
+                installed
+            }
+            Action::Remove(id) => {
+                dtls.remove(id);
+                Ok(())
+            }
+            Action::Protect => {
+                self.require_protection();
+                Ok(())
+            }
+            Action::Fail(why) => return self.refuse_protocol(why),
+            _ => Ok(()),
+        };
+        if installed.is_err() {
+            self.refuse_protocol("key management installed keys of a wrong epoch");
+        }
+    }
+
+    /// Passes the messages of the peer's key management to the method, whatever waits before them.
+    pub(super) fn take_key_messages(&mut self, now: Nanos) {
+        let (Some(dtls), Some(rx)) = (&mut self.dtls, &mut self.rx) else {
+            return;
+        };
+        let Some(method) = &mut dtls.method else {
+            return;
+        };
+        while dtls.key_messages > 0
+            && let Some(message) = rx.take_message_with(PPID_DTLS_KEY_MANAGEMENT)
+        {
+            dtls.key_messages -= 1;
+            method.handle_message(now, &message.payload.into_bytes());
+        }
+        if rx.is_empty() {
+            dtls.key_messages = 0;
+        }
+        let keyless = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_none();
+        if keyless
+            && rx
+                .next_ppid()
+                .is_some_and(|it| it != PPID_DTLS_KEY_MANAGEMENT)
+        {
+            // The user must not read it.
+            self.rx = None;
+            self.refuse_protocol("user data that is not protected");
+        }
+    }
+
+    /// Whether the user may read now. Takes out messages of the key management first.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn may_read(&mut self) -> bool {
+        let Some(dtls) = &self.dtls else { return true };
+        let now = dtls.now;
+        if dtls.key_messages > 0 {
+            self.manage_keys(now);
+        }
+        !self.withholds_events()
+    }
+
+    fn send_key_messages(&mut self) {
+        while let Some(payload) = self.dtls.as_mut().and_then(|it| it.outbox.pop_front()) {
+            let message = Message {
+                ppid: PPID_DTLS_KEY_MANAGEMENT,
+                unordered: false,
+                payload: Bytes::clone(&payload),
+            };
+            if self.sender().send_plain(KEY_STREAM, message).is_err() {
+                // There is no room now. Every acknowledgement comes here again.
+                if let Some(dtls) = &mut self.dtls {
+                    dtls.outbox.push_front(payload);
+                }
+                return;
+            }
+        }
+    }
+
+    /// The next deadline of the key management.
+    pub(super) fn key_deadline(&self) -> Option<Nanos> {
+        let method = self.dtls.as_ref()?.method.as_ref()?;
+        method.poll_timeout()
+    }
+
+    /// The time of [`Self::key_deadline`] has come.
+    pub(super) fn handle_key_timeout(&mut self, now: Nanos) {
+        if let Some(method) = self.dtls.as_mut().and_then(|it| it.method.as_mut()) {
+            method.handle_timeout(now);
+            self.manage_keys(now);
+        }
+    }
+}
+
+/// Whether a DATA or I-DATA chunk is the first of a message of key management.
+fn begins_key_message(frame: Frame<'_>) -> bool {
+    const BEGINNING: u8 = 0x02;
+    let at = match frame.kind {
+        kind::DATA => 8,
+        _ => 12,
+    };
+    let ppid = frame.value().get(at..at + 4);
+    frame.flags & BEGINNING != 0 && ppid == Some(&PPID_DTLS_KEY_MANAGEMENT.to_be_bytes()[..])
+}

@@ -1,0 +1,44 @@
+//! The DTLS chunk among the settings.
+
+use super::Config;
+use super::check::{ConfigError, refuse};
+use crate::authentication::Authentication;
+use crate::dtls_chunk::{DtlsChunk, Security};
+
+/// The longest packet whose chunks fit a record, and the IP header (RFC 9147 §4).
+const MOST_MTU: usize = 16_384;
+
+impl Config {
+    /// The state of an association that offers the DTLS chunk.
+    pub(crate) fn dtls_chunk(&self, random: [u8; 32], seed: [u8; 32]) -> DtlsChunk {
+        let window = usize::try_from(self.dtls_replay_window).unwrap_or(usize::MAX);
+        let rekey_after = self.dtls_rekey_packets.unwrap_or(u64::MAX);
+        DtlsChunk::new(&self.key_methods, window, rekey_after, [random, seed])
+    }
+
+    /// Neither AUTH nor dynamic addresses are negotiated beside the DTLS chunk
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.2), and packets fit a record.
+    pub(super) fn check_security(&self) -> Result<(), ConfigError> {
+        if self.security == Security::Off {
+            return Ok(());
+        }
+        let refused = if self.authentication != Authentication::Off {
+            Some("authentication = \"off\" (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.2)")
+        } else if self.address_changes {
+            Some("address_changes = false: dynamic addresses without AUTH are not implemented")
+        } else if self.bare_init {
+            Some("bare_init = false, because INIT carries the offer")
+        } else {
+            None
+        };
+        if let Some(other) = refused {
+            let allowed = format!("\"off\", or {other}");
+            return Err(refuse("security", format!("{:?}", self.security), allowed));
+        }
+        if self.mtu > MOST_MTU {
+            let allowed = format!("at most {MOST_MTU} B with `security` (RFC 9147 §4)");
+            return Err(refuse("mtu", format!("{} B", self.mtu), allowed));
+        }
+        Ok(())
+    }
+}

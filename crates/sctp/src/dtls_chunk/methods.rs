@@ -1,0 +1,126 @@
+//! Settings of the DTLS chunk.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anabranch_dtls::{KeyManagement, preshared};
+use anabranch_wire::extension::DtlsKeyManagement;
+use bytes::Bytes;
+
+/// Whether an endpoint uses the DTLS chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Security {
+    /// Not offered.
+    #[default]
+    Off,
+    /// Strict DTLS mode: associations without the DTLS chunk are refused.
+    DtlsChunk,
+    /// Loose DTLS mode: the association is not protected if the peer does not offer the DTLS chunk.
+    /// An attacker on the path can therefore disable the protection.
+    DtlsChunkLoose,
+}
+
+anabranch_settings::spelled!(Security: Security::Off = "off", Security::DtlsChunk = "dtls-chunk",
+    Security::DtlsChunkLoose = "dtls-chunk-loose");
+
+/// Creates the key management of an association from a secret seed.
+type Make = dyn Fn([u8; 32]) -> Box<dyn KeyManagement> + Send + Sync;
+
+/// The key management methods of an endpoint (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.1).
+#[derive(Clone)]
+pub struct KeyMethods {
+    identifiers: Bytes,
+    client: bool,
+    server: bool,
+    restart: bool,
+    make: Option<Arc<Make>>,
+}
+
+impl fmt::Debug for KeyMethods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyMethods")
+            .field("identifiers", &self.identifiers)
+            .field("client", &self.client)
+            .field("server", &self.server)
+            .field("restart", &self.restart)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for KeyMethods {
+    /// Method 0: the user installs keys by [`Association::install_send_keys`] and
+    /// [`Association::install_receive_keys`].
+    ///
+    /// [`Association::install_send_keys`]: crate::Association::install_send_keys
+    /// [`Association::install_receive_keys`]: crate::Association::install_receive_keys
+    fn default() -> Self {
+        Self::external(&[0])
+    }
+}
+
+impl KeyMethods {
+    /// Methods of the user's own: it exchanges messages with payload protocol identifier 4242 and
+    /// installs the keys. At least one identifier, in descending order of preference.
+    pub fn external(identifiers: &[u8]) -> Self {
+        let identifiers = if identifiers.is_empty() {
+            &[0]
+        } else {
+            identifiers
+        };
+        Self {
+            identifiers: Bytes::copy_from_slice(identifiers),
+            client: true,
+            server: true,
+            restart: false,
+            make: None,
+        }
+    }
+
+    /// Key management by a pre-shared secret.
+    pub fn preshared(settings: preshared::Settings) -> Self {
+        let restart = settings.restart;
+        let make = move |seed| -> Box<dyn KeyManagement> {
+            Box::new(preshared::Preshared::new(settings.clone(), seed))
+        };
+        Self::managed(preshared::METHOD, restart, make)
+    }
+
+    /// A key management method with this identifier. `make` creates it for one association from a
+    /// secret seed. `restart`: it derives restart keys.
+    pub fn managed(
+        identifier: u8,
+        restart: bool,
+        make: impl Fn([u8; 32]) -> Box<dyn KeyManagement> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            restart,
+            make: Some(Arc::new(make)),
+            ..Self::external(&[identifier])
+        }
+    }
+
+    /// With support for these roles only; both by default.
+    pub fn with_roles(self, client: bool, server: bool) -> Self {
+        Self {
+            client,
+            server,
+            ..self
+        }
+    }
+
+    /// The DTLS Key Management Parameter with this tie breaker.
+    pub(crate) fn parameter(&self, tie_breaker: u32) -> DtlsKeyManagement {
+        DtlsKeyManagement {
+            tie_breaker,
+            restart: self.restart,
+            server: self.server,
+            client: self.client,
+            methods: self.identifiers.clone(),
+        }
+    }
+
+    pub(crate) fn make(&self, seed: [u8; 32]) -> Option<Box<dyn KeyManagement>> {
+        self.make.as_ref().map(|make| make(seed))
+    }
+}

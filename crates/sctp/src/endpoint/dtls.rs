@@ -1,0 +1,117 @@
+//! Packets with a DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2, §5.4).
+
+use anabranch_dtls::OpenError;
+use anabranch_wire::chunk::kind;
+use anabranch_wire::extension::{Dtls, Extension};
+use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet};
+
+use super::{Arrival, Endpoint};
+use crate::association::Association;
+use crate::discard::Discard;
+
+impl Endpoint {
+    /// A packet whose first chunk is a DTLS chunk. Opens it and processes the chunks in it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn on_dtls(
+        &mut self,
+        arrival: Arrival,
+        first: Frame<'_>,
+        chunks: Chunks<'_>,
+        packet: &Packet<'_>,
+    ) {
+        let Ok(Extension::Dtls(chunk)) = Extension::decode(first.to_raw()) else {
+            return self.discards.count(Discard::ChunkFields);
+        };
+        let Some(slot) = self.protected_by(&arrival, first, &chunk) else {
+            // An unknown chunk, or no association.
+            return self.dispatch(arrival, first, chunks, packet);
+        };
+        if !chunks.is_at_end() {
+            return self.discards.count(Discard::BundledDtls);
+        }
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        if arrival.without && !association.accepts_zero_checksums() && !packet.is_intact() {
+            return self.discards.count(Discard::ZeroChecksum);
+        }
+        let ours = association.local_tag() == arrival.header.verification_tag;
+        if !ours && !chunk.restart {
+            return self.discards.count(Discard::VerificationTag);
+        }
+        let opened = match association.open_dtls(first.common_header(), &chunk) {
+            Ok(opened) => opened,
+            Err(error) => return self.discards.count(reason_of(error)),
+        };
+        self.take_opened(arrival, slot, ours, &opened);
+        if let Some(association) = self.table.get_mut(slot) {
+            association.end_dtls();
+        }
+    }
+
+    /// The chunks of a packet that was opened, behind its common header.
+    fn take_opened(&mut self, arrival: Arrival, slot: u32, ours: bool, opened: &bytes::Bytes) {
+        let Ok(packet) = Packet::parse(opened, Checksum::Ignore) else {
+            return self.discards.count(Discard::Malformed);
+        };
+        let mut chunks = packet.chunks();
+        let first = match chunks.next_frame() {
+            Some(Ok(first)) => first,
+            _ => return self.discards.count(Discard::ChunkLength),
+        };
+        let arrival = Arrival {
+            protected: true,
+            without: false,
+            ..arrival
+        };
+        match first.kind {
+            // Both are sent without protection, and a record contains no record.
+            kind::INIT | kind::INIT_ACK | kind::DTLS => {
+                self.discards.count(Discard::ForbiddenBundle);
+            }
+            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.value(), chunks, None),
+            _ if !ours => self.discards.count(Discard::VerificationTag),
+            _ => {
+                let from = arrival.path.remote;
+                let port = arrival.header.source_port;
+                if self.table.find(port, from) == Some(slot) {
+                    self.dispatch(arrival, first, chunks, &packet);
+                } else {
+                    self.deliver(slot, arrival, first, chunks, false);
+                }
+            }
+        }
+    }
+
+    /// The association whose keys a DTLS chunk may be protected with.
+    fn protected_by(&mut self, arrival: &Arrival, first: Frame<'_>, chunk: &Dtls) -> Option<u32> {
+        let slot = if chunk.restart {
+            self.live(arrival.header.source_port, arrival.path.remote)
+        } else {
+            self.addressee(arrival, first)
+        };
+        slot.filter(|&slot| {
+            let association = self.table.get(slot);
+            association.is_some_and(|it| !it.is_closed() && it.key_agreement_or_restart())
+        })
+    }
+
+    /// A packet that is not protected, of an association that requires it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn drop_unprotected(&mut self, slot: u32) {
+        let discards = &mut self.discards;
+        if let Some(association) = self.table.get_mut(slot) {
+            Association::count_unprotected(association, discards);
+        }
+    }
+}
+
+fn reason_of(error: OpenError) -> Discard {
+    match error {
+        OpenError::Forged | OpenError::Exhausted => Discard::ForgedDtls,
+        OpenError::Replayed => Discard::ReplayedDtls,
+        _ => Discard::BadDtls,
+    }
+}

@@ -1,0 +1,12 @@
+//! The DTLS chunk ([`crate::dtls_chunk`]).
+
+use crate::dtls_chunk::Security;
+use crate::extension::Extension;
+
+/// Offered by the setting `security`, with a parameter of its own. Its chunk is not processed like
+/// those of other extensions: it contains them.
+pub(crate) static DTLS: Extension = Extension {
+    wanted: |config| config.security != Security::Off,
+    parameter: || None,
+    chunks: &[],
+};

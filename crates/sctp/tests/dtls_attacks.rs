@@ -1,0 +1,295 @@
+//! Attacks on associations that use the DTLS chunk: downgrade, replay, forgery, and peers that do
+//! not finish (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5, §10).
+
+use crate::common;
+use crate::dtls::{DTLS, contains, exchange, protected, strict};
+
+use anabranch_sctp::{CloseReason, Discard, Event, Security, StateName};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Abort, Chunk};
+use anabranch_wire::parameter::{Parameter, Parameters, kind};
+use anabranch_wire::tlv::Tlv;
+use bytes::Bytes;
+use common::wrong::discarded;
+use common::*;
+
+/// The packet with its DTLS Key Management Parameter changed by `change`, or left out.
+fn changed(from: usize, bytes: &Bytes, change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Bytes {
+    let new = |parameters: &Parameters| {
+        let list = parameters.iter().filter_map(|it| match it.expect("sound") {
+            Parameter::Unknown(tlv) if tlv.kind == kind::DTLS_KEY_MANAGEMENT => {
+                let value = change(tlv.value())?;
+                Some(Parameter::Unknown(
+                    Tlv::new(tlv.kind, &value).expect("short"),
+                ))
+            }
+            other => Some(other),
+        });
+        Parameters::of(&list.collect::<Vec<_>>())
+    };
+    let chunk = match chunks_of(bytes).remove(0) {
+        Chunk::Init(mut init) => {
+            init.parameters = new(&init.parameters);
+            Chunk::Init(init)
+        }
+        Chunk::InitAck(mut ack) => {
+            ack.0.parameters = new(&ack.parameters);
+            Chunk::InitAck(ack)
+        }
+        other => panic!("{other:?}"),
+    };
+    packet(from, header_of(bytes).verification_tag, &[&chunk])
+}
+
+/// A world in which an attacker replaces the INIT of A, or the INIT ACK of Z.
+fn tampered(security: Security, victim: usize, change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> World {
+    let config = strict().with(|it| it.security = security);
+    let mut world = World::new(config);
+    let name = ["INIT", "INIT ACK"][victim];
+    world.fate = lose(name, 1);
+    world.connect();
+    world.run_for(15 * MILLISECOND);
+    let bytes = changed(victim, &world.shot(victim, name), change);
+    world.inject(1 - victim, bytes);
+    world.run_for(500 * MILLISECOND);
+    world
+}
+
+/// Causes of the ABORTs that `from` sent.
+fn causes(world: &World, from: usize) -> Vec<u16> {
+    let aborts = world.shots.iter().filter(|it| it.from == from);
+    let chunks = aborts.flat_map(|it| chunks_of(&it.bytes));
+    chunks
+        .filter_map(|it| match it {
+            Chunk::Abort(Abort { causes, .. }) => causes.iter().next()?.ok().map(|it| it.code()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn an_offer_without_the_parameter_is_refused_in_strict_mode() {
+    for victim in [A, Z] {
+        let world = tampered(Security::DtlsChunk, victim, |_| None);
+        assert_eq!(causes(&world, 1 - victim), [100], "{:#?}", world.story);
+        let told = world.told(A);
+        let established = |it: &Event| matches!(it, Event::Established { .. });
+        assert!(!told.iter().any(established));
+        let closed = |it: &Event| matches!(it, Event::Closed(_));
+        assert!(told.iter().any(closed), "{told:?}");
+    }
+}
+
+#[test]
+fn other_methods_and_roles_are_refused_with_their_cause() {
+    for victim in [A, Z] {
+        let of_method = |value: &[u8]| Some([&value[..5], &[7]].concat());
+        let world = tampered(Security::DtlsChunk, victim, of_method);
+        assert_eq!(causes(&world, 1 - victim), [101]);
+        let without_roles = |value: &[u8]| Some([&value[..4], &[4], &value[5..]].concat());
+        let world = tampered(Security::DtlsChunk, victim, without_roles);
+        assert_eq!(causes(&world, 1 - victim), [103]);
+    }
+}
+
+/// Whichever bit of a parameter was changed on the way, no keys are agreed on, in loose mode, too:
+/// keys are derived from both parameters.
+#[test]
+fn parameters_that_were_changed_on_the_way_end_the_association() {
+    for security in [Security::DtlsChunk, Security::DtlsChunkLoose] {
+        for victim in [A, Z] {
+            // Tie breaker, reserved bits and the R bit. Without a common role or method loose mode goes on in clear.
+            for (byte, bit) in [(0, 0x80), (1, 1), (3, 1), (4, 4)] {
+                let world = tampered(security, victim, |value| {
+                    let mut value = value.to_vec();
+                    value[byte] ^= bit;
+                    Some(value)
+                });
+                let told = [A, Z].map(|host| world.told(host));
+                let established = |it: &Event| matches!(it, Event::Established { .. });
+                assert!(
+                    !told.iter().flatten().any(established),
+                    "byte {byte}: {:#?}",
+                    world.story
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_that_are_not_protected_are_counted_and_have_no_effect() {
+    let (mut world, ids) = protected(strict());
+    exchange(&mut world, ids, &[10]);
+    let tags = [world.tag_sent_by(Z), world.tag_sent_by(A)];
+    for host in [A, Z] {
+        let before = world.endpoints[host].association(ids[host]).expect("known");
+        let (point, stats) = (before.cumulative_tsn(), before.stats());
+        let chunks: [&[u8]; 8] = [
+            &[
+                0, 3, 0, 17, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, b'!', 0, 0, 0,
+            ],
+            &[3, 0, 0, 16, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0],
+            &[4, 0, 0, 8, 0, 1, 0, 4],
+            &[6, 0, 0, 4],
+            &[7, 0, 0, 8, 0, 0, 0, 1],
+            &[9, 0, 0, 4],
+            &[11, 0, 0, 4],
+            &[0x84, 0, 0, 4],
+        ];
+        for (number, chunk) in chunks.into_iter().enumerate() {
+            world.inject(host, raw_packet(1 - host, tags[host], chunk));
+            let count = discarded(&world, host, Discard::Unprotected);
+            assert_eq!(count, number as u64 + 1, "{chunk:?}");
+        }
+        let after = world.endpoints[host].association(ids[host]).expect("known");
+        assert_eq!(after.state(), StateName::Established);
+        assert_eq!((after.cumulative_tsn(), after.stats()), (point, stats));
+        assert_eq!(after.dtls_statistics().dropped_unprotected, 8);
+    }
+    exchange(&mut world, ids, &[10]);
+}
+
+#[test]
+fn packets_that_were_seen_before_are_discarded() {
+    let (mut world, ids) = protected(strict());
+    exchange(&mut world, ids, &[10, 3_000]);
+    let shots = std::mem::take(&mut world.shots);
+    for shot in &shots {
+        world.inject(1 - shot.from, shot.bytes.clone());
+    }
+    for host in [A, Z] {
+        let sent = shots.iter().filter(|it| it.from != host).count() as u64;
+        assert_eq!(discarded(&world, host, Discard::ReplayedDtls), sent);
+        assert!(world.receive_all(host, ids[host]).is_empty());
+    }
+    exchange(&mut world, ids, &[10]);
+}
+
+#[test]
+fn records_that_were_changed_or_cut_are_discarded() {
+    let (mut world, ids) = protected(strict());
+    world.send(A, ids[A], 0, vec![7; 200]);
+    let shot = world.shots.last().expect("sent").bytes.clone();
+    assert_eq!(describe(&shot), DTLS);
+    let tag = header_of(&shot).verification_tag;
+    let mut injected = 0;
+    // Reserved flags and padding are ignored: 1 byte before the record and 3 behind it.
+    for at in (12..shot.len() - 3).filter(|at| ![13, 16].contains(at)) {
+        let mut bytes = shot[12..].to_vec();
+        bytes[at - 12] ^= 0x20;
+        world.inject(Z, raw_packet(A, tag, &bytes));
+        let mut cut = shot[12..at].to_vec();
+        if cut.len() >= 4 {
+            // A chunk that is sound, around a part of the record.
+            let length = cut.len() as u16;
+            cut[2..4].copy_from_slice(&length.to_be_bytes());
+            cut.resize(cut.len().next_multiple_of(4), 0);
+        }
+        world.inject(Z, raw_packet(A, tag, &cut));
+        injected += 2;
+    }
+    assert!(injected > 400);
+    let association = world.endpoints[Z].association(ids[Z]).expect("known");
+    assert_eq!(association.state(), StateName::Established);
+    assert!(association.dtls_statistics().aead_failures > 400);
+    assert!(
+        world.shots.iter().all(|it| it.chunks == DTLS),
+        "nothing is answered in clear"
+    );
+    world.run_for(SECOND);
+    let received = world.receive_all(Z, ids[Z]);
+    assert_eq!(received.len(), 1, "and the packet itself arrived once");
+}
+
+#[test]
+fn a_dtls_chunk_beside_another_chunk_is_discarded() {
+    let (mut world, ids) = protected(strict());
+    world.send(A, ids[A], 0, vec![7; 200]);
+    let shot = world.shots.last().expect("sent").bytes.clone();
+    let tag = header_of(&shot).verification_tag;
+    let pad = [0x84, 0, 0, 4];
+    world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
+    assert_eq!(discarded(&world, Z, Discard::BundledDtls), 1);
+    // Before protection is required, too, in any place.
+    let mut world = World::new(strict());
+    world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
+        true => Fate::Drop,
+        false => Fate::Deliver,
+    });
+    world.connect();
+    world.run_for(100 * MILLISECOND);
+    let tag = world.tag_sent_by(A);
+    world.inject(Z, raw_packet(A, tag, &[&pad[..], &shot[12..]].concat()));
+    assert_eq!(discarded(&world, Z, Discard::BundledDtls), 1);
+}
+
+/// The association ends by T3-rtx, and the user never takes it for established.
+#[test]
+fn a_peer_that_never_finishes_is_given_up() {
+    let mut world = World::new(strict());
+    let a = world.connect();
+    world.fate = Box::new(|shot| {
+        if shot.from == Z && contains(shot.chunks.as_bytes(), b"DATA") {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    world.run_for(100 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Closed, "{:?}", world.told(A));
+    for host in [A, Z] {
+        let told = world.told(host);
+        let established = |it: &Event| matches!(it, Event::Established { .. });
+        assert!(!told.iter().any(established), "{told:?}");
+    }
+    assert!(world.shots.len() < 200, "{}", world.shots.len());
+}
+
+/// User data that comes before the keys is taken for an attack: nothing of it reaches the user.
+#[test]
+fn user_data_before_the_keys_ends_the_association() {
+    let mut world = World::new(strict());
+    let a = world.connect();
+    world.run_for(25 * MILLISECOND);
+    world.fate = Box::new(|_| Fate::Drop);
+    world.run_for(100 * MILLISECOND);
+    let z = world.only_association(Z);
+    let tsn = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+        Chunk::Init(init) => init.initial_tsn.0,
+        other => panic!("{other:?}"),
+    };
+    let data = packet(A, world.tag_sent_by(A), &[&wrong::data(tsn, b"clear")]);
+    world.inject(Z, data);
+    assert!(world.receive_all(Z, z).iter().all(|it| it.ppid != 0));
+    assert!(
+        matches!(
+            world.close_reason(Z, z),
+            Some(CloseReason::PeerViolation(_))
+        ),
+        "{:?}",
+        world.close_reason(Z, z)
+    );
+    let _ = a;
+}
+
+/// An attacker that has seen the whole association cannot restart, move or end it.
+#[test]
+fn what_was_seen_of_the_handshake_is_of_no_use() {
+    let mut world = World::new(strict());
+    let a = world.connect();
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let shots = std::mem::take(&mut world.shots);
+    for shot in &shots {
+        world.inject(1 - shot.from, shot.bytes.clone());
+        world.run_for(10 * MILLISECOND);
+    }
+    world.run_for(SECOND);
+    for (host, id) in [(A, a), (Z, z)] {
+        let association = world.endpoints[host].association(id).expect("known");
+        assert!(association.is_protected());
+        assert_eq!(association.state(), StateName::Established);
+    }
+    exchange(&mut world, [a, z], &[100]);
+}
