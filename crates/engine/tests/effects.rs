@@ -200,6 +200,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("sctp late_cookies_discarded", SCRIPTS),
     ("sctp t2_restarts_with_data_only", SCRIPTS),
     ("sctp late_data_unanswered", SCRIPTS),
+    ("sctp dtls_replay_window", UNMET),
     ("sctp accept_stream_resets", PROGRAMS),
     ("sctp accept_association_reset", PROGRAMS),
     ("sctp accept_added_streams", PROGRAMS),

@@ -85,6 +85,11 @@ pub struct Wire {
     /// required.
     #[arg(long, value_name = "ID=FILE", value_parser = super::keys::key)]
     pub auth_key: Vec<(u16, PathBuf)>,
+    /// Pre-shared secret for the DTLS chunk: the file that contains it, at least 16 bytes. A line break at the end of the file is not part
+    /// of the secret. Both ends must have the same secret. All packets are encrypted, and peers without it are refused, unless
+    /// --set security=dtls-chunk-loose.
+    #[arg(long, value_name = "FILE")]
+    pub psk_file: Option<PathBuf>,
     /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
     #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]
     pub pmtu: Pmtu,

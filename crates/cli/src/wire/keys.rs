@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use anabranch_net::SharedKeys;
+use anabranch_net::sctp::dtls::preshared::Settings;
+use anabranch_net::sctp::{Config, KeyMethods, Security};
 
 use crate::failure::Failure;
 
@@ -48,6 +50,39 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     Ok(keys)
 }
 
+/// The fewest bytes of a pre-shared secret.
+const LEAST_SECRET: usize = 16;
+
+/// Gives the endpoint the pre-shared secret of `file` for the DTLS chunk. Without a file the DTLS chunk
+/// has no keys, so that it must be off.
+pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Failure> {
+    let Some(file) = file else {
+        return match config.security {
+            Security::Off => Ok(()),
+            _ => Err(Failure::Asked(
+                "--set security needs --psk-file, which names the pre-shared secret".to_owned(),
+            )),
+        };
+    };
+    let name = file.display();
+    let secret = std::fs::read(file).map_err(|error| {
+        Failure::Asked(format!("--psk-file {name}: cannot read the file: {error}"))
+    })?;
+    let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
+    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+    if secret.len() < LEAST_SECRET {
+        let found = secret.len();
+        let what =
+            format!("--psk-file {name}: found {found} bytes; allowed: {LEAST_SECRET} or more");
+        return Err(Failure::Asked(what));
+    }
+    if config.security == Security::Off {
+        config.security = Security::DtlsChunk;
+    }
+    config.key_methods = KeyMethods::preshared(Settings::new(secret));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +93,23 @@ mod tests {
         for wrong in ["7", "=x", "65536=x", "-1=x", "7="] {
             assert!(key(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_long_enough_and_selects_the_dtls_chunk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("psk");
+        let mut config = Config::default();
+        std::fs::write(&file, "0123456789abcde\n").expect("written");
+        assert!(preshared(Some(&file), &mut config).is_err(), "15 bytes");
+        std::fs::write(&file, "0123456789abcdef\r\n").expect("written");
+        assert!(preshared(Some(&file), &mut config).is_ok());
+        assert_eq!(config.security, Security::DtlsChunk);
+        let mut loose = Config::default().with(|it| it.security = Security::DtlsChunkLoose);
+        assert!(preshared(None, &mut loose).is_err(), "there is no secret");
+        assert!(preshared(Some(&file), &mut loose).is_ok());
+        assert_eq!(loose.security, Security::DtlsChunkLoose);
+        let none = folder.path().join("none");
+        assert!(preshared(Some(&none), &mut config).is_err());
     }
 }

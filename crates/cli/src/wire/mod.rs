@@ -344,6 +344,7 @@ impl Wire {
             }
             sctp.config.auth_keys = keys;
         }
+        keys::preshared(self.psk_file.as_ref(), &mut sctp.config)?;
         match self.pmtu {
             Pmtu::Auto if self.is_in_set("path_mtu_discovery") => {}
             Pmtu::Auto => sctp.config.path_mtu_discovery = true,

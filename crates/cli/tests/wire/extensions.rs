@@ -46,6 +46,46 @@ fn what_is_spoken_is_named_as_the_settings_are() {
     assert_eq!(sink.end().0, 0);
 }
 
+/// All packets are encrypted with a secret of both ends, which are refused with another or none.
+#[test]
+fn a_preshared_secret_encrypts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    fs::write(here.join("psk"), "a secret of both ends\n").expect("a file");
+    fs::write(here.join("other"), "a secret of one end\n").expect("a file");
+    let secret = ["--psk-file", "psk"];
+    let mut sink = server(here, "sink", &[&["--json"], &secret[..]].concat());
+    let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
+    let port = document["udp_port"].to_string();
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "1 MB",
+        "-J",
+    ];
+    let document = json(&run(here, &[&perf[..], &secret].concat()));
+    assert_eq!(document["start"]["extensions"], json!(["security"]));
+    assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
+    let up: serde_json::Value = serde_json::from_str(&sink.line()).expect("JSON");
+    assert_eq!(up["extensions"], json!(["security"]));
+    for wrong in [&[][..], &["--psk-file", "other"]] {
+        let output = run(here, &[&perf[..], wrong].concat());
+        assert!(!output.status.success());
+    }
+    for (options, word) in [
+        (&["--psk-file", "none"][..], "cannot read"),
+        (&["--set", "security=dtls-chunk"], "--psk-file"),
+    ] {
+        let output = run(here, &[&perf[..], options].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(word));
+    }
+    assert_eq!(sink.end().0, 0);
+}
+
 /// What is given up is counted as such, and the other end still tells what came.
 #[test]
 fn messages_that_are_given_up_are_not_counted_as_sent() {

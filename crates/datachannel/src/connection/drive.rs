@@ -146,6 +146,8 @@ impl Connection {
             E::Closed(reason) => return Some(Closed::Association(reason)),
             E::PathChanged { .. }
             | E::PrimaryChanged { .. }
+            | E::KeysRequired(_)
+            | E::RestartKeys
             | E::PeerError { .. }
             | E::PartialDeliveryAborted { .. }
             | E::SendFailed { .. }

@@ -11,7 +11,10 @@ use std::sync::Arc;
 use anabranch_scenario::Transport as Written;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sctp::allocation::AllocationKind;
-use anabranch_sctp::{Authentication, Config, Endpoint, Profile, ZeroChecksum};
+use anabranch_sctp::dtls::preshared::{Flights, Settings};
+use anabranch_sctp::{
+    Authentication, Config, DTLS_OVERHEAD, Endpoint, KeyMethods, Profile, Security, ZeroChecksum,
+};
 use anabranch_settings::{Kind, SettingError, settings};
 use anabranch_sim::workload::Facts;
 use anabranch_sim::{Agent, Rng};
@@ -135,8 +138,12 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
         return Err(wrong);
     }
     let ip = ip_header(given.ip);
+    let sealing = match config.security {
+        Security::Off => 0,
+        _ => DTLS_OVERHEAD as u64,
+    };
     Ok(Arc::new(Sctp {
-        chunk: config.mtu as u64 - ip - COMMON_HEADER as u64,
+        chunk: config.mtu as u64 - ip - COMMON_HEADER as u64 - sealing,
         ip,
         config,
         application,
@@ -267,6 +274,9 @@ impl Transport for Sctp {
         let mut near = self.config.clone();
         near.checksum = member.checksum;
         near.careful_resume = member.resume.as_ref().map(|it| it.parameters);
+        if near.security != Security::Off {
+            near.key_methods = key_methods(&mut rng);
+        }
         let [near_resuming, far_resuming] = [0, 1].map(|end| member.resuming(end));
         let mut far = near.clone();
         let [mut near_links, mut far_links] = [0, 1].map(|end| {
@@ -332,6 +342,14 @@ impl Transport for Sctp {
 /// What an SCTP packet carries, by its bytes after the IP header.
 pub(crate) fn inspect(packet: &[u8]) -> Seen {
     seen(packet.get(COMMON_HEADER..).unwrap_or_default())
+}
+
+/// Key management of the DTLS chunk: both ends share a secret of the run. Messages have the lengths of
+/// a TLS 1.3 handshake with certificates, so that it takes its time on the links.
+fn key_methods(rng: &mut Rng) -> KeyMethods {
+    let mut settings = Settings::new(&secret(rng));
+    settings.flights = Flights::CERTIFICATES;
+    KeyMethods::preshared(settings)
 }
 
 pub(crate) fn secret(rng: &mut Rng) -> [u8; 32] {

@@ -168,6 +168,8 @@ pub fn of_event(
         | Event::AddressChanged { .. }
         | Event::SendFailed { .. }
         | Event::StreamLimitMet { .. }
+        | Event::KeysRequired(_)
+        | Event::RestartKeys
         | Event::Missed { .. } => Vec::new(),
     }
 }
