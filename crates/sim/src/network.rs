@@ -181,7 +181,7 @@ impl Network {
     }
 
     /// As [`Self::offer`], for a packet of known size on the wire.
-    #[inline(always)] // Called where agents send, and where routers forward; each is a fast path for wires.
+    #[inline(always)] // Called by agents and routers: the fast path of wires.
     pub fn offer_sized(&mut self, now: Nanos, via: u32, packet: Parcel, size: usize) {
         debug_assert_eq!(size, packet.wire_size());
         let Some(Lane::Wire(wire)) = self.lanes.get_mut(via as usize) else {

@@ -1,10 +1,11 @@
-//! One direction of a point-to-point link, decided at once: drop-tail, a constant rate.
+//! One direction of a point-to-point link, computed analytically: drop-tail, a constant rate.
 //!
 //! The transmitter sends in the order of admission at a fixed rate, so the whole passage of a
-//! packet is known when it is offered: when its last bit leaves, whether the air takes it, when it
-//! arrives. It is written down once, and costs one event: its arrival. Where the delay is the same
-//! for all and nothing impairs packets, they arrive in that order, too, and one ring holds all that
-//! wait or are on their way; else those on their way are kept apart, in the order of arrival.
+//! packet is known when it is offered: when its last bit leaves, whether it is lost in the air,
+//! when it arrives. It is stored once, and requires one event, its arrival. If the delay is the
+//! same for all packets and there are no impairments, they also arrive in this order, and one ring
+//! holds all packets in the queue and in flight; otherwise those in flight are stored separately,
+//! in the order of arrival.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,16 +23,16 @@ use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::{Limit, Occupancy};
 use crate::rng::Seed;
 
-/// A packet that was admitted, and what becomes of it. One cache line.
+/// An admitted packet, with its computed passage. One cache line.
 struct Passage {
-    /// Its arrival at the far end, if it has one and is kept here.
+    /// Its arrival at the far end, if it has one and is stored here.
     arrival: Key,
     packet: Option<Parcel>,
     departure: Departure,
 }
 
 impl Passage {
-    /// It has no arrival, or is kept elsewhere.
+    /// A passage without an arrival, or with one that is stored elsewhere.
     fn without_packet(departure: Departure) -> Self {
         Self {
             arrival: Key::NEVER,
@@ -41,20 +42,20 @@ impl Passage {
     }
 }
 
-/// See the module's text.
+/// The link direction described in the module's documentation.
 pub(crate) struct PointToPoint {
     /// The interface at the far end.
     to: u32,
     entrance: Entrance,
     limit: Limit,
     transmitter: Steady,
-    /// What was admitted: first what has left the queue, then what has not.
+    /// The admitted packets: first those that have left the queue, then the others.
     passages: VecDeque<Passage>,
-    /// How many of them have left it.
+    /// The number of packets that have left the queue.
     left: usize,
     /// The first arrival of them.
     next: Key,
-    /// The delay, where all that are on their way are kept there.
+    /// The delay, if all packets in flight are stored here.
     in_order: Option<Nanos>,
     flight: Flight,
     pub(crate) account: Account,
@@ -88,8 +89,8 @@ impl PointToPoint {
         })
     }
 
-    /// The delay, where packets of any size enter at any time, and all that is admitted arrives, in
-    /// its order.
+    /// The delay, if packets of any size are accepted at any time, and all admitted packets arrive
+    /// in order.
     pub fn plain_delay(&self) -> Option<Nanos> {
         let plain = self.entrance.is_open() && !self.flight.has_losses();
         self.in_order.filter(|_| plain)
@@ -110,24 +111,24 @@ impl PointToPoint {
         self.entrance.loses(now, packet)
     }
 
-    /// Goes on where a wire has ended: `left` of what it hands over has left the queue.
+    /// Continues for a wire that ends: `left` of the packets that it passes on have left the queue.
     pub fn take_over(&mut self, left: usize, stats: LinkStats, occupancy: Occupancy) {
         self.left = left;
         self.account.stats = stats;
         self.account.occupancy = occupancy;
     }
 
-    /// What sends its packets.
+    /// The transmitter.
     pub fn transmitter(&self) -> Steady {
         self.transmitter.clone()
     }
 
-    /// Goes on with a wire's.
+    /// Sets the transmitter to that of a wire.
     pub fn set_transmitter(&mut self, transmitter: Steady) {
         self.transmitter = transmitter;
     }
 
-    /// The next packet that a wire hands over, in the order of admission.
+    /// The next packet from a wire, in the order of admission.
     pub fn carry_on(&mut self, arrival: Key, packet: Option<Parcel>, departure: Departure) {
         if self.next == Key::NEVER {
             self.next = arrival;
@@ -139,7 +140,7 @@ impl PointToPoint {
         });
     }
 
-    /// Takes a packet from an interface.
+    /// Accepts a packet from an interface.
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         self.release(now);
@@ -212,22 +213,23 @@ impl PointToPoint {
         }
     }
 
-    /// A packet does not join the queue.
+    /// The packet is not admitted to the queue.
     fn refuse(&mut self, now: Nanos, size: usize, reason: DropReason) -> Offered {
         self.account.stats.offered.add(size);
         self.account.dropped(now, reason);
         Offered::REFUSED
     }
 
-    /// Counts what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
+    /// Counts the packets that have left the queue by `now`. A packet whose last bit leaves at
+    /// `now` has left.
     fn release(&mut self, now: Nanos) {
         while let Some(passage) = self.passages.get(self.left)
             && passage.departure.at <= now
         {
             self.account.left(&passage.departure);
             self.left += 1;
-            // It is not waited for: it was the last before an outage, the air took it, or it is
-            // kept elsewhere.
+            // It has no arrival here: it was the last before an outage, was lost in the air, or is
+            // stored elsewhere.
             if self.left == 1 && passage.packet.is_none() {
                 self.passages.pop_front();
                 self.left = 0;
@@ -235,7 +237,7 @@ impl PointToPoint {
         }
     }
 
-    /// The largest packet that it carries at `now`.
+    /// The current MTU.
     pub fn mtu(&self, now: Nanos) -> usize {
         self.entrance.mtu(now)
     }
@@ -255,7 +257,7 @@ impl PointToPoint {
             let packet = self.flight.land(now, &mut self.account)?;
             return Some((self.to, packet));
         }
-        // What arrives has left before, and so has what was admitted before it.
+        // An arriving packet has left the queue before, and so have those admitted before it.
         if self.left == 0 {
             self.release(now);
         }
@@ -270,7 +272,8 @@ impl PointToPoint {
         Some((self.to, passage.packet?))
     }
 
-    /// Forgets those in front that have left and do not arrive; the first arrival of the others.
+    /// Removes the leading packets that have left and do not arrive; returns the first arrival of
+    /// the others.
     #[cold]
     fn skip(&mut self) -> Key {
         while self.left > 0 && self.passages.front().is_some_and(|it| it.packet.is_none()) {

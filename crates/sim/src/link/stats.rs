@@ -1,4 +1,4 @@
-//! What a link direction counts.
+//! Counters of a link direction.
 
 use anabranch_transport::Nanos;
 
@@ -9,7 +9,7 @@ use crate::packet::DropCounts;
 pub struct Count {
     /// Packets.
     pub packets: u64,
-    /// Bytes, IP headers included.
+    /// Bytes, including IP headers.
     pub bytes: u64,
 }
 
@@ -21,22 +21,22 @@ impl Count {
         self.bytes += size as u64;
     }
 
-    /// Takes one packet of `size` bytes out again.
+    /// Reverts the counting of a packet of `size` bytes.
     pub(super) fn remove(&mut self, size: usize) {
         self.packets -= 1;
         self.bytes -= size as u64;
     }
 }
 
-/// What one direction of a link did up to a moment.
+/// Statistics of one direction of a link up to a given time.
 ///
 /// `offered + duplicated = delivered + dropped + in flight`, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
-    /// Offered to the link, lost ones included.
+    /// Offered to the link, including lost ones.
     pub offered: Count,
-    /// Sent to the last bit, those lost in the air included.
+    /// Sent to the last bit, including those lost in the air.
     pub transmitted: Count,
     /// Arrived at the far end.
     pub delivered: Count,
@@ -45,18 +45,18 @@ pub struct LinkStats {
     pub dropped: DropCounts,
     /// Packets in which the queue discipline has set CE.
     pub marked: u64,
-    /// Second copies made by the impairments.
+    /// Duplicates created by the impairments.
     pub duplicated: u64,
     /// Packets with a byte flipped by the impairments.
     pub corrupted: u64,
     /// Packets held back by the impairments.
     pub reordered: u64,
-    /// How long the transmitter was busy, whole packets only.
+    /// Time for which the transmitter was busy, whole packets only.
     pub busy: Nanos,
-    /// The most packets that were ever in the queue, the one in transmission included.
+    /// Maximum number of packets in the queue, including the one in transmission.
     pub longest_queue: usize,
-    /// Sum of the times that packets spent from admission to their last bit. Divided by the length
-    /// of the run it is the mean number of packets in the queue, divided by the packets sent the
-    /// mean time in it (Little's law).
+    /// Sum of the times of packets from admission to their last bit. Divided by the length of the
+    /// run it is the mean number of packets in the queue, divided by the number of sent packets the
+    /// mean sojourn time (Little's law).
     pub sojourn: u128,
 }

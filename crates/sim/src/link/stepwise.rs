@@ -1,10 +1,9 @@
-//! One direction of a point-to-point link, decided step by step: any queue discipline, a rate that
-//! may change.
+//! One direction of a point-to-point link, simulated event by event: any queue discipline, a rate
+//! that may change.
 //!
-//! The discipline is asked for a packet whenever the transmitter is free. From then on the packet's
-//! passage is known, and written down as on a link that is decided at once; so the only further
-//! event is the end of a transmission while packets wait, or the moment that the discipline asked
-//! to be woken at.
+//! The discipline is called for a packet whenever the transmitter is free. From then on the
+//! packet's passage is known, and stored as on an analytic link; so the only further event is the
+//! end of a transmission while packets are queued, or the wake-up that the discipline requested.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +21,7 @@ use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::{DropTail, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::rng::{Rng, Seed};
 
-/// See the module's text.
+/// The link direction described in the module's documentation.
 pub(crate) struct Stepwise {
     /// The interface at the far end.
     to: u32,
@@ -32,13 +31,13 @@ pub(crate) struct Stepwise {
     rate: Rate,
     /// The packet in transmission.
     in_service: Option<Departure>,
-    /// When the discipline is asked next while packets wait.
+    /// The next call of the discipline while packets are queued.
     service: Key,
     flight: Flight,
     pub(crate) account: Account,
-    /// What the discipline dropped while it was asked; empty in between.
+    /// Packets dropped by the discipline during a call; otherwise empty.
     dropped: Vec<Refused>,
-    /// Copies of what it began to send, where somebody captures it.
+    /// Copies of the packets that it has begun to send, if they are captured.
     begun: Option<VecDeque<(Nanos, Packet)>>,
 }
 
@@ -77,14 +76,14 @@ impl Stepwise {
         self.begun.as_mut()?.pop_front()
     }
 
-    /// The largest packet that it carries at `now`.
+    /// The current MTU.
     pub fn mtu(&self, now: Nanos) -> usize {
         self.entrance.mtu(now)
     }
 
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
-        // What ends at this instant has ended before the packet comes.
+        // A transmission that ends at this instant ends before the packet arrives.
         self.advance(now);
         let (size, refused) = match self.entrance.enter(now, &mut packet) {
             Ok(it) if self.entrance.loses(now, &packet) => (it.size, Some(DropReason::Loss)),
@@ -95,8 +94,8 @@ impl Stepwise {
         match refused {
             None => {
                 let queued = Queued::new(packet, now, size, *sequence);
-                // One for its arrival, and one for that of a second copy: as if all were decided
-                // now.
+                // One for its arrival, and one for that of a duplicate, as if everything were
+                // decided now.
                 *sequence += 2;
                 self.enqueue(now, queued);
                 self.advance(now);
@@ -133,21 +132,21 @@ impl Stepwise {
         occupancy
     }
 
-    /// Packets that waited, and do no longer.
+    /// Counts the packets that were dropped from the queue.
     fn count_dropped(&mut self, now: Nanos) {
         for Refused { packet, reason } in self.dropped.drain(..) {
             drop_waiting(&mut self.account, now, &packet, reason);
         }
     }
 
-    /// Ends the transmission that is over by `now`, and begins the next ones.
+    /// Ends the transmission that is complete by `now`, and begins the next ones.
     fn advance(&mut self, now: Nanos) {
         if self.in_service.is_none() && self.queue.occupancy().packets > 0 {
             self.begin(now);
         }
         while let Some(departure) = self.in_service.take_if(|departure| departure.at <= now) {
             self.account.departed(departure);
-            // Also if nothing waits: a discipline may learn from that.
+            // Also if the queue is empty, because a discipline may use this call.
             self.begin(departure.at);
         }
     }
@@ -201,8 +200,8 @@ impl Stepwise {
             .depart(finish, parcel, size, &mut sequence, &mut self.account);
     }
 
-    /// Sets when the discipline is asked next; an event that has not moved keeps its place among
-    /// those of its instant.
+    /// Sets the next call of the discipline; an event that has not moved keeps its position among
+    /// the events of its instant.
     fn schedule(&mut self, now: Nanos, sequence: &mut u64) {
         let at = if self.queue.occupancy().packets == 0 {
             None
@@ -222,12 +221,12 @@ impl Stepwise {
         }
     }
 
-    /// When the discipline wants to be asked although the transmitter is free; the next outage at
-    /// the latest.
+    /// The time at which the discipline requests a call although the transmitter is free; at the
+    /// latest the next outage.
     fn wake_up(&mut self, now: Nanos) -> Option<Nanos> {
         let outage = self.entrance.next_outage(now).unwrap_or(now);
         let asked = self.queue.wake_up(now).unwrap_or(Nanos::MAX);
-        // A discipline that asks for the present again and again would stop the time.
+        // A discipline that repeatedly requests the present would stop the time.
         Some(asked.max(now + 1).min(outage))
     }
 
@@ -270,7 +269,7 @@ impl Stepwise {
     }
 }
 
-/// A packet that waited is dropped.
+/// Drops a queued packet.
 fn drop_waiting(account: &mut Account, now: Nanos, packet: &Queued, reason: DropReason) {
     account.departed(Departure {
         at: now,

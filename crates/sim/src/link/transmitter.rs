@@ -1,12 +1,12 @@
-//! Transmitters: when the last bit of a packet leaves, at a constant rate or at one that may
-//! change.
+//! Transmitters: the departure time of a packet's last bit, at a constant or a time-dependent rate.
 //!
-//! Departures are whole nanoseconds, the nearest to the exact time. From 100 Mbit/s on, a rounding
-//! is carried over to the next packet where that follows without a pause, so that the error of a
-//! busy period never exceeds half a nanosecond, and a link carries no more than its rate. On slower
-//! links packets of one size always take the same time, because two flows whose packets meet at one
-//! instant should meet at that instant again after each period: with a carry the order of such
-//! packets would depend on the rounding. There half a nanosecond is less than a 160th of a byte.
+//! Departures are whole nanoseconds, the nearest to the exact time. From 100 Mbit/s on, the
+//! rounding error is carried over to the next packet if that follows without a pause, so that the
+//! error of a busy period never exceeds half a nanosecond, and a link carries no more than its
+//! rate. On slower links packets of one size always take the same time, because two flows whose
+//! packets coincide at one instant should coincide again after each period: with a carry the order
+//! of such packets would depend on the rounding. There half a nanosecond is less than a 160th of a
+//! byte.
 
 use anabranch_transport::Nanos;
 
@@ -16,10 +16,10 @@ use crate::over_time::{Cursor, OverTime};
 /// nanoseconds.
 const BYTE: i64 = 8_000_000_000;
 
-/// The least rate, bits per second, at which a rounding is carried over.
+/// The minimum rate, bits per second, at which a rounding error is carried over.
 const MIN_CARRY_RATE: i64 = 100_000_000;
 
-/// What is carried over of the work beyond a departure.
+/// The work beyond a departure that is carried over.
 #[inline]
 fn carry(beyond: i64, rate: i64) -> i64 {
     match rate >= MIN_CARRY_RATE {
@@ -28,7 +28,7 @@ fn carry(beyond: i64, rate: i64) -> i64 {
     }
 }
 
-/// How long `work` takes at `rate`, rounded to the nearest nanosecond, halves up, and the work
+/// The duration of `work` at `rate`, rounded to the nearest nanosecond, ties up, and the work
 /// beyond that.
 #[inline]
 fn rounded(work: i64, rate: i64) -> (Nanos, i64) {
@@ -36,14 +36,15 @@ fn rounded(work: i64, rate: i64) -> (Nanos, i64) {
     (takes as Nanos, work - takes * rate)
 }
 
-/// How long `size` bytes take at `rate` bits per second after a pause, rounded to the nearest
-/// nanosecond.
+/// The transmission time of `size` bytes at `rate` bits per second after a pause, rounded to the
+/// nearest nanosecond.
 #[inline]
 pub(super) fn serialisation(size: usize, rate: u64) -> Nanos {
     rounded(work(size), clamped(rate)).0
 }
 
-/// A packet has at most 65,575 bytes, so that the product stays far below 2^63.
+/// The work of `size` bytes. A packet has at most 65,575 bytes, so that the product is far below
+/// 2^63.
 fn work(size: usize) -> i64 {
     size as i64 * BYTE
 }
@@ -52,16 +53,16 @@ fn clamped(rate: u64) -> i64 {
     i64::try_from(rate).unwrap_or(i64::MAX).min(i64::MAX / 4)
 }
 
-/// A transmitter of a constant rate.
+/// A transmitter with a constant rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     /// Bits per second; `None`: packets take no time.
     rate: Option<u64>,
-    /// When it has sent all that it has accepted.
+    /// The time at which it has sent everything that it has accepted.
     pub busy_until: Nanos,
-    /// The work beyond that: less than 0 where it is done before.
+    /// The work beyond that: negative if it is complete earlier.
     carried: i64,
-    /// The size of the last packet, how long that takes after a pause, and the work beyond that.
+    /// The size of the last packet, its transmission time after a pause, and the work beyond that.
     last: (usize, Nanos, i64),
 }
 
@@ -82,8 +83,8 @@ impl Steady {
         self.last.0 == size
     }
 
-    /// The next packet has this size. Most packets of a direction are of one size, and a division
-    /// is slow.
+    /// Sets the size of the next packet. The result is cached, because most packets of a direction
+    /// have the same size and a division is slow.
     #[inline(always)]
     pub fn set_size(&mut self, size: usize) {
         if self.last.0 != size {
@@ -99,14 +100,14 @@ impl Steady {
         }
     }
 
-    /// A packet of the size that was set comes at `now`: when its first bit leaves, and by how many
-    /// nanoseconds it takes longer than after a pause.
+    /// A packet of the size that was set arrives at `now`: returns the departure of its first bit,
+    /// and the difference of its transmission time to that after a pause, in nanoseconds.
     #[inline(always)]
     pub fn send(&mut self, now: Nanos) -> (Nanos, i8) {
         let (start, carried) = if self.busy_until > now {
             (self.busy_until, self.carried)
         } else if self.busy_until == now {
-            // Nothing was there to be sent before now.
+            // There was nothing to send before now.
             (now, self.carried.max(0))
         } else {
             (now, 0)
@@ -123,8 +124,8 @@ impl Steady {
         (start, longer)
     }
 
-    /// How much longer a packet takes where so much work is left beyond its time, and the work
-    /// beyond that. A nanosecond's work is left at most: half of it of the packet, and half of it
+    /// The difference of a packet's transmission time with `beyond` work left, and the work beyond
+    /// that. At most a nanosecond's work is left: half of it from the packet, and half of it
     /// carried over.
     #[inline(always)]
     fn with(&self, beyond: i64) -> (i8, i64) {
@@ -138,24 +139,24 @@ impl Steady {
         }
     }
 
-    /// An outage stops it at `at`, before it is done.
+    /// An outage at `at` stops it before it is done.
     pub fn stop(&mut self, at: Nanos) {
         self.busy_until = at;
         self.carried = 0;
     }
 
-    /// How long `size` bytes take after a pause.
+    /// The transmission time of `size` bytes after a pause.
     pub fn takes(&self, size: usize) -> Nanos {
         self.rate.map_or(0, |rate| serialisation(size, rate))
     }
 }
 
-/// A transmitter of a rate that may change. Asked in the order of time.
+/// A transmitter with a time-dependent rate. Must be called in the order of time.
 #[derive(Debug)]
 pub(super) struct Rate {
     /// `None`: packets take no time.
     rate: Option<Cursor<u64>>,
-    /// When the last packet was done, and the work beyond that.
+    /// The time at which the last packet was done, and the work beyond that.
     done: Nanos,
     carried: i64,
 }
@@ -169,15 +170,15 @@ impl Rate {
         }
     }
 
-    /// When the last of `size` bytes leaves if the first does at `start`, of a packet that came at
-    /// `came`; [`Nanos::MAX`] for never.
+    /// The departure of the last of `size` bytes if the first leaves at `start`, for a packet that
+    /// arrived at `came`; [`Nanos::MAX`] for never.
     pub fn finish(&mut self, came: Nanos, start: Nanos, size: usize) -> Nanos {
         let Some(cursor) = &mut self.rate else {
             return start;
         };
         let carried = match start == self.done {
             true if came < start => self.carried,
-            // Nothing was there to be sent before.
+            // There was nothing to send before.
             true => self.carried.max(0),
             false => 0,
         };
@@ -186,8 +187,8 @@ impl Rate {
         loop {
             let (rate, until) = cursor.at(now);
             let until_change = until - now;
-            // Rounded up to the change it may be, but not down to it. A rate of 0 sends nothing
-            // until it changes.
+            // The time may be rounded up to the change, but not down to it. A rate of 0 sends
+            // nothing until it changes.
             let fits = left <= 0 || {
                 let possible = rate.saturating_mul(until_change);
                 left.unsigned_abs() <= possible
@@ -203,7 +204,7 @@ impl Rate {
                 self.done = Nanos::MAX;
                 return Nanos::MAX;
             }
-            // It did not fit, so that the product is less than what was left.
+            // It did not fit, so the product is less than the remaining work.
             left -= (rate * until_change) as i64;
             now = until;
         }
@@ -228,7 +229,8 @@ mod tests {
         assert_eq!(Rate::new(None).finish(17, 17, 1500), 17);
     }
 
-    /// Both transmitters: when the packets of these sizes leave that come at these times.
+    /// The departures of packets with these arrival times and sizes, according to both
+    /// transmitters.
     fn departures(rate: u64, packets: &[(Nanos, usize)]) -> Vec<Nanos> {
         let mut steady = Steady::new(Some(rate));
         let mut stepwise = Rate::new(Some(rate.into()));
@@ -265,20 +267,19 @@ mod tests {
         assert_eq!(of(3_000_000_007, 1500), exact(12_000e9 / 3_000_000_007.0));
     }
 
-    /// What was done 0.28 ns before a packet came does not let it begin before; what is done 0.44
-    /// ns after does.
+    /// Work done 0.28 ns before a packet arrives does not let it begin earlier; work done 0.44 ns
+    /// after that does.
     #[test]
     fn a_packet_does_not_begin_before_it_comes() {
         let rate = 400_000_000_000;
         assert_eq!(departures(rate, &[(0, 36), (0, 36)]), [1, 1]);
-        // The second comes at 1, and takes 0.72 ns from then on: until 1.72; the third until 2.44;
-        // the fourth until 3.16.
+        // The second arrives at 1, and takes 0.72 ns from then on: until 1.72; the third until
+        // 2.44; the fourth until 3.16.
         assert_eq!(
             departures(rate, &[(0, 36), (1, 36), (1, 36), (1, 36)]),
             [1, 2, 2, 3]
         );
-        // Done at 1.44, the third goes on until 2.16, and the fourth until 2.88, and the fifth
-        // until 3.6.
+        // Done at 1.44, the third takes until 2.16, the fourth until 2.88, and the fifth until 3.6.
         assert_eq!(
             departures(rate, &[(0, 36), (0, 36), (1, 36), (1, 36), (1, 36)]),
             [1, 1, 2, 3, 4]
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(departures(rate, &[(0, 36), (5, 36), (9, 36)]), [1, 6, 10]);
     }
 
-    /// A packet that is not done when the rate changes is not taken for one that is, however little
+    /// A packet that is incomplete when the rate changes is not treated as complete, however little
     /// is left.
     #[test]
     fn a_change_of_rate_finds_what_is_left() {

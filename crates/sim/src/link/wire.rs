@@ -1,10 +1,10 @@
-//! One direction of a point-to-point link that nobody looks at, and that does nothing but carry
-//! packets: drop-tail, a constant rate and a constant delay, losses only before the queue, no
-//! outages, no MTU, no impairments. Most are such.
+//! Fast path of a point-to-point link: one direction without observers that only carries packets,
+//! with drop-tail, a constant rate and a constant delay, losses only before the queue, no outages,
+//! no MTU, no impairments. Most directions are of this type.
 //!
-//! It comes to the same as [`PointToPoint`], which it becomes as soon as it has probes or is
-//! captured. What both keep of a packet is written once, when it comes: it arrives in its turn, and
-//! its arrival is the only event.
+//! Its results equal those of [`PointToPoint`], to which it is converted as soon as it has probes
+//! or is captured. Both store a packet once, when it is offered: packets arrive in order, and the
+//! arrival is the only event.
 
 use std::fmt;
 
@@ -19,19 +19,19 @@ use crate::ids::NodeId;
 use crate::packet::{DropReason, Parcel};
 use crate::queue::{Limit, Occupancy};
 
-/// A longer delay is for the general direction: what is added up here never wraps. Within a delay
-/// of the end of time, what waits is told as sent.
+/// Directions with a longer delay use the general type, so that sums never wrap. Within a delay of
+/// the end of time, queued packets are counted as sent.
 pub(super) const LONGEST_DELAY: Nanos = 1 << 62;
 
 /// A packet that was admitted.
 struct Passage {
-    /// When it arrives, by the agenda's mark.
+    /// Its arrival, as the agenda's mark.
     arrival: Key,
     packet: Option<Parcel>,
     admitted: Nanos,
     size: u32,
-    /// How much longer the transmitter works on it than after a pause: a nanosecond more or less at
-    /// most.
+    /// The difference of its transmission time to that after a pause: at most a nanosecond in
+    /// either direction.
     longer: i8,
 }
 
@@ -45,45 +45,47 @@ impl Passage {
     };
 }
 
-/// See the module's text.
+/// The link direction described in the module's documentation.
 pub(crate) struct Wire {
-    /// From the last bit to the arrival.
+    /// Time from the last bit to the arrival.
     delay: Nanos,
     /// The node at the far end.
     to: NodeId,
-    /// Packets may be lost before the queue.
+    /// Whether packets may be lost before the queue.
     lossy: bool,
-    /// Room for so many packets and so many bytes, the packet in transmission included.
+    /// Maximum number of packets and of bytes, including the packet in transmission.
     room: (u64, u64),
-    /// What the agenda calls it.
+    /// The bits that identify it in the agenda.
     bits: u64,
     transmitter: Steady,
-    /// What was admitted and has not arrived: number `n` stands at `n` modulo the length, which is
-    /// a power of two.
+    /// Packets that were admitted and have not arrived: number `n` is at index `n` modulo the
+    /// length, which is a power of two.
     ring: Vec<Passage>,
-    /// The numbers of the first, of the first whose last bit is not known to have left, and of the
-    /// next to be admitted. What has arrived has left too: the second may be behind the first.
+    /// The numbers of the first packet, of the first whose last bit is not known to have left, and
+    /// of the next to be admitted. A packet that has arrived has also left, so the second may be
+    /// smaller than the first.
     first: u64,
     waiting: u64,
     end: u64,
-    /// Bytes of all that were admitted, and of those before `waiting`. The rest of the counters
-    /// follows from them and from the ring.
+    /// Bytes of all admitted packets, and of those before `waiting`. The other counters are derived
+    /// from these and from the ring.
     bytes: u64,
     left_bytes: u64,
     busy: Nanos,
-    /// How long those that were admitted waited for their first bit to leave.
+    /// Total time for which admitted packets waited for their first bit to leave.
     waited: u128,
-    /// The most that were found before a packet and it; one that found nothing is not told.
+    /// Maximum queue length on arrival, including the arriving packet; an arrival at an empty queue
+    /// is not recorded.
     longest_queue: u64,
-    /// What was refused, and why.
+    /// Packets that were not admitted.
     refused: Count,
-    /// What it is made of, and what it becomes; drops are counted there.
+    /// The general type to which it can be converted; drops are counted there.
     whole: PointToPoint,
 }
 
 impl Wire {
-    /// A wire that is `whole`, which nobody has used yet and which is plain with this `delay`; `to`
-    /// is the node at its far end, and `source` its number among the sources of events.
+    /// A wire for `whole`, which is unused and has the constant `delay`; `to` is the node at its
+    /// far end, and `source` its index among the event sources.
     pub fn new(whole: PointToPoint, delay: Nanos, to: NodeId, source: usize) -> Self {
         let room = match whole.limit() {
             Limit::Packets(packets) => (packets as u64, u64::MAX),
@@ -111,7 +113,7 @@ impl Wire {
         }
     }
 
-    /// The same, for those who look at it.
+    /// Converts to the general type, for observers.
     pub fn unfold(mut self, now: Nanos) -> PointToPoint {
         self.release(now);
         let stats = self.counted();
@@ -140,12 +142,12 @@ impl Wire {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// Takes a packet of `size` bytes from an interface. `sequence` numbers the events of the
-    /// world. The mark of its next event, if that has changed.
+    /// Accepts a packet of `size` bytes from an interface. `sequence` numbers the events of the
+    /// world. Returns the mark of its next event, if that has changed.
     ///
     /// # Errors
-    /// The packet back, which is dropped and counted: the caller has a use for its parcel.
-    #[inline(always)] // Where agents send, and where routers forward.
+    /// The packet, which is dropped and counted: the caller can reuse its parcel.
+    #[inline(always)] // Called where agents send, and where routers forward.
     pub fn offer(
         &mut self,
         now: Nanos,
@@ -166,11 +168,11 @@ impl Wire {
             self.longest_queue = self.longest_queue.max(queue + 1);
             self.waited += u128::from(self.transmitter.busy_until - now);
         } else {
-            // All have left.
+            // All packets have left.
             self.waiting = self.end;
             self.left_bytes = self.bytes;
         }
-        // What was sent once has room in an empty queue.
+        // A size that was sent before fits into an empty queue.
         if !self.transmitter.is_like_last(size) {
             if size as u64 > self.room.1 {
                 return Err(self.refuse(packet, size, DropReason::QueueFull));
@@ -199,12 +201,14 @@ impl Wire {
         Ok((end == self.first).then_some(arrival))
     }
 
-    /// Forgets what has left the queue by `now`. A packet whose last bit leaves at `now` has left.
+    /// Removes the packets that have left the queue by `now`. A packet whose last bit leaves at
+    /// `now` has left.
     #[inline(always)]
     fn release(&mut self, now: Nanos) {
         let arrives = now.saturating_add(self.delay);
         while self.waiting != self.end {
-            // What has arrived is still told here, since nothing was admitted in its place.
+            // A packet that has arrived can still be read here, because its slot has not been
+            // reused.
             let &Passage { arrival, size, .. } = self.get(self.waiting);
             if arrival.at() > arrives {
                 break;
@@ -221,7 +225,7 @@ impl Wire {
         packet
     }
 
-    /// The ring is full: one of twice its length.
+    /// Doubles the length of the ring, which is full.
     #[cold]
     fn widen(&mut self) {
         let length = self.ring.len() * 2;
@@ -234,9 +238,9 @@ impl Wire {
         self.ring = ring;
     }
 
-    /// Runs the next event: the node a packet arrives at, the packet with its size, and the mark of
-    /// the event after it.
-    #[inline(always)] // Once, where the event of a lane is run.
+    /// Runs the next event: returns the node at which a packet arrives, the packet with its size,
+    /// and the mark of the next event.
+    #[inline(always)] // Called once, where the event of a lane is run.
     pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, Key) {
         let ring = &mut self.ring[..];
         let mask = ring.len() - 1;
@@ -258,7 +262,7 @@ impl Wire {
         }
     }
 
-    /// What waits for its last bit to leave, as far as it is known.
+    /// The queued packets, as far as they are known.
     fn occupancy(&self) -> Occupancy {
         Occupancy {
             packets: (self.end - self.waiting) as usize,
@@ -272,7 +276,7 @@ impl Wire {
         let takes = self.transmitter.takes(size);
         let takes = takes.saturating_add_signed(passage.longer.into());
         Departure {
-            // No arrival is put off beyond the end of time.
+            // Arrivals are limited by the end of time.
             at: (passage.arrival.at() - self.delay).max(passage.admitted),
             admitted: passage.admitted,
             transmission: Some(takes),
@@ -280,7 +284,7 @@ impl Wire {
         }
     }
 
-    /// How many have arrived: each was an event, and is a hop.
+    /// Number of packets that have arrived: each was an event and a hop.
     pub fn arrived(&self) -> u64 {
         self.first
     }
@@ -289,7 +293,7 @@ impl Wire {
         self.end - self.first
     }
 
-    /// What it has counted: what was admitted as if it had left the queue.
+    /// The statistics, with all admitted packets counted as departed.
     fn counted(&self) -> LinkStats {
         let mut stats = self.whole.account.stats;
         let admitted = Count {
@@ -310,7 +314,7 @@ impl Wire {
         stats
     }
 
-    /// What it did up to `now`.
+    /// The statistics up to `now`.
     pub fn stats(&self, now: Nanos) -> LinkStats {
         let mut stats = self.counted();
         let passages = (self.first..self.end).map(|number| self.departure(number));

@@ -19,19 +19,19 @@ const PLACE: Kind = Kind::Text("a place: latitude,longitude in degrees");
 kind! {
     /// The parameters of [`Satellites`].
     struct SatellitesConfig {
-        /// The satellites; each of its numbers can be set beside it.
+        /// The shell of satellites; the other parameters can override its values.
         shell: String = "starlink-1", Kind::Registered(shells);
         /// Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as
         /// XML, KVN, CSV or JSON. A spec names a `file` instead. `relay` is "bent-pipe" then, since
         /// elements do not say which satellites have links.
         elements: Option<String> = none, Kind::Text("elements of satellites");
-        /// The file of the elements, beside the spec.
+        /// File with the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
-        /// Links between the satellites of elements: on each line the numbers of two, from 0 in the
-        /// order of the elements that are used; `relay` is "isl" then. A spec names an `isls_file`
-        /// instead.
+        /// Links between the satellites of `elements`: each line has the numbers of two satellites,
+        /// from 0 in the order of the elements that are used; `relay` is "isl" then. A spec names an
+        /// `isls_file` instead.
         isls: Option<String> = none, Kind::Text("lines of two numbers");
-        /// The file of the links, beside the spec.
+        /// File with the links, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
         /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". The latest date
         /// of the elements if left out.

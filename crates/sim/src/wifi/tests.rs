@@ -1,4 +1,4 @@
-//! What a medium does, told frame by frame.
+//! Tests of the medium, frame by frame.
 
 mod conservation;
 mod exchange;
@@ -28,7 +28,7 @@ fn medium(parameters: Parameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<St
     (medium, stations)
 }
 
-/// What was sent: when, what, by whom, for whom.
+/// A transmitted frame: time, kind, sender, receiver.
 type Told = (Nanos, FrameKind, u16, u16);
 
 fn told(medium: &mut Medium<u32>) -> Vec<Told> {
@@ -38,7 +38,7 @@ fn told(medium: &mut Medium<u32>) -> Vec<Told> {
         .collect()
 }
 
-/// Runs until nothing more will happen, and returns what came of the packets.
+/// Runs until there is no further event, and returns the outcomes of the packets.
 fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
     while let Some(at) = medium.next_event() {
         medium.advance(at);
@@ -46,7 +46,7 @@ fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
     std::iter::from_fn(|| medium.poll_outcome()).collect()
 }
 
-/// The payloads delivered, each with when.
+/// The delivered payloads, with their times.
 fn delivered(outcomes: &[Outcome<u32>]) -> Vec<(Nanos, u32)> {
     let delivery = |outcome: &Outcome<u32>| match outcome {
         Outcome::Delivered(delivery) => Some((delivery.at, delivery.payload)),

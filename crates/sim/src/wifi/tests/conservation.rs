@@ -1,18 +1,18 @@
-//! Over random places and random traffic: no packet is lost, made up, delivered twice or out of
-//! order; and a run is a function of its seed.
+//! Random positions and random traffic: no packet is lost without account, invented, delivered
+//! twice or out of order; and a run is a function of its seed.
 
 use super::*;
 use rand_core::RngCore;
 use rand_pcg::Pcg64;
 
-/// A random medium under random load, told by its seed: the outcomes, and every frame.
+/// A random medium under random load, derived from its seed: the outcomes, and every frame.
 fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
     let (outcomes, sightings, _) = run(seed, false, true);
     (outcomes, sightings)
 }
 
-/// The same with what the stations have counted, and how much happened; `edge_by_edge`, or with
-/// whole frames at once, and with whole exchanges if it is not `observed`.
+/// As [`random_run`], with the statistics of the stations and the number of events; `edge_by_edge`,
+/// or with whole frames at once, and with whole exchanges if it is not `observed`.
 fn run(
     seed: u64,
     edge_by_edge: bool,
@@ -106,10 +106,11 @@ fn run(
     (outcomes, sightings, (counted, medium.events()))
 }
 
-/// What each station has counted, and the events of the medium.
+/// The statistics of each station, and the number of events of the medium.
 type Counted = (Vec<StationStats>, u64);
 
-/// Frames that nothing disturbs pass all their listeners at once, and exchanges all their stations.
+/// Undisturbed frames are processed for all their listeners at once, and exchanges for all their
+/// stations.
 #[test]
 fn whole_frames_and_exchanges_are_as_their_edges() {
     for seed in 0..300 {
@@ -134,7 +135,7 @@ fn a_run_is_a_function_of_its_seed() {
     }
 }
 
-/// A station transmits nothing while it transmits, and answers only.
+/// A station never sends two frames at the same time, and responds only.
 #[test]
 fn a_station_sends_one_frame_at_a_time() {
     for seed in 200..230 {
@@ -152,7 +153,7 @@ fn a_station_sends_one_frame_at_a_time() {
     }
 }
 
-/// A station out of everybody's reach changes nothing, not even a draw.
+/// A station out of reach of all others changes nothing, not even a random draw.
 #[test]
 fn a_far_station_moves_no_draw() {
     let run = |places: &[(f64, f64)]| {

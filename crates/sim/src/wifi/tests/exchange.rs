@@ -1,4 +1,4 @@
-//! Undisturbed exchanges, with times worked out by hand.
+//! Undisturbed exchanges, with times computed by hand.
 
 use super::*;
 use FrameKind::{Ack, Cts, Data, Rts};
@@ -40,7 +40,7 @@ fn air_times_of_the_listing() {
     );
 }
 
-/// A -> DATA -> B -> ACK -> A, at once on an idle medium. 30 m are 100 ns.
+/// A -> DATA -> B -> ACK -> A, immediately on an idle medium. 30 m are 100 ns.
 #[test]
 fn a_packet_on_an_idle_medium_goes_at_once() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -73,9 +73,9 @@ fn a_packet_on_an_idle_medium_goes_at_once() {
     assert_eq!(medium.stats(stations[0]).confirmed, 1);
 }
 
-/// Where nobody comes between, what becomes of a packet is known before its RTS begins, and its ACK
-/// is waited for by nobody: RTS -> CTS -> DATA, 352, 304 and 1307.637 us, two SIFS, 100 ns of light
-/// each.
+/// If no other station interferes, the outcome of a packet is known before its RTS begins, and its
+/// ACK needs no event: RTS -> CTS -> DATA, 352, 304 and 1307.637 us, two SIFS, 100 ns of
+/// propagation each.
 #[test]
 fn an_exchange_is_known_before_it_begins() {
     let (mut medium, stations) = medium(Parameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -97,7 +97,7 @@ fn an_exchange_is_known_before_it_begins() {
     }
 }
 
-/// At the beginning of time nobody has yet heard the medium idle: A waits DIFS.
+/// At the beginning no station has heard an idle medium, so A waits DIFS.
 #[test]
 fn the_first_packet_waits_for_difs() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -116,8 +116,7 @@ fn a_second_packet_backs_off_for_whole_slots() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     let mut now = SECOND;
     for round in 0..400 {
-        // Both together; or the second when the first's ACK is in, and the backoff after it has
-        // begun.
+        // Both together; or the second after the first's ACK, during the backoff that follows.
         medium
             .enqueue(now, stations[0], stations[1], 1500, 0)
             .unwrap();
@@ -166,8 +165,8 @@ fn the_listing_backs_off_on_an_idle_medium_too() {
     );
 }
 
-/// A -> RTS -> B -> CTS -> A -> DATA -> B -> ACK -> A, SIFS between them, and what the Duration
-/// fields promise.
+/// A -> RTS -> B -> CTS -> A -> DATA -> B -> ACK -> A, with SIFS between them, and the values of
+/// the Duration fields.
 #[test]
 fn long_packets_are_announced() {
     let parameters = Parameters {
@@ -216,7 +215,7 @@ fn long_packets_are_announced() {
     );
 }
 
-/// With no slack and no distance the ACK ends at the very moment of the timeout, and is in time.
+/// Without slack and distance the ACK ends exactly at the timeout, and is in time.
 #[test]
 fn a_response_at_the_timeout_is_in_time() {
     let parameters = Parameters {

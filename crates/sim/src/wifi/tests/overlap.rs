@@ -1,11 +1,13 @@
-//! What follows from who hears whom: collisions, hidden stations, capture, lost responses.
+//! Effects of the hearing relations of stations: collisions, hidden stations, capture, lost
+//! responses.
 
 use super::*;
 use FrameKind::{Ack, Cts, Data, Rts};
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// In `ieee80211b`'s radio 300 m are decoded, 420 m only noticed, 600 m not even that.
+/// With the radio of `ieee80211b`, frames are decoded at 300 m and only sensed at 420 m, and not
+/// even sensed at 600 m.
 #[test]
 fn three_distances() {
     let radio = Parameters::ieee80211b().radio;
@@ -15,8 +17,8 @@ fn three_distances() {
     assert!(radio.received_power(600.0) < radio.carrier_sense_threshold);
 }
 
-/// A -> DATA, C -> DATA at one moment, as far from B as each other: neither is decoded, both are
-/// sent again.
+/// A -> DATA, C -> DATA at the same time, equally far from B: neither is decoded, both are
+/// retransmitted.
 #[test]
 fn equal_signals_destroy_each_other() {
     let (mut medium, stations) = medium(
@@ -49,7 +51,7 @@ fn equal_signals_destroy_each_other() {
     );
 }
 
-/// The same with A 16 times nearer in power: its frame is captured. If the weaker signal was there
+/// The same with A 16 times stronger at B: its frame is captured. If the weaker signal arrived
 /// first, both are lost.
 #[test]
 fn the_stronger_frame_is_captured_if_it_came_first() {
@@ -75,8 +77,8 @@ fn the_stronger_frame_is_captured_if_it_came_first() {
     }
 }
 
-/// Just under the ratio of 10 nothing is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m 10.2 :
-/// 1.
+/// Just below the power ratio of 10 nothing is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m
+/// 10.2 : 1.
 #[test]
 fn capture_begins_at_ten_decibels() {
     for (place, captures) in [(-31.0, 0), (-32.0, 1)] {
@@ -95,8 +97,8 @@ fn capture_begins_at_ten_decibels() {
     }
 }
 
-/// A and C, 600 m apart, do not hear each other; B between hears both. C begins in the middle of
-/// A's frame.
+/// A and C, 600 m apart, cannot hear each other; B between them hears both. C begins in the middle
+/// of A's frame.
 #[test]
 fn hidden_stations_collide() {
     let (mut medium, stations) = medium(
@@ -121,7 +123,7 @@ fn hidden_stations_collide() {
     );
 }
 
-/// The same with RTS: C hears B's CTS, keeps silent until the ACK has passed, and no data frame is
+/// The same with RTS: C hears B's CTS, is silent until the end of the ACK, and no data frame is
 /// lost.
 #[test]
 fn rts_and_cts_silence_the_hidden_station() {
@@ -141,7 +143,7 @@ fn rts_and_cts_silence_the_hidden_station() {
     let kinds: Vec<FrameKind> = told.iter().map(|&(_, kind, ..)| kind).collect();
     assert_eq!(kinds, [Rts, Cts, Data, Ack, Rts, Cts, Data, Ack]);
     // 300 m are 1000 ns. RTS 352, CTS 304, DATA 1310, ACK 304 us with SIFS and 1 us between, and
-    // the ACK's way to C.
+    // the propagation of the ACK to C.
     let ack_end = SECOND + (352 + 304 + 1310 + 304 + 3 * 10) * US + 4 * 1000;
     let waited = told[4].0 - ack_end;
     assert!(
@@ -150,7 +152,8 @@ fn rts_and_cts_silence_the_hidden_station() {
     );
 }
 
-/// A -> DATA -> B -> ACK, which falls on C's longer frame at A: A sends again, and B has it once.
+/// A -> DATA -> B -> ACK, which collides with C's longer frame at A: A retransmits, and B delivers
+/// the packet once.
 #[test]
 fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
     let places = [(0.0, 0.0), (300.0, 0.0), (-300.0, 0.0), (-550.0, 0.0)];
@@ -174,7 +177,7 @@ fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
     assert!(medium.ledger().is_balanced());
 }
 
-/// Nobody answers: seven attempts, each after a longer backoff, then the packet is given up.
+/// No response: seven attempts, each after a longer backoff, then the packet is dropped.
 #[test]
 fn the_short_retry_limit_ends_it() {
     for (threshold, kind) in [(2347, Data), (0, Rts)] {
@@ -213,7 +216,7 @@ fn the_short_retry_limit_ends_it() {
     }
 }
 
-/// A signal between the two thresholds keeps a station silent, and is not decoded.
+/// A station defers to a signal between the two thresholds, but does not decode it.
 #[test]
 fn a_weak_signal_is_heard_and_not_understood() {
     let places = [(0.0, 0.0), (30.0, 0.0), (420.0, 0.0), (450.0, 0.0)];
@@ -226,16 +229,16 @@ fn a_weak_signal_is_heard_and_not_understood() {
         .unwrap();
     assert_eq!(delivered(&finish(&mut medium)).len(), 2);
     let told = told(&mut medium);
-    // C waits for A's frame, and EIFS, in which the ACK comes, and EIFS again, for the ACK is as
-    // weak.
+    // C waits for A's frame, and for EIFS, during which the ACK arrives, and for EIFS again,
+    // because the ACK is as weak.
     let ack_end = SECOND + (1310 + 10 + 304) * US;
     assert_eq!(told[1].1, Ack);
     assert!(told[2].0 >= ack_end + 364 * US, "{told:?}");
     assert_eq!(medium.stats(stations[2]).weak, 2);
 }
 
-/// Hidden stations that always have something to send: RTS/CTS carries more, and hardly a data
-/// frame is lost.
+/// Hidden stations that always have a packet: the throughput is higher with RTS/CTS, and hardly any
+/// data frame is lost.
 #[test]
 fn announcing_helps_hidden_stations() {
     let run = |threshold| {

@@ -1,4 +1,4 @@
-//! One station's state machine, played by hand where a medium would not easily lead.
+//! The state machine of a single station, in situations that are rare on a medium.
 
 use super::super::backoff::{Backoff, Interrupted};
 use super::super::dcf::{Dcf, Expired, Finished, NEVER, Rules};
@@ -24,7 +24,7 @@ fn frame(kind: FrameKind, from: u16, to: u16, duration: Nanos) -> Frame {
     }
 }
 
-/// A station that heard the medium busy until `now`, with a packet of 500 bytes for station 1, and
+/// A station that sensed the medium busy until `now`, with a packet of 500 bytes for station 1, and
 /// its draw.
 fn contender(rules: &Rules, now: Nanos) -> Dcf {
     let mut dcf = Dcf::new(StationId(0), rules, Pcg32::new(3, 4));
@@ -34,7 +34,7 @@ fn contender(rules: &Rules, now: Nanos) -> Dcf {
     dcf
 }
 
-/// Slots that pass while the medium is idle are counted, whole ones only, and the rest waits.
+/// Whole slots that pass while the medium is idle are counted, and the remaining slots are kept.
 #[test]
 fn a_backoff_stands_still_while_the_medium_is_busy() {
     let parameters = Parameters {
@@ -45,7 +45,7 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     backoff.draw(&parameters);
     let whole = backoff.count_from(0, &parameters) / (20 * US);
     assert!(whole > 4, "this seed draws {whole} slots");
-    // 3 slots and a bit pass; then DIFS has not yet passed; then one slot does, exactly.
+    // 3 slots and a fraction pass; then DIFS has not yet passed; then exactly one slot passes.
     assert_eq!(
         backoff.interrupt(79 * US, true, &parameters),
         Interrupted::Frozen
@@ -68,8 +68,8 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     );
     let end = backoff.count_from(3000 * US, &parameters);
     assert_eq!(end, 3000 * US + (whole - 4) * 20 * US);
-    // A carrier at the very end comes too late for who has a packet, and ends the count of who has
-    // none.
+    // A carrier at the very end is too late for a station with a packet, and ends the count of one
+    // without.
     assert_eq!(
         backoff.interrupt(end, true, &parameters),
         Interrupted::TooLate
@@ -82,7 +82,7 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     assert_eq!(backoff.interrupt(end, true, &parameters), Interrupted::Idle);
 }
 
-/// A carrier is noticed 15 us after it began: whoever's backoff ends before transmits.
+/// A carrier is sensed 15 us after it began: a station whose backoff ends before that transmits.
 #[test]
 fn a_carrier_is_not_noticed_at_once() {
     let parameters = Parameters::ieee80211b();
@@ -104,7 +104,7 @@ fn a_carrier_is_not_noticed_at_once() {
     );
 }
 
-/// Windows of 31, 63, ... 1023 are drawn from evenly, and from the listing's one choice less.
+/// Draws are uniform in windows of 31, 63, ... 1023; the listing has one value less.
 #[test]
 fn windows_double_up_to_the_largest() {
     for (parameters, excluded) in [(Parameters::ieee80211b(), 0), (Parameters::rafiq2007(), 1)] {
@@ -134,8 +134,8 @@ fn windows_double_up_to_the_largest() {
     }
 }
 
-/// After an undecodable frame a station waits EIFS in place of DIFS; the listing's waits EIFS and
-/// DIFS.
+/// After an undecodable frame a station waits EIFS instead of DIFS; in the listing it waits EIFS
+/// and DIFS.
 #[test]
 fn errors_cost_eifs() {
     let t = 10_000 * US;
@@ -174,8 +174,8 @@ fn a_decoded_frame_forgives_the_error() {
     assert_eq!(dcf.deadline(), u + 50 * US + after_error);
 }
 
-/// An error is forgotten with the next carrier: what came while the station itself transmitted is
-/// no new error.
+/// The next carrier resets an error: a frame that arrives while the station itself transmits is not
+/// a new error.
 #[test]
 fn eifs_follows_its_own_error_only() {
     let rules = rules(Parameters::ieee80211b());
@@ -191,8 +191,8 @@ fn eifs_follows_its_own_error_only() {
     assert_eq!(dcf.deadline(), u + 50 * US + backoff);
 }
 
-/// A repetition is known by its sequence number and its retry bit together: numbers come round
-/// again.
+/// A duplicate is detected by its sequence number together with its retry bit, because sequence
+/// numbers wrap.
 #[test]
 fn equal_numbers_alone_are_no_repetition() {
     let rules = rules(Parameters::ieee80211b());
@@ -229,7 +229,7 @@ fn equal_numbers_alone_are_no_repetition() {
     assert_eq!(dcf.stats.duplicates, 1);
 }
 
-/// Somebody else's frame keeps a station silent for its Duration, and then for DIFS.
+/// A station defers to another station's frame for its Duration, and then for DIFS.
 #[test]
 fn the_nav_counts_as_a_carrier() {
     let rules = rules(Parameters::ieee80211b());
@@ -240,14 +240,14 @@ fn the_nav_counts_as_a_carrier() {
     dcf.decoded(t, &frame(FrameKind::Rts, 5, 6, 2_000 * US), &rules);
     dcf.arm(t, &rules);
     assert_eq!(dcf.deadline(), plain.deadline() + 2_000 * US);
-    // A frame for the station itself sets no NAV; nor does a shorter promise shorten one.
+    // A frame for the station itself sets no NAV; nor does a shorter Duration shorten one.
     let mut mine = contender(&rules, t);
     mine.decoded(t, &frame(FrameKind::Cts, 5, 0, 2_000 * US), &rules);
     mine.arm(t, &rules);
     assert_eq!(mine.deadline(), plain.deadline());
 }
 
-/// An RTS is answered unless the NAV says that somebody else has the medium.
+/// An RTS is answered unless the NAV indicates that another station has reserved the medium.
 #[test]
 fn no_cts_while_the_nav_runs() {
     let rules = rules(Parameters {
@@ -280,8 +280,8 @@ fn no_cts_while_the_nav_runs() {
     );
 }
 
-/// RTS -> CTS -> DATA -> nothing, four times: the long limit; every CTS forgives the RTS that
-/// failed before.
+/// RTS -> CTS -> DATA -> no ACK, four times: the long limit; every CTS resets the count of failed
+/// RTS.
 #[test]
 fn the_long_retry_limit_counts_data_alone() {
     let rules = rules(Parameters {
@@ -311,7 +311,7 @@ fn the_long_retry_limit_counts_data_alone() {
         expired
     };
     for attempt in 1..=4 {
-        // Six RTS in vain, short of the limit of seven, and one that is answered.
+        // Six RTS without a response, below the limit of seven, and one that is answered.
         for _ in 0..6 {
             assert!(matches!(step(&mut dcf, false), Expired::Transmit(_)));
             assert_eq!(step(&mut dcf, false), Expired::Failed(None));
@@ -337,7 +337,7 @@ fn the_long_retry_limit_counts_data_alone() {
     assert_eq!((dcf.stats.cts_missing, dcf.stats.ack_missing), (24, 4));
 }
 
-/// A response that is on its way when the timeout comes is waited for.
+/// A response that is being received at the timeout is not aborted.
 #[test]
 fn a_timeout_waits_for_the_frame_being_received() {
     let rules = rules(Parameters::ieee80211b());
@@ -354,7 +354,7 @@ fn a_timeout_waits_for_the_frame_being_received() {
     assert_eq!(dcf.stats.confirmed, 1);
 }
 
-/// Whatever else is decoded in place of the ACK is taken for a failure.
+/// Any other frame that is decoded instead of the ACK is treated as a failure.
 #[test]
 fn another_frame_in_place_of_the_ack_is_a_failure() {
     let rules = rules(Parameters::ieee80211b());
@@ -372,7 +372,7 @@ fn another_frame_in_place_of_the_ack_is_a_failure() {
     );
     assert!(decoded.fresh && decoded.finished.is_none());
     assert_eq!(dcf.stats.ack_missing, 1);
-    // And that frame, being for this station, is acknowledged after SIFS.
+    // That frame, which is for this station, is acknowledged after SIFS.
     let Expired::Transmit(answer) = dcf.expire(dcf.deadline(), false, &rules) else {
         panic!("it answers");
     };
