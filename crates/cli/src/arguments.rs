@@ -334,6 +334,9 @@ pub struct Path {
     /// Set a convention: min_elevation=40, interval='1 s' (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = crate::skies::conventions())]
     pub set: Vec<String>,
+    /// Draw a map of the satellites at the begin, and of the paths of least delay by which links they use.
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "gateway")]
+    pub map: Option<PathBuf>,
     /// Write time, delay, satellites and gateway of each step; with --places a row for each pair.
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! `anabranch path`: a path over satellites, as table and figure.
 
+mod map;
 mod matrix;
 
 use std::fmt::Write as _;
@@ -56,6 +57,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
         written
             .map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))?;
     }
+    draw(arguments, &constellation, &[from, to])?;
     let summary = followed.summary();
     let mut out = io::stdout().lock();
     out.write_all(words(arguments, [from, to], &constellation, &summary).as_bytes())?;
@@ -71,6 +73,16 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+/// Writes the map that is asked for.
+fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Result<(), Failure> {
+    let Some(file) = &arguments.map else {
+        return Ok(());
+    };
+    let map = map::svg(constellation, places, begin(arguments));
+    let written = std::fs::write(file, map);
+    written.map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))
 }
 
 /// So many seconds after the epoch it begins.

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, great_circle, places};
 
-use super::begin;
+use super::{begin, draw};
 use crate::arguments::Path;
 use crate::failure::{Failure, unread};
 
@@ -46,6 +46,7 @@ pub fn show(
         let found = all.len();
         return Err(told(format!("found {found} places; allowed: 2 to 1414")));
     }
+    draw(arguments, &constellation, &all)?;
     let pairs = follow(arguments, constellation, &all);
     let steps = (arguments.duration.seconds() / arguments.step.seconds()) as usize + 1;
     if let Some(file) = &arguments.csv {
