@@ -85,6 +85,8 @@ impl Snapshot {
     pub fn paths(&mut self, from: &[usize], to: usize) -> Vec<Option<StationPath>> {
         let satellites = self.shells.len();
         let node = |station: usize| (satellites + station) as u32;
+        // The order of another destination's tree would help nothing.
+        self.tree = Tree::default();
         self.tree
             .find(&self.graph, node(to), |edge| edge.delay, |_| true);
         let path = |&from: &usize| {

@@ -1,7 +1,7 @@
 //! The shortest paths of all nodes of a network towards one of them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// A way from one node to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,26 +177,49 @@ impl Tree {
             .extend(nodes.filter(|node| !settled[*node as usize]));
     }
 
-    /// The same in the order of the last tree, until nothing changes: nodes have changed places
-    /// with few others.
+    /// The same in the order of the last tree: nodes have changed places with few others. Those
+    /// that are reached for less after their turn have another.
     fn settle_in_order(&mut self, graph: &Graph, destination: u32, cost: &impl Fn(&Edge) -> f64) {
         let order = std::mem::take(&mut self.order);
-        loop {
-            let mut changed = false;
-            for &node in &order {
-                let so_far = self.cost[node as usize];
-                if node == destination || so_far.is_infinite() || self.is_end(graph, node) {
-                    continue;
+        let mut turn = vec![0_u32; graph.nodes()];
+        for (at, &node) in (0..).zip(&order) {
+            turn[node as usize] = at;
+        }
+        let mut late = VecDeque::new();
+        for (at, &node) in (0..).zip(&order) {
+            self.spread(graph, destination, node, cost, |from| {
+                if turn[from as usize] <= at {
+                    late.push_back(from);
                 }
-                for edge in graph.edges_to(node) {
-                    changed |= self.reach(edge, so_far + cost(edge));
-                }
-            }
-            if !changed {
-                break;
-            }
+            });
+        }
+        while let Some(node) = late.pop_front() {
+            let mut again = Vec::new();
+            self.spread(graph, destination, node, cost, |from| again.push(from));
+            late.extend(again);
         }
         self.order = order;
+    }
+
+    /// Reaches the neighbours of a node, and tells which of them are reached for less than before.
+    #[inline]
+    fn spread(
+        &mut self,
+        graph: &Graph,
+        destination: u32,
+        node: u32,
+        cost: &impl Fn(&Edge) -> f64,
+        mut reached: impl FnMut(u32),
+    ) {
+        let so_far = self.cost[node as usize];
+        if node == destination || so_far.is_infinite() || self.is_end(graph, node) {
+            return;
+        }
+        for edge in graph.edges_to(node) {
+            if self.reach(edge, so_far + cost(edge)) {
+                reached(edge.from);
+            }
+        }
     }
 
     /// Sorts the nodes by their costs. They nearly are.

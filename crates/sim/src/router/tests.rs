@@ -157,3 +157,26 @@ fn an_address_whose_link_is_down_is_not_reached_by_another() {
         assert_eq!(router.hop(a, table), Hop::Via(via));
     }
 }
+
+/// A ring of 2,000 nodes has no table before something is sent, and then one for each address that
+/// is sent to.
+#[test]
+fn tables_are_made_when_they_are_asked_for() {
+    let mut topology = Topology::new();
+    let all: Vec<NodeId> = (0..2000)
+        .map(|node| topology.add_node(format!("n{node}")).unwrap())
+        .collect();
+    for (index, &node) in all.iter().enumerate() {
+        let next = all[(index + 1) % all.len()];
+        connect(&mut topology, &format!("l{index}"), [node, next]);
+    }
+    let mut router = Router::new(&topology);
+    assert!(router.next.is_empty());
+    let target = topology.interfaces_of(all[1000])[0];
+    let table = router.table(&topology, target);
+    assert_eq!(router.table(&topology, target), table);
+    assert_eq!(router.next.len(), 2000);
+    assert_eq!(router.hop(all[1000], table), Hop::Here);
+    let via = topology.interfaces_of(all[999]);
+    assert_eq!(router.hop(all[999], table), Hop::Via(via[1]));
+}
