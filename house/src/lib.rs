@@ -1,7 +1,9 @@
-//! Which module of a crate names which: the text of its files, read for `crate::`, `super::` and `use`. Tests are left out.
+//! Dependencies between the modules of a crate: the text of its files, searched for `crate::`,
+//! `super::` and `use`. Tests are excluded.
 //!
-//! A module is what stands at the top of a crate: `world` is `world.rs` and all files below `world/`. What a crate's root
-//! imports or passes on (`pub use spec::Spec`) counts as the module that it comes from. What is reached by `*` is not seen.
+//! A module is an item at the top of a crate: `world` is `world.rs` and all files below `world/`.
+//! Imports and re-exports of a crate's root (`pub use spec::Spec`) count as the module that they
+//! come from. Items that are reached by `*` are not detected.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +11,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The modules of a crate, each with those that it names.
+/// The modules of a crate, each with the modules that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
     /// By name.
@@ -17,10 +19,11 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Reads the sources below a crate's `src`, or below the folder of a program. Programs in `bin` are crates of their own.
+    /// Reads the sources below a crate's `src`, or below the folder of a program. Programs in `bin`
+    /// are crates of their own.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     pub fn read(src: &Path) -> io::Result<Self> {
         let mut files = Vec::new();
         for path in sources(src)? {
@@ -34,7 +37,8 @@ impl Modules {
         Ok(Self::of(&files))
     }
 
-    /// The modules of files, each given by its path of modules and its text without comments, strings and tests.
+    /// The modules of files, each given by its module path and its text without comments, strings
+    /// and tests.
     pub fn of(files: &[(Vec<String>, String)]) -> Self {
         let tops: BTreeSet<&String> = files.iter().filter_map(|(path, _)| path.first()).collect();
         let root = files.iter().filter(|(path, _)| path.is_empty());
@@ -58,7 +62,7 @@ impl Modules {
         Self { names }
     }
 
-    /// All modules that one names, itself or through others.
+    /// All modules that one names, directly or through others.
     fn reached<'a>(&'a self, from: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![from];
@@ -72,7 +76,7 @@ impl Modules {
         found
     }
 
-    /// The circles: sets of modules of which each reaches each other.
+    /// The cycles: sets of modules that all reach each other.
     pub fn circles(&self) -> Vec<Vec<&str>> {
         let reached: BTreeMap<&str, BTreeSet<&str>> = self
             .names
@@ -94,10 +98,10 @@ impl Modules {
     }
 }
 
-/// The Rust files below a directory, those of tests left out.
+/// The Rust files below a directory, without tests.
 ///
 /// # Errors
-/// What the file system says.
+/// The error of the file system.
 pub fn sources(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -116,7 +120,7 @@ pub fn sources(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of modules of a file below `src`; empty for the crate's root.
+/// The module path of a file below `src`; empty for the crate's root.
 fn module_of(file: &Path) -> Vec<String> {
     let parts = file.with_extension("");
     let mut parts: Vec<String> = parts
@@ -131,7 +135,7 @@ fn module_of(file: &Path) -> Vec<String> {
     parts
 }
 
-/// A text without comments and without what stands in strings and characters.
+/// A text without comments and without the contents of strings and characters.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -157,7 +161,7 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// The length of a string that begins here.
+/// The length of a string that starts here.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -171,7 +175,7 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a character in quotes, if one begins here; a lifetime is none.
+/// The length of a character literal, if one starts here; a lifetime is none.
 fn character(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('\'')?;
     if let Some(escaped) = inner.strip_prefix('\\') {
@@ -182,7 +186,7 @@ fn character(text: &str) -> Option<usize> {
     inner[length..].starts_with('\'').then_some(length + 2)
 }
 
-/// The length of a raw string, if one begins here.
+/// The length of a raw string, if one starts here.
 fn raw_string(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('r')?;
     let hashes = inner.len() - inner.trim_start_matches('#').len();
@@ -217,14 +221,14 @@ fn without_tests(text: &str) -> String {
     out + rest
 }
 
-/// Whether an item is a module.
+/// Returns true if an item is a module.
 fn is_module(item: &str) -> bool {
     item.trim_start()
         .trim_start_matches("pub ")
         .starts_with("mod ")
 }
 
-/// The length of what stands in the braces that a text begins with, with them.
+/// The length of a block in braces at the start of a text, including the braces.
 fn braced(text: &str) -> usize {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -238,7 +242,7 @@ fn braced(text: &str) -> usize {
     text.len()
 }
 
-/// Where the modules lie that are written within a text: `mod inner { ... }`.
+/// The ranges of inline modules of a text: `mod inner { ... }`.
 fn inner_modules(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for at in words(text, "mod") {
@@ -252,7 +256,7 @@ fn inner_modules(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where a word stands.
+/// The positions of a word.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word)
@@ -263,7 +267,7 @@ fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         })
 }
 
-/// The first names below the crate's root of all paths that a module at `path` writes.
+/// The first names below the crate's root of all paths in a module at `path`.
 fn named(text: &str, path: &[String]) -> Vec<String> {
     let inner = inner_modules(text);
     let mut found = Vec::new();
@@ -277,7 +281,8 @@ fn named(text: &str, path: &[String]) -> Vec<String> {
     found
 }
 
-/// The first name below the crate's root of a path that is written so many modules deep; `None` where it does not lead up to the root.
+/// The first name below the crate's root of a path in a module of this depth; `None` if it does not
+/// reach the root.
 fn below_root(branch: &[String], mut depth: usize) -> Option<String> {
     for name in branch {
         match name.as_str() {
@@ -290,8 +295,8 @@ fn below_root(branch: &[String], mut depth: usize) -> Option<String> {
     None
 }
 
-/// The paths of a tree of them, and its length: of `a::{b, c::{d, self} as e}` a::b, a::c::d and a::c. What an item is renamed to stands last, behind
-/// `as`.
+/// The paths of a use tree, and its length: of `a::{b, c::{d, self} as e}` a::b, a::c::d and a::c.
+/// The new name of a renamed item is last, after `as`.
 fn tree(text: &str) -> (Vec<Vec<String>>, usize) {
     let mut at = text.len() - text.trim_start().len();
     if text[at..].starts_with('{') {
@@ -331,7 +336,7 @@ fn tree(text: &str) -> (Vec<Vec<String>>, usize) {
     (vec![vec![first]], at)
 }
 
-/// The name that a text begins with.
+/// The name at the start of a text.
 fn name(text: &str) -> Option<String> {
     let text = text.trim_start();
     let end = text
@@ -340,7 +345,7 @@ fn name(text: &str) -> Option<String> {
     (end > 0).then(|| text[..end].to_owned())
 }
 
-/// What a crate's root imports or passes on, each with the module it comes from: `pub use spec::{Spec, Sweep};`.
+/// Imports and re-exports of a crate's root, each with its module: `pub use spec::{Spec, Sweep};`.
 fn passed_on(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for at in words(text, "use") {
@@ -364,7 +369,7 @@ mod tests {
         Modules::of(&files.iter().map(file).collect::<Vec<_>>())
     }
 
-    /// What the module `of` names.
+    /// The modules that the module `of` names.
     fn of<'a>(found: &'a Modules, of: &str) -> Vec<&'a str> {
         found.names[of].iter().map(String::as_str).collect()
     }
@@ -450,7 +455,7 @@ mod tests {
             ("b.rs", ""),
         ]);
         assert!(quoted.names["a"].contains("b"));
-        // Tests need not stand last.
+        // Tests need not be last.
         let early =
             "#[cfg(test)]\nmod tests;\n#[cfg(test)]\npub mod more { use crate::c; }\nuse crate::b;";
         let early = modules(&[("a.rs", early), ("b.rs", ""), ("c.rs", "")]);

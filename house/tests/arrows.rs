@@ -1,4 +1,4 @@
-//! Arrows between crates point downward, and so do those between the modules of a crate.
+//! Dependencies between crates point downward, and so do those between the modules of a crate.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::process::Command;
 use anabranch_house::{Modules, plain, sources};
 use serde_json::Value;
 
-/// Which crates of the house a crate may be built with, tests aside. A crate that is not here may use all.
+/// Workspace crates that a crate may be built with, except for tests. A crate that is not listed
+/// may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("transport", &[]),
@@ -166,7 +167,8 @@ const IO: &[&str] = &[
     "File::create",
 ];
 
-/// Crates of state machines, which one thread drives at a time: whatever is shared between threads is the driver's.
+/// Crates of state machines, each driven by one thread at a time, because sharing between threads
+/// is the driver's task.
 const NO_LOCKS: &[&str] = &[
     "wire",
     "transport",
@@ -191,7 +193,7 @@ const LOCKS: &[&str] = &[
 struct Room {
     name: String,
     folder: String,
-    /// Where the sources lie of its library and its programs that have modules.
+    /// Paths of its library and of its programs with modules.
     roots: BTreeSet<PathBuf>,
     uses: Vec<String>,
 }
@@ -232,7 +234,7 @@ fn rooms() -> Vec<Room> {
         .collect()
 }
 
-/// The folders of targets: modules lie beside a `lib.rs` or `main.rs`.
+/// The folders of targets: modules are next to a `lib.rs` or `main.rs`.
 fn roots(targets: &Value) -> BTreeSet<PathBuf> {
     let targets = targets.as_array().expect("targets").iter();
     let files = targets.filter_map(|target| Some(Path::new(target["src_path"].as_str()?)));
@@ -242,7 +244,7 @@ fn roots(targets: &Value) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Everything that a crate is built with, directly or through others.
+/// All crates that a crate is built with, directly or through others.
 fn below<'a>(rooms: &'a [Room], name: &'a str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open = vec![name];
@@ -309,7 +311,7 @@ fn state_machines_have_no_locks() {
     nothing_names(NO_LOCKS, LOCKS);
 }
 
-/// No source of these crates, tests aside, names one of the words.
+/// Checks that no source of these crates, except tests, contains one of the words.
 fn nothing_names(crates: &[&str], words: &[&str]) {
     let mut wrong = Vec::new();
     for room in rooms()

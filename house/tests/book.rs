@@ -1,4 +1,5 @@
-//! Every relative link, anchor and image of the book and of the other Markdown pages leads somewhere, and the book has every page.
+//! Checks that every relative link, anchor and image of the book and of the other Markdown pages
+//! exists, and that the book contains every page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Pages outside of `docs/` that are read on their own.
+/// Pages outside of `docs/` that are read separately.
 const BESIDE: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
@@ -20,17 +21,17 @@ const BESIDE: &[&str] = &[
     "yardsticks/ns3/README.md",
 ];
 
-/// Pages to which `bench/README.md` leads.
+/// Pages that `bench/README.md` links to.
 const NOTES: &str = "bench/notes";
 
-/// What a page has: anchors, and its links to other places with the line of each.
+/// A page: its anchors, and its links with the line of each.
 #[derive(Default)]
 struct Page {
     anchors: BTreeSet<String>,
     links: Vec<(usize, String)>,
 }
 
-/// The anchor of a heading, as mdBook and code forges make it.
+/// The anchor of a heading, by the rules of mdBook and code forges.
 fn anchor(heading: &str) -> String {
     let keep = |letter: char| match letter {
         '-' | '_' => Some(letter),
@@ -101,7 +102,7 @@ fn below(folder: &str, found: &mut BTreeMap<PathBuf, Page>) {
     }
 }
 
-/// What is wrong with a link of the page at `from`.
+/// The error of a link of the page at `from`.
 fn wrong(pages: &BTreeMap<PathBuf, Page>, from: &Path, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;

@@ -1,18 +1,22 @@
-//! `docs/FINDINGS.md` is made from `docs/findings/text.md` and the tables beside it, so that no number of a table is typed.
+//! `docs/FINDINGS.md` is generated from `docs/findings/text.md` and the tables next to it, so that
+//! no number of a table is typed by hand.
 //!
-//! Tables are kept as `anabranch reproduce PAPER` writes them, in `docs/findings/PAPER/`. `docs/findings/keep` runs a paper and
-//! keeps them. In the text, below a heading `## PAPER: ...`, a number of one of its tables is
+//! Tables are stored as `anabranch reproduce PAPER` writes them, in `docs/findings/PAPER/`.
+//! `docs/findings/keep` runs a paper and stores them. In the text, below a heading `## PAPER: ...`,
+//! a number of one of its tables is
 //!
 //! - `{table|series|metric|x}`: the value and half of its 95 % interval, `21.4 ± 4.1`;
 //! - `{table|series|metric|x|mean}`: the value alone;
 //! - `{table|series|metric|x|ns2}`: the same of ns-2.35, from `table-ns2.csv`;
-//! - `{overlap|tables}`, `{overlap|table|series|metric}`: how many means overlap with those of ns-2.35, `141 of 144`; `tables` are
-//!   one or several, with commas between;
+//! - `{overlap|tables}`, `{overlap|table|series|metric}`: the number of means that overlap with
+//!   those of ns-2.35, `141 of 144`; `tables` are one or several, with commas between;
 //! - `{farthest|table|series|metric}`: the greatest relative difference from ns-2.35, in percent;
-//! - `{count|tables|verdict}`: how many printed values of one or several tables came to a verdict;
-//! - `{tally|printed values}`, `{tally|claims|reproduced}`: how many there are, and how many came to that verdict;
-//! - `{claims|id}`, `{claims|id|x}`, `{claims|id|x|1000}`: the verdict on a claim; what was found at an x, with half of its
-//!   interval; the same divided by a number.
+//! - `{count|tables|verdict}`: the number of printed values of one or several tables with a
+//!   verdict;
+//! - `{tally|printed values}`, `{tally|claims|reproduced}`: their number, and the number with that
+//!   verdict;
+//! - `{claims|id}`, `{claims|id|x}`, `{claims|id|x|1000}`: the verdict on a claim; the value found
+//!   at an x, with half of its interval; the same divided by a number.
 //!
 //! `{PAPER/...}` takes another paper than the heading's.
 //!
@@ -55,8 +59,8 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> Option<f64> {
     row.get(column)?.parse().ok()
 }
 
-/// A value with as many decimals as the half width with two digits has, and no more than its own six digits of a table; without a
-/// half width, with five digits.
+/// A value with as many decimals as the half width with two digits has, and no more than the six
+/// digits of a table; without a half width, with five digits.
 fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
     let digits = |value: f64, significant: i32| {
         let power = value.abs().log10().floor() as i32;
@@ -81,7 +85,7 @@ fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
     }
 }
 
-/// What a placeholder stands for, with the tables of `paper` unless it names another.
+/// The text for a placeholder, with the tables of `paper` unless it names another.
 fn value(
     paper: &str,
     asked: &str,
@@ -143,7 +147,7 @@ fn value(
                 false => (number(row, "value"), number(row, "ci95")),
             };
             let mean = mean.ok_or_else(|| format!("no value in {file}"))?;
-            // What has one run there has all of its six digits.
+            // A value of one run is shown with all of its six digits.
             match half {
                 None if beside => Ok(mean.to_string()),
                 half => Ok(shown(mean, half, how.contains(&"mean"))),
@@ -153,7 +157,8 @@ fn value(
     }
 }
 
-/// A count of a tally as a run writes it: `60 printed values: 49 reproduced, 9 compatible, 2 differ, 0 not attempted`.
+/// A count of a tally as a run writes it: `60 printed values: 49 reproduced, 9 compatible, 2
+/// differ, 0 not attempted`.
 fn tallied(text: &str, of: &str, verdict: Option<&&str>) -> Result<String, String> {
     let missing = || format!("no {of:?} {} in the tally", verdict.unwrap_or(&""));
     let line = |line: &str| {
@@ -178,7 +183,7 @@ fn tallied(text: &str, of: &str, verdict: Option<&&str>) -> Result<String, Strin
         .ok_or_else(missing)
 }
 
-/// The verdict on a claim, or what was found at an x.
+/// The verdict on a claim, or the value found at an x.
 fn claimed(rows: &Table, id: &str, x: &[&str]) -> Result<String, String> {
     let mut of = rows.iter().filter(|row| row["claim"] == id).peekable();
     let first = of.peek().ok_or_else(|| format!("no claim {id:?}"))?;
@@ -202,7 +207,7 @@ fn claimed(rows: &Table, id: &str, x: &[&str]) -> Result<String, String> {
     ))
 }
 
-/// The rows of a series and a metric where these are named.
+/// The rows of a series and a metric if these are named.
 fn chosen<'a>(
     rows: &'a Table,
     of: &'a [&'a str],
@@ -214,7 +219,7 @@ fn chosen<'a>(
     rows.iter().filter(is)
 }
 
-/// How many means overlap; `None` where none can.
+/// The number of means that overlap; `None` if there are none to compare.
 fn overlapping(rows: &Table, of: &[&str]) -> Option<String> {
     let judged = chosen(rows, of).filter(|row| !row["overlap"].is_empty());
     let judged: Vec<bool> = judged.map(|row| row["overlap"] == "yes").collect();
@@ -222,7 +227,7 @@ fn overlapping(rows: &Table, of: &[&str]) -> Option<String> {
     (!judged.is_empty()).then(|| format!("{held} of {}", judged.len()))
 }
 
-/// The text with its numbers put in; or what is wrong, with the line.
+/// The text with its numbers inserted; or an error with its line.
 fn rendered(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
     let mut paper = String::new();
     let mut lines = Vec::new();
@@ -270,7 +275,7 @@ fn the_findings_say_what_the_tables_say() {
     );
 }
 
-/// The tables of a run that was not made.
+/// The tables of a missing run.
 fn read(name: &str) -> Result<String, String> {
     match name {
         "some2001/table-1.csv" => Ok("series,x,metric,value,ci95\n\

@@ -1,4 +1,5 @@
-//! What a published package needs beside its code: licence files, a README, what a registry shows of it, and versions of its dependencies.
+//! Requirements of a published package in addition to its code: licence files, a README, metadata
+//! for the registry, and versions of its dependencies.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,7 @@ fn published() -> Vec<Value> {
     all.iter().filter(is_published).cloned().collect()
 }
 
-/// What a package lacks.
+/// The missing parts of a package.
 fn lacks(package: &Value) -> Vec<String> {
     let mut lacks = Vec::new();
     let manifest = package["manifest_path"].as_str().expect("a path");
@@ -40,7 +41,8 @@ fn lacks(package: &Value) -> Vec<String> {
             lacks.push(key.to_owned());
         }
     }
-    // A path means nothing to those who build from packages. Tests may do without: they are not packed.
+    // A path has no meaning for users of packages. Dependencies of tests may have one, because
+    // tests are not packaged.
     let dependencies = package["dependencies"].as_array().expect("dependencies");
     for it in dependencies.iter().filter(|it| it["kind"] != "dev") {
         if it["req"] == "*" {

@@ -1,5 +1,5 @@
-//! No file of tests is left out: where a crate names its test programs itself, each file is one of them or a module of one; and a target that is
-//! built without its tests has none.
+//! Checks that no test file is left out: if a crate names its test programs itself, each file is
+//! one of them or a module of one; and a target that is built without its tests has none.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The files below `tests/` of one crate that nothing names: neither a `path` of its manifest nor a `mod` of `tests/all.rs`.
+/// The files below `tests/` of one crate that are not named by a `path` of its manifest or a `mod`
+/// of `tests/all.rs`.
 fn left_out(manifest: &str, all: &str, files: &[&str]) -> Vec<String> {
     let named: BTreeSet<String> = manifest
         .lines()
@@ -63,7 +64,8 @@ fn a_file_that_nothing_names_is_found() {
     assert_eq!(left_out(manifest, "mod one;\n", &files), ["two"]);
 }
 
-/// Where the sources lie of the programs and libraries of the workspace whose unit tests nobody builds (`test = false`).
+/// Source paths of the programs and libraries of the workspace whose unit tests are not built
+/// (`test = false`).
 fn untested() -> Vec<PathBuf> {
     let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
         .args(["metadata", "--format-version", "1", "--no-deps"])
@@ -83,7 +85,7 @@ fn untested() -> Vec<PathBuf> {
         .collect()
 }
 
-/// All Rust at a path: of the file, or of its folder where it is the `main.rs` or `lib.rs` of one.
+/// All Rust at a path: of the file, or of its folder if it is the `main.rs` or `lib.rs` of one.
 fn texts(path: &Path, into: &mut Vec<String>) {
     if path.ends_with("main.rs") || path.ends_with("lib.rs") {
         return texts(path.parent().expect("a folder"), into);

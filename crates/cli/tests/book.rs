@@ -1,14 +1,18 @@
-//! The book does what it says: the commands of its pages are executed word for word, and the page of commands is what `help` says.
+//! Tests that the documentation is correct: the commands of its pages are executed literally, and
+//! the page of commands equals the output of `help`.
 //!
 //! On a page of `docs/`, a block marked
-//! - `console` holds commands, each after `$ `, and what they print. They run in the order of the page, in one shell, in a directory that
-//!   is empty at first. A command that shows no output may print anything. A line `...` stands for any number of lines, `[..]` for
-//!   any text within one. `console status=2` expects that exit status.
-//! - `console serve` holds one command that serves until it is ended: the test ends it when it has printed as many lines as shown.
-//! - `console skip` is not run: what installs something, or needs another machine.
-//! - `LANGUAGE file=NAME` is written to that file, `LANGUAGE add=NAME` is added to it.
+//! - `console` holds commands, each after `$ `, and their output. They run in the order of the
+//!   page, in one shell, in a directory that is empty at first. A command without shown output may
+//!   print anything. A line `...` stands for any number of lines, `[..]` for any text within one.
+//!   `console status=2` expects that exit status.
+//! - `console serve` holds one command that serves until it is ended: the test ends it when it has
+//!   printed as many lines as shown.
+//! - `console skip` is not run: it installs something, or needs another machine.
+//! - `LANGUAGE file=NAME` is written to that file, `LANGUAGE add=NAME` is appended to it.
 //!
-//! `<!-- made: FILE -->` before an image says which file of that directory it is. `BOOK=write` in the environment copies it.
+//! `<!-- made: FILE -->` before an image names its source in that directory. `BOOK=write` in the
+//! environment copies it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,22 +26,22 @@ fn writes() -> bool {
     std::env::var("BOOK").is_ok_and(|how| how == "write")
 }
 
-/// What a page asks for, in its order.
+/// The steps of a page, in order.
 enum Step {
-    /// A file with this text; true: at the end of what it holds.
+    /// A file with this text; true: the text is appended.
     File(String, String, bool),
-    /// A command, the line it stands in, how it ends, and what it prints.
+    /// A command, its line, its end, and its output.
     Run(String, usize, End, Vec<String>),
-    /// This image is that file.
+    /// This image is a copy of that file.
     Image(String, String),
 }
 
-/// How a command ends.
+/// The end of a command.
 #[derive(Clone, Copy)]
 enum End {
     /// By itself, with this status.
     Status(i32),
-    /// It serves, and is ended.
+    /// It serves, and is ended by the test.
     Served,
 }
 
@@ -103,7 +107,7 @@ fn block(marks: &str, lines: &[(usize, &str)], steps: &mut Vec<Step>) {
     }
 }
 
-/// Whether text is what a line of a page shows.
+/// Returns true if the text matches the line of a page.
 fn fits(shown: &str, text: &str) -> bool {
     let mut rest = text;
     let mut parts = shown.trim_end().split("[..]").enumerate().peekable();
@@ -126,7 +130,7 @@ fn fits(shown: &str, text: &str) -> bool {
     true
 }
 
-/// Whether lines are what a page shows.
+/// Returns true if the lines match those of a page.
 fn all_fit(shown: &[String], lines: &[&str]) -> bool {
     match shown.split_first() {
         None => lines.is_empty(),
@@ -142,7 +146,8 @@ fn all_fit(shown: &[String], lines: &[&str]) -> bool {
     }
 }
 
-/// Runs the steps of a page in an empty directory, in one shell; `logs` takes what each command prints.
+/// Runs the steps of a page in an empty directory, in one shell; the output of each command is
+/// written to `logs`.
 fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
     let mut script = format!("cd {}\n", here.display());
     for (index, step) in steps.iter().enumerate() {
@@ -160,7 +165,7 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
                     End::Status(status) => format!(
                         "{{ {command}\n}} > {log} 2>&1\nended=$?\necho $ended > {log}.status\n[ $ended = {status} ] || exit 1\n"
                     ),
-                    // Until it has said what it has to say, or is gone.
+                    // Until it has printed the expected lines, or has ended.
                     End::Served => format!(
                         ": > {log}\n( exec {command} ) >> {log} 2>&1 &\nserver=$!\n\
                          while kill -0 $server && [ $(wc -l < {log}) -lt {} ]; do sleep 0.05; done\n\
@@ -175,10 +180,10 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
     script
 }
 
-/// Seconds after which a page is taken to hang.
+/// Seconds after which a page counts as hanging.
 const PATIENCE: &str = "600";
 
-/// A shell with the network of its own that the user may have, so that ports are free.
+/// A shell with a network namespace of its own, so that ports are free.
 fn shell() -> Command {
     let own = ["--map-root-user", "--net"];
     let may = Command::new("unshare")
@@ -333,7 +338,7 @@ fn lines_and_parts_of_lines_may_be_left_out() {
     assert!(!fits("a [..] c", "a 17 b d"));
 }
 
-/// What stands above the commands.
+/// The text before the commands.
 const ABOUT: &str = "# Commands
 
 This page is generated from the command line (`BOOK=write cargo test -p anabranch-cli --test book`). Do not edit it. The same text comes from

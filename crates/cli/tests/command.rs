@@ -1,4 +1,4 @@
-//! The command as a user meets it: exit status, standard output, standard error, files.
+//! The command from the user's view: exit status, standard output, standard error, files.
 
 mod common;
 #[path = "command/elements.rs"]
@@ -313,7 +313,7 @@ fn a_directory_that_is_not_finished_is_told_from_others_and_one_of_two_words_is_
     assert_eq!(status(&shown), 2);
     let said = text(&shown.stderr);
     assert!(said.contains("begun is not finished: repeat"), "{said}");
-    // So many jobs are no more threads than there are runs.
+    // A larger number of jobs does not mean more threads than runs.
     let ran = anabranch(
         here,
         &["run", "pair.toml", "--jobs", "100000", "--out", "two words"],
@@ -383,7 +383,8 @@ fn a_part_of_a_paper_is_reproduced() {
     assert_eq!(table.lines().next(), Some(head));
 }
 
-/// Numbers of simulations as `#`, and runs of blanks as one: what stays is the shape of the answer.
+/// Replaces numbers of simulations by `#`, and runs of blanks by one, so that the structure of the
+/// answer remains.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     for line in text.lines() {
@@ -447,7 +448,7 @@ fn advice_is_shown_and_its_evidence_is_kept() {
     ] {
         assert!(directory.path().join("kept").join(file).exists(), "{file}");
     }
-    // The spec alone gives the same tables.
+    // The spec alone produces the same tables.
     let table = |name: &str| {
         fs::read(directory.path().join(name).join("tables/streams-1.csv")).expect("a table")
     };

@@ -1,4 +1,4 @@
-//! Examples that the program carries run by their names, without a file.
+//! Built-in examples run by their names, without a file.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Papers are folders, found when the program runs; a spec of one's own is compared with numbers of one's own as they are.
+//! Papers are folders that are found at run time; a spec of a user is compared with reference
+//! values of the user in the same way.
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::process::Output;
 
 use common::{command, text};
 
-/// The command, run in a directory whose user has no data but what `data` holds.
+/// The command, in a directory, for a user whose only data is in `data`.
 fn anabranch(directory: &Path, data: &Path, arguments: &[&str]) -> Output {
     command(directory, arguments)
         .env("XDG_DATA_HOME", data)
@@ -16,7 +17,7 @@ fn anabranch(directory: &Path, data: &Path, arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Runs the command where nobody has data, and gives its status and what it says.
+/// Runs the command without user data, and returns its status and output.
 fn says(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let said = anabranch(directory, &directory.join("no-data"), arguments);
     (said.status.code(), text(&said.stdout) + &text(&said.stderr))
@@ -27,7 +28,7 @@ fn write(path: &Path, contents: &str) {
     fs::write(path, contents).expect("a file");
 }
 
-/// A link without losses: UDP at 80 kbit/s arrives at 80 kbit/s, whatever the seed.
+/// A lossless link: UDP at 80 kbit/s arrives at 80 kbit/s, with any seed.
 const SPEC: &str = r#"anabranch = 1
 name = "steady1999"
 title = "A steady stream"
@@ -107,7 +108,7 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     write_paper(&here.join("papers"), "steady1999");
-    // What else lies there is no paper.
+    // Other files there are not papers.
     write(&here.join("papers/notes/read.md"), "no spec");
     let (status, said) = says(here, &["reproduce", "steady1999", "--out", "out"]);
     assert_eq!(status, Some(0), "{said}");
@@ -137,7 +138,7 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
         "2 printed values: 1 reproduced, 0 compatible, 1 differ, 0 not attempted\n"
     );
 
-    // The results are whole without the paper's folder.
+    // The results do not depend on the paper's folder.
     fs::remove_dir_all(here.join("papers")).expect("the papers");
     let (status, shown) = says(here, &["show", "out"]);
     assert_eq!(status, Some(0), "{shown}");
@@ -252,7 +253,7 @@ fn numbers_of_ones_own_are_judged_as_a_papers_are() {
     assert_eq!(status, Some(0), "{said}");
     let table = fs::read_to_string(here.join("out/tables/table-1.csv")).expect("a table");
     assert_eq!(table, VERDICTS);
-    // Without a table of its own a spec has one for each experiment, whose id stands for the place.
+    // A spec without a table gets one for each experiment, and the experiment's id is the location.
     let (before, _) = spec.split_once("[[table]]").expect("a table");
     write(
         &here.join("specs/plain.toml"),

@@ -1,4 +1,4 @@
-//! An association that moves from one address of the loopback network to another while it is used (RFC 5061).
+//! Associations that move between addresses of the loopback network while they are used (RFC 5061).
 #![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 
 use crate::common;
@@ -12,7 +12,8 @@ use anabranch_net::{
 use anabranch_sctp::Authentication;
 use common::*;
 
-/// Addresses that no other test has, so that a UDP port that was free at one is free at the other when that is added.
+/// Addresses that no other test uses, so that a UDP port that was free at one is free at the other
+/// when that is added.
 const FIRST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 1));
 const SECOND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 2));
 const THIRD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 3));
@@ -31,7 +32,7 @@ fn config() -> Config {
     })
 }
 
-/// Waits for what became of `change`.
+/// Waits for the outcome of `change`.
 async fn settled(association: &Association, change: AddressChange) -> AddressChangeOutcome {
     loop {
         match association.next_event().await {
@@ -65,7 +66,7 @@ async fn receive(association: Association) {
     }
 }
 
-/// The addresses of the peer, as an association has them, in order.
+/// The peer's addresses in the association, sorted.
 fn peers(association: &Association) -> Vec<IpAddr> {
     let status = association.status().expect("known");
     let mut all: Vec<_> = status.paths.iter().map(|path| path.address).collect();
@@ -73,7 +74,7 @@ fn peers(association: &Association) -> Vec<IpAddr> {
     all
 }
 
-/// Waits for the news that the peer has another address, or has one no more.
+/// Waits for the event that the peer's address was added or removed.
 async fn told(association: &Association, is_it: impl Fn(&Event) -> bool) {
     while !is_it(&association.next_event().await.expect("it lives")) {}
 }
@@ -90,7 +91,7 @@ fn is_up(event: &Event) -> bool {
     matches!(event, Event::PathChanged { address, state: PathState::Active, .. } if *address == SECOND)
 }
 
-/// What is changed at the endpoint counts for the associations that are up and for those that begin later.
+/// A change of the endpoint applies to established associations and to later ones.
 #[test]
 fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
     bounded(async {
@@ -115,7 +116,7 @@ fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
         told(&before, added).await;
         let between = call(FIRST).await;
         assert_eq!(peers(&between), [FIRST, SECOND]);
-        // Until the first has settled, it has no other address to go on from.
+        // Until the first address is confirmed, there is no other address to send from.
         told(&before, is_up).await;
         assert_eq!(
             server
@@ -157,7 +158,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             send(&a, 0, MESSAGES).await;
         });
         send(&b, 0, MESSAGES / 2).await;
-        // The only address is replaced, in the midst of it.
+        // Replaces the only address during the transfer.
         let changes = [AddressChange::Add(FOURTH), AddressChange::Remove(THIRD)];
         here.change_addresses(&changes).expect("taken");
         for change in changes {
@@ -176,7 +177,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
         for task in [down, up, sent] {
             task.await.expect("all came");
         }
-        // Back, without a break: both at a time.
+        // Moves back without a break: both changes at once.
         here.change_addresses(&[AddressChange::Add(THIRD)])
             .expect("taken");
         assert_eq!(
@@ -197,7 +198,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             settled(&here, removed).await,
             AddressChangeOutcome::Performed
         );
-        // One that is not this host's has no socket, one that is there already needs none.
+        // An address of another host has no socket; one that is present needs none.
         let strange = here.change_addresses(&[AddressChange::Add([192, 0, 2, 1].into())]);
         assert!(
             matches!(strange, Err(AddressError::Socket(_))),

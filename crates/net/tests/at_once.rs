@@ -1,5 +1,6 @@
-//! A lone message leaves in the task of its sender, and everything that the driver does beside is still done. On a runtime of one thread the
-//! driver cannot run between two lines of a test that await nothing.
+//! Tests that a single message leaves in the task of its sender, and that the rest of the driver's
+//! work is still done. On a single-threaded runtime the driver cannot run between two lines of a
+//! test without an await.
 
 use crate::common;
 
@@ -16,7 +17,7 @@ use anabranch_net::{
 use common::{HANGS, LOOPBACK, pattern, without_timers};
 use tokio::net::UdpSocket;
 
-/// Runs a test on one thread; one that hangs fails.
+/// Runs a test on one thread; fails if it hangs.
 fn alone<F: Future<Output = ()>>(test: F) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().expect("a runtime");
@@ -71,7 +72,8 @@ impl Pair {
         Self::of(client, server, udp_port).await
     }
 
-    /// One message to and fro: then nothing of the client's is unacknowledged, and its driver sleeps.
+    /// One message in each direction: then nothing of the client's is unacknowledged, and its
+    /// driver sleeps.
     async fn ping(&self, seed: u32) {
         for (from, to) in [(&self.asks, &self.answers), (&self.answers, &self.asks)] {
             let sent = from.send(pattern(seed, 100), SendOptions::default());
@@ -81,7 +83,7 @@ impl Pair {
         }
     }
 
-    /// All of them: nobody is at the sockets meanwhile.
+    /// All packets so far, while no task uses the sockets.
     fn packets_sent(&self) -> u64 {
         self.client.statistics().packets_sent
     }
@@ -104,7 +106,7 @@ fn a_lone_message_leaves_at_once_and_those_behind_it_together() {
             pair.queue(1_000, 100);
             let after = pair.packets_sent();
             assert!(after > before, "round {round}");
-            // While that is on its way others wait for the driver, which fills packets.
+            // While that one is in flight, others wait for the driver, which fills packets.
             for seed in 1_001..1_011 {
                 pair.queue(seed, 100);
             }
@@ -115,7 +117,8 @@ fn a_lone_message_leaves_at_once_and_those_behind_it_together() {
             }
         }
         let packets = pair.packets_sent();
-        // Each round: the ping, its SACK of the answer, the lone message, and one packet of the others.
+        // Each round: the ping, its SACK of the answer, the single message, and one packet of the
+        // others.
         assert!(packets < 50 * 5, "{packets}");
         pair.asks.shutdown().await.expect("graceful");
         drop(pair.server);
@@ -158,7 +161,8 @@ fn who_watches_is_called_from_the_task_of_the_endpoint_alone() {
     });
 }
 
-/// Passes packets on between a client and the server at `to`, but for those of the client that are in number `lost`, from one.
+/// Forwards packets between a client and the server at `to`, but drops the client's packets with
+/// the numbers in `lost`, counted from one.
 async fn relay(socket: UdpSocket, to: SocketAddr, lost: Arc<AtomicUsize>) {
     let mut buffer = [0; 2_048];
     let mut client = None;
@@ -183,7 +187,7 @@ async fn relay(socket: UdpSocket, to: SocketAddr, lost: Arc<AtomicUsize>) {
     }
 }
 
-/// The driver had nothing to wait for: it is told of the timer that the message needs.
+/// The driver has no timer: it must be notified of the one that the message needs.
 #[test]
 fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
     alone(async {
@@ -191,7 +195,8 @@ fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
             it.sctp.heartbeat_interval = None;
             it.sctp.delayed_sack = false;
             (it.sctp.rto_min, it.sctp.rto_max) = (20_000_000, 20_000_000);
-            // A busy machine may be late for many of these timers in turn, and nothing is given up.
+            // A busy machine may be late for many of these timers in a row, and nothing should be
+            // abandoned.
             it.sctp.max_init_retransmits = 1_000;
             (it.sctp.association_max_retrans, it.sctp.path_max_retrans) = (1_000, 1_000);
         });
@@ -206,11 +211,12 @@ fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
         let pair = Pair::of(client, server, udp_port).await;
         for round in 0..5 {
             pair.ping(round).await;
-            // SACKs are on their way for a moment: none of them is the packet that is lost.
+            // A SACK may still be in flight, but the packet to be lost must not be a SACK.
             while pair.answers.status().expect("up").unackdata > 0 {
                 tokio::task::yield_now().await;
             }
-            // What the driver was to wake for before has passed: nothing but the message gives it a reason to.
+            // Earlier timers of the driver have expired: only the message gives it a reason to
+            // wake.
             tokio::time::sleep(Duration::from_millis(100)).await;
             let before = pair.packets_sent();
             lost.store(1, Ordering::Relaxed);
@@ -223,7 +229,7 @@ fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
     });
 }
 
-/// Of several who read, one that goes away takes nothing along, and keeps nobody's place.
+/// A reader that is dropped loses no message of the others, and frees its place.
 #[test]
 fn readers_come_and_go() {
     alone(async {
@@ -249,7 +255,7 @@ fn readers_come_and_go() {
     });
 }
 
-/// Whoever waits when the association ends is told, also where its future has moved from one task to another.
+/// A waiting task is notified of the end, even if its future has moved to another task.
 #[test]
 fn a_reader_that_moves_is_woken_where_it_is() {
     alone(async {
@@ -269,7 +275,7 @@ fn a_reader_that_moves_is_woken_where_it_is() {
     });
 }
 
-/// The sockets are closed with the last endpoint, whoever still holds an association that has ended.
+/// The sockets are closed with the last endpoint, even if a handle of an ended association remains.
 #[test]
 fn the_port_is_free_again_while_an_ended_association_is_held() {
     alone(async {
@@ -284,7 +290,7 @@ fn the_port_is_free_again_while_an_ended_association_is_held() {
         asks.shutdown().await.expect("graceful");
         drop(answers);
         assert!(asks.try_send("late", SendOptions::default()).is_err());
-        // One that is held keeps its endpoint, to be read to its end.
+        // A handle keeps its endpoint, so that the rest can be read.
         assert!(Bound::bind((LOOPBACK, port)).is_err());
         let again = asks.clone();
         drop(asks);

@@ -1,4 +1,4 @@
-//! How far an attempt came that ends in vain.
+//! Tests of the states that failed attempts report.
 
 use crate::common;
 
@@ -10,8 +10,8 @@ use anabranch_net::{
 };
 use common::{HANGS, LOOPBACK, bounded, without_timers};
 
-/// Tries with more patience each time, from `first` on, until the association gets as far as it can: on a busy machine the peer may be slow to
-/// answer the INIT.
+/// Repeats an attempt with a growing timeout, starting at `first`, until the association reaches
+/// its furthest state, because on a busy machine the peer may answer the INIT late.
 async fn as_far_as_it_goes<F>(first: Duration, attempt: impl Fn(Duration) -> F) -> ConnectError
 where
     F: Future<Output = Result<Association, ConnectError>>,
@@ -29,7 +29,7 @@ where
     }
 }
 
-/// Somebody between a client and the endpoint at `port` who lets COOKIE ECHOs disappear; gives its own port.
+/// A relay between a client and the endpoint at `port` that drops COOKIE ECHOs; returns its port.
 fn cookie_thief(port: u16) -> u16 {
     const COOKIE_ECHO: u8 = 10;
     let [front, back] = [0, 1].map(|_| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback"));
@@ -42,7 +42,7 @@ fn cookie_thief(port: u16) -> u16 {
                 continue;
             }
             let _ = back.send(&packet[..length]);
-            // What answers an INIT; other packets of the client are no matter here.
+            // Answers an INIT; ignores other packets of the client.
             if packet[12] == 1
                 && let Ok(length) = back.recv(&mut packet)
             {

@@ -1,4 +1,5 @@
-//! Many peers of one endpoint, over packets in memory: the backlog is exact, and no peer that lives becomes a stranger.
+//! Many peers of one endpoint, over packets in memory: the backlog is exact, and no peer with an
+//! association becomes an unknown source.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 
 const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1));
 const UDP: u16 = 9_899;
-/// Of the server, and of its peers.
+/// Port of the server and of its peers.
 const PORT: u16 = 7;
 const SECOND: u64 = 1_000_000_000;
 
@@ -22,7 +23,7 @@ fn address(peer: usize) -> IpAddr {
     [10, 0, (peer >> 8) as u8, peer as u8].into()
 }
 
-/// What is on its way to the server, and from it.
+/// Packets in flight in both directions.
 #[derive(Default)]
 struct Air {
     there: VecDeque<(SocketAddr, Bytes)>,
@@ -98,7 +99,7 @@ impl Crowd {
         begun.expect("no association yet");
     }
 
-    /// What these peers have to send arrives all at once, and then what the server answers, until nothing is sent.
+    /// Packets of these peers arrive all at once, then the server's answers, until nothing is sent.
     async fn exchange(&mut self, peers: std::ops::Range<usize>) {
         let mut out = BytesMut::new();
         loop {
@@ -135,7 +136,7 @@ impl Crowd {
         }
     }
 
-    /// Packets arrive at the server. Gives what it sends then.
+    /// Packets arrive at the server. Returns its answers.
     async fn arrive(
         &self,
         packets: impl IntoIterator<Item = (SocketAddr, Bytes)>,
@@ -146,7 +147,7 @@ impl Crowd {
             air.receiver.take()
         };
         receiver.into_iter().for_each(Waker::wake);
-        // In virtual time, which goes on when the server has nothing to do.
+        // In virtual time, which advances when the server has nothing to do.
         tokio::time::sleep(Duration::from_millis(1)).await;
         std::mem::take(&mut self.air.lock().expect("no panic").back)
     }
@@ -159,19 +160,21 @@ impl Crowd {
         self.peers.iter().filter(is_up).count()
     }
 
-    /// Whether packets of no association from there, more than of strangers may wait, are dropped as strangers' are.
+    /// Returns true if packets without an association from this peer, more than unknown sources may
+    /// queue, are dropped as those of unknown sources.
     async fn is_stranger(&self, peer: usize) -> bool {
         let dropped = self.server.statistics().packets_dropped;
         let from = SocketAddr::new(address(peer), UDP);
         let garbage = Bytes::from(vec![1; 60_000]);
         self.arrive(std::iter::repeat_n((from, garbage), 17)).await;
-        // The counter is told with the next packet.
+        // The counter is published with the next packet.
         self.arrive([(from, Bytes::from(vec![1; 100]))]).await;
         self.server.statistics().packets_dropped > dropped
     }
 }
 
-/// However many come in one round, no more begin than may wait; each that is accepted makes room for one.
+/// However many arrive in one round, no more associations start than may wait; accepting one makes
+/// room for another.
 #[tokio::test(start_paused = true)]
 async fn no_more_wait_than_the_backlog() {
     let mut crowd = Crowd::new(20, 3);
@@ -182,7 +185,7 @@ async fn no_more_wait_than_the_backlog() {
     (10..15).for_each(|peer| crowd.call(peer));
     crowd.exchange(10..15).await;
     assert_eq!(crowd.are_up(), 4);
-    // One that keeps its place makes no room before that is given up.
+    // An accepted one with a permit makes no room before the permit is dropped.
     let (second, place) = crowd.server.accept_with_permit().await.expect("it waits");
     crowd.call(15);
     crowd.exchange(15..16).await;
@@ -206,7 +209,7 @@ async fn accepted(crowd: &Crowd) -> Vec<Association> {
     all
 }
 
-/// What is ready now.
+/// The result of a future that is ready now.
 async fn timeout_at_once<T>(future: impl Future<Output = T>) -> Result<T, ()> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -216,7 +219,8 @@ async fn timeout_at_once<T>(future: impl Future<Output = T>) -> Result<T, ()> {
     .await
 }
 
-/// The first of very many has the turns of a peer as long as it lives, and no longer.
+/// The first of very many peers has the turns of a peer as long as its association lives, and no
+/// longer.
 #[tokio::test(start_paused = true)]
 async fn no_peer_that_lives_is_taken_for_a_stranger() {
     const PEERS: usize = 6_000;
@@ -235,7 +239,7 @@ async fn no_peer_that_lives_is_taken_for_a_stranger() {
     all.iter().for_each(|it| it.abort("enough"));
     drop(all);
     crowd.arrive([]).await;
-    // It hears of the end only after the last packets have left.
+    // The end is reported only after the last packets have left.
     crowd
         .arrive([(
             SocketAddr::new(address(PEERS), UDP),

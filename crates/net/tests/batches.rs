@@ -1,4 +1,4 @@
-//! Several messages by one call, and writers that wait for room.
+//! Several messages in one call, and writers that wait for room.
 
 use crate::common;
 
@@ -13,14 +13,15 @@ use anabranch_net::{Config, SendError, SendOptions};
 use bytes::Bytes;
 use common::{bounded, pair, pattern};
 
-/// Sizes from a byte to some packets, in no order.
+/// Sizes from a byte to several packets, in mixed order.
 fn sizes() -> impl Iterator<Item = usize> {
     (0..1_500_u32).map(|at| {
         1 + (at.wrapping_mul(2_654_435_761) >> 18) as usize % [40, 6_000][at as usize % 2]
     })
 }
 
-/// Many messages of many sizes, more than the send buffer holds, arrive as they were given, whole and in order, however they are taken.
+/// Many messages of many sizes, more than the send buffer holds, arrive whole and in order, however
+/// they are received.
 #[test]
 fn what_is_given_at_once_arrives_in_order() {
     bounded(async {
@@ -62,7 +63,7 @@ fn what_is_given_at_once_arrives_in_order() {
     });
 }
 
-/// Those before it are queued, and it is the first of what is left.
+/// Earlier messages are queued, and the refused one is the first of the rest.
 #[test]
 fn a_message_that_is_refused_is_given_back_with_those_behind_it() {
     bounded(async {
@@ -122,7 +123,7 @@ impl Wake for Count {
     }
 }
 
-/// Half of the buffer is free, but the message needs more: its writer sleeps until there is as much.
+/// Half of the buffer is free, but the message needs more: its writer sleeps until there is enough.
 #[test]
 fn a_writer_is_not_woken_where_there_is_no_room_for_its_message() {
     const SIZE: usize = 700 * 1024;
@@ -137,7 +138,7 @@ fn a_writer_is_not_woken_where_there_is_no_room_for_its_message() {
         let waker = Waker::from(Arc::clone(&woken));
         let second = client.send(pattern(2, SIZE), SendOptions::default());
         let mut second = pin!(second);
-        // The peer's window holds a part of the first message, and nobody reads.
+        // The peer's window holds a part of the first message, and nothing is read.
         let mut cx = Context::from_waker(&waker);
         let mut seen = usize::MAX;
         for _ in 0..200 {

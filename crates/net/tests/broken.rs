@@ -1,4 +1,5 @@
-//! Sockets that give errors for ever, and sockets that have no room for long: work is bounded, and timers run.
+//! Sockets that always return errors, and sockets that are not writable for long: work is bounded,
+//! and timers run.
 
 use crate::common;
 
@@ -17,13 +18,14 @@ use common::lane::{Lane, ends};
 use common::pattern;
 use tokio::time::{Instant, timeout};
 
-/// Calls that a test makes at most, by far. A driver that turns is stopped here: its test fails and does not hang.
+/// Far more calls than a test needs. A driver in a busy loop is stopped here, so that its test
+/// fails instead of hanging.
 const FAR_TOO_MANY: u64 = 100_000;
 /// `EBADF` and `ENETDOWN` of Linux.
 const BAD: i32 = 9;
 const DOWN: i32 = 100;
 
-/// What an end of a link in memory does, as a test wants it.
+/// Behaviour of one end of a link in memory, as set by a test.
 #[derive(Default)]
 struct Mood {
     receives_fail: AtomicBool,
@@ -87,7 +89,8 @@ impl PacketSocket for End {
     }
 }
 
-/// A client, its association with a server, what the server has of that, and the mood of the client's socket.
+/// A client, its association with a server, the server's handle, and the behaviour of the client's
+/// socket.
 struct Pair {
     client: Endpoint,
     held: Association,
@@ -132,7 +135,8 @@ async fn sleep_millis(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
-/// An hour of virtual time in which the socket fails costs some thousand calls; when it works again, so does the association.
+/// An hour of virtual time with a failing socket costs some thousand calls; when it works again, so
+/// does the association.
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
     let config = Config::default().with(|it| it.sctp.heartbeat_interval = None);
@@ -162,7 +166,7 @@ async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
     assert!(pair.mood.calls() - calls < 20, "it rests no more");
 }
 
-/// Packets that cannot be sent are lost to the protocol, which sends them again by its timers.
+/// Packets that cannot be sent are lost to the protocol, which retransmits them by its timers.
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     let pair = pair(Config::default()).await;
@@ -192,7 +196,8 @@ async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     }
 }
 
-/// While the socket has no room the peer counts as silent: associations end by their timers, and users are told.
+/// While the socket is not writable the peer counts as silent: associations end by their timers,
+/// and users are notified.
 #[tokio::test(start_paused = true)]
 async fn timers_run_while_the_socket_is_full() {
     let pair = pair(Config::default()).await;
@@ -205,7 +210,7 @@ async fn timers_run_while_the_socket_is_full() {
     assert!(calls < 1_000, "{calls} calls");
 }
 
-/// Also the guards that users set, though more is to be sent than may be gathered.
+/// The same for the timeouts of users, although more is to be sent than may be gathered.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
@@ -237,7 +242,7 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
     }
 }
 
-/// A socket that has room again after a while: nothing is lost, and little was made of it.
+/// A socket that is writable again after a while: nothing is lost, and there was little work.
 #[tokio::test(start_paused = true)]
 async fn all_arrives_once_there_is_room_again() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
@@ -249,7 +254,7 @@ async fn all_arrives_once_there_is_room_again() {
             .try_send(pattern(seed, 10_000), SendOptions::default());
         sent.expect("room");
     }
-    // The peer talks meanwhile, and is heard.
+    // The peer sends meanwhile, and its messages are received.
     let sent = pair.served.send("meanwhile", SendOptions::default());
     sent.await.expect("room");
     let heard = timeout(Duration::from_secs(5), pair.held.recv()).await;
@@ -265,7 +270,8 @@ async fn all_arrives_once_there_is_room_again() {
     assert!(calls < 5_000, "{calls} calls");
 }
 
-/// Associations that end while the socket never has room have last packets for it. They are given up in the end, and the socket is let go.
+/// Associations that end while the socket is never writable have last packets for it. They are
+/// dropped in the end, and the socket is released.
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
@@ -289,7 +295,7 @@ async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
         let began = Instant::now();
         client.close_with_timeout(Duration::from_secs(2)).await;
         drop((held, client, served));
-        // The socket holds the mood, too, and the driver the socket.
+        // The socket and the test share the behaviour, and the driver owns the socket.
         let is_there = || Arc::strong_count(&mood) > 1;
         assert!(is_there(), "packets that may yet leave are kept");
         while is_there() && began.elapsed() < 3 * guard {
@@ -303,7 +309,8 @@ async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
     }
 }
 
-/// What was given up is lost as by a network: an association that lives on sends it again once there is room.
+/// Dropped packets are lost as in a network: an association that continues retransmits them once
+/// the socket is writable.
 #[tokio::test(start_paused = true)]
 async fn an_association_outlives_what_was_given_up() {
     let config = Config::default().with(|it| {

@@ -1,5 +1,5 @@
-//! Clients: the limit of an attempt, what ends `accept`, paths that are confirmed, and a client that
-//! connects again.
+//! Clients: the time limit of an attempt, the end of `accept`, confirmation of paths, and a client
+//! that connects again.
 
 use crate::common;
 
@@ -133,7 +133,7 @@ fn halves_of_streams_move_to_other_tasks() {
     });
 }
 
-/// A message that comes in parts is put together by the half of its stream, and a longer one aborts.
+/// A message in parts is assembled by the half of its stream, and a longer one aborts.
 #[test]
 fn a_half_puts_parts_together_up_to_the_limit() {
     bounded(async {
@@ -155,7 +155,7 @@ fn a_half_puts_parts_together_up_to_the_limit() {
     });
 }
 
-/// The next event beside attempts that begin.
+/// The next event, except starts of attempts.
 async fn next(client: &mut ReconnectingClient) -> ReconnectEvent {
     loop {
         match client.next_event().await.expect("it goes on") {
@@ -195,7 +195,7 @@ fn a_client_connects_again_until_its_policy_ends_it() {
         let known = client.association().await.expect("up");
         assert_eq!(known.id(), association.id());
 
-        // The peer ends it: the client comes again after the first delay.
+        // The peer ends it: the client connects again after the first delay.
         let served = server.accept().await.expect("it came");
         served.abort("restart");
         let ReconnectEvent::Failed { failure, retry_in } = next(&mut client).await else {
@@ -207,7 +207,7 @@ fn a_client_connects_again_until_its_policy_ends_it() {
         let again = client.association().await.expect("it listens");
         assert_ne!(again.id(), association.id());
 
-        // The peer refuses: the end of the association is the first of three failures in a row.
+        // The peer refuses: the end of the association is the first of three consecutive failures.
         let served = server.accept().await.expect("it came again");
         server.listen(false);
         served.abort("gone");

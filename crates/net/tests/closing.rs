@@ -1,4 +1,4 @@
-//! Ends that a peer does not help with: they have bounds of this side's own.
+//! Ends without the peer's cooperation: this side limits their time.
 
 use crate::common;
 
@@ -15,9 +15,9 @@ use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use common::{LOOPBACK, bounded, without_timers};
 
-/// Long enough for a handshake, and nothing that a test waits for without need.
+/// Long enough for a handshake, and short for a test to wait.
 const SOON: Duration = Duration::from_millis(50);
-/// The first chunk's type, behind the common header (RFC 9260 §3).
+/// Offset of the first chunk's type, after the common header (RFC 9260 §3).
 const FIRST_CHUNK: usize = 12;
 const ABORT: u8 = 6;
 
@@ -31,7 +31,8 @@ fn settings() -> Config {
     })
 }
 
-/// A peer that takes part in the handshake and says nothing more. Its thread ends when it is sent an ABORT.
+/// A peer that completes the handshake and then is silent. Its thread ends when it receives an
+/// ABORT.
 fn silent_after_the_handshake() -> (Peer, JoinHandle<()>) {
     let socket = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
     let peer = Peer::from((LOOPBACK, 7)).over_udp(socket.local_addr().expect("bound").port());
@@ -64,7 +65,7 @@ fn silent_after_the_handshake() -> (Peer, JoinHandle<()>) {
     (peer, thread)
 }
 
-/// No timer of the protocol comes into it: the bound is the caller's.
+/// The caller's limit counts, and no timer of the protocol.
 #[test]
 fn a_shutdown_of_a_silent_peer_ends_when_the_caller_says() {
     bounded(async {
@@ -121,7 +122,8 @@ fn a_bound_that_is_not_needed_changes_nothing() {
     });
 }
 
-/// An association whose peer acknowledges all there is, but reads nothing: the window is shut, and data waits.
+/// An association whose peer acknowledges everything, but reads nothing: the window is closed, and
+/// data waits.
 async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Association) {
     let mut config = config;
     config.sctp.receive_buffer = 64 * 1024;
@@ -142,7 +144,7 @@ async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Associa
     (client, sender, reader)
 }
 
-/// The peer answers every probe of its window, so that no timer of the protocol would end it.
+/// The peer answers every window probe, so that no timer of the protocol would end it.
 #[test]
 fn an_association_that_nobody_holds_ends_though_its_peer_keeps_the_window_shut() {
     bounded(async {
@@ -166,7 +168,7 @@ fn an_endpoint_closes_within_a_bound() {
     });
 }
 
-/// What was not begun is taken back: then only what is in flight keeps a shutdown.
+/// Unsent messages are cancelled: then only data in flight delays a shutdown.
 #[test]
 fn messages_that_were_not_sent_can_be_taken_back() {
     bounded(async {
@@ -183,7 +185,7 @@ fn messages_that_were_not_sent_can_be_taken_back() {
     });
 }
 
-/// Those who are served are served to their end, and nobody new is.
+/// Established associations are served to their end, and new ones are refused.
 #[test]
 fn an_endpoint_that_drains_serves_to_the_end_whom_it_has() {
     bounded(async {

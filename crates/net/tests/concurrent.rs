@@ -15,7 +15,7 @@ const ADDRESSES: [IpAddr; 2] = [
 ];
 const MESSAGES: u32 = 2_000;
 const BYTES: usize = 4_000;
-/// More than the windows of both paths have room for at first.
+/// More than fits the windows of both paths at first.
 const LARGE: usize = 200_000;
 
 fn config() -> Config {
@@ -31,7 +31,7 @@ fn config() -> Config {
     })
 }
 
-/// Both addresses of the peer have answered.
+/// Waits until both addresses of the peer have answered.
 async fn confirmed(association: &Association) {
     loop {
         let status = association.status().expect("up");
@@ -52,7 +52,8 @@ fn both_paths_carry_data_and_everything_comes_once() {
         let association = client.connect(peer).await.expect("it listens");
         let accepted = server.accept().await.expect("it came");
         confirmed(&association).await;
-        // What the window of the first path has no room for goes by the second, however fast the loopback interface is.
+        // Data that does not fit the window of the first path goes over the second, however fast
+        // the loopback interface is.
         let large = pattern(MESSAGES, LARGE);
         let sent = association.send(large.clone(), SendOptions::default());
         sent.await.expect("up");

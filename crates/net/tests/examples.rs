@@ -1,4 +1,4 @@
-//! The examples run.
+//! Tests that the examples run.
 
 use crate::common::bounded;
 

@@ -1,4 +1,5 @@
-//! Endpoints on what their caller gives: a network in memory, in virtual time, and sockets that are bound already.
+//! Endpoints on the caller's transports: a network in memory, in virtual time, and sockets that are
+//! bound already.
 
 use crate::common;
 
@@ -64,7 +65,7 @@ fn link() -> [Box<dyn PacketSocket>; 2] {
     })
 }
 
-/// Losses cost timeouts of seconds, none of which anybody waits for.
+/// Losses cost timeouts of seconds, which pass in virtual time.
 #[tokio::test(start_paused = true)]
 async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
     let [here, there] = link();
@@ -105,7 +106,7 @@ async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
     assert!(server.statistics().packets_received > 300);
 }
 
-/// Bound by the caller: the endpoint is where they are.
+/// Sockets that the caller bound: the endpoint has their addresses.
 #[test]
 fn an_endpoint_stands_on_sockets_that_are_bound_already() {
     bounded(async {
@@ -153,7 +154,8 @@ fn no_socket_is_no_endpoint() {
     });
 }
 
-/// A caller's socket is called from the endpoint's task alone, also for a message that could leave at once.
+/// A caller's socket is called only from the endpoint's task, even for a message that could leave
+/// at once.
 #[tokio::test(start_paused = true)]
 async fn a_send_does_not_call_the_socket_of_the_caller() {
     let [here, there] = link();

@@ -1,4 +1,4 @@
-//! Shards under what peers, applications and the network may do to them.
+//! Shards under adverse peers, applications and networks.
 
 use crate::common;
 
@@ -24,7 +24,8 @@ fn settings() -> Config {
     })
 }
 
-/// One shard alone is an endpoint as any other: the system lets nobody else have its UDP port, who would get packets of its peers.
+/// A single shard is like any endpoint: no other process may share its UDP port, because it would
+/// receive packets of its peers.
 #[cfg(target_os = "linux")]
 #[test]
 fn one_shard_shares_its_port_with_nobody() {
@@ -36,7 +37,7 @@ fn one_shard_shares_its_port_with_nobody() {
     other.bind(&at.into()).expect_err("the port is taken");
 }
 
-/// Counts what is received.
+/// Counts received packets.
 struct Counting(Arc<AtomicU64>);
 
 impl Observer for Counting {
@@ -46,7 +47,7 @@ impl Observer for Counting {
     }
 }
 
-/// Also one that a shard finds to be for another: an INIT of a peer that the other has.
+/// The same for a packet that belongs to another shard: an INIT of a peer that the other has.
 #[tokio::test(start_paused = true)]
 async fn each_packet_is_seen_and_counted_once() {
     let (switch, shards) = shards(3);
@@ -62,15 +63,15 @@ async fn each_packet_is_seen_and_counted_once() {
     let mut lives = Vec::new();
     for life in 0..6 {
         let client = client(&switch, 10, 0);
-        // Each life's INIT comes to another shard.
+        // Each INIT arrives at another shard.
         switch.lock().expect("whole").turn = life;
         let up = client.connect(([10, 0, 0, 1], 7)).await;
         let up = up.expect("it listens");
         up.send("hello", SendOptions::default()).await.expect("up");
-        // What was in memory is gone, and with it whoever would say that it ends.
+        // The peer has lost its memory, so no task can report the end.
         lives.push((client, up));
     }
-    // The clock stands still while anybody has something to do.
+    // Virtual time does not advance while a task has something to do.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let sent = switch.lock().expect("whole").for_server;
     let all = servers.iter().map(Endpoint::statistics);
@@ -78,7 +79,8 @@ async fn each_packet_is_seen_and_counted_once() {
     assert_eq!((counted, seen.load(Ordering::Relaxed)), (sent, sent));
 }
 
-/// Endpoints of one SCTP port at two addresses are two, whichever shard an association of the one or of the other is on.
+/// Two endpoints with one SCTP port at two addresses are independent, whichever shards their
+/// associations are on.
 #[tokio::test(start_paused = true)]
 async fn endpoints_at_other_addresses_have_peers_of_their_own() {
     let (switch, shards) = shards(2);
@@ -96,7 +98,7 @@ async fn endpoints_at_other_addresses_have_peers_of_their_own() {
     let called = || Peer::from(([10, 0, 0, 10], 5_000)).over_udp(9_899);
     let first = all[0][0].connect(called()).await.expect("it listens");
     let second = all[1][1].connect(called()).await.expect("another endpoint");
-    // What the one gives up is not the other's.
+    // An address that one of them releases is not the other's.
     drop(first);
     all[0][0].wait_idle().await;
     let refused = all[0][1].connect(called()).await.expect_err("it has one");
@@ -105,7 +107,7 @@ async fn endpoints_at_other_addresses_have_peers_of_their_own() {
     drop(second);
 }
 
-/// Sends back what comes.
+/// Echoes messages.
 async fn echo(association: Association) {
     while let Ok(Some(message)) = association.recv().await {
         let options = SendOptions::default().with_ppid(message.ppid);
@@ -116,7 +118,8 @@ async fn echo(association: Association) {
     }
 }
 
-/// Sends `count` messages and takes them back. Whether the association outlived that.
+/// Sends `count` messages and receives them back. Returns true if the association is still
+/// established.
 async fn converse(association: &Association, seed: u32, count: u32) -> bool {
     for number in 0..count {
         let message = pattern(
@@ -135,7 +138,8 @@ async fn converse(association: &Association, seed: u32, count: u32) -> bool {
     true
 }
 
-/// A client that connects, gives up, talks, ends as it likes, and loses its memory. Gives what of it is still there.
+/// A client that connects, cancels, exchanges messages, ends in a random way, and loses its state.
+/// Returns the endpoints that still exist.
 async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> {
     let mut random = Draws::of(seed);
     let mut lives = vec![client_with(&switch, host, 0, |it| it)];
@@ -152,7 +156,7 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
         };
         let count = random.below(6);
         let talks = converse(&up, u32::from(host) * 1_000 + turn, count);
-        // It may be cut off at any await.
+        // It may be cancelled at any await.
         let patience = Duration::from_micros(random.below(5).into());
         let whole = match random.below(3) {
             0 => tokio::time::timeout(patience, talks).await.unwrap_or(false),
@@ -167,7 +171,7 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
             3 => {
                 let first = random.below(2) as u8;
                 lives.push(client_with(&switch, host, first, |it| it));
-                // Who has forgotten it says no more of it.
+                // A host that has lost its state sends nothing for the association.
                 std::mem::forget(up);
             }
             _ => {}
@@ -176,8 +180,8 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
     lives
 }
 
-/// Random plays of peers, on a network that gives packets to any shard; and one of the shards goes in the middle. Everything comes to an end, and
-/// what is left serves every peer.
+/// Random sequences of peers, on a network that gives packets to any shard; one of the shards ends
+/// in the middle. Everything ends, and the remaining shards serve every peer.
 #[test]
 fn whatever_peers_do_shards_serve_and_come_to_an_end() {
     for seed in 0..12 {
@@ -218,7 +222,7 @@ async fn play(seed: u64) {
     for _ in 0..random.below(200) {
         tokio::task::yield_now().await;
     }
-    // One goes, gracefully or not, and its socket with it.
+    // One shard ends, gracefully or not, and its socket with it.
     let gone = random.below(servers.len() as u32) as usize;
     switch.lock().expect("whole").shards.remove(gone);
     let server = servers.remove(gone);
@@ -232,7 +236,8 @@ async fn play(seed: u64) {
     for life in lives {
         former.push(life.await.expect("no panic"));
     }
-    // They are gone for good; whoever comes next from there may find what they left, and outlives it.
+    // They are gone for good; a later client with the same address may meet their remains, and must
+    // succeed all the same.
     drop(former);
     for host in hosts {
         let fresh = client_with(&switch, host, 0, |it| it);
@@ -247,7 +252,7 @@ async fn play(seed: u64) {
     }
 }
 
-/// Threads of their own, two ports each, and clients that come and go: nobody waits for ever.
+/// Threads with two ports each, and clients that come and go: no task waits for ever.
 #[cfg(feature = "thread")]
 #[test]
 fn many_come_and_go_on_threads() {
@@ -311,7 +316,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
         let config = settings().with(|it| it.port = port);
         Endpoint::bind_with(config, &sockets).expect("free")
     };
-    // Some of one flow, whose packets the system may join.
+    // Some share one flow, whose packets the system may join.
     let first = 6_000 + 2 * number as u16;
     let clients = [first, first + 1].map(client);
     for turn in 0..6 {
@@ -324,7 +329,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
             let _ = tokio::time::timeout(patience, connects).await;
             continue;
         }
-        // What was given up may be there for a moment.
+        // A cancelled one may exist for a moment.
         let Ok(up) = connects.await else { continue };
         let whole = converse(&up, number * 100 + turn, 5).await;
         match random.below(3) {
@@ -335,7 +340,8 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
     }
 }
 
-/// One that is alone on its sockets is not so for long, and again, while its association talks on.
+/// A single endpoint on its sockets is joined by others for short times, repeatedly, while its
+/// association is used.
 #[test]
 fn endpoints_come_and_go_beside_one_that_talks() {
     bounded(async {
@@ -360,14 +366,14 @@ fn endpoints_come_and_go_beside_one_that_talks() {
                     let config = settings().with(|it| it.port = 1_000 + number);
                     let own = match Endpoint::bind_with(config, &sockets) {
                         Ok(own) => own,
-                        // The former is not gone yet.
+                        // The previous one is not gone yet.
                         Err(_) => {
                             tokio::task::yield_now().await;
                             continue;
                         }
                     };
                     if random.below(3) > 0 {
-                        // It goes in the middle of it, or is held by its association.
+                        // It ends in the middle of it, or is kept by its association.
                         let up = own.connect(peer.clone()).await;
                         drop(own);
                         if let Ok(up) = up {

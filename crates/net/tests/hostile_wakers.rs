@@ -1,5 +1,5 @@
-//! Wakers that run code of their own when they are woken or dropped, which asks the endpoint: as an executor's may that polls at once, or
-//! drops a future with a waker. Nothing of this crate may be locked then.
+//! Wakers that call the endpoint when they are woken or dropped, like those of an executor that
+//! polls at once, or drops a future with a waker. Nothing of this crate may be locked then.
 
 use crate::common;
 
@@ -19,10 +19,11 @@ use anabranch_net::{
 };
 use common::{HANGS, LOOPBACK, pattern};
 
-/// All of 127.0.0.0/8 is this host's, on Linux. No other test has it, so that every UDP port is free there.
+/// All of 127.0.0.0/8 belongs to this host, on Linux. No other test uses this one, so that every
+/// UDP port is free there.
 const BEING_OPENED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 23, 1));
 
-/// What the wakers of a test ask.
+/// Objects that the wakers of a test call.
 #[derive(Default)]
 struct Asked {
     ends: Mutex<Option<(Endpoint, Association)>>,
@@ -42,7 +43,7 @@ impl Asked {
         }
     }
 
-    /// Wants an address that a socket is being opened for.
+    /// Requests an address for which a socket is being opened.
     fn ask_for_address(&self) {
         let Ok(ends) = self.ends.try_lock() else {
             return;
@@ -58,7 +59,7 @@ impl Asked {
     }
 }
 
-/// Asks when it is woken, and when it is dropped; wakes another perhaps.
+/// Calls the endpoint when it is woken, and when it is dropped; may wake another.
 struct Hostile {
     asked: Arc<Asked>,
     inner: Option<Waker>,
@@ -86,7 +87,7 @@ impl Drop for Hostile {
     }
 }
 
-/// tokio, where each poll of a task has a hostile waker of its own.
+/// tokio, with a different hostile waker for each poll of a task.
 #[derive(Clone)]
 struct HostileRuntime(TokioRuntime, Arc<Asked>);
 
@@ -120,7 +121,7 @@ impl Runtime for HostileRuntime {
     }
 }
 
-/// Runs a test in a thread; one that hangs fails.
+/// Runs a test in a thread; fails if it hangs.
 fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<Asked>) -> F + Send + 'static) {
     let (tell, told) = mpsc::channel();
     let tested = thread::spawn(move || {
@@ -130,7 +131,7 @@ fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<Asked>) -> F + Send + '
             .build()
             .expect("a runtime");
         runtime.block_on(test(Arc::default()));
-        // The other end of it waits, unless its time is over.
+        // The receiver waits, unless its time is over.
         let _ = tell.send(());
     });
     match told.recv_timeout(HANGS) {
@@ -185,7 +186,8 @@ async fn until(mut happens: impl FnMut() -> bool) {
     }
 }
 
-/// Every future of an association and an endpoint: its waker is replaced, dropped with it, and woken.
+/// Every future of an association and an endpoint: its waker is replaced, dropped with it, and
+/// woken.
 #[test]
 fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
     watched(|asked| async move {
@@ -214,7 +216,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
             .expect("room");
         until(|| asked.times() > before).await;
         assert!(reads.await.expect("up").is_some());
-        // By room to send, and by a receipt.
+        // Woken by room to send, and by a receipt.
         let receipt = held.send_with_receipt("kept", SendOptions::default());
         let mut receipt = pin!(receipt.await.expect("room"));
         poll_once_or_ready(&asked, receipt.as_mut());
@@ -227,7 +229,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
         let drain = tokio::spawn(async move { while let Ok(Some(_)) = reader.recv().await {} });
         until(|| asked.times() > before).await;
         sends.await.expect("room comes");
-        // By the end.
+        // Woken by the end.
         let mut closed = pin!(held.closed());
         poll_twice(&asked, closed.as_mut());
         let mut reads = pin!(held.recv());
@@ -244,7 +246,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
     });
 }
 
-/// Whether it was ready.
+/// Returns true if it was ready.
 fn poll_once_or_ready<F: Future>(asked: &Arc<Asked>, future: Pin<&mut F>) -> bool {
     let waker = Hostile::waker(asked, None);
     matches!(
@@ -253,7 +255,8 @@ fn poll_once_or_ready<F: Future>(asked: &Arc<Asked>, future: Pin<&mut F>) -> boo
     )
 }
 
-/// The task of the sockets may have such wakers, too: each call that wakes it does so when nothing is locked.
+/// The task of the sockets may have such wakers, too: each call that wakes it must do so without
+/// locks.
 #[test]
 fn a_runtime_may_ask_when_its_tasks_are_woken() {
     watched(|asked| async move {
@@ -288,7 +291,8 @@ fn a_runtime_may_ask_when_its_tasks_are_woken() {
     });
 }
 
-/// A runtime that is to watch another socket asks the endpoint whose it is, and what is asked of that address meanwhile is refused.
+/// A runtime that is asked to watch another socket calls the socket's endpoint, and a request for
+/// that address meanwhile is refused.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_runtime_may_ask_while_it_takes_a_socket() {
@@ -310,7 +314,7 @@ fn a_runtime_may_ask_while_it_takes_a_socket() {
         client
             .change_addresses(&[AddressChange::Remove(BEING_OPENED)])
             .expect("it has it");
-        // The socket is there already.
+        // The socket exists already.
         client
             .change_addresses(&[AddressChange::Add(BEING_OPENED)])
             .expect("it is free");

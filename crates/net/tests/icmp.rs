@@ -1,4 +1,4 @@
-//! ICMP beside raw IP: a message about a packet of ours ends the attempt that it says is in vain.
+//! ICMP next to raw IP: a message about a sent packet ends an attempt that cannot succeed.
 
 use crate::common;
 
@@ -12,13 +12,13 @@ use anabranch_net::{
 use common::{LOOPBACK, bounded};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Hands on what is sent.
+/// Passes sent packets on.
 struct Watch(Sender<Vec<u8>>);
 
 impl Observer for Watch {
     fn packet(&mut self, seen: &ObservedPacket<'_>) {
         if seen.direction == Direction::Out {
-            // Nobody listens any more once the test has what it needs.
+            // The receiver is dropped when the test has what it needs.
             let _ = self.0.send(seen.packet.to_vec());
         }
     }
@@ -44,7 +44,8 @@ fn unreachable(remote: Ipv4Addr, packet: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The system may say so itself, or not, where another raw socket takes the packet; the test does in any case.
+/// The system may send the message itself, or not, if another raw socket takes the packet; the test
+/// always does.
 #[test]
 fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
     bounded(async {
@@ -94,7 +95,7 @@ fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
     });
 }
 
-/// A peer whose process is killed says nothing, and its UDP port is closed.
+/// A peer whose process is killed sends nothing, and its UDP port is closed.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_association_ends_when_the_peers_port_is_closed() {
@@ -119,7 +120,7 @@ fn an_association_ends_when_the_peers_port_is_closed() {
         let client = Endpoint::bind(home(0).with(|it| it.port = 0)).expect("loopback");
         let peer = || Peer::from((LOOPBACK, 5_001)).over_udp(port);
         let association = client.connect(peer()).await.expect("it listens");
-        // Its sockets are closed, and it can say nothing any more.
+        // Its sockets are closed, so it can send nothing any more.
         tokio::task::spawn_blocking(move || {
             runtime.shutdown_timeout(std::time::Duration::from_secs(60));
             drop(server);
@@ -128,7 +129,7 @@ fn an_association_ends_when_the_peers_port_is_closed() {
         .expect("it ends");
         let sends = async {
             loop {
-                // Refused once it is over.
+                // Fails once it has ended.
                 let options = anabranch_net::SendOptions::default();
                 let sent = association.send(&b"who is there?"[..], options).await;
                 if sent.is_err() {

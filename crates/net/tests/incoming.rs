@@ -1,4 +1,4 @@
-//! Associations that peers begin and the application decides on.
+//! Associations that peers start and the application decides on.
 
 use crate::common;
 
@@ -99,7 +99,7 @@ fn a_peer_is_sent_elsewhere_and_follows_if_it_likes() {
     });
 }
 
-/// As if there were nothing to decide.
+/// `accept` works as without decisions.
 #[test]
 fn accept_takes_all_that_come() {
     bounded(async {
@@ -117,7 +117,7 @@ fn accept_takes_all_that_come() {
     });
 }
 
-/// Peers that wait learn of the end; whoever still has an `Incoming` accepts nobody with it.
+/// Waiting peers are notified of the end; an `Incoming` that still exists cannot be accepted.
 #[test]
 fn an_endpoint_that_turns_peers_away_refuses_those_that_wait() {
     bounded(async {

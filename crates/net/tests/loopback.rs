@@ -88,7 +88,8 @@ fn a_sender_waits_for_room_and_a_reader_makes_it() {
         let (client, server) = pair(config).await;
         let message = Bytes::from(vec![7; 10_000]);
         let mut queued = 0;
-        // Nobody reads: both buffers fill, and the sender is held up. A probe of the closed window may yet make room.
+        // Nothing is read: both buffers fill, and the sender has to wait. A probe of the closed
+        // window may still make room.
         let refused = loop {
             let full = client.try_send(message.clone(), SendOptions::default());
             match full {
@@ -114,7 +115,7 @@ fn a_sender_waits_for_room_and_a_reader_makes_it() {
             (6..30).contains(&queued),
             "{queued} messages of 10 kB were taken"
         );
-        // The message of the future that was dropped was not queued.
+        // The message of the dropped future was not queued.
         let total = queued + 50;
         let sender = tokio::spawn(async move {
             for _ in 0..50 {
@@ -233,7 +234,7 @@ fn nobody_at_home_and_nobody_accepting() {
         let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
         let quiet = Endpoint::bind(config.clone()).expect("loopback");
         let client = Endpoint::bind(config.clone()).expect("loopback");
-        // An endpoint that does not accept says so at once (RFC 9260 §8.4, rule 3).
+        // An endpoint that does not accept answers at once (RFC 9260 §8.4, rule 3).
         let peer = Peer::from((LOOPBACK, quiet.port())).over_udp(quiet.udp_port());
         let refused = client.connect(peer).await.map(drop);
         let aborted = CloseReason::AbortedByPeer { cause: None };
@@ -242,7 +243,7 @@ fn nobody_at_home_and_nobody_accepting() {
             Err(ConnectError::Association(AssociationError(aborted)))
         );
         assert!(quiet.accept().await.is_err());
-        // Nobody answers at all: the port is somebody's who says nothing.
+        // There is no answer at all: a silent process has the port.
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let udp_port = silent.local_addr().expect("bound").port();
         config.sctp.profile.rto_initial.0 = 20_000_000;
@@ -287,7 +288,8 @@ fn up(address: IpAddr) -> Event {
     }
 }
 
-/// An address that the user gives is confirmed by that (RFC 9260 §5.4, rule 1), which is told once the peer has named it, too.
+/// An address that the user gives is confirmed thereby (RFC 9260 §5.4, rule 1), which is reported
+/// once the peer has listed it, too.
 #[test]
 fn an_address_that_the_user_gave_is_told_as_confirmed() {
     bounded(async {
@@ -393,8 +395,9 @@ fn a_bind_that_cannot_be_says_why() {
     });
 }
 
-/// A driver that forgets to listen goes on only when a timer wakes it: here, never. The window is small enough for the
-/// sockets' buffers, so that nothing is lost, which only a timer would mend.
+/// A driver that does not wait for its socket continues only when a timer wakes it: here, never.
+/// The window is small enough for the sockets' buffers, so that nothing is lost, because only a
+/// timer would repair that.
 #[test]
 fn bulk_waits_for_no_timer() {
     bounded(async {
@@ -420,7 +423,8 @@ fn bulk_waits_for_no_timer() {
     });
 }
 
-/// What arrives of a message may be read before its end, and a message of any length gets through any buffer.
+/// Parts of a message may be read before its end, and a message of any length passes through any
+/// buffer.
 #[test]
 fn messages_larger_than_the_receive_buffer_come_whole_or_in_parts() {
     const SIZE: usize = 8 << 20;
@@ -477,7 +481,7 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         sent.await.expect("room comes");
         let whole = server.recv().await.expect("up").expect("not closed");
         assert_eq!(whole.bytes, pattern(1, 1 << 20), "as large as is allowed");
-        // Larger than the reader puts together: two ends of different minds.
+        // Larger than the reader assembles: the two ends have different limits.
         let mut config = Config::default();
         config.sctp.receive_buffer = 64 << 10;
         config.max_message_size = 100_000;
@@ -504,7 +508,8 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
     });
 }
 
-/// Unless it is fixed, the size of packets is found out: 1,500 bytes less IP and UDP, where packets begin at 1,200.
+/// Unless it is fixed, the packet size is discovered: 1,500 bytes without IP and UDP headers,
+/// starting at 1,200.
 #[test]
 fn the_path_mtu_is_found() {
     bounded(async {
@@ -528,7 +533,7 @@ fn the_path_mtu_is_found() {
     });
 }
 
-/// How many packets went out and came in with each ECN field.
+/// Number of sent and received packets with each ECN field.
 #[derive(Clone, Default)]
 struct Fields(std::sync::Arc<std::sync::Mutex<std::collections::BTreeMap<(bool, Ecn), u64>>>);
 
@@ -540,7 +545,8 @@ impl Observer for Fields {
     }
 }
 
-/// With ECN at both ends new DATA goes out as ECT(0), and the other end's socket tells so (RFC 6951 §5.8).
+/// With ECN at both ends new DATA is sent as ECT(0), and the other end's socket reports that (RFC
+/// 6951 §5.8).
 #[test]
 fn the_ecn_field_passes_inside_udp() {
     bounded(async {

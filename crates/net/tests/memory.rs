@@ -1,5 +1,5 @@
-//! Memory that peers make a server hold whose application reads nothing, by a counting allocator: at most twice the
-//! buffers of all associations, and the receive blocks of the sockets.
+//! Memory that peers can make a server use whose application reads nothing, by a counting
+//! allocator: at most twice the buffers of all associations, and the receive blocks of the sockets.
 
 mod common;
 
@@ -25,17 +25,18 @@ const PORT: u16 = 5001;
 const PEERS: u16 = 8;
 const RECEIVE_BUFFER: u32 = 256 << 10;
 const SEND_BUFFER: usize = 64 << 10;
-/// Blocks handed on, 64 KiB each, and packets that wait for their turn.
+/// Blocks in use, 64 KiB each, and packets in the receive queue.
 const BLOCKS: usize = (34 << 16) + (4 << 20);
-/// State of an association, gap blocks and the numbers of 2,048 streams among it.
+/// State of an association, including gap ack blocks and the numbers of 2,048 streams.
 const FIXED: usize = 48 << 10;
 const FIRST: u32 = 1_000;
-/// After that a peer says again what nobody has answered: the server's socket may have been full of what an attack sent.
+/// Interval after which a peer repeats an unanswered packet: the server's socket may have been
+/// filled by an attack.
 const AGAIN: Duration = Duration::from_millis(500);
-/// So often, before the test is taken to hang.
+/// Number of attempts after which the test counts as hanging.
 const TRIES: u32 = 1_200;
 
-/// A peer made by hand.
+/// A peer that is implemented by the test.
 struct Peer {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -45,7 +46,7 @@ struct Peer {
     sent: u32,
     /// The server's first TSN.
     theirs: Tsn,
-    /// Packets of the server's that nobody has looked at.
+    /// Packets of the server that were not examined yet.
     received: VecDeque<Bytes>,
 }
 
@@ -91,7 +92,7 @@ impl Peer {
         peer
     }
 
-    /// Sets an association up, again if there is one.
+    /// Establishes an association, or restarts it.
     fn begin(&mut self, tag: u32) {
         let init = Init {
             initiate_tag: tag,
@@ -119,11 +120,11 @@ impl Peer {
         });
     }
 
-    /// What answers a packet, which is sent until it is answered.
+    /// The answer to a packet, which is repeated until it is answered.
     fn answer_to<T>(&mut self, packet: &[u8], answers: impl Fn(Chunk) -> Option<T>) -> T {
         for _ in 0..TRIES {
             self.put(packet);
-            // What answers others may come before it.
+            // Answers to others may arrive before it.
             while self.receives() {
                 if let Some(answer) = answers(self.answer()) {
                     return answer;
@@ -142,7 +143,8 @@ impl Peer {
         Chunk::decode(first.expect("a whole chunk")).expect("that can be read")
     }
 
-    /// Waits for a while for a packet, or a run of packets that came as one (GRO), where none is left; whether there is one.
+    /// Waits for a while for a packet, or a run of packets in one datagram (GRO), if none is left;
+    /// returns true if there is one.
     fn receives(&mut self) -> bool {
         if !self.received.is_empty() {
             return true;
@@ -170,7 +172,7 @@ impl Peer {
         out.extend_from_slice(&self.port.to_be_bytes());
         out.extend_from_slice(&PORT.to_be_bytes());
         out.extend_from_slice(&self.tag.to_be_bytes());
-        // The checksum is filled in when all is there.
+        // The checksum is filled in at the end.
         out.extend_from_slice(&[0; 4]);
         chunks.iter().for_each(|chunk| chunk.encode(&mut out));
         if padding > 0 {
@@ -186,7 +188,8 @@ impl Peer {
         self.put_run(packets, None);
     }
 
-    /// Hands the system a run of packets of `segment` bytes each; waits now and then, so that the server keeps up.
+    /// Sends a run of packets of `segment` bytes each; waits now and then, so that the server keeps
+    /// up.
     fn put_run(&mut self, packets: &[u8], segment: Option<usize>) {
         let transmit = Transmit {
             destination: self.server,
@@ -287,14 +290,14 @@ fn serve() -> (Endpoint, SocketAddr) {
     (endpoint, server)
 }
 
-/// Sends as many messages of so many bytes as may be held while none is acknowledged: all that fit are taken, however long that takes, and no
-/// other is.
+/// Sends as many messages of this size as may be buffered without acknowledgement: all that fit are
+/// accepted, however long that takes, and no other.
 async fn fill(association: &Association, size: usize) {
-    // The last is let in where its bytes fit, without what is kept beside it.
+    // The last is accepted if its bytes fit, without the per-message overhead.
     let most = (2 * SEND_BUFFER - size) / (size + 192) + 1;
     let put = || association.try_send(vec![7; size], SendOptions::default());
     for number in 0..most {
-        // The queue has room for fewer; what is sent leaves it.
+        // The queue has room for fewer; sent messages leave it.
         loop {
             match put() {
                 Ok(()) => break,
@@ -310,7 +313,8 @@ async fn fill(association: &Association, size: usize) {
     );
 }
 
-/// Messages of one byte wait for a peer that acknowledges nothing: what is kept beside each counts too.
+/// Messages of one byte wait for a peer that acknowledges nothing: the per-message overhead counts
+/// too.
 fn small_messages_unsent() {
     bounded(async {
         let (endpoint, server) = serve();
@@ -330,7 +334,8 @@ fn small_messages_unsent() {
     });
 }
 
-/// The peer reports all that is sent but the first chunk, which it never acknowledges: nothing is queued, and the user waits all the same.
+/// The peer reports everything except the first chunk, which it never acknowledges: nothing is
+/// queued, and the user has to wait all the same.
 fn reported_and_never_acknowledged() {
     bounded(async {
         let (endpoint, server) = serve();
@@ -338,7 +343,8 @@ fn reported_and_never_acknowledged() {
         let association = endpoint.accept().await.expect("an association");
         let mut peer = connecting.await.expect("the peer connects");
         let reporting = tokio::task::spawn_blocking(move || {
-            // Not that of the first DATA that is seen: some may have come in the packet of the COOKIE ACK.
+            // Not the TSN of the first DATA seen: some may have arrived in the packet of the COOKIE
+            // ACK.
             let (first, mut highest) = (peer.theirs.0, 0);
             loop {
                 let data = match peer.answer() {
@@ -384,7 +390,7 @@ fn no_attack_on_a_server_holds_more_than_twice_its_buffers() {
                     let mut peer =
                         Peer::connect(server, 20_000 + number, 70_000 + u32::from(number));
                     attack(&mut peer);
-                    // Whatever it holds, it holds on to.
+                    // Buffered memory stays allocated.
                     for _ in 0..20 {
                         std::thread::sleep(Duration::from_millis(2));
                         most = most.max(HEAP.allocated().saturating_sub(before));

@@ -1,4 +1,5 @@
-//! Connecting by name, over the loopback interface. What is tried when is tested in virtual time, beside the code.
+//! Connecting by name, over the loopback interface. The order of attempts is tested in virtual
+//! time, next to the code.
 #![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 
 use crate::common;
@@ -14,7 +15,7 @@ use anabranch_net::{
 use common::{LOOPBACK, bounded, without_timers};
 use futures_util::stream;
 
-/// Knows one name.
+/// A resolver that knows one name.
 struct Book(Vec<IpAddr>);
 
 impl Resolve for Book {
@@ -27,7 +28,7 @@ impl Resolve for Book {
     }
 }
 
-/// Options with a resolver that knows this book.
+/// Options with this resolver.
 fn known_by(book: Book) -> ConnectOptions {
     ConnectOptions::default().with(|it| it.resolver = Some(Arc::new(book)))
 }
@@ -42,7 +43,8 @@ fn settings(addresses: Vec<IpAddr>) -> Config {
     })
 }
 
-/// Nobody is at the first address: the second attempt begins though the first is never answered.
+/// There is no host at the first address: the second attempt starts although the first is never
+/// answered.
 #[test]
 fn a_name_leads_to_the_address_that_answers() {
     bounded(async {
@@ -61,7 +63,7 @@ fn a_name_leads_to_the_address_that_answers() {
         assert_eq!(&message.bytes[..], b"found");
         held.shutdown().await.expect("graceful");
         drop(held);
-        // The attempt that lost is no more.
+        // The attempt that lost is removed.
         client.wait_idle().await;
 
         let nobody = Peer::from(("nobody.example", 7)).over_udp(9);
@@ -102,7 +104,7 @@ fn both_addresses_may_be_one_hosts() {
     });
 }
 
-/// What is an address already is not looked up.
+/// An address as text is not resolved.
 #[test]
 fn an_address_as_text_needs_no_resolver() {
     bounded(async {

@@ -1,4 +1,4 @@
-//! Messages and events of one association, by readers that want all of them, or some.
+//! Messages and events of one association, for readers that want all of them, or some.
 
 use crate::common;
 
@@ -16,7 +16,8 @@ async fn send(association: &Association, text: &'static str) {
     sent.await.expect("up");
 }
 
-/// Sends a message, resets the stream, and sends another, of which the peer has read none when all has arrived.
+/// Sends a message, resets the stream, and sends another; the peer reads nothing before all has
+/// arrived.
 async fn with_a_reset(client: &Association) {
     send(client, "one").await;
     let reset = Reconfiguration::reset_outgoing([1]);
@@ -60,7 +61,8 @@ fn a_reader_of_all_has_one_order() {
     });
 }
 
-/// One waits for messages and one for events before there are any, and a third reads later what they left.
+/// One waits for messages and one for events before there are any, and a third reads the rest
+/// later.
 #[test]
 fn each_reader_gets_what_it_wants() {
     bounded(async {

@@ -8,7 +8,7 @@ use anabranch_net::{
 use common::{bounded, pair, pattern, without_timers};
 
 const PLAIN: SendOptions = SendOptions::new();
-/// Fewer bytes than the buffer of any system's socket takes: nothing is lost, which only a timer would mend.
+/// Few enough bytes for any socket buffer: nothing is lost, because only a timer would repair that.
 const MESSAGES: u32 = 8;
 
 #[test]
@@ -19,7 +19,7 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
         for seed in 0..MESSAGES {
             let sent = client.send_with_receipt(pattern(seed, 20_000), PLAIN);
             receipts.push(sent.await.expect("room comes"));
-            // One that nobody asked about goes beside them.
+            // One without a receipt is sent in between.
             client
                 .send("plain", PLAIN.with_stream(Some(1)))
                 .await
@@ -30,7 +30,7 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
         for receipt in receipts {
             assert_eq!(receipt.await, Ok(()));
         }
-        // What is acknowledged is there, although nobody has read any of it.
+        // An acknowledged message is available, although none was read.
         for seed in 0..MESSAGES {
             let message = server
                 .stream(0)
@@ -52,7 +52,7 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
     });
 }
 
-/// A receive window that is shut holds messages up: they are taken back, or lost with the association.
+/// A closed receive window delays messages: they are cancelled, or lost with the association.
 #[test]
 fn a_receipt_tells_why_a_message_was_not_acknowledged() {
     bounded(async {
@@ -60,7 +60,7 @@ fn a_receipt_tells_why_a_message_was_not_acknowledged() {
             it.sctp.receive_buffer = 16 * 1024;
         }));
         let (client, _server) = pair(config).await;
-        // More than the peer's buffer: begun, and not acknowledged to its end.
+        // More than the peer's buffer: started, and not fully acknowledged.
         let begun = client.send_with_receipt(pattern(0, 200_000), PLAIN).await;
         let unsent = client.send_with_receipt(pattern(0, 9), PLAIN).await;
         while client
@@ -78,7 +78,8 @@ fn a_receipt_tells_why_a_message_was_not_acknowledged() {
     });
 }
 
-/// A message that waits in a full send buffer is given up for a more important one (RFC 7496 §3.2).
+/// A message that waits in a full send buffer is abandoned for one of higher priority (RFC 7496
+/// §3.2).
 #[test]
 fn a_receipt_tells_that_a_message_was_given_up() {
     bounded(async {
@@ -105,7 +106,8 @@ fn a_receipt_tells_that_a_message_was_given_up() {
     });
 }
 
-/// The handles are dropped, and the receipt still comes: what was sent arrives (`Config::linger`).
+/// The handles are dropped, and the receipt still completes: queued messages arrive
+/// (`Config::linger`).
 #[test]
 fn a_receipt_outlives_the_handles() {
     bounded(async {

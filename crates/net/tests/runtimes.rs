@@ -1,4 +1,4 @@
-//! The same story on each runtime: endpoints do not tell them apart.
+//! The same scenario on each runtime: endpoints behave the same.
 
 use crate::common;
 
@@ -25,12 +25,12 @@ fn config(runtime: Option<Arc<dyn Runtime>>) -> Config {
     })
 }
 
-/// Runs `story` on tokio, on smol, and on a thread without either, named and not.
+/// Runs `story` on tokio, on smol, and on a thread without either, configured and detected.
 fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
     bounded(async move { story(config(None)).await });
     on_smol(story(config(None)));
     on_smol(story(config(Some(Arc::new(SmolRuntime)))));
-    // The futures may be polled by one runtime, and the endpoint may live on another.
+    // The futures may be polled by one runtime, and the endpoint may run on another.
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -58,7 +58,7 @@ fn on_thread(story: impl Future<Output = ()>) {
     runtime.block_on(smol::future::or(story, hangs));
 }
 
-/// A story that hangs fails.
+/// Runs a scenario; fails if it hangs.
 fn on_smol(story: impl Future<Output = ()>) {
     let hangs = async {
         smol::Timer::after(HANGS).await;
@@ -106,7 +106,7 @@ fn messages_flow_and_are_acknowledged_on_each_runtime() {
     on_each(messages_and_receipts);
 }
 
-/// What needs a timer: an attempt that nobody answers ends, and so does patience with associations that stay open.
+/// Timers: an attempt without an answer ends, and so does the wait for associations that stay open.
 async fn timers(config: Config) {
     let (server, client, peer) = server_and_client(&config);
     let silent = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
@@ -164,7 +164,7 @@ fn bytes_flow_by_name_on_each_runtime() {
     on_each(bytes_by_name);
 }
 
-/// Futures that are dropped, many times over, lose nothing and leave nothing behind that keeps a message from the next.
+/// Futures that are dropped, repeatedly, lose nothing and do not delay later messages.
 async fn dropped_futures(config: Config) {
     let (server, client, peer) = server_and_client(&config);
     let association = client.connect(peer).await.expect("it listens");
@@ -188,7 +188,7 @@ fn dropped_futures_lose_nothing_on_each_runtime() {
     on_each(dropped_futures);
 }
 
-/// Endpoints with sockets of their own each, all of them at once.
+/// Endpoints with sockets of their own, all of them at once.
 async fn many_endpoints(config: Config) {
     let listens = config.clone().with(|it| it.accept = true);
     let mut pairs = Vec::new();
@@ -221,8 +221,9 @@ fn many_endpoints_live_on_each_runtime() {
     on_each(many_endpoints);
 }
 
-/// What is bound within tokio's `block_on` lives on tokio, also where that runs within the `block_on` of a thread; and behind it on the thread
-/// again, also where that is on tokio itself.
+/// An endpoint bound within tokio's `block_on` runs on tokio, even if that runs within the
+/// `block_on` of a thread; after that, endpoints run on the thread again, even if that is on tokio
+/// itself.
 #[test]
 fn the_runtime_that_runs_within_another_has_what_is_bound_there() {
     let (tell, told) = std::sync::mpsc::channel();
@@ -243,7 +244,7 @@ fn the_runtime_that_runs_within_another_has_what_is_bound_there() {
         thread.block_on(messages_and_receipts(config(None)));
         let _ = tell.send(());
     });
-    // One that waits for ever fails.
+    // Fails if it waits for ever.
     let ended = told.recv_timeout(HANGS);
     assert_ne!(ended, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
     tested.join().expect("no panic");

@@ -1,4 +1,4 @@
-//! What is changed while an association is up.
+//! Changes of settings while an association is established.
 
 use crate::common;
 
@@ -59,7 +59,7 @@ fn messages_have_the_policies_of_the_defaults() {
         client.set_settings(bad).expect_err("out of range");
         assert_eq!(client.settings(), Some(brief), "nothing changes");
         server.shutdown().await.expect("graceful");
-        // The server ends first, and the client learns it.
+        // The server ends first, and the client is notified.
         client.closed().await;
         assert_eq!(client.set_settings(brief), Err(RuntimeError::Closed));
     });

@@ -1,4 +1,4 @@
-//! Endpoints that are one to their peers, each with sockets and a task of its own.
+//! Endpoints that are one endpoint to their peers, each with sockets and a task of its own.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ fn settings() -> Config {
     })
 }
 
-/// Sends back what comes.
+/// Echoes messages.
 async fn echo(association: Association) {
     while let Ok(Some(message)) = association.recv().await {
         let options = SendOptions::default().with_ppid(message.ppid);
@@ -37,7 +37,7 @@ async fn echo(association: Association) {
     }
 }
 
-/// Sends `count` messages and takes them back, and closes.
+/// Sends `count` messages and receives them back, and closes.
 async fn converse(association: &Association, seed: u32, count: u32) {
     for number in 0..count {
         let message = pattern(seed + number, 3_000);
@@ -92,7 +92,7 @@ fn peers_are_spread_over_threads_and_each_has_its_echo() {
     bounded(async move {
         let mut talks = Vec::new();
         for number in 0..CLIENTS as u32 {
-            // One UDP port for some, so that a run of packets may be of several associations.
+            // Some share one UDP port, so that a run of packets may belong to several associations.
             let client = Endpoint::bind(settings()).expect("loopback");
             let peer = Peer::from((LOOPBACK, port)).over_udp(at.port());
             talks.push(tokio::spawn(async move {
@@ -111,7 +111,8 @@ fn peers_are_spread_over_threads_and_each_has_its_echo() {
     assert_eq!(taken.iter().count(), CLIENTS);
 }
 
-/// Associations between the same two UDP ports: the system sees one flow, joins their packets, and steers them by the first.
+/// Associations between the same two UDP ports: the system sees one flow, joins their packets, and
+/// steers them by the first.
 #[test]
 fn associations_of_one_flow_go_each_to_its_shard() {
     bounded(async {
@@ -184,18 +185,18 @@ async fn packets_that_come_to_another_shard_are_handed_over() {
         assert!(statistics.packets_handed_over > 0, "{statistics}");
         assert_eq!(statistics.packets_dropped, 0);
     }
-    // Two of three packets come to the wrong one.
+    // Two of three packets arrive at the wrong shard.
     let handed: u64 = all.iter().map(|it| it.packets_handed_over).sum();
     let received: u64 = all.iter().map(|it| it.packets_received).sum();
     assert!(handed > received / 3, "{handed} of {received}");
 }
 
-/// The peer has lost its state and comes again by another address, to whichever shard.
+/// The peer has lost its state and connects again from another address, at any shard.
 #[tokio::test(start_paused = true)]
 async fn the_shard_that_has_the_peer_sees_its_restart() {
     let (switch, servers) = servers(3);
     for turn in 0..3 {
-        // The shards have their turns shifted against the packets.
+        // The round robin of the shards is shifted against the packets.
         switch.lock().expect("whole").turn += turn;
         let host = 10 + turn as u8;
         let first = client(&switch, host, 0);
@@ -206,7 +207,7 @@ async fn the_shard_that_has_the_peer_sees_its_restart() {
         };
         let (accepted, number, _) = accepted.await;
         let accepted = accepted.expect("it came");
-        // What was in memory is gone, and with it whoever would say that it ends.
+        // The peer has lost its memory, so no task can report the end.
         let again = client(&switch, host, 1);
         let up = again.connect(([10, 0, 1, 1], 7)).await.expect("it listens");
         loop {
@@ -267,7 +268,7 @@ fn settings_that_no_shards_can_have_are_refused() {
     assert!(refused(raw, 2).contains("directly over IP"));
 }
 
-/// The port is the group's alone, though each of its sockets may share it.
+/// The port belongs only to the group, although each of its sockets may share it.
 #[test]
 fn nobody_else_gets_the_port_of_a_group() {
     let shards = Shard::open(&settings(), 2).expect("loopback");
@@ -283,7 +284,7 @@ fn nobody_else_gets_the_port_of_a_group() {
     Shard::open(&same, 2).expect("free again");
 }
 
-/// One shard is an endpoint as any other: nothing shares its port, and nothing is handed over.
+/// A single shard is like any endpoint: no socket shares its port, and nothing is handed over.
 #[test]
 fn one_shard_is_an_endpoint_alone() {
     bounded(async {

@@ -35,7 +35,7 @@ async fn refused(client: &Endpoint, peer: Peer) {
     );
 }
 
-/// Sends `count` messages that tell `seed`, and ends well.
+/// Sends `count` messages that depend on `seed`, and ends gracefully.
 async fn feed(association: Association, seed: u32, count: u32) {
     for index in 0..count {
         let sent = association.send(pattern(seed + index, 2_000), SendOptions::default());
@@ -51,7 +51,7 @@ fn each_port_has_its_own_associations() {
         let ports = [5_001, 5_002, 5_003];
         let servers =
             ports.map(|port| Endpoint::bind_with(settings(port), &shared).expect("a free port"));
-        // The clients share sockets too, and reach every server from one UDP port by another.
+        // The clients share sockets too, and reach every server from one UDP port through another.
         let clients = sockets();
         let mut sending = Vec::new();
         let mut taking = Vec::new();
@@ -118,7 +118,7 @@ fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
         while bind(5_001).is_err() {
             tokio::task::yield_now().await;
         }
-        // Whoever goes takes nothing along of the others.
+        // The end of one does not affect the others.
         held.send("still here", SendOptions::default())
             .await
             .expect("up");
@@ -128,7 +128,8 @@ fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
     });
 }
 
-/// Of endpoints with one port each gets what comes to its addresses, and no two have the same address.
+/// Each endpoint with one port gets the packets for its addresses, and no two have the same
+/// address.
 #[test]
 fn one_port_can_be_had_at_several_addresses() {
     bounded(async {
@@ -141,7 +142,7 @@ fn one_port_can_be_had_at_several_addresses() {
             SharedSockets::open(&at(0, &[first, second, third])).expect("loopback has them");
         let bind = |addresses: &[IpAddr]| Endpoint::bind_with(at(5_001, addresses), &shared);
         let servers = [bind(&[first]), bind(&[second])].map(|it| it.expect("free there"));
-        // Without addresses of its own an endpoint has all of the sockets'.
+        // An endpoint without addresses in its settings has all of the sockets.
         for taken in [&[first][..], &[third, second], &[]] {
             let refused = bind(taken).map(drop);
             assert!(
@@ -165,7 +166,7 @@ fn one_port_can_be_had_at_several_addresses() {
                 sending.await.expect("no panic");
             }
         }
-        // An address that another has cannot be added, and one that nobody has can.
+        // An address of another endpoint cannot be added, and a free one can.
         let refused = servers[0].change_addresses(&[AddressChange::Add(second)]);
         let AddressError::Socket(refused) = refused.expect_err("it is the other's") else {
             panic!("another error");
@@ -208,17 +209,17 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
         association.shutdown().await.expect("graceful");
         assert_eq!(accepted.recv().await, Ok(None));
         drop(accepted);
-        // Then the sockets are closed, and the port is anybody's.
+        // Then the sockets are closed, and the port is free.
         while std::net::UdpSocket::bind((LOOPBACK, udp_port)).is_err() {
             tokio::task::yield_now().await;
         }
     });
 }
 
-/// Endpoints on the same sockets, so many that none is looked at for another's sake.
+/// Enough endpoints on the same sockets that each must be found without examining the others.
 const MANY: u16 = 200;
 
-/// Each of many is woken for itself: by packets, by its users, and when its handles go.
+/// Each of many is woken for itself: by packets, by its users, and when its handles are dropped.
 #[test]
 fn each_of_many_endpoints_does_what_is_to_be_done() {
     bounded(async {
@@ -265,12 +266,12 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
     });
 }
 
-/// The timers of each are kept, though nothing comes that would wake anybody.
+/// The timers of each are kept, although no packet arrives that would wake the driver.
 #[test]
 fn each_of_many_endpoints_keeps_its_own_timers() {
     bounded(async {
         let clients = sockets();
-        // Bound, and nobody reads.
+        // Bound, and never read.
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let port = silent.local_addr().expect("bound").port();
         let mut attempts = Vec::new();

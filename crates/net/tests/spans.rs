@@ -1,4 +1,4 @@
-//! Spans of `tracing`: what is logged says of which endpoint and association it is.
+//! Spans of `tracing`: log entries name their endpoint and association.
 
 mod common;
 
@@ -12,14 +12,14 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps spans with their parents, and events with their spans.
+/// Records spans with their parents, and events with their spans.
 #[derive(Clone, Default)]
 struct Log(Arc<Lines>);
 
 #[derive(Default)]
 struct Lines {
     last: AtomicU64,
-    /// `name{fields}` with the parent's before it.
+    /// `name{fields}` after that of the parent.
     spans: Mutex<Vec<String>>,
     events: Mutex<Vec<String>>,
 }

@@ -61,7 +61,7 @@ fn a_stream_of_messages_ends_with_the_error_that_ended_the_association() {
     });
 }
 
-/// More than both buffers hold, so that writes wait; in pieces that are none of the reader's.
+/// More than both buffers hold, so that writes wait; in pieces that differ from the reader's.
 #[test]
 fn bytes_come_as_they_were_written_whatever_the_messages_were() {
     bounded(async {
@@ -96,7 +96,7 @@ fn bytes_come_as_they_were_written_whatever_the_messages_were() {
     });
 }
 
-/// Each reader has its own stream, in whatever order they come and are read.
+/// Each reader gets its own stream, in any order of arrival and reading.
 #[test]
 fn byte_streams_of_one_association_do_not_take_from_each_other() {
     bounded(async {
@@ -124,7 +124,7 @@ fn byte_streams_of_one_association_do_not_take_from_each_other() {
     });
 }
 
-/// What was read in parts by `recv` belongs to the stream's reader.
+/// Parts that `recv` does not take belong to the stream's reader.
 #[test]
 fn a_reader_of_one_stream_leaves_the_others_to_recv() {
     bounded(async {

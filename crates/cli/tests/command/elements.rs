@@ -79,7 +79,8 @@ fn elements_are_told_with_their_dates_and_old_ones_are_refused() {
     assert!(out.contains("10s from 2h after the epoch"), "{out}");
 }
 
-/// A file as satgenpy of Hypatia writes it: counts of planes and of satellites in each come first.
+/// A file in the format of Hypatia's satgenpy: it starts with the counts of planes and of
+/// satellites in each.
 #[test]
 fn counts_of_planes_and_satellites_are_compared_with_the_satellites() {
     let directory = tempfile::tempdir().expect("a directory");

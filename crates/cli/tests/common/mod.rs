@@ -1,4 +1,4 @@
-//! What the tests of the command share.
+//! Common parts of the tests of the command.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command printed.
+/// Output of a command.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

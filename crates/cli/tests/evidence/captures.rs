@@ -1,4 +1,5 @@
-//! Captures as tshark sees them: no bad checksum, nothing malformed, and no remark but those that losses call for.
+//! Captures as analysed by tshark: no bad checksum, nothing malformed, and only the remarks that
+//! losses cause.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +7,8 @@ use std::process::Command;
 
 use crate::{succeeds, text, with};
 
-/// Several transports over a link that loses, with transfers that end, so that every closing is seen.
+/// Several transports over a lossy link, with transfers that end, so that every kind of closing
+/// occurs.
 const SPEC: &str = r#"
 anabranch = 1
 name = "capture"
@@ -77,8 +79,9 @@ workload = { kind = "cbr", rate = "50 kbit/s", message = "300 B" }
 transport = { protocol = "udp" }
 "#;
 
-/// What tshark may remark on a capture with losses, each by how it begins: acknowledgements and retransmissions that
-/// losses cause, and the beginnings and endings of connections, which it calls chats.
+/// Remarks of tshark that are allowed on a capture with losses, by their first words:
+/// acknowledgements and retransmissions that losses cause, and the starts and ends of connections,
+/// which it calls chats.
 const EXPECTED: &[&str] = &[
     "Connection establish request",
     "Connection establish acknowledge",
@@ -94,10 +97,11 @@ const EXPECTED: &[&str] = &[
     "ACKed segment that wasn't captured",
     "TCP window specified by the receiver is now completely full",
     "TCP window update",
-    // An acknowledgement that its sender's FIN has overtaken begins one below what comes next.
+    // An acknowledgement that its sender's FIN has overtaken starts one below the next number.
     "TCP keep-alive segment",
     "ACK to a TCP keep-alive segment",
-    // What is answered so is an acknowledgement out of TIME-WAIT that finds its peer closed (RFC 9293 §3.10.7.1).
+    // The reply to an acknowledgement from TIME-WAIT that finds its peer closed (RFC 9293
+    // §3.10.7.1).
     "Connection reset (RST)",
     "More than 100 TSNs were gap-acknowledged in this SACK.",
     "Retransmitted TSN",
@@ -163,7 +167,7 @@ fn tshark(file: &Path) -> Vec<Frame> {
     text(&output.stdout).lines().map(frame).collect()
 }
 
-/// What was seen in a capture.
+/// Findings in a capture.
 #[derive(Default)]
 struct Seen {
     /// Packets by protocol.
@@ -178,7 +182,7 @@ struct Seen {
 
 /// Runs the spec with a capture and checks every packet.
 fn check(set: &[&str], allow_bad: bool) -> Seen {
-    // IPv6 has no checksum of its own.
+    // IPv6 has no header checksum.
     let judged = if set.contains(&"ip=ipv6") { 1 } else { 2 };
     let directory = with("capture.toml", SPEC);
     let mut arguments = vec!["run", "capture.toml", "--capture", "wire=wire.pcapng"];
@@ -242,7 +246,8 @@ fn a_capture_of_lossy_transfers_is_clean() {
     );
 }
 
-/// The same packets over IPv6: 40 bytes of header, and no packet larger for it where the protocol fills packets.
+/// The same packets over IPv6: 40 bytes of header, and no larger packets if the protocol fills
+/// packets.
 #[test]
 fn a_capture_over_ipv6_is_clean() {
     let four = check(&[], false);

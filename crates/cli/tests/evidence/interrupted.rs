@@ -1,4 +1,4 @@
-//! Runs that end before their time: nothing that was finished is lost, and the same command goes on.
+//! Interrupted runs: no finished run is lost, and the same command continues.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -7,14 +7,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::{SWEEP, anabranch, assert_same, command, results, succeeds, text, with};
 
-/// A sweep long enough to be caught in the middle.
+/// A sweep that is long enough to be interrupted.
 fn long() -> String {
     SWEEP
         .replace("replications = 4", "replications = 12")
         .replace("duration = \"20 s\"", "duration = \"200 s\"")
 }
 
-/// What the journal has: its head, and a line for each run.
+/// The content of the journal: its head, and a line for each run.
 fn journal(directory: &Path) -> String {
     fs::read_to_string(directory.join("runs/1.journal")).unwrap_or_default()
 }
@@ -24,11 +24,12 @@ fn finished(directory: &Path) -> usize {
     whole.saturating_sub(1)
 }
 
-/// Runs of the sweep.
+/// Number of runs of the sweep.
 const RUNS: usize = 37;
 
-/// Begins a sweep and sends it a signal when so many of its runs are finished. On a busy machine it may be over before anybody looks: then it is
-/// begun anew, elsewhere. Gives where it was caught in the middle, and what it said.
+/// Starts a sweep and sends it a signal when this number of its runs is finished. On a busy machine
+/// it may end before the check: then it is repeated, in another directory. Returns the directory in
+/// which it was interrupted, and its output.
 fn caught(
     here: &Path,
     least: usize,
@@ -96,7 +97,7 @@ fn an_interrupted_run_says_what_is_kept_and_ends_by_the_signal() {
     let directory = with("long.toml", &long());
     let here = directory.path();
     let (out, output) = caught(here, 1, "INT", |out| {
-        // Who runs the tests may ignore it.
+        // The environment of the tests may ignore it.
         let mut command = Command::new("env");
         command
             .current_dir(here)
@@ -113,13 +114,13 @@ fn an_interrupted_run_says_what_is_kept_and_ends_by_the_signal() {
     );
 }
 
-/// A file that may not grow beyond a limit is what a full disk looks like to the program: a write that fails.
+/// A file with a size limit has the same effect on the program as a full disk: a write fails.
 #[test]
 fn a_disk_that_is_full_in_the_middle_loses_nothing_that_was_finished() {
     let directory = with("sweep.toml", SWEEP);
     let here = directory.path();
     succeeds(here, &["run", "sweep.toml", "--out", "whole"]);
-    // Records of runs are small; samples, and what is put together of them, are larger than 4 KiB.
+    // Records of runs are small; samples, and the files that contain them, are larger than 4 KiB.
     let script = "ulimit -f 4; trap '' XFSZ; exec \"$0\" run sweep.toml --jobs 1 --out full";
     let output = Command::new("bash")
         .current_dir(here)

@@ -1,5 +1,5 @@
-//! What the command promises, seen from outside: wrong specs, interrupted runs, full disks, captures that other programs
-//! open, a spec of a user's own.
+//! Promises of the command, tested from outside: wrong specs, interrupted runs, full disks,
+//! captures that other programs can open, a spec of a user.
 
 mod captures;
 #[path = "../common/mod.rs"]
@@ -26,7 +26,8 @@ fn anabranch(directory: &Path, arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Runs the command, which must succeed without a word on standard error, and gives its standard output.
+/// Runs the command, which must succeed with an empty standard error, and returns its standard
+/// output.
 fn succeeds(directory: &Path, arguments: &[&str]) -> String {
     let output = anabranch(directory, arguments);
     assert_eq!(
@@ -70,7 +71,7 @@ fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// The files a reader looks at; `runs/` is the program's own.
+/// The files for readers; `runs/` is internal.
 fn results(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = files(directory);
     all.retain(|name, _| !name.starts_with("runs/"));

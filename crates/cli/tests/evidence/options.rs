@@ -1,4 +1,4 @@
-//! The options do what `--help` says.
+//! Tests that the options do what `--help` promises.
 
 use std::fs;
 
@@ -186,7 +186,7 @@ fn show_shows_what_was_run_and_nothing_moves() {
     assert_same(&before, &results(&here.join("results")));
 }
 
-/// A spec without a table has one of everything that is measured.
+/// A spec without a table gets one of all its measures.
 #[test]
 fn a_spec_without_tables_shows_its_measures() {
     let spec = &SWEEP[..SWEEP.find("[[table]]").expect("a table")];
@@ -203,7 +203,7 @@ fn a_spec_without_tables_shows_its_measures() {
     assert!(directory.path().join("results/tables/rates.csv").exists());
 }
 
-/// Whatever ends before its time is told: here nobody can be reached.
+/// A flow that ends early is reported: here the peer cannot be reached.
 #[test]
 fn a_flow_that_failed_is_told() {
     let spec = SWEEP

@@ -1,9 +1,9 @@
-//! As much of JSON Schema as the spec's schema uses, so that it can be held against real specs.
+//! The part of JSON Schema that the spec's schema uses, to validate real specs.
 
 use regex_lite::Regex;
 use serde_json::Value;
 
-/// Keywords that say nothing about validity.
+/// Keywords without an effect on validity.
 const SILENT: &[&str] = &[
     "$schema",
     "$defs",
@@ -15,7 +15,7 @@ const SILENT: &[&str] = &[
     "examples",
 ];
 
-/// Everything in which `value` is not what `root` says; a keyword that this checker does not know is a fault too.
+/// All violations of `root` in `value`; a keyword that this checker does not implement is one too.
 pub fn faults(root: &Value, value: &Value) -> Vec<String> {
     check(root, root, value, "")
 }

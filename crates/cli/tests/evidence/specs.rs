@@ -1,9 +1,10 @@
-//! Wrong specs: exit status 2; file, line, key, what was found, what is allowed; nothing is written.
+//! Wrong specs: exit status 2; file, line, key, the value found, the values allowed; nothing is
+//! written.
 
 use crate::schema::faults;
 use crate::{SWEEP, anabranch, succeeds, text, with};
 
-/// The good spec with one piece replaced: what the command says.
+/// The output of the command for the valid spec with one part replaced.
 fn refused(from: &str, to: &str) -> String {
     assert!(SWEEP.contains(from), "{from:?} is not in the good spec");
     let directory = with("mine.toml", &SWEEP.replacen(from, to, 1));
@@ -24,11 +25,11 @@ fn refused(from: &str, to: &str) -> String {
     said
 }
 
-/// Each fault, and the words that its message must have beside file and line.
+/// Each error, and the words that its message must contain in addition to file and line.
 #[test]
 fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
     let cases: &[(&str, &str, &[&str])] = &[
-        // from the brief of every spec: key, unit, sign, place, count, sweep
+        // Errors of every part of a spec: key, unit, sign, position, count, sweep.
         (
             "delay = \"20 ms\"",
             "dealy = \"20 ms\"",
@@ -73,7 +74,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             "parameter = \"link.wire.raet\"",
             &["`link.wire.raet`", "did you mean `rate`?"],
         ),
-        // what a newcomer writes
+        // Mistakes of beginners.
         (
             "between = [\"source\", \"sink\"]",
             "between = [\"source\", \"sink\", \"sink\"]",
@@ -227,7 +228,7 @@ fn every_fault_is_told_at_once_and_the_text_stays_as_it_is() {
     insta::assert_snapshot!(text(&output.stderr));
 }
 
-/// A message is for a reader, and a reader may have gone.
+/// A closed standard error does not change the exit status.
 #[test]
 fn a_reader_who_has_gone_changes_no_exit_status() {
     let directory = with("mine.toml", &SWEEP.replace("20 ms", "20 parsecs"));
@@ -247,7 +248,8 @@ fn a_reader_who_has_gone_changes_no_exit_status() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// The schema accepts what the program accepts: every paper, the example, the spec of these tests.
+/// The schema accepts the same specs as the program: every paper, the example, the spec of these
+/// tests.
 #[test]
 fn the_schema_validates_the_specs_in_the_repository() {
     let directory = with("sweep.toml", SWEEP);

@@ -1,4 +1,4 @@
-//! `cat`, and what happens when a command is interrupted.
+//! `cat`, and interruptions of commands.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +27,7 @@ fn whoever_is_interrupted_tells_the_other_end() {
     assert_eq!(status, 0);
     assert!(said.contains("aborted by the peer"), "{said}");
 
-    // A server that ends tells its clients.
+    // A server that ends notifies its clients.
     let echo = server(here, "echo", &[]);
     let port = echo.port("UDP port");
     let mut cat = anabranch(here, &["cat", "127.0.0.1", "--peer-udp-port", &port])
@@ -111,7 +111,8 @@ fn cat_pipes_through_an_echo() {
         .collect();
     let mut input = cat.stdin.take().expect("piped");
     input.write_all(said.as_bytes()).expect("it reads");
-    // The input ends when everything has come back: cat waits a while for answers then, but none is late.
+    // The input ends after everything has been echoed: `cat` then waits a while for answers, but
+    // none is late.
     let mut heard = vec![0; said.len()];
     let output = cat.stdout.as_mut().expect("piped");
     output.read_exact(&mut heard).expect("all comes back");
@@ -168,7 +169,7 @@ fn messages_carry_the_identifier_that_was_asked_for() {
         ])
         .output()
         .expect("tshark is installed by scripts/setup");
-    // There and back, as it came. A busy machine may send either again.
+    // Both directions, unchanged. A busy machine may retransmit either.
     let said = text(&tshark.stdout);
     let messages: BTreeSet<&str> = said.lines().collect();
     assert_eq!(messages.len(), 2, "{said}{}", text(&tshark.stderr));

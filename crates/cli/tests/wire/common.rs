@@ -1,4 +1,4 @@
-//! Commands that run beside a test, and what they print.
+//! Commands that run concurrently with a test, and their output.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn number_after(line: &str, word: &str) -> String {
     number
 }
 
-/// A command that runs beside the test, and is ended with it.
+/// A command that runs concurrently with the test, and is ended with it.
 pub struct Beside {
     pub child: Child,
     output: BufReader<ChildStdout>,
@@ -65,7 +65,7 @@ impl Beside {
         line
     }
 
-    /// Waits for its end, and gives what it printed after the first line.
+    /// Waits for its end, and returns its output after the first line.
     pub fn end(mut self) -> (i32, String) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
@@ -76,13 +76,14 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // Ended already, where the test came to its end.
+        // It has ended already if the test succeeded.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Little is in flight, so that it is acknowledged soon after a measurement's time is over, also on a busy machine: `perf` waits two seconds for it.
+/// Little data in flight, so that it is acknowledged soon after the end of a measurement's time,
+/// even on a busy machine: `perf` waits two seconds for it.
 pub const SMALL: [&str; 2] = ["--set", "receive_buffer=64 KiB"];
 
 pub fn server(directory: &Path, service: &str, more: &[&str]) -> Beside {

@@ -1,4 +1,4 @@
-//! Over paths of the simulator.
+//! Real sockets over paths of the simulator.
 
 use std::fs;
 
@@ -54,9 +54,9 @@ queue = "100 packets"
     assert_eq!(sink.end().0, 0);
 }
 
-/// A short GEO path without loss: slow start into the receive window, by the clock of the path. Real sockets come to the
-/// same goodput, less what the machine is late by, however much; never to more, which a wrong delay, rate or packet size
-/// would show.
+/// A short GEO path without loss: slow start into the receive window, by the clock of the path.
+/// Real sockets have the same goodput, minus the lateness of the machine; never more, because that
+/// would indicate a wrong delay, rate or packet size.
 #[test]
 fn a_run_on_real_sockets_does_what_the_simulation_says() {
     let directory = tempfile::tempdir().expect("a directory");

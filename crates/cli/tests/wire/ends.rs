@@ -1,4 +1,4 @@
-//! How `perf` ends: when time is over, when it is interrupted, when nobody answers.
+//! The ends of `perf`: the time is over, an interrupt, a peer that does not answer.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Beside, SMALL, anabranch, json, run, server, signal, text};
 
-/// A path so slow that what a send buffer holds takes it some minutes.
+/// A path so slow that the content of a send buffer takes minutes.
 const SLOW: &str = r#"
 anabranch = 1
 [[node]]
@@ -24,7 +24,8 @@ delay = "20 ms"
 queue = "10 packets"
 "#;
 
-/// 4 MiB would be acknowledged after 168 s. What is not sent when time is over is withdrawn.
+/// 4 MiB would be acknowledged after 168 s. Messages that are unsent at the end of the time are
+/// cancelled.
 #[test]
 fn what_waits_to_be_sent_when_time_is_over_is_withdrawn() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -80,14 +81,14 @@ fn one_signal_ends_a_measurement_with_its_report() {
     }
 }
 
-/// A killed server's UDP port is closed, which Linux tells by ICMP; a stopped one is silent.
+/// The UDP port of a killed server is closed, which Linux reports by ICMP; a stopped one is silent.
 #[test]
 fn a_server_that_is_gone_ends_a_measurement_with_its_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let silent = ("0.5", "nothing arrived for 0.5 s (--idle-timeout)");
     let closed = (
-        // Data may be sent again before the port is found closed.
+        // Data may be retransmitted before the port is found closed.
         "60",
         "the association ended: the peer's address or UDP port takes no SCTP (ICMP: unreachable)",
     );
@@ -122,7 +123,8 @@ fn a_server_that_is_gone_ends_a_measurement_with_its_report() {
     }
 }
 
-/// Linux tells by ICMP that a UDP port is closed: there may be a server soon, but not for long.
+/// Linux reports by ICMP that a UDP port is closed: a server may start soon, so the attempt waits
+/// for a short time.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_attempt_at_a_closed_port_waits_for_a_server_to_start() {
@@ -168,7 +170,7 @@ fn an_attempt_ends_when_the_command_line_says() {
     }
 }
 
-/// Whatever ends the process, what was recorded until then is there.
+/// The samples until the end of the process are kept, whatever ends it.
 #[test]
 fn a_trace_of_a_process_that_was_killed_is_in_samples_csv() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -201,7 +203,8 @@ fn a_trace_of_a_process_that_was_killed_is_in_samples_csv() {
     assert!(!probe.is_empty());
 }
 
-/// Any file stands for the library here: what cannot be loaded is left out, with a word of the system.
+/// Any file serves as the library here, because libraries that cannot be loaded are skipped with a
+/// message.
 #[test]
 fn wrap_passes_the_signal_on_that_it_got() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -215,7 +218,8 @@ fn wrap_passes_the_signal_on_that_it_got() {
             "0",
             "--unwatched",
             "--",
-            // A shell traps no signal that it was started to ignore, as what a script starts with `&` is.
+            // A shell cannot trap a signal that was ignored when it was started, like that of a
+            // script's `&` commands.
             "env",
             "--default-signal=INT,TERM",
             "sh",

@@ -1,4 +1,5 @@
-//! Commands on real sockets, on the loopback interface: two processes that talk, what they print, what they leave.
+//! Commands on real sockets, on the loopback interface: two processes, their output and their
+//! files.
 
 mod cat;
 #[path = "../common/mod.rs"]

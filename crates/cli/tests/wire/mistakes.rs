@@ -1,4 +1,4 @@
-//! Command lines that are wrong.
+//! Wrong command lines.
 
 use std::fs;
 

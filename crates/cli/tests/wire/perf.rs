@@ -1,4 +1,4 @@
-//! What `perf` prints.
+//! Output of `perf`.
 
 use std::fs;
 use std::process::Command;
@@ -41,7 +41,7 @@ fn perf_counts_what_the_sink_got() {
     let document = json(&perf);
     assert_eq!(document["end"]["sum_sent"]["bytes"], 3_000_000);
     assert_eq!(document["end"]["sum_sent"]["messages"], 600);
-    // The receiver's count, and by its own time; it has no congestion window to tell of.
+    // The receiver's count, by its own time; it has no congestion window to report.
     let received = &document["end"]["sum_received"];
     assert_eq!(received["bytes"], 3_000_000);
     assert_eq!(received["messages"], 600);
@@ -60,7 +60,7 @@ fn perf_counts_what_the_sink_got() {
         said.contains("600 messages") && said.contains("closed gracefully"),
         "{said}"
     );
-    // What it left is a results directory.
+    // Its output is a results directory.
     let shown = run(here, &["show", "traced"]);
     let shown = text(&shown.stdout);
     assert!(
@@ -68,8 +68,8 @@ fn perf_counts_what_the_sink_got() {
         "{shown}"
     );
     assert!(here.join("traced/figures/a_rwnd.svg").exists());
-    // A sender does not know when its data was delivered, and what the sink tells it in the end is no data. Its figures go to the end,
-    // also where a window stood still long before.
+    // A sender does not know the delivery times of its data, and the sink's final report is no
+    // data. The figures extend to the end, even if a window was constant long before.
     let shown = run(here, &["show", "sent"]);
     let shown = text(&shown.stdout);
     assert!(
@@ -116,7 +116,7 @@ fn perf_the_other_way_and_for_a_time() {
     ));
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
     assert_eq!(document["end"]["sum_received"]["messages"], 1_000);
-    // What the server sent is its own count, and the window is the server's.
+    // The server's counts are its own, and the window is the server's.
     let sent = &document["end"]["sum_sent"];
     assert_eq!(
         (&sent["bytes"], &sent["messages"]),
@@ -136,10 +136,10 @@ fn perf_the_other_way_and_for_a_time() {
         said.contains("Interval") && said.contains("acknowledged"),
         "{said}"
     );
-    // What is told ends where the next begins; how many there are is a matter of the machine.
+    // Each interval ends at the start of the next; their number depends on the machine.
     let between: Vec<&str> = said
         .lines()
-        // What the receiver counted is by its own time.
+        // The receiver's counts are by its own time.
         .filter(|line| !line.ends_with("received"))
         .filter_map(|line| line.split_whitespace().next()?.split_once('-'))
         .filter(|(from, to)| from.parse::<f64>().is_ok() && to.parse::<f64>().is_ok())
@@ -149,7 +149,7 @@ fn perf_the_other_way_and_for_a_time() {
         panic!("no interval:\n{said}");
     };
     assert_eq!((*begin, inner.first()), ("0.00", Some(begin)));
-    // The last interval may end before the summary, since a busy machine looks at the clock late.
+    // The last interval may end before the summary, because a busy machine reads the clock late.
     let last = inner.last().and_then(|it| it.parse::<f64>().ok());
     let whole = end.parse::<f64>().ok();
     assert!(last.is_some() && last <= whole, "{said}");
@@ -160,7 +160,8 @@ fn perf_the_other_way_and_for_a_time() {
     assert!(end.parse::<f64>().is_ok_and(|end| end >= 0.5), "{said}");
 }
 
-/// iperf3's habits: sizes without units and by K, several associations, from either side, no lines in between.
+/// Conventions of iperf3: sizes without units and by K, several associations, from either side, no
+/// intermediate lines.
 #[test]
 fn perf_has_the_habits_of_iperf3() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -198,7 +199,7 @@ fn perf_has_the_habits_of_iperf3() {
         assert_eq!(end["streams"].as_array().map(Vec::len), Some(3));
         assert_eq!(document["intervals"].as_array().map(Vec::len), Some(1));
     }
-    // As people read it: each association, and all.
+    // The text form: each association, and the sum.
     let said = run(
         here,
         &[
@@ -216,7 +217,7 @@ fn perf_has_the_habits_of_iperf3() {
     for word in ["[ ID]", "[  1]", "[  2]", "[SUM]", "100.00 KiB"] {
         assert!(said.contains(word), "{said}");
     }
-    // A port that nobody has says so at once.
+    // An unused port is refused at once.
     let refused = run(here, &["perf", "127.0.0.1:7003", "--peer-udp-port", &port]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -226,7 +227,7 @@ fn perf_has_the_habits_of_iperf3() {
     );
 }
 
-/// A file that takes nothing is what a full disk looks like.
+/// A file that accepts no data has the effect of a full disk.
 #[test]
 fn a_capture_on_a_full_disk_fails_after_the_figures() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -276,7 +277,8 @@ fn both_directions_at_once_and_at_a_rate() {
     let streams = end["streams"].as_array().expect("a list");
     let senders: Vec<&Value> = streams.iter().map(|it| &it["sender"]).collect();
     assert_eq!(senders, [true, true, false, false]);
-    // Of 50 messages at 1 Mbit/s the last is due after 49 x 8 ms; there is no upper limit on a busy machine.
+    // Of 50 messages at 1 Mbit/s the last is due after 49 x 8 ms; there is no upper limit on a busy
+    // machine.
     let seconds = end["sum_sent"]["seconds"].as_f64().expect("a number");
     assert!(seconds >= 0.39, "{seconds}");
     let path = &streams[0]["paths"][0];
@@ -295,7 +297,7 @@ fn both_directions_at_once_and_at_a_rate() {
     );
     assert_eq!(document["start"]["test_start"]["target_bitrate"], 1_000_000);
 
-    // The server tells of each association in objects of its own: that it is up, and what it came to.
+    // The server reports each association in separate objects: its establishment, and its outcome.
     let events: Vec<Value> = (0..8)
         .map(|_| serde_json::from_str(&sink.line()).expect("an object"))
         .collect();
@@ -321,7 +323,8 @@ fn both_directions_at_once_and_at_a_rate() {
     }
 }
 
-/// A sink that its client asks to send knows its own window, and that the client's few words are no data.
+/// A sink that is requested to send knows its own window, and does not count the client's control
+/// messages as data.
 #[test]
 fn a_sink_that_is_asked_to_send_traces_what_it_sends() {
     let directory = tempfile::tempdir().expect("a directory");

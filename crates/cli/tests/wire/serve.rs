@@ -1,4 +1,4 @@
-//! `serve`: what it does where nobody reads, and the streams of its echo.
+//! `serve`: without a reader of its output, and the streams of its echo.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -8,10 +8,11 @@ use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
 
 use crate::common::{Beside, anabranch, number_after, run, signal, text};
 
-/// Bytes that a pipe takes (pipe(7)).
+/// Capacity of a pipe, bytes (pipe(7)).
 const PIPE: usize = 65_536;
 
-/// A pipe that is full, as that of a reader that has stopped: the protocol goes on, and a signal ends the server.
+/// A full pipe, like that of a stopped reader: the protocol continues, and a signal ends the
+/// server.
 #[test]
 fn a_server_serves_and_ends_where_nobody_reads_what_it_prints() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -38,7 +39,7 @@ fn a_server_serves_and_ends_where_nobody_reads_what_it_prints() {
     drop(reader);
 }
 
-/// A client that asks for many streams has its answers on the streams of its messages.
+/// A client that requests many streams gets its answers on the streams of its messages.
 #[test]
 fn an_echo_comes_back_on_its_stream() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -82,7 +83,7 @@ fn value(page: &str, name: &str) -> f64 {
     text.parse().expect("a number")
 }
 
-/// Clients find one server, whose metrics are of all its threads, and which ends whole.
+/// Clients see one server, whose metrics cover all its threads, and which ends as a whole.
 #[test]
 fn threads_are_one_server() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -132,7 +133,7 @@ fn threads_are_one_server() {
     assert!(text(&refused.stderr).contains("directly over IP"));
 }
 
-/// What a scraper reads: totals over open and ended associations, and what was thrown away.
+/// The metrics: totals over open and ended associations, and drops.
 #[test]
 fn metrics_count_open_and_ended_associations() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -175,7 +176,7 @@ fn metrics_count_open_and_ended_associations() {
         let output = run(here, &perf);
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    // The line of the second end comes when it is counted, or before by a moment.
+    // The line of the second end is printed when it is counted, or shortly before.
     let bytes = |page: &str| value(page, "sctp_data_bytes_received_total").expect("a number");
     let ended =
         |page: &str| value(page, "sctp_associations") == Ok(0.0) && bytes(page) >= 2_097_152.0;
@@ -201,7 +202,8 @@ const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=applic
     c=IN IP4 0.0.0.0\r\na=mid:0\r\na=setup:actpass\r\na=sctp-port:5000\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n\
     a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n";
 
-/// A page of another server cannot take up the places of a server of data channels, and no offer fills its log.
+/// A page of another server cannot occupy the connections of a server of data channels, and no
+/// offer fills its log.
 #[test]
 fn offers_take_little_of_a_server_of_data_channels() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -246,7 +248,7 @@ fn offers_take_little_of_a_server_of_data_channels() {
     assert!(!rest.contains("not opened"), "{rest}");
 }
 
-/// Who comes beyond what the server is to have is refused, and is served once another has gone.
+/// An association beyond the server's limit is refused, and is served once another has ended.
 #[test]
 fn a_port_has_so_many_associations_as_are_allowed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -271,7 +273,7 @@ fn a_port_has_so_many_associations_as_are_allowed() {
     });
 }
 
-/// The log is on standard error, where it is asked for; a filter that cannot be read is an error.
+/// The log is on standard error, if enabled; an invalid filter is an error.
 #[test]
 fn rust_log_says_what_associations_do() {
     let directory = tempfile::tempdir().expect("a directory");

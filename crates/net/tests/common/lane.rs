@@ -20,7 +20,7 @@ struct Carried {
 }
 
 impl Lane {
-    /// A packet is sent.
+    /// Sends a packet.
     pub fn push(&self, packet: &[u8]) {
         let receiver = {
             let mut carried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -30,7 +30,7 @@ impl Lane {
         receiver.into_iter().for_each(Waker::wake);
     }
 
-    /// The next one is received, which `from` has sent.
+    /// Receives the next packet, with the sender `from`.
     pub fn poll_pop(
         &self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Common parts of the tests of this crate.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod lane;
@@ -14,10 +14,11 @@ use bytes::Bytes;
 /// 127.0.0.1.
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// After that a test is taken to hang. However busy the machine is, no test needs so long.
+/// Time limit after which a test counts as hanging. No test needs that long, even on a busy
+/// machine.
 pub const HANGS: Duration = Duration::from_secs(600);
 
-/// Runs a test on a runtime of its own; one that hangs fails.
+/// Runs a test on a runtime of its own; fails if it hangs.
 pub fn bounded<F: Future<Output = ()>>(test: F) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -31,7 +32,8 @@ pub fn bounded<F: Future<Output = ()>>(test: F) {
     });
 }
 
-/// Timers that no test lives to see: what happens, happens without them, however slow the machine is.
+/// Timers that never expire during a test, so that its outcome does not depend on the speed of the
+/// machine.
 pub fn without_timers(mut config: Config) -> Config {
     const HOUR: u64 = 3_600_000_000_000;
     config.sctp.profile.rto_initial.0 = HOUR;
@@ -57,14 +59,14 @@ pub async fn pair(config: Config) -> (Association, Association) {
     (association, server.accept().await.expect("it came"))
 }
 
-/// `size` bytes that tell `seed` and their places.
+/// `size` bytes that depend on `seed` and their positions.
 pub fn pattern(seed: u32, size: usize) -> Bytes {
     (0..size)
         .map(|at| (at as u32).wrapping_mul(31).wrapping_add(seed) as u8)
         .collect()
 }
 
-/// Numbers for a random play, the same for the same seed (SplitMix64).
+/// Numbers for random sequences, the same for the same seed (SplitMix64).
 pub struct Draws(u64);
 
 impl Draws {
@@ -72,7 +74,7 @@ impl Draws {
         Self(seed)
     }
 
-    /// One below `end`.
+    /// A number below `end`.
     pub fn below(&mut self, end: u32) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

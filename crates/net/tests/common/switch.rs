@@ -1,4 +1,4 @@
-//! A network in memory, of servers that are one and their clients.
+//! A network in memory, of shards and their clients.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,17 +11,18 @@ use anabranch_net::{Config, Endpoint, Packet, PacketSocket, Received, Shard, Sha
 use super::lane::Lane;
 use super::without_timers;
 
-/// A network in memory, which gives packets to the shards in turn, whosever they are.
+/// A network in memory, which distributes packets to the shards round robin, regardless of their
+/// owner.
 #[derive(Default)]
 pub struct Switch {
     pub shards: Vec<Arc<Lane>>,
     pub clients: BTreeMap<SocketAddr, Arc<Lane>>,
     pub turn: usize,
-    /// Packets for the server so far.
+    /// Number of packets for the server so far.
     pub for_server: u64,
 }
 
-/// What is at one end of it: a client's address, or a shard's socket at the server's.
+/// One end of it: a client's address, or a shard's socket at the server's address.
 struct Plug {
     local: SocketAddr,
     receives: Arc<Lane>,
@@ -48,7 +49,7 @@ impl PacketSocket for Plug {
             }
         };
         drop(switch);
-        // Who sent it, and where to, goes before it.
+        // The sender and the destination precede the packet.
         let ends = format!("{} {} ", self.local, packet.to);
         lane.push(&[&[ends.len() as u8], ends.as_bytes(), packet.bytes].concat());
         Poll::Ready(Ok(()))
@@ -81,12 +82,12 @@ fn plug(switch: &Arc<Mutex<Switch>>, local: SocketAddr, lane: &Arc<Lane>) -> Box
     })
 }
 
-/// Shards that are one server, on a network that gives each packet to any of them.
+/// Shards of one server, on a network that gives each packet to any of them.
 pub fn shards(count: usize) -> (Arc<Mutex<Switch>>, Vec<Shard>) {
     let switch = Arc::<Mutex<Switch>>::default();
     let mut sockets = Vec::new();
     for _ in 0..count {
-        // Of each shard one socket receives, at both addresses.
+        // One socket of each shard receives, at both addresses.
         let lane = Arc::<Lane>::default();
         switch.lock().expect("whole").shards.push(Arc::clone(&lane));
         let other = Arc::default();
@@ -107,7 +108,7 @@ pub fn servers(count: usize) -> (Arc<Mutex<Switch>>, Vec<Endpoint>) {
     (switch, servers.collect())
 }
 
-/// A client with an address in both networks, which lives to see no timer.
+/// A client with an address in both networks, whose timers never expire during a test.
 pub fn client(switch: &Arc<Mutex<Switch>>, host: u8, first: u8) -> Endpoint {
     client_with(switch, host, first, without_timers)
 }
