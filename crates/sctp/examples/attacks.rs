@@ -1,10 +1,12 @@
-//! What a packet of an attacker's costs its receiver, whatever state it has brought an association into.
+//! Cost of an attacker's packet at its receiver, in all states of an association.
 //!
-//! `attacks` lists the attacks; `attacks NAME PACKETS` lets so many of the packets of one arrive. `valgrind --tool=callgrind
-//! --toggle-collect='*::packets_arrive*'` counts what that takes, and with `last` behind it what the last of them does. `attacks NAME` tells how many packets
-//! there are, bytes in them, and what they do once (how many messages they set free, and bytes that are sent), and bytes sent.
+//! `attacks` lists the attacks; `attacks NAME PACKETS` processes this number of packets of one
+//! attack. `valgrind --tool=callgrind --toggle-collect='*::packets_arrive*'` counts the
+//! instructions; with `last` as a further argument, those of the last packet. `attacks NAME` prints
+//! the number of packets, their bytes, their one-time operations (the number of messages released
+//! and the bytes sent), and the bytes sent.
 //!
-//! `random SEED` is a name, too: a state and packets at random.
+//! `random SEED` is also a name: a random state and random packets.
 #![expect(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -60,7 +62,7 @@ fn all() -> impl Iterator<Item = &'static Attack> {
     ATTACKS.iter().chain(RESETS)
 }
 
-/// What is counted.
+/// Measured code.
 #[inline(never)]
 fn packets_arrive(victim: &mut Victim, packets: &[Bytes]) {
     for packet in packets {

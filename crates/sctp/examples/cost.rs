@@ -1,9 +1,10 @@
-//! What messages cost, both ends on one thread: `cargo run --release -p anabranch-sctp --example cost -- [BYTES] [MESSAGES]
-//! [BATCH]`, by default a million messages of 1024 bytes and batches of 1. An end takes so many datagrams, if there are so
-//! many, before its messages are read and it is asked for what it has to send.
+//! Processing cost of messages, with both ends on one thread: `cargo run --release -p
+//! anabranch-sctp --example cost -- [BYTES] [MESSAGES] [BATCH]`, by default a million messages of
+//! 1024 bytes and batches of 1. An end processes up to BATCH datagrams before its messages are read
+//! and its output is polled.
 //!
-//! The same program under `valgrind --tool=callgrind` with two numbers of messages gives instructions a byte: the difference
-//! of the two by the bytes between them.
+//! Two runs under `valgrind --tool=callgrind` with different numbers of messages give the
+//! instructions per byte: the difference of the counts divided by the difference of the bytes.
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
-/// Bytes that one allocation of packets serves.
+/// Bytes of packets in one allocation.
 const BUFFER: usize = 64 * 1024;
 
 struct Pipe {
@@ -52,7 +53,7 @@ impl Pipe {
         (pipe, [id, peer])
     }
 
-    /// All that the end has to send goes on the wire to the other.
+    /// Transfers all packets of an end to the other.
     fn give(&mut self, end: usize) {
         let wire = &mut self.wires[1 - end];
         let give = |outgoing: Outgoing, out: &mut BytesMut| {
@@ -64,7 +65,7 @@ impl Pipe {
         while self.ends[end].poll_event().is_some() {}
     }
 
-    /// The end takes what is on its wire now, `batch` packets at a time.
+    /// Processes the packets that have arrived at an end, `batch` at a time.
     fn turn(&mut self, end: usize, batch: usize, mut read: impl FnMut(&mut Endpoint)) {
         let mut left = self.wires[end].len();
         self.packets += left as u64;

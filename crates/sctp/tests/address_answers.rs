@@ -1,4 +1,4 @@
-//! A side that changes its own addresses by ASCONF (RFC 5061 §5.1, §5.3), and a peer that answers by hand.
+//! Requester of ASCONFs (RFC 5061 §5.1, §5.3), and a peer whose ASCONF-ACKs are hand-made.
 
 use crate::common;
 
@@ -32,7 +32,8 @@ fn what_is_said_of_one_request_tells_of_those_around_it() {
     let refused = |cause| Refused { cause };
     let cases: [(Vec<u8>, [AddressChangeOutcome; 4]); 5] = [
         (Vec::new(), [Performed; 4]),
-        // Before a failure silence is success, behind it failure, but where a success is named.
+        // Without an explicit result, requests before a failure succeeded, and those after it
+        // failed.
         (
             [error(2, 0xA1), success(3)].concat(),
             [Performed, refused(Some(0xA1)), Performed, refused(None)],
@@ -42,7 +43,7 @@ fn what_is_said_of_one_request_tells_of_those_around_it() {
             [Performed, Performed, Performed, refused(Some(0xA0))],
         ),
         (success(2), [Performed; 4]),
-        // Of numbers that were never used, of a type that is unknown, and one cut short.
+        // Unused correlation IDs, an unknown type, and a truncated parameter.
         (
             [error(77, 5), vec![0xC0, 0x77, 0, 4], vec![0xC0, 3, 0, 99]].concat(),
             [Performed; 4],
@@ -77,7 +78,7 @@ fn what_is_said_of_one_request_tells_of_those_around_it() {
     }
 }
 
-/// RFC 5061 §5.3 F3: the kind of request is not made again. §5.1 A9: ASCONF is not.
+/// RFC 5061 §5.3 F3: this type of request is not sent again. §5.1 A9: no ASCONF is sent again.
 #[test]
 fn a_peer_that_does_not_understand_is_not_asked_again() {
     let mut pair = Pair::new();
@@ -95,7 +96,7 @@ fn a_peer_that_does_not_understand_is_not_asked_again() {
     pair.change(&[Add(third())]);
     pair.acknowledge(serial.wrapping_add(1), &error(2, 8));
     assert_eq!(pair.try_change(&[Add(third())]), not);
-    // The one that waited is not asked, either.
+    // The waiting request is not sent, either.
     assert_eq!(pair.asconfs().len(), 2);
     assert_eq!(pair.outcomes().last(), Some(&(Add(third()), Failed)));
 
@@ -114,7 +115,7 @@ fn a_peer_that_does_not_understand_is_not_asked_again() {
     assert_eq!(pair.try_change(&[Add(third())]), not);
     pair.world.run_for(30 * SECOND);
     assert_eq!(pair.asconfs().len(), 1, "its timer has stopped");
-    // The old address is the association's as before.
+    // The association still has the old address.
     pair.world.fate = Box::new(|_| Fate::Deliver);
     let (a, z) = (pair.a, pair.z);
     pair.world.send(A, a, 0, "as before");
@@ -144,7 +145,8 @@ fn a_lost_answer_comes_again_and_duplicates_change_nothing() {
     let added = |it: &Event| matches!(it, Event::PeerAddressAdded { .. });
     assert_eq!(pair.world.told(Z).iter().filter(|it| added(it)).count(), 1);
     assert_eq!(pair.a().state(), StateName::Established);
-    // An old answer again, late: it is discarded, and settles nothing that is under way now.
+    // A late copy of an earlier ASCONF-ACK is discarded, and does not affect the outstanding
+    // request.
     let serial = serial_of(&pair.asconfs()[0].bytes);
     pair.silence();
     pair.change(&[Add(third())]);
@@ -155,7 +157,7 @@ fn a_lost_answer_comes_again_and_duplicates_change_nothing() {
     assert_eq!(pair.outcomes().len(), 1);
     pair.acknowledge(serial.wrapping_add(1), &[]);
     assert_eq!(pair.outcomes()[1], (Add(third()), Performed));
-    // Nothing is under way: an answer to a serial that was never used ends the association.
+    // Nothing is outstanding: an ASCONF-ACK for an unused serial number ends the association.
     pair.acknowledge(serial.wrapping_add(1), &[]);
     assert_eq!(pair.a().state(), StateName::Established);
     pair.acknowledge(serial.wrapping_add(2), &[]);
@@ -184,8 +186,8 @@ fn an_abort_to_an_address_that_goes_is_ignored() {
     assert!(pair.a().is_closed());
 }
 
-/// A peer that looks for the association by the source of an ASCONF alone answers it out of the blue, where it comes from an address
-/// that is being added.
+/// A peer that looks up the association by the source address of an ASCONF answers it out of the
+/// blue, if it comes from an address that is being added.
 #[test]
 fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     let mut pair = Pair::new();
@@ -201,10 +203,10 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     };
     pair.change(&[Add(new())]);
     reflected(&mut pair, new());
-    // One with the right tag is meant.
+    // An ABORT with the right tag is processed.
     assert_eq!(pair.a().state(), StateName::Established);
     assert_eq!(discarded(&pair.world, A, Discard::BlindEnd), 1);
-    // So is one to an address that the peer knows, or where there is no other to go on from.
+    // So is an ABORT to an address that the peer knows, or if no other address is left.
     let mut known = Pair::new();
     known.silence();
     known.change(&[Add(new()), Remove(old())]);
@@ -232,7 +234,7 @@ fn wishes_that_cannot_be_are_refused_with_the_reason() {
         (vec![PeerPrimary(new())], No::NoSuchAddress(new())),
         (vec![KeepOnly(new())], No::NoSuchAddress(new())),
         (vec![Remove(old())], No::LastAddress(old())),
-        // The last one goes only behind one that comes (RFC 5061 §5.3 F5).
+        // The last address can only be removed after an addition (RFC 5061 §5.3 F5).
         (vec![Remove(old()), Add(new())], No::LastAddress(old())),
         (vec![Add(new()); 11], No::TooMany { most: 10 }),
     ] {

@@ -1,4 +1,4 @@
-//! A peer that changes its addresses: signed ASCONFs, made by hand, meet an endpoint that answers them (RFC 5061).
+//! Responder to ASCONFs: signed hand-made ASCONFs of a peer that changes its addresses (RFC 5061).
 
 use crate::common;
 
@@ -40,12 +40,12 @@ fn any() -> IpAddr {
     [0, 0, 0, 0].into()
 }
 
-/// A is a peer that asks by hand; Z answers.
+/// A is a peer with hand-made requests; Z responds.
 struct Rig {
     world: World,
     z: AssociationId,
     signer: Signer,
-    /// The tag in packets to Z.
+    /// Tag of packets to Z.
     tag: u32,
     serial: u32,
 }
@@ -67,7 +67,7 @@ impl Rig {
             panic!("an INIT");
         };
         let tag = world.tag_sent_by(A);
-        // From now on A is silent but for what is made by hand.
+        // From now on A sends only hand-made packets.
         world.fate = Box::new(|shot| {
             if shot.from == A {
                 Fate::Drop
@@ -91,7 +91,7 @@ impl Rig {
             .expect("known")
     }
 
-    /// An ASCONF that names A's first address.
+    /// ASCONF with A's first address.
     fn chunk(&self, serial: u32, parameters: &[AsconfParameter]) -> Vec<u8> {
         let chunk = Asconf {
             serial,
@@ -103,7 +103,7 @@ impl Rig {
         out.to_vec()
     }
 
-    /// Hands chunks to Z from `source`, and gives what Z sends to there.
+    /// Delivers chunks to Z from `source`, and returns Z's packets to it.
     fn say(&mut self, source: IpAddr, chunks: &[u8]) -> Vec<Shot> {
         let before = self.world.shots.len();
         let path = Path::new(address(Z, 0), source);
@@ -116,7 +116,8 @@ impl Rig {
             .collect()
     }
 
-    /// Asks, signed and under the next serial, from `source`: the parameters of the answer.
+    /// Sends signed requests with the next serial number from `source`, and returns the response
+    /// parameters.
     fn ask(&mut self, source: IpAddr, requests: &[(AsconfRequest, IpAddr)]) -> Bytes {
         let parameters: Vec<_> = (1_u32..)
             .zip(requests)
@@ -140,7 +141,7 @@ impl Rig {
         chunk.slice(8..length)
     }
 
-    /// Answers Z's HEARTBEATs to `at`.
+    /// Answers Z's HEARTBEATs to address `at`.
     fn verify(&mut self, at: IpAddr) {
         let shots = self.world.shots.clone();
         for shot in shots.iter().filter(|it| it.path.remote == at) {
@@ -161,7 +162,7 @@ impl Rig {
         self.z().remote_addresses().collect()
     }
 
-    /// Z sends a message: where its packets go.
+    /// Z sends a message; returns the destination of its packets.
     fn where_data_goes(&mut self) -> IpAddr {
         let before = self.world.shots.len();
         let z = self.z;
@@ -175,7 +176,7 @@ impl Rig {
     }
 }
 
-/// Code and correlation id of each answer in parameters; 0: success.
+/// Error code and correlation ID of each response parameter; 0: success.
 fn codes(parameters: &Bytes) -> Vec<(u32, u16)> {
     let all = TlvList::<AsconfParameter>::from_bytes(parameters.clone());
     let word = |it: &[u8]| u32::from_be_bytes(it[..4].try_into().expect("four"));
@@ -194,7 +195,7 @@ fn codes(parameters: &Bytes) -> Vec<(u32, u16)> {
 fn a_station_moves_to_an_address_that_nobody_knew() {
     let mut rig = Rig::new();
     assert_eq!(rig.where_data_goes(), old());
-    // From the new address, which the packet itself adds; nothing is said where all succeeds.
+    // From the new address, which the packet itself adds; if all succeed, there are no parameters.
     assert!(
         rig.ask(new(), &[(Add, any()), (SetPrimary, any())])
             .is_empty()
@@ -212,7 +213,8 @@ fn a_station_moves_to_an_address_that_nobody_knew() {
         |it: &Event| matches!(it, Event::PeerAddressRemoved { address, .. } if *address == old());
     assert_eq!(told.iter().filter(|it| added(it)).count(), 1);
     assert_eq!(told.iter().filter(|it| removed(it)).count(), 1);
-    // What was in flight to the old address goes again to the new one, and nothing to the old.
+    // Data in flight to the old address is retransmitted to the new one, and nothing is sent to the
+    // old.
     rig.world.forget();
     rig.world.run_for(5 * SECOND);
     let shots = &rig.world.shots;
@@ -228,7 +230,7 @@ fn a_station_moves_to_an_address_that_nobody_knew() {
         "{:#?}",
         rig.world.story
     );
-    // A packet from the old address is nobody's now.
+    // A packet from the old address belongs to no association now.
     let answers = rig.say(old(), &[4, 0, 0, 8, 0, 1, 0, 4]);
     assert_eq!(answers[0].chunks, "ABORT");
     assert_eq!(rig.z().state(), StateName::Established);
@@ -260,7 +262,7 @@ fn what_cannot_be_done_is_told_by_its_cause() {
         let told = codes(&rig.ask(old(), &[asked]));
         assert_eq!(told, [(1, 5)], "Unresolvable Address");
     }
-    // Once an address was refused, none is added or deleted by the same chunk (RFC 5061 §5.3 F11).
+    // After a refused address, the same chunk adds and deletes no other (RFC 5061 §5.3 F11).
     let asked = [
         (SetPrimary, stranger),
         (Add, [10, 0, 61, 1].into()),
@@ -285,18 +287,18 @@ fn what_cannot_be_done_is_told_by_its_cause() {
     let told = codes(&rig.ask(old(), &many));
     assert_eq!(told.last(), Some(&(7, 0xA1)), "there is room for eight");
     assert_eq!(rig.addresses().len(), 8);
-    // All but the source.
+    // All except the source.
     assert!(rig.ask(old(), &[(Delete, any())]).is_empty());
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// CVE-2014-7841: an address of a family that is not spoken here, or of none.
+/// CVE-2014-7841: address of an unsupported or unknown family.
 #[test]
 fn cve_2014_7841_addresses_of_families_not_spoken() {
     let mut rig = Rig::new();
     let told = codes(&rig.ask(old(), &[(Add, "2001:db8::7".parse().expect("an address"))]));
     assert_eq!(told, [(1, 5)]);
-    // A host name, an address cut short, a parameter of no kind, one with nothing behind its id.
+    // A host name, a truncated address, an unknown parameter, and an empty request.
     let values: [(u16, &[u8]); 4] = [
         (0xC001, &[0, 0, 0, 7, 0, 11, 0, 8, b'h', b'o', b's', b't']),
         (0xC001, &[0, 0, 0, 7, 0, 5, 0, 8, 10, 0]),
@@ -314,7 +316,8 @@ fn cve_2014_7841_addresses_of_families_not_spoken() {
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// CVE-2014-3673, CVE-2014-3687, CVE-2014-3688: a serial again, many at once, one that is not next.
+/// CVE-2014-3673, CVE-2014-3687, CVE-2014-3688: a repeated serial number, many at once, and one out
+/// of sequence.
 #[test]
 fn cve_2014_3687_and_3688_serials_that_come_again() {
     let mut rig = Rig::new();
@@ -328,7 +331,7 @@ fn cve_2014_3687_and_3688_serials_that_come_again() {
     let first = rig.say(old(), &signed);
     let again = rig.say(old(), &signed);
     assert_eq!(first[0].bytes, again[0].bytes, "the same answer");
-    // Hundreds in one packet draw one packet.
+    // Hundreds in one packet cause one reply packet.
     let many = rig.signer.sign(&chunk.repeat(1_000));
     assert_eq!(rig.say(old(), &many).len(), 1);
     for serial in [
@@ -361,7 +364,7 @@ fn nothing_is_changed_without_authentication() {
     assert_eq!(discarded(&rig.world, Z, Discard::Unauthenticated), 2);
     assert_eq!(discarded(&rig.world, Z, Discard::BadAuth), 2);
     assert_eq!(rig.addresses(), [old()]);
-    // Another's tag does not find the association.
+    // A wrong tag does not find the association.
     rig.tag ^= 1;
     let signed = rig.signer.sign(&chunk);
     assert_eq!(
@@ -372,7 +375,7 @@ fn nothing_is_changed_without_authentication() {
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// The address in an ASCONF finds the association for its own packet, and proves nothing.
+/// The address in an ASCONF finds the association for this packet only, and verifies nothing.
 #[test]
 fn what_an_asconf_found_is_not_found_without_it() {
     let mut rig = Rig::new();
@@ -415,7 +418,7 @@ fn malformed_and_endless_requests_end_the_association() {
 #[test]
 fn an_answer_to_nothing_that_was_asked_is_illegal() {
     let mut rig = Rig::new();
-    // One behind the first serial is old, one from there on is illegal.
+    // Serial numbers below the first are old, from there on they are illegal.
     let ack = |serial: u32| {
         let mut bytes = vec![0x80, 0, 0, 8];
         bytes.extend(serial.to_be_bytes());
@@ -434,7 +437,7 @@ fn an_answer_to_nothing_that_was_asked_is_illegal() {
     ));
 }
 
-/// The draws are the same in each rig.
+/// The random numbers are equal in each rig.
 fn initial_tsn_of_z() -> u32 {
     let mut world = World::with_configs(settings(), settings());
     world.connect();

@@ -1,6 +1,7 @@
-//! Random play of two ends that change their addresses while they talk (RFC 5061): networks are lost with the packets in them, others
-//! come before or after, requests and answers are lost, doubled, late and damaged. Every message comes once and in order, and in the
-//! end both know the same addresses of each other.
+//! Random scenarios of two ends that change their addresses during transfers (RFC 5061): networks
+//! fail with their packets, new ones appear before or after, and requests and responses are lost,
+//! duplicated, late and corrupted. Every message arrives once and in order, and in the end both
+//! know the same addresses of each other.
 
 use crate::common;
 
@@ -20,7 +21,7 @@ use rand_core::{RngCore, SeedableRng};
 
 type Random = rand_pcg::Pcg64Mcg;
 
-/// Turns of a play; a host has no more addresses than a byte tells apart.
+/// Steps per scenario; a host has no more addresses than one byte can number.
 const TURNS: u32 = 60;
 
 fn below(random: &mut Random, most: u32) -> u32 {
@@ -31,11 +32,11 @@ struct Play {
     world: World,
     random: Random,
     ids: [AssociationId; 2],
-    /// Addresses that no packet reaches or leaves.
+    /// Addresses that are disconnected.
     gone: Rc<RefCell<BTreeSet<IpAddr>>>,
-    /// The network of the next address of each host.
+    /// Network number of each host's next address.
     next: [u8; 2],
-    /// Outcomes that each host waits for.
+    /// Number of outcomes that each host waits for.
     open: [usize; 2],
     sent: [u32; 2],
     heard: [u32; 2],
@@ -131,7 +132,7 @@ impl Play {
         self.world.drain(host);
     }
 
-    /// Reads what there is: each message in its order; and counts what became of wishes.
+    /// Reads all output: checks the order of messages, and counts the outcomes of requests.
     fn hear(&mut self) {
         for host in [A, Z] {
             for message in self.world.receive_all(host, self.ids[host]) {
@@ -156,7 +157,7 @@ impl Play {
     fn settle(&mut self, change: AddressChange, outcome: AddressChangeOutcome) {
         if outcome == AddressChangeOutcome::Performed {
             self.performed += 1;
-            // The interface goes as well, at last.
+            // The interface is removed, too, at the end.
             if let AddressChange::Remove(address) = change {
                 self.gone.borrow_mut().insert(address);
             }
@@ -175,11 +176,12 @@ impl Play {
         self.world.drain(host);
     }
 
-    /// One host wishes for something.
+    /// One host requests a change.
     fn wish(&mut self, host: usize) {
         let own = self.association(host).local_addresses();
         let one = own[below(&mut self.random, own.len() as u32) as usize];
-        // All a host has goes only if the other one stays where it is, and this one has nothing under way.
+        // All addresses of a host are removed only if the other host does not move and nothing is
+        // outstanding.
         let may_break = self.open == [0; 2];
         let room = own.len() + self.open[host] < 6;
         match below(&mut self.random, 8) {
@@ -194,7 +196,7 @@ impl Play {
             2 => self.change(host, &[AddressChange::Remove(one)]),
             3 => self.change(host, &[AddressChange::PeerPrimary(one)]),
             4 if may_break => self.change(host, &[AddressChange::KeepOnly(one)]),
-            // The networks break, and another comes after a while; or the other way round.
+            // The networks fail, and another appears later, or in reverse order.
             5 if may_break => {
                 self.gone.borrow_mut().extend(&own);
                 let gap = u64::from(below(&mut self.random, 3_000)) * MILLISECOND;
@@ -222,7 +224,7 @@ impl Play {
         let changes: Vec<_> = [add].into_iter().chain(gone).collect();
         self.change(host, &changes);
         if below(&mut self.random, 3) == 0 && own.len() < 5 {
-            // Asked at once for more, and possibly with nothing to send it from.
+            // More requests at once, possibly without a source address.
             let next = self.fresh(host);
             let more = [AddressChange::Add(next), AddressChange::KeepOnly(fresh)];
             let many = 1 + below(&mut self.random, 2) as usize;
@@ -261,7 +263,7 @@ impl Play {
             let known: BTreeSet<_> = other.remote_addresses().collect();
             assert_eq!(own, known, "seed {seed}: addresses of {}", name(host));
         }
-        // An end may be lost with its last packet, whatever the addresses are: that is for other plays.
+        // The last packet of a shutdown may be lost in any case, which other tests cover.
         let gone = Rc::clone(&self.gone);
         self.world.fate = Box::new(move |shot| {
             let gone = gone.borrow();

@@ -1,4 +1,4 @@
-//! A side that changes its own addresses by ASCONF (RFC 5061 §5.1, §5.3): two endpoints.
+//! Requester of ASCONFs (RFC 5061 §5.1, §5.3) between two endpoints.
 
 use crate::common;
 
@@ -25,7 +25,7 @@ fn an_address_is_added_chosen_and_the_old_one_removed() {
     assert_eq!(pair.outcomes(), [(Add(new()), Performed)]);
     assert_eq!(pair.a().local_addresses(), [old(), new()]);
     assert!(pair.z().remote_addresses().any(|it| it == new()));
-    // Nothing came from it before the peer agreed, and Z has verified it.
+    // Nothing was sent from it before the peer agreed, and Z has verified it.
     let acked = pair
         .world
         .shots
@@ -62,7 +62,7 @@ fn an_address_is_added_chosen_and_the_old_one_removed() {
     assert_eq!(pair.world.receive_all(A, a).len(), 1);
 }
 
-/// Both directions are full of data when the network is lost; another comes `gap` later.
+/// Both directions are full of data when the network fails; another appears `gap` later.
 fn renumbered(gap: u64, lossy: bool) {
     let mut pair = Pair::new();
     let (a, z) = (pair.a, pair.z);
@@ -91,7 +91,7 @@ fn renumbered(gap: u64, lossy: bool) {
     pair.world.run_until(lost_at + gap);
     give(&mut pair, &mut given, 50);
     pair.change(&[Add(new()), Remove(old())]);
-    // Nothing but the ASCONF until it is answered, and that from the new address with the old one inside.
+    // Only the ASCONF is sent until the response, from the new address and containing the old one.
     let asconf = pair.asconfs().last().cloned().expect("sent");
     assert_eq!(asconf.path.local, new());
     assert_eq!(asconf_of(&asconf.bytes)[8..16], [0, 5, 0, 8, 10, 0, 0, 1]);
@@ -115,7 +115,7 @@ fn renumbered(gap: u64, lossy: bool) {
         assert_eq!(numbers, (0..given).collect::<Vec<_>>(), "at {}", name(host));
     }
     if !lossy {
-        // A goes on at once, without waiting for a timer.
+        // A continues at once, without waiting for a timer.
         let shots = &pair.world.shots;
         let data = shots
             .iter()
@@ -137,8 +137,9 @@ fn the_only_address_is_replaced_with_data_under_way() {
     }
 }
 
-/// Z is up and replaces its only address while A still waits for COOKIE ACK: all that Z may send is the ASCONF (RFC 5061 §5.3 F1, F4),
-/// and A takes none before the COOKIE ACK (RFC 9260 §5.1 E). `gone`: the COOKIE ECHO does not reach the old address any more.
+/// Z is established and replaces its only address while A still waits for the COOKIE ACK: Z may
+/// only send the ASCONF (RFC 5061 §5.3 F1, F4), and A accepts none before the COOKIE ACK (RFC 9260
+/// §5.1 E). `gone`: the COOKIE ECHO no longer reaches the old address.
 fn renumbered_before_the_cookie_ack(gone: bool) {
     let mut world = World::with_configs(settings(), settings());
     let (old, new) = (address(Z, 0), address(Z, 9));
@@ -196,7 +197,7 @@ fn an_asconf_is_sent_again_unchanged_over_another_path_and_counts_as_errors() {
     pair.change(&[other]);
     pair.world.run_for(3_500 * MILLISECOND);
     let sent = pair.asconfs();
-    // The RTO of an address is doubled by its own expiry: 1 s, 1 s there, 2 s.
+    // Each address doubles its own RTO when it expires: 1 s, 1 s there, 2 s.
     let begun = sent[0].at;
     let at: Vec<_> = sent.iter().map(|it| (it.at - begun) / SECOND).collect();
     assert_eq!(at, [0, 1, 2], "{:#?}", pair.sent());
@@ -204,11 +205,11 @@ fn an_asconf_is_sent_again_unchanged_over_another_path_and_counts_as_errors() {
     assert_eq!(sent[1].path.remote, address(Z, 1));
     assert_eq!(sent[2].path.remote, address(Z, 0));
     for again in &sent[1..] {
-        // What was wished meanwhile stands behind it.
+        // Requests made meanwhile follow it.
         let (again, first) = (asconf_of(&again.bytes), asconf_of(&sent[0].bytes));
         assert!(again.starts_with(&first) && again.len() == 2 * first.len());
     }
-    // In vain from the old address it is tried from the one that it adds.
+    // After a timeout from the old address, it is sent from the address that it adds.
     assert_eq!(sent[0].path.local, old());
     assert_eq!(sent[1].path.local, new());
     let errors: Vec<_> = pair
@@ -287,7 +288,7 @@ fn a_peer_that_begins_anew_knows_the_addresses_of_its_handshake() {
     pair.world.fate = Box::new(|_| Fate::Drop);
     pair.change(&[Add(third())]);
     pair.world.fate = Box::new(|_| Fate::Deliver);
-    // Z has lost everything, and calls.
+    // Z has lost its state, and connects.
     let config = settings().with(|it| it.addresses = vec![address(Z, 0)]);
     pair.world.endpoints[Z] = Endpoint::new(config, PORT_Z, [9; 32]).expect("settings");
     pair.world.endpoints[A].listen(true);
@@ -300,7 +301,7 @@ fn a_peer_that_begins_anew_knows_the_addresses_of_its_handshake() {
     assert_eq!(pair.world.state(Z, z), StateName::Established);
     assert_eq!(pair.outcomes()[1], (Add(third()), Failed));
     assert_eq!(pair.a().local_addresses(), [old()]);
-    // Serials begin anew as well.
+    // Serial numbers restart as well.
     pair.change(&[Add(third())]);
     pair.world.run_for(SECOND);
     assert_eq!(pair.outcomes().last(), Some(&(Add(third()), Performed)));
@@ -366,7 +367,7 @@ fn without_authentication_only_by_the_switch() {
     pair.world.run_for(SECOND);
     assert_eq!(pair.asconfs()[0].chunks, ASCONF);
     assert_eq!(pair.z().remote_addresses().collect::<Vec<_>>(), [new()]);
-    // Who insists refuses a peer that lists ASCONF without AUTH (RFC 5061 §4.2.7).
+    // With AUTH required, a peer that lists ASCONF without AUTH is refused (RFC 5061 §4.2.7).
     for (a, z) in [(unsigned.clone(), settings()), (settings(), unsigned)] {
         let mut world = World::with_configs(a, z);
         let id = world.connect();

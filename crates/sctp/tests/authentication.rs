@@ -1,4 +1,5 @@
-//! Authenticated chunks between two ends of this stack, and a third hand that signs, alters and leaves out (RFC 4895).
+//! Authenticated chunks between two ends of this stack, and an independent implementation that
+//! signs, alters and omits chunks (RFC 4895).
 
 use crate::common;
 
@@ -13,7 +14,7 @@ use common::signed::Signer;
 use common::wrong::{abort, data, discarded, encoded};
 use common::*;
 
-/// Every type that can be asked for.
+/// All types that can be listed.
 fn all() -> ChunkTypes {
     ChunkTypes::of(&(0..=255).collect::<Vec<u8>>())
 }
@@ -35,9 +36,9 @@ struct Rig {
     world: World,
     ids: [AssociationId; 2],
     signer: Signer,
-    /// A's INIT.
+    /// INIT of A.
     init: Bytes,
-    /// Tags in packets to each.
+    /// Tags of packets to each host.
     tags: [u32; 2],
 }
 
@@ -77,7 +78,7 @@ impl Rig {
             .expect("known")
     }
 
-    /// Hands a packet of these chunk bytes to `host`, from its peer.
+    /// Delivers a packet with these chunk bytes to `host`, from its peer.
     fn inject(&mut self, host: usize, chunks: &[u8]) {
         let bytes = raw_packet(1 - host, self.tags[host], chunks);
         self.world.inject(host, bytes);
@@ -87,7 +88,7 @@ impl Rig {
         [Discard::Unauthenticated, Discard::BadAuth].map(|it| discarded(&self.world, host, it))
     }
 
-    /// Both send a long message, and both have it.
+    /// Both ends send a long message, and both receive it.
     fn talk(&mut self) {
         for host in [A, Z] {
             let id = self.ids[host];
@@ -102,7 +103,7 @@ impl Rig {
     }
 }
 
-/// The types in a packet.
+/// Chunk types of a packet.
 fn kinds_of(bytes: &Bytes) -> Vec<u8> {
     let packet = anabranch_wire::Packet::parse(bytes, anabranch_wire::Checksum::Ignore);
     let chunks = packet.expect("a packet").chunks();
@@ -209,7 +210,7 @@ fn packets_with_an_auth_keep_the_mtu() {
                 it.mtu = mtu;
             });
             let mut world = World::with_configs(config.clone(), config);
-            // The cookie of the smallest has no room for what AUTH says.
+            // With the smallest MTU, the cookie has no space for the AUTH parameters.
             if mtu > 200 {
                 let (a, z) = world.established();
                 world.send(A, a, 0, vec![7; 30_000]);
@@ -294,7 +295,7 @@ fn a_demanded_chunk_without_an_auth_is_dropped_and_the_others_are_taken() {
     );
     rig.inject(Z, &text);
     assert_eq!(rig.counted(Z), [2, 0]);
-    // Before the AUTH it is not vouched for, behind it it is.
+    // Chunks before the AUTH are not authenticated, chunks after it are.
     let signed = rig.signer.sign(&text);
     rig.inject(Z, &[&text[..], &signed].concat());
     assert_eq!(rig.counted(Z), [3, 0]);
@@ -320,7 +321,7 @@ fn what_follows_an_auth_that_is_wrong_goes_and_what_is_before_it_stays() {
     assert_eq!((answers(&mut rig), rig.counted(Z)), (1, [0, 0]));
     for at in 0..signed.len() {
         if matches!(at, 0 | 1 | 2 | 3 | 6 | 7) || (40..44).contains(&at) {
-            continue; // the frames, and the algorithm
+            continue; // headers, and the algorithm
         }
         let mut altered = signed.clone();
         altered[at] ^= 0x40;
@@ -333,17 +334,17 @@ fn what_follows_an_auth_that_is_wrong_goes_and_what_is_before_it_stays() {
     }
     let wrong = rig.counted(Z)[1];
     assert!(wrong > 30, "{wrong}");
-    // A second AUTH, though it is right.
+    // A second AUTH, even if valid.
     let twice = rig.signer.sign(&rig.signer.sign(&heartbeat));
     rig.inject(Z, &twice);
     assert_eq!((answers(&mut rig), rig.counted(Z)), (0, [0, wrong + 1]));
-    // A key that is not there.
+    // An unknown key.
     let mut stranger = rig.signer.clone();
     stranger.key_id = 1;
     let signed = stranger.sign(&heartbeat);
     rig.inject(Z, &signed);
     assert_eq!((answers(&mut rig), rig.counted(Z)), (0, [0, wrong + 2]));
-    // What comes behind the last chunk is covered, too.
+    // Bytes after the last chunk are covered, too.
     let mut signed = rig.signer.sign(&[&heartbeat[..], &other].concat());
     signed.truncate(signed.len() - other.len());
     rig.inject(Z, &signed);
@@ -374,7 +375,7 @@ fn an_algorithm_that_was_not_offered_is_reported() {
     assert_eq!(told, vec![Event::PeerError { cause: 0x0105 }; 3]);
 }
 
-/// CVE-2020-6831, CVE-2021-3655: an AUTH that is shorter than it must be, or says so.
+/// CVE-2020-6831, CVE-2021-3655: an AUTH that is too short, or whose length field is wrong.
 #[test]
 fn short_and_overlong_auths_are_dropped() {
     let mut rig = Rig::new(demanding(&[]), demanding(&[kind::DATA]));
@@ -442,7 +443,7 @@ fn keys_are_changed_while_messages_go() {
 }
 
 impl Rig {
-    /// The keys that each end was told of.
+    /// Keys that each end was notified of.
     fn told_keys(&self) -> [Vec<u16>; 2] {
         [A, Z].map(|host| {
             let told = self.world.told(host).into_iter();
@@ -578,7 +579,7 @@ fn a_packet_out_of_the_blue_is_judged_without_its_auth() {
         "Z -> SHUTDOWN COMPLETE -> A"
     );
     assert_eq!(answered(&mut rig, &[6, 0, 0, 4]), "? -> AUTH, ABORT -> Z");
-    // The INIT ACK of a stranger is alone but for it.
+    // The INIT ACK from another peer is alone except for the AUTH.
     assert_eq!(
         answered(&mut rig, &[11, 0, 0, 4]),
         "? -> AUTH, COOKIE ACK -> Z"

@@ -1,5 +1,5 @@
-//! Random play with all chunks authenticated: losses, duplicates, reordering and damage, keys that change; every message comes once
-//! and in order.
+//! Random scenarios with all chunks authenticated: loss, duplication, reordering and corruption,
+//! and changing keys; every message arrives once and in order.
 
 use crate::common;
 
@@ -59,7 +59,7 @@ fn play(seed: u64) {
                 world.send(host, id, 3, text);
                 sent[host] += 1;
             }
-            // Both know all keys; each uses whichever it likes.
+            // Both ends have all keys; each uses any of them.
             let association = world.endpoints[host].association_mut(id).expect("known");
             let key = random.next_u32() as u16 % 4;
             let _ = association.change_auth_keys(|keys| keys.activate(key));
@@ -85,7 +85,7 @@ fn play(seed: u64) {
     );
 }
 
-/// Reads what there is: each message in its order.
+/// Reads all messages and checks their order.
 fn hear(world: &mut World, heard: &mut [u32; 2], seed: u64) {
     for host in [A, Z] {
         let ids: Vec<_> = world.endpoints[host].associations().collect();

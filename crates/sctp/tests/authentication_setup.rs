@@ -1,4 +1,4 @@
-//! AUTH while associations come to be: offers that break rules, authenticated cookies, collisions and restarts (RFC 4895 §6).
+//! AUTH during setup: invalid offers, authenticated cookies, collisions and restarts (RFC 4895 §6).
 
 use crate::common;
 
@@ -34,7 +34,7 @@ fn tlv(kind: u16, value: &[u8]) -> Parameter {
     Parameter::Unknown(Tlv::new(kind, value).expect("short"))
 }
 
-/// An INIT from A with these parameters.
+/// INIT from A with these parameters.
 fn init(parameters: &[Parameter]) -> Bytes {
     let init = Init {
         initiate_tag: 0xBEEF,
@@ -55,7 +55,7 @@ fn sound() -> Vec<Parameter> {
     ]
 }
 
-/// A sound offer, and what Z answers.
+/// A valid offer, and the answer of Z.
 fn asked(world: &mut World, parameters: &[Parameter]) -> (Bytes, Bytes) {
     let init = init(parameters);
     world.inject(Z, init.clone());
@@ -84,7 +84,7 @@ fn offers_that_break_a_rule_are_aborted() {
         let abort = world.shot(Z, "ABORT");
         assert_eq!(abort[16..18], [0, 13], "Protocol Violation: {parameters:?}");
         assert_eq!(discarded(&world, Z, Discard::BadInit), 1);
-        // To who does not speak it they are parameters like any other.
+        // For an end without AUTH they are unknown parameters.
         let mut world = World::new(Config::default());
         asked(&mut world, &parameters);
     }
@@ -105,7 +105,8 @@ fn an_offer_that_is_not_whole_is_none() {
     }
 }
 
-/// A cookie echoed by hand: what it says of AUTH counts, and the shared key, which it does not say.
+/// A hand-made COOKIE ECHO: its AUTH parameters and the shared key, which it does not contain, are
+/// checked.
 #[test]
 fn a_cookie_echo_is_taken_only_with_the_key() {
     let secret = "of this pair";
@@ -141,7 +142,7 @@ fn a_cookie_echo_is_taken_only_with_the_key() {
     assert_eq!(up(&world), 0);
     world.inject(Z, raw_packet(A, tag, &right.sign(&echo)));
     assert_eq!(up(&world), 1);
-    // It demands nothing of A; A demands ASCONF alone.
+    // It requires no authentication from A; A requires it for ASCONF only.
     assert!(
         world.story.iter().any(|it| it == "Z -> COOKIE ACK -> A"),
         "{:#?}",
@@ -149,7 +150,7 @@ fn a_cookie_echo_is_taken_only_with_the_key() {
     );
 }
 
-/// What follows the COOKIE ECHO is authenticated with it, or has an AUTH of its own.
+/// Chunks after the COOKIE ECHO are authenticated with it, or have a separate AUTH.
 #[test]
 fn data_behind_a_cookie_echo_is_vouched_for() {
     let text = [
@@ -180,7 +181,7 @@ fn data_behind_a_cookie_echo_is_vouched_for() {
             usize::from(taken),
             "{demanded:?}"
         );
-        // The next packet has to prove itself.
+        // The next packet must be authenticated.
         world.inject(Z, raw_packet(A, tag, &text));
         let unproved = u64::from(!taken) + 1;
         assert_eq!(discarded(&world, Z, Discard::Unauthenticated), unproved);
@@ -229,7 +230,7 @@ fn established(world: &World, a: AssociationId, z: AssociationId) {
     );
 }
 
-/// A message each way.
+/// One message in each direction.
 fn talk(world: &mut World, a: AssociationId, z: AssociationId) {
     world.send(A, a, 0, "there");
     world.send(Z, z, 0, "and back");
@@ -238,7 +239,8 @@ fn talk(world: &mut World, a: AssociationId, z: AssociationId) {
     assert_eq!(world.receive_all(A, a).len(), 1, "{:#?}", world.story);
 }
 
-/// CVE-2014-5077, CVE-2015-1421: INITs that cross, with AUTH; whatever is lost of them, keys are those of both ends.
+/// CVE-2014-5077, CVE-2015-1421: INIT collision with AUTH; whichever packets are lost, the keys are
+/// derived from both ends.
 #[test]
 fn cve_2014_5077_and_2015_1421_collisions_with_auth() {
     for demanded in [
@@ -268,7 +270,7 @@ fn cve_2014_5077_and_2015_1421_collisions_with_auth() {
     }
 }
 
-/// A's endpoint is replaced by a new one, which calls Z again.
+/// Replaces A's endpoint by a new one, which connects to Z again.
 fn restart_a(world: &mut World, config: Config, seed: u8) -> AssociationId {
     let config = config.with(|it| {
         it.addresses = vec![address(A, 0)];
@@ -292,7 +294,7 @@ fn a_restart_has_new_keys() {
     );
     established(&world, a, z);
     talk(&mut world, a, z);
-    // One that does not speak it any more.
+    // A new endpoint without AUTH.
     let a = restart_a(&mut world, Config::default(), 12);
     world.run_for(SECOND);
     established(&world, a, z);
@@ -312,7 +314,8 @@ fn a_restart_has_new_keys() {
     assert!(is_on(&world));
 }
 
-/// RFC 4895 §6.3: where COOKIE ECHOs are demanded, who restarts does not know the key of the association that is there.
+/// RFC 4895 §6.3: if COOKIE ECHO must be authenticated, a restarted peer does not know the key of
+/// the existing association.
 #[test]
 fn a_restart_without_the_old_key_is_refused_where_cookie_echoes_are_demanded() {
     let config = demanding(&[kind::COOKIE_ECHO, kind::DATA]);
@@ -348,7 +351,7 @@ fn keys_that_differ_keep_strangers_out() {
     }
 }
 
-/// A duplicate COOKIE ECHO of the association's own is taken with its key, and answered again.
+/// A duplicate COOKIE ECHO of the association is accepted with its key, and answered again.
 #[test]
 fn a_cookie_echo_that_comes_twice() {
     let config = demanding(&[kind::COOKIE_ECHO]);
@@ -365,7 +368,7 @@ fn a_cookie_echo_that_comes_twice() {
     assert_eq!(echoes.count(), 2);
 }
 
-/// Lists of chunk types that fill the parameter: what the cookie carries is bounded.
+/// Lists of chunk types that fill the parameter: the size of the cookie is bounded.
 #[test]
 fn long_lists_are_carried_whole() {
     let types: Vec<u8> = (0..=255).collect();

@@ -1,4 +1,5 @@
-//! What a packet costs does not depend on how much waits: counted steps (`work`), of what a peer may send again and again.
+//! The cost of a packet does not depend on the amount of waiting data: counted steps (`work`) of
+//! packets that a peer may send repeatedly.
 
 use crate::common;
 
@@ -10,7 +11,7 @@ use bytes::BytesMut;
 use common::rig::Rig;
 use common::*;
 
-/// Steps that a byte of a packet may cost, and a packet.
+/// Maximum steps per byte of a packet, and per packet.
 const STEPS_PER_BYTE: u64 = 4;
 const STEPS_PER_PACKET: u64 = 200;
 
@@ -54,7 +55,7 @@ fn say_all(rig: &mut Rig, chunks: &[impl Encode]) {
     }
 }
 
-/// Requests that a packet may have: no more are answered, and those that are not are not carried out.
+/// Maximum number of requests per packet: further ones are neither answered nor performed.
 const REQUESTS: u32 = 16;
 
 fn ask_all(rig: &mut Rig, requests: &[ReConfig]) {
@@ -63,7 +64,7 @@ fn ask_all(rig: &mut Rig, requests: &[ReConfig]) {
     }
 }
 
-/// A packet costs what its bytes may cost.
+/// Checks the cost of a packet against the limit for its bytes.
 fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
     work::take();
     rig.raw(chunks);
@@ -77,8 +78,9 @@ fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
     assert!(rig.is_up(), "{what}");
 }
 
-/// RFC 6525 §5.2.3: thousands of resets wait for one that is never answered, or for data that is never acknowledged; requests for all
-/// streams, for some and for more streams go on coming.
+/// RFC 6525 §5.2.3: thousands of resets wait for one that is never answered, or for data that is
+/// never acknowledged, while requests for all streams, for some, and for more streams continue to
+/// arrive.
 #[test]
 fn a_request_costs_the_same_however_many_resets_wait() {
     for unacknowledged in [false, true] {
@@ -113,13 +115,14 @@ fn a_request_costs_the_same_however_many_resets_wait() {
     }
 }
 
-/// RFC 8260 §2.3.1: whole messages wait behind one that is being delivered, and what is given up are others.
+/// RFC 8260 §2.3.1: complete messages wait for one that is being delivered, and other messages are
+/// abandoned.
 #[test]
 fn giving_up_walks_no_message_that_stays() {
     let mut rig = rig();
     let mut at = 0;
     rig.raw(&encoded(&[piece(&rig, 0, (0, 0, 0), "")]));
-    // The window closes, so that the message begins to be delivered; then there is room again.
+    // The window closes, so that partial delivery of the message begins; then there is space again.
     let mut mid = 0;
     while rig.world.endpoints[Z]
         .association_mut(rig.z)
@@ -148,7 +151,8 @@ fn giving_up_walks_no_message_that_stays() {
     }
 }
 
-/// RFC 6525 §5.2.2: thousands of messages wait, whole ones and others, on the streams that are reset and elsewhere.
+/// RFC 6525 §5.2.2: thousands of messages wait, complete or not, on the streams that are reset and
+/// on others.
 #[test]
 fn a_reset_walks_no_message_that_stays() {
     let mut rig = rig();
@@ -172,7 +176,7 @@ fn a_reset_walks_no_message_that_stays() {
         encoded(&some.collect::<Vec<_>>())
     };
     let [one, other, all] = [resets(&[1]), resets(&[8]), resets(&[])];
-    // What is asked for is made once, of what is held.
+    // The index of buffered chunks is built once.
     rig.raw(&one);
     check(&mut rig, &other, "a stream of many");
     rig.raw(&all);
@@ -185,7 +189,8 @@ fn a_reset_walks_no_message_that_stays() {
     check(&mut rig, &encoded(&[more]), "all streams");
 }
 
-/// The window is closed by messages of which nothing can be delivered; some are given up and others come, again and again.
+/// The window is closed by messages of which nothing can be delivered; some are abandoned and
+/// others arrive, repeatedly.
 #[test]
 fn a_closed_window_is_not_searched_for_each_chunk() {
     let mut rig = rig();
@@ -209,7 +214,8 @@ fn a_closed_window_is_not_searched_for_each_chunk() {
     }
 }
 
-/// RFC 3758 §3.6: thousands of messages are unread, and the peer begins one after another and gives it up.
+/// RFC 3758 §3.6: thousands of messages are unread, and the peer begins one message after another
+/// and abandons it.
 #[test]
 fn giving_up_moves_nothing_that_is_unread() {
     let mut rig = Rig::of(Config::default().with(|it| {
@@ -230,7 +236,7 @@ fn giving_up_moves_nothing_that_is_unread() {
         };
         let to = rig.first.add(tsn + 1);
         let chunk = ForwardTsn::new(to, &[skipped]);
-        // Places that were left empty are closed up now and then: by what made them, that is little.
+        // Empty slots are compacted occasionally, at a small cost per packet.
         work::take();
         rig.chunk(&chunk);
         let steps = work::take();
@@ -239,7 +245,7 @@ fn giving_up_moves_nothing_that_is_unread() {
     assert_eq!(rig.read().len(), unread as usize);
 }
 
-/// What is not answered is not done, and may be asked again.
+/// An unanswered request is not performed, and may be repeated.
 #[test]
 fn requests_beyond_what_is_answered_are_left_alone() {
     let mut rig = rig();

@@ -1,8 +1,10 @@
-//! Goodput against receive buffer over a GEO satellite, under the `ns2` profile, beside ns-2.35 itself: the experiment of
-//! Atiquzzaman's slides of 2002 (10 + 250 ms, 10 Mb/s, packets of 1500 bytes, bulk data, an application always ready).
+//! Goodput versus receive buffer over a GEO satellite, under the `ns2` profile, compared with
+//! ns-2.35: the experiment of Atiquzzaman's slides of 2002 (10 + 250 ms, 10 Mb/s, packets of 1500
+//! bytes, bulk data, an application that is always ready).
 //!
-//! The numbers of ns-2.35 (Debian's `ns2`, its SCTP with four missing reports) are packets per second over the 399.5 s
-//! that follow the start: one run where nothing is lost, since nothing is random then, else the mean of several.
+//! The values of ns-2.35 (Debian's `ns2`, its SCTP with four missing reports) are packets per
+//! second over the 399.5 s after the start: one run without loss, because nothing is random then,
+//! otherwise the mean of several runs.
 
 use crate::common::moves;
 
@@ -20,27 +22,28 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
 const PORT: u16 = 5000;
-/// User data of a packet of 1500 bytes.
+/// User data in a packet of 1500 bytes.
 const MESSAGE: usize = 1452;
 const IP_HEADER: usize = 20;
 const START: Nanos = 500 * MILLISECOND;
 const END: Nanos = 400 * SECOND;
-/// Bits per second of every link.
+/// Rate of every link in bits per second.
 const RATE: u64 = 10_000_000;
 const SENDER: usize = 0;
 const RECEIVER: usize = 1;
 
-/// What one run is about.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 struct Conditions {
     streams: u16,
-    /// Packets lost of a million towards the receiver.
+    /// Lost packets per million towards the receiver.
     lost_ppm: u64,
     buffer_kib: u32,
     delayed_sack: bool,
 }
 
-/// Two links one after the other, each with its own rate and delay; `free` is when each can begin its next packet.
+/// Two links in series, each with its rate and delay; `free` is the time at which each can begin
+/// its next packet.
 #[derive(Default)]
 struct Way {
     free: [Nanos; 2],
@@ -70,20 +73,22 @@ struct World {
     sequence: u64,
     sender: AssociationId,
     delivered: u64,
-    /// Since when the sender believes the peer's window below one packet; and for how long it has in all.
+    /// Time since which the sender's estimate of the peer's window is below one packet, and the
+    /// total time.
     closed_since: Option<Nanos>,
     closed_for: Nanos,
     least_a_rwnd: f64,
 }
 
-/// What a run is judged by.
+/// Results of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Findings {
-    /// Packets per second that reached the application.
+    /// Packets per second delivered to the application.
     goodput: f64,
-    /// Share of the time that the peer's window, as the sender believes it, was below one packet.
+    /// Share of the time during which the sender's estimate of the peer's window was below one
+    /// packet.
     closed: f64,
-    /// The buffer less the least window advertised, bytes.
+    /// Buffer size minus the smallest advertised window, in bytes.
     most_held: f64,
 }
 
@@ -190,7 +195,7 @@ impl World {
         self.observe(end);
     }
 
-    /// Follows the window at both ends.
+    /// Records the window at both ends.
     fn observe(&mut self, end: usize) {
         let ids: Vec<AssociationId> = self.ends[end].associations().collect();
         for id in ids {
@@ -265,7 +270,8 @@ fn mean(conditions: Conditions, runs: u64) -> Findings {
     mean
 }
 
-/// Nothing is random without loss: the packets are counted to the last one, and streams make no difference.
+/// Without loss nothing is random: the number of packets matches exactly, and the number of streams
+/// has no effect.
 #[test]
 fn without_loss_every_packet_of_ns2_comes_and_no_other() {
     let buffers_kib = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 80, 100];
@@ -290,7 +296,7 @@ fn without_loss_every_packet_of_ns2_comes_and_no_other() {
                     delayed_sack,
                 };
                 let ours = mean(conditions, 1);
-                // Six digits were kept, and a packet may arrive just at the end.
+                // Values have six digits, and a packet may arrive just at the end.
                 let packets = (ours.goodput - ns2) * time::seconds(END - START);
                 assert!(
                     packets.abs() < 1.5,
@@ -301,8 +307,9 @@ fn without_loss_every_packet_of_ns2_comes_and_no_other() {
     }
 }
 
-/// One packet in a hundred is lost: means of eight runs of ours and four of ns-2.35, whose own 95 % intervals are 1 to 8 %
-/// wide; 4 % holds them, and tells four streams from one (10 % at 15 KiB).
+/// One packet in a hundred is lost: means of eight runs of this stack and four of ns-2.35, whose 95
+/// % intervals are 1 to 8 % wide. A tolerance of 4 % contains them, and distinguishes four streams
+/// from one (10 % at 15 KiB).
 #[test]
 fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
     let one = [(10, 10.0194), (15, 14.7822), (25, 19.7828), (60, 23.7685)];
@@ -328,8 +335,8 @@ fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
     assert!(advantage[3] < 1.02, "at 60 KiB: {advantage:?}");
 }
 
-/// What limits a flow, in the series themselves: the share of time that the peer's window was below a packet, and the
-/// most that holes held, one stream and four, buffers of 15 and 35 KiB.
+/// Limits of a flow: the share of the time with a window below one packet, and the maximum buffer
+/// used by gaps, for one stream and four, with buffers of 15 and 35 KiB.
 #[test]
 fn small_buffers_close_the_window_and_large_ones_do_not() {
     for (streams, buffer_kib, closed, width, most_held) in [
@@ -347,7 +354,7 @@ fn small_buffers_close_the_window_and_large_ones_do_not() {
         let ours = mean(conditions, 8);
         let place = format!("{conditions:?}: {ours:?}, ns-2.35 {closed} and {most_held}");
         assert!((ours.closed - closed).abs() < width, "{place}");
-        // With one stream a hole holds all but two chunks of the window; with four it is a matter of luck.
+        // With one stream, a gap occupies all but two chunks of the window; with four it is random.
         let luck = if streams == 1 { 0.0 } else { 0.25 };
         let ratio = ours.most_held / most_held;
         assert!((ratio - 1.0).abs() <= luck, "{place}");

@@ -1,4 +1,4 @@
-//! A bulk transfer over a satellite's delay: what the window allows is what arrives.
+//! Bulk transfer over a satellite delay: the throughput equals the window per round trip.
 
 use crate::common;
 
@@ -8,7 +8,8 @@ use anabranch_transport::{Ecn, Transport};
 use bytes::{Bytes, BytesMut};
 use common::*;
 
-/// Bytes of user data that Z got within `span` of the first DATA, over a pipe of `delay` that loses nothing.
+/// Bytes of user data received by Z within `span` of the first DATA, over a lossless pipe of
+/// `delay`.
 fn goodput(profile: Profile, delayed_sack: bool) -> f64 {
     let name = profile.name;
     let config = Config::new(profile).with(|it| {
@@ -65,8 +66,9 @@ fn the_receive_window_over_the_round_trip_is_reached() {
     }
 }
 
-/// A driver that takes all packets of a round trip in before it asks for what is to be sent: one SACK answers them, and that
-/// must not hold the flight at Max.Burst (RFC 9260 §6.1 D bounds the burst).
+/// A driver that processes all packets of a round trip before it polls the output: one SACK
+/// acknowledges them, and this must not limit the flight to Max.Burst (RFC 9260 §6.1 D limits the
+/// burst).
 #[test]
 fn packets_taken_in_batches_fill_the_window() {
     let config = |host| {

@@ -1,5 +1,5 @@
-//! Rules of RFC 9260 §3, §6.10, §8.5 and §9.2 about chunks that are wrong in one point: what is answered, what ends, and what
-//! changes nothing.
+//! Rules of RFC 9260 §3, §6.10, §8.5 and §9.2 for chunks with a single error: the answer, and
+//! whether the association ends or stays unchanged.
 
 use crate::common;
 
@@ -21,7 +21,7 @@ fn encoded(chunk: &Chunk) -> Vec<u8> {
     out.to_vec()
 }
 
-/// A chunk whose length field says `length`, padded.
+/// Chunk with a length field of `length`, padded.
 fn raw(kind: u8, flags: u8, length: usize, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind, flags];
     bytes.extend_from_slice(&(length as u16).to_be_bytes());
@@ -34,12 +34,13 @@ fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// What A sent.
+/// Packets of A.
 fn sent_by_a(world: &World) -> Vec<&Shot> {
     world.shots.iter().filter(|shot| shot.from == A).collect()
 }
 
-/// A world in which A is in `state`, its association and the tag in packets to it; what is sent is told.
+/// World in which A is in `state`, with its association and the tag of packets to A; sent packets
+/// are recorded.
 fn at(state: StateName) -> (World, anabranch_sctp::AssociationId, u32) {
     let (mut world, tag) = in_state(state);
     world.narrate = true;
@@ -73,26 +74,28 @@ fn init_ack() -> Init {
 #[test]
 fn an_abort_whose_causes_cannot_be_read_is_discarded() {
     let broken: [&[u8]; 6] = [
-        // Shorter than a cause's header; a length below it; past the end; of a fixed form, and too short.
+        // Shorter than a cause header; a length below it; past the end; a fixed-size cause that is
+        // too short.
         &[0, 12],
         &[0, 12, 0, 3],
         &[0, 12, 0, 9, 1, 2, 3, 4],
         &[0, 3, 0, 6, 0, 0, 0, 0],
-        // After one that can be read.
+        // After a valid cause.
         &[0, 4, 0, 4, 0, 12, 0, 0],
         &[0, 4, 0, 4, 0, 13, 1, 0],
     ];
     for causes in broken {
         let (mut world, a, to_a) = at(StateName::Established);
         let abort = raw(kind::ABORT, 0, 4 + causes.len(), causes);
-        // What follows it is still read.
+        // Chunks after it are still processed.
         let both = [abort, encoded(&heartbeat())].concat();
         world.inject(A, raw_packet(Z, to_a, &both));
         assert_eq!(world.state(A, a), StateName::Established, "{causes:?}");
         assert_eq!(discarded(&world, A, Discard::ChunkFields), 1, "{causes:?}");
         assert_eq!(sent_by_a(&world)[0].chunks, "HEARTBEAT ACK");
     }
-    // Sound ones end it, the last cause's padding counted or not.
+    // Valid ABORTs end the association, whether or not the length includes the padding of the last
+    // cause.
     for causes in [
         &[][..],
         &[0, 12, 0, 5, b'x'],
@@ -107,7 +110,8 @@ fn an_abort_whose_causes_cannot_be_read_is_discarded() {
     }
 }
 
-/// RFC 9260 §3.3.3: a window below 1,500 bytes changes no state; the packet is discarded, its sender told by an ABORT.
+/// RFC 9260 §3.3.3: a window below 1,500 bytes changes no state; the packet is discarded and
+/// answered by an ABORT.
 #[test]
 fn an_init_ack_with_a_small_window_changes_nothing() {
     let (mut world, a, to_a) = at(StateName::CookieWait);
@@ -132,14 +136,15 @@ fn an_init_ack_with_a_small_window_changes_nothing() {
         );
     }
     assert_eq!(discarded(&world, A, Discard::BadInit), 3);
-    // The attempt goes on, with the tag it had.
+    // The attempt continues with its tag.
     world.forget();
     let ack = Chunk::InitAck(InitAck(init_ack()));
     world.inject(A, packet(Z, to_a, &[&ack]));
     assert_eq!(world.state(A, a), StateName::CookieEchoed);
 }
 
-/// RFC 9260 §3.3.3: tag 0 ends the attempt, and draws an ABORT with the T bit, for there is no other tag to send it under.
+/// RFC 9260 §3.3.3: tag 0 ends the attempt, and is answered by an ABORT with the T bit, because no
+/// other tag is available.
 #[test]
 fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
     let (mut world, a, to_a) = at(StateName::CookieWait);
@@ -163,7 +168,7 @@ fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
         Some(Ok(Cause::InvalidMandatoryParameter))
     );
     assert_eq!(sent_by_a(&world).len(), 1);
-    // Where nobody waits for one it is discarded in silence.
+    // An unexpected one is silently discarded.
     for state in STATES {
         if state == StateName::CookieWait {
             continue;
@@ -182,7 +187,7 @@ fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
     }
 }
 
-/// RFC 9260 §6.10: what must stand alone is not believed beside or behind other chunks.
+/// RFC 9260 §6.10: a chunk that must be alone in its packet is ignored next to others.
 #[test]
 fn an_init_ack_behind_another_chunk_is_not_believed() {
     let ack = Chunk::InitAck(InitAck(init_ack()));
@@ -196,7 +201,8 @@ fn an_init_ack_behind_another_chunk_is_not_believed() {
     }
 }
 
-/// RFC 9260 §6.10, §8.5.1 C: so SHUTDOWN COMPLETE; and with the T bit our own tag does not fit.
+/// RFC 9260 §6.10, §8.5.1 C: likewise SHUTDOWN COMPLETE; with the T bit, the own tag does not
+/// match.
 #[test]
 fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
     let complete = |tag_reflected| Chunk::ShutdownComplete(ShutdownComplete { tag_reflected });
@@ -218,7 +224,7 @@ fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
 
-/// The same behind a COOKIE ECHO, which is its packet's first chunk.
+/// Likewise after a COOKIE ECHO, which is the first chunk of its packet.
 #[test]
 fn what_must_stand_alone_is_not_believed_behind_a_cookie_echo() {
     let mut world = World::new(anabranch_sctp::Config::default());
@@ -227,7 +233,7 @@ fn what_must_stand_alone_is_not_believed_behind_a_cookie_echo() {
     world.run_for(100 * MILLISECOND);
     let echo = world.shot(A, "COOKIE ECHO");
     let tag = header_of(&echo).verification_tag;
-    // An ABORT that claims to be under another tag than the packet's.
+    // An ABORT that claims another tag than that of its packet.
     for behind in [
         raw(kind::ABORT, 1, 4, &[]),
         raw(kind::SHUTDOWN_COMPLETE, 0, 4, &[]),
@@ -242,7 +248,8 @@ fn what_must_stand_alone_is_not_believed_behind_a_cookie_echo() {
     assert_eq!(discarded(&world, Z, Discard::ForbiddenBundle), 2);
 }
 
-/// RFC 9260 §3.2, §3.2.2, §3.3.10.8: the lengths of cause and chunk leave out the padding of the last parameter.
+/// RFC 9260 §3.2, §3.2.2, §3.3.10.8: the lengths of cause and chunk exclude the padding of the last
+/// parameter.
 #[test]
 fn the_padding_of_the_last_parameter_reported_is_not_counted() {
     let (mut world, _, to_a) = at(StateName::CookieWait);
@@ -261,7 +268,7 @@ fn the_padding_of_the_last_parameter_reported_is_not_counted() {
     assert_eq!(echo[20..], expected);
 }
 
-/// RFC 9260 §3.3.10.6: the cause holds the chunk as the packet had it, its padding counted.
+/// RFC 9260 §3.3.10.6: the cause contains the chunk as received, including its padding.
 #[test]
 fn the_padding_of_an_unknown_chunk_reported_is_counted() {
     for kind in [0xEF, 0x6F] {
@@ -273,7 +280,8 @@ fn the_padding_of_an_unknown_chunk_reported_is_counted() {
     }
 }
 
-/// A large one is reported whole as far as a packet holds it; what is cut says its own length.
+/// A large chunk is reported as far as it fits into a packet; the length of a truncated one is
+/// adjusted.
 #[test]
 fn an_unknown_chunk_is_reported_with_the_length_that_is_sent() {
     for (length, reported) in [(257, 260), (1_400, 1_400), (1_460, 1_460), (9_000, 1_460)] {
@@ -302,7 +310,7 @@ fn the_measure_of_staleness_is_rounded_up() {
         world.connect();
         world.run_for(100 * MILLISECOND);
         let echo = world.shot(A, "COOKIE ECHO");
-        // Made when the INIT came, after 10 ms.
+        // Created on arrival of the INIT, after 10 ms.
         world.now = SECOND + 10 * MILLISECOND + 60 * SECOND + late;
         world.inject(Z, echo);
         let Chunk::Error(error) = chunks_of(&world.shot(Z, "ERROR")).remove(0) else {
@@ -318,7 +326,7 @@ fn the_measure_of_staleness_is_rounded_up() {
     }
 }
 
-/// The TSN of what A sent last.
+/// Last TSN sent by A.
 fn last_tsn_of_a(world: &World) -> Tsn {
     let chunks = sent_by_a(world)
         .into_iter()
@@ -330,8 +338,8 @@ fn last_tsn_of_a(world: &World) -> Tsn {
     sent.last().expect("DATA")
 }
 
-/// A SHUTDOWN that acknowledges what was never sent is a SHUTDOWN still: the association closes in good order, and nothing
-/// counts as acknowledged by it.
+/// A SHUTDOWN that acknowledges unsent data is still processed: the association closes gracefully,
+/// and it acknowledges nothing.
 #[test]
 fn a_shutdown_with_a_wrong_cumulative_tsn_still_shuts_down() {
     for outstanding in [false, true] {
@@ -355,14 +363,14 @@ fn a_shutdown_with_a_wrong_cumulative_tsn_still_shuts_down() {
         };
         assert_eq!(world.state(A, a), expected);
         assert_eq!(discarded(&world, A, Discard::BadSack), 1);
-        // Z had asked for nothing: to it the SHUTDOWN ACK means nothing.
+        // Z had requested nothing, so the SHUTDOWN ACK has no meaning for it.
         world.run_for(5 * SECOND);
         assert_eq!(world.receive_all(Z, z).len(), 1, "what was lost goes again");
         assert_eq!(world.state(A, a), StateName::ShutdownAckSent);
     }
 }
 
-/// Whoever reads why an association ended reads what the peer did.
+/// The close reason names the peer's violation.
 #[test]
 fn a_close_for_a_broken_rule_says_which() {
     let (mut world, a, to_a) = at(StateName::Established);
@@ -383,7 +391,7 @@ fn a_close_for_a_broken_rule_says_which() {
     );
 }
 
-/// RFC 9260 §3.3.2.1.4, §3.2.1: the host name goes back as it came, its padding not counted.
+/// RFC 9260 §3.3.2.1.4, §3.2.1: the host name is reported as received, excluding its padding.
 #[test]
 fn a_host_name_that_needs_padding_is_told_without_it() {
     let mut world = World::new(anabranch_sctp::Config::default());
@@ -398,7 +406,8 @@ fn a_host_name_that_needs_padding_is_told_without_it() {
     assert_eq!(abort[12..], expected);
 }
 
-/// RFC 9260 §3.2: a chunk is taken whether or not its length counts the last padding; a cookie needs none.
+/// RFC 9260 §3.2: a chunk is accepted whether or not its length includes the last padding; a cookie
+/// needs none.
 #[test]
 fn a_cookie_is_a_multiple_of_four_bytes() {
     for listed in [0, 1, 2, 3] {
@@ -415,7 +424,8 @@ fn a_cookie_is_a_multiple_of_four_bytes() {
     }
 }
 
-/// RFC 9260 §3.3.2.1.2: IPv4-mapped IPv6 addresses are not sent, and one that comes is the IPv4 address that it means.
+/// RFC 9260 §3.3.2.1.2: IPv4-mapped IPv6 addresses are not sent, and a received one is treated as
+/// the IPv4 address.
 #[test]
 fn an_ipv4_mapped_address_is_an_ipv4_address() {
     let mapped: std::net::IpAddr = "::ffff:10.3.0.1".parse().unwrap();
@@ -441,7 +451,8 @@ fn an_ipv4_mapped_address_is_an_ipv4_address() {
     );
 }
 
-/// RFC 9260 §5.1.2 A, C: the INIT ACK says where the peer is. What the user called beside that is not the peer's.
+/// RFC 9260 §5.1.2 A, C: the INIT ACK lists the peer's addresses. Other addresses that the user
+/// passed to connect are dropped.
 #[test]
 fn addresses_that_the_init_ack_does_not_name_are_given_up() {
     let called: [std::net::IpAddr; 3] = [
@@ -450,7 +461,7 @@ fn addresses_that_the_init_ack_does_not_name_are_given_up() {
         [10, 9, 0, 3].into(),
     ];
     for (listed, from, kept) in [
-        // Without address parameters the source is the only one.
+        // Without address parameters, the source is the only address.
         (&[][..], 0, &called[..1]),
         (&[], 1, &called[1..2]),
         // With them, those and the source.
@@ -489,7 +500,7 @@ fn addresses_that_the_init_ack_does_not_name_are_given_up() {
                 .iter()
                 .all(|shot| kept.contains(&shot.path.remote))
         );
-        // Whoever is there may be called.
+        // Other peers may use the dropped addresses.
         for other in called {
             let now = world.now;
             let free = world.endpoints[Z].connect(now, &[other], PORT_A).is_ok();
@@ -498,7 +509,7 @@ fn addresses_that_the_init_ack_does_not_name_are_given_up() {
     }
 }
 
-/// RFC 9260 §9.1: what the peer's user said is there to be read.
+/// RFC 9260 §9.1: the reason given by the peer's user is readable.
 #[test]
 fn the_reason_of_an_abort_can_be_read() {
     let (mut world, a, _) = at(StateName::Established);

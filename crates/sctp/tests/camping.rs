@@ -1,5 +1,5 @@
-//! Address camping (RFC 5062 §2): somebody lists an address that is not its own. Until an address is verified (RFC 9260
-//! §5.4) it neither refuses nor captures the one who has it.
+//! Address camping (RFC 5062 §2): an attacker lists an address that it does not own. Until an
+//! address is verified (RFC 9260 §5.4), it neither locks out nor captures the owner.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use anabranch_wire::chunk::{Abort, Chunk, CookieEcho, HeartbeatAck};
 use common::caller::*;
 use common::*;
 
-/// The camper's own address, and the addresses of its victim.
+/// Address of the attacker, and addresses of its victim.
 const CAMPER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 6, 6));
 const VICTIM: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 77));
 const VICTIMS_OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 77));
@@ -20,14 +20,14 @@ const VICTIMS_OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 77));
 const CAMPERS_TAG: u32 = 0xBAD;
 const VICTIMS_TAG: u32 = 0xB0B;
 
-/// Z alone: what it sends is seen and goes nowhere.
+/// Z alone: its packets are recorded but not delivered.
 fn alone() -> World {
     let mut world = World::new(Config::default());
     world.fate = Box::new(|_| Fate::Drop);
     world
 }
 
-/// Z, and somebody who camps on [`VICTIM`], with its association.
+/// Z, and an attacker that camps on [`VICTIM`], with its association.
 fn camped() -> (World, Caller, AssociationId) {
     let mut world = alone();
     let camper = Caller::call(&mut world, CAMPER, CAMPERS_TAG, &[CAMPER, VICTIM]);
@@ -40,7 +40,7 @@ fn addresses(world: &World, id: AssociationId) -> Vec<IpAddr> {
     association.remote_addresses().collect()
 }
 
-/// The association that is not `other`.
+/// The association other than `other`.
 fn beside(world: &World, other: AssociationId) -> AssociationId {
     let mut all = world.endpoints[Z].associations();
     let found = all.find(|&id| id != other);
@@ -54,7 +54,7 @@ fn texts(world: &mut World, id: AssociationId) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The answer to the last HEARTBEAT that went to `to` under `tag`.
+/// Answer to the last HEARTBEAT to `to` with `tag`.
 fn heartbeat_answer(world: &World, to: IpAddr, tag: u32) -> Chunk {
     let asked = world.shots.iter().rev().find(|shot| {
         shot.from == Z
@@ -72,7 +72,7 @@ fn heartbeat_answer(world: &World, to: IpAddr, tag: u32) -> Chunk {
     })
 }
 
-/// HEARTBEATs that went to `to` under `tag`.
+/// Number of HEARTBEATs to `to` with `tag`.
 fn probes(world: &World, to: IpAddr, tag: u32) -> usize {
     let probe = |shot: &&Shot| {
         shot.from == Z
@@ -92,7 +92,7 @@ fn the_owner_of_a_listed_address_is_served_and_the_address_is_its_own() {
     assert_eq!(addresses(&world, camped), [CAMPER], "not the camper's");
     let told = world.told(Z);
     assert!(!told.iter().any(|it| matches!(it, Event::Restarted { .. })));
-    // Both go on; the camper has only lost what it never had.
+    // Both continue; the attacker loses only the address that it never owned.
     victim.say(&mut world, &[&message_of(0, b"mine")]);
     camper.say(&mut world, &[&message_of(0, b"whose")]);
     assert_eq!(texts(&mut world, served), [b"mine"]);
@@ -107,12 +107,13 @@ fn nothing_that_a_camper_said_is_read_in_its_victims_association() {
     Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[]).expect("served");
     let served = beside(&world, camped);
     assert_eq!(texts(&mut world, served), [b""; 0]);
-    // What it said stands where it said it: in an association with nobody's address but its own.
+    // Its data belongs to an association with only its own address.
     assert_eq!(addresses(&world, camped), [CAMPER]);
     assert_eq!(texts(&mut world, camped), [b"delete everything"]);
 }
 
-/// The case of RFC 5062 §2.1: the victim has an address beside the one that is camped upon.
+/// The case of RFC 5062 §2.1: the victim has another address in addition to the one that is camped
+/// on.
 #[test]
 fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     let (mut world, camper, camped) = camped();
@@ -125,7 +126,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
         [CAMPER, VICTIM],
         "not decided yet"
     );
-    // Who answers there decides.
+    // The answer of that address decides.
     let answer = heartbeat_answer(&world, VICTIM, VICTIMS_TAG);
     victim.moved(VICTIM).say(&mut world, &[&answer]);
     let association = world.endpoints[Z].association(served).expect("known");
@@ -136,7 +137,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
         .collect();
     assert_eq!(states, [PathState::Active; 2]);
     assert_eq!(addresses(&world, camped), [CAMPER]);
-    // The address is not probed for the camper any more, whoever asks.
+    // The address is no longer probed for the attacker, even on request.
     world.forget();
     let now = world.now;
     for path in 0..2 {
@@ -149,7 +150,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     assert_eq!(probes(&world, VICTIM, CAMPERS_TAG), 0, "{:#?}", world.story);
     assert!(probes(&world, CAMPER, CAMPERS_TAG) > 0);
     assert!(probes(&world, VICTIM, VICTIMS_TAG) > 0);
-    // And a packet from there under the camper's tag is a forgery.
+    // A packet from there with the attacker's tag is a forgery.
     let before = world.endpoints[Z].discards().of(Discard::VerificationTag);
     camper
         .moved(VICTIM)
@@ -159,7 +160,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     assert_eq!(texts(&mut world, camped), [b""; 0]);
 }
 
-/// While nobody has shown whose it is, packets from the address are told apart by their tags.
+/// While the address is unverified, packets from it are distinguished by their tags.
 #[test]
 fn of_two_associations_that_list_one_address_each_hears_its_own_packets() {
     let (mut world, camper, camped) = camped();
@@ -174,7 +175,7 @@ fn of_two_associations_that_list_one_address_each_hears_its_own_packets() {
         .say(&mut world, &[&message_of(0, b"whose")]);
     assert_eq!(texts(&mut world, served), [b"mine"]);
     assert_eq!(texts(&mut world, camped), [b"whose"]);
-    // Of three, too, and after one of them ended.
+    // Also of three, and after one of them has closed.
     let third: IpAddr = [10, 66, 6, 7].into();
     let more = Caller::call(&mut world, third, 0xBAD2, &[third, VICTIM]).expect("served");
     let abort = Chunk::Abort(Abort {
@@ -192,7 +193,8 @@ fn of_two_associations_that_list_one_address_each_hears_its_own_packets() {
     world.run_for(SECOND);
 }
 
-/// The owner has no association here: its packets are out of the blue, and answered as such (RFC 9260 §8.4).
+/// The owner has no association here: its packets are out of the blue and answered accordingly (RFC
+/// 9260 §8.4).
 #[test]
 fn packets_of_the_owner_out_of_the_blue_are_answered() {
     let (mut world, _, camped) = camped();
@@ -203,8 +205,8 @@ fn packets_of_the_owner_out_of_the_blue_are_answered() {
     assert_eq!(world.state(Z, camped), StateName::Established);
 }
 
-/// The owner's stack answers the HEARTBEAT of an association that it does not have by ABORT, which ends the camper's
-/// (RFC 5062 §2.2, 2).
+/// The owner's stack answers the HEARTBEAT of an unknown association by ABORT, which ends the
+/// attacker's association (RFC 5062 §2.2, 2).
 #[test]
 fn the_owners_abort_of_what_it_does_not_know_ends_the_campers_association() {
     let (mut world, _, camped) = camped();
@@ -221,11 +223,11 @@ fn the_owners_abort_of_what_it_does_not_know_ends_the_campers_association() {
     );
 }
 
-/// An address that is verified belongs to its association, whoever lists it (RFC 9260 §5.1.2).
+/// A verified address belongs to its association, even if others list it (RFC 9260 §5.1.2).
 #[test]
 fn a_verified_address_is_not_camped_upon() {
     let mut world = alone();
-    // One asks before the owner comes, one after.
+    // One INIT before the owner connects, and one after.
     let early = ask(&mut world, CAMPER, CAMPERS_TAG, &[CAMPER, VICTIM]);
     Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[]).expect("served");
     let served = world.only_association(Z);
@@ -241,8 +243,8 @@ fn a_verified_address_is_not_camped_upon() {
     assert_eq!(discards.of(Discard::RestartNewAddress), 1);
 }
 
-/// The INIT ACK went to the camper: that its COOKIE ECHO seems to come from the address it lists proves nothing
-/// (RFC 9260 §5.4, rule 2).
+/// The INIT ACK went to the attacker: a COOKIE ECHO that appears to come from the listed address
+/// proves nothing (RFC 9260 §5.4, rule 2).
 #[test]
 fn a_cookie_echo_from_a_listed_address_verifies_nothing() {
     let mut world = alone();
@@ -257,7 +259,7 @@ fn a_cookie_echo_from_a_listed_address_verifies_nothing() {
     assert_eq!(addresses(&world, camped), [CAMPER]);
 }
 
-/// The user vouches for the addresses that it calls (RFC 9260 §5.4, rule 1).
+/// Addresses passed to connect count as verified by the user (RFC 9260 §5.4, rule 1).
 #[test]
 fn an_address_that_somebody_camps_upon_can_be_called() {
     let (mut world, _, camped) = camped();
@@ -271,7 +273,7 @@ fn an_address_that_somebody_camps_upon_can_be_called() {
     assert_eq!(again, Err(anabranch_sctp::ConnectError::Exists(called)));
 }
 
-/// A server that is called lists somebody else's address in its INIT ACK.
+/// A server lists a foreign address in its INIT ACK.
 #[test]
 fn a_server_that_lists_a_clients_address_does_not_get_it() {
     let mut world = alone();
@@ -304,7 +306,7 @@ fn a_server_that_lists_a_clients_address_does_not_get_it() {
     assert_eq!(texts(&mut world, served), [b"mine"]);
 }
 
-/// The user made an address the primary that was not verified, and it turns out to be somebody else's.
+/// The user selected an unverified address as primary, and it turns out to belong to another peer.
 #[test]
 fn a_primary_that_is_somebody_elses_is_given_up() {
     let (mut world, _, camped) = camped();
@@ -335,8 +337,8 @@ fn a_primary_that_is_somebody_elses_is_given_up() {
     );
 }
 
-/// A restart from an address that nobody had verified before: whoever is there has shown that it is there, and not that it
-/// said what was received in the former life.
+/// A restart from a previously unverified address: the host is shown to be reachable there, but not
+/// to be the source of data received before the restart.
 #[test]
 fn a_restart_from_an_unverified_address_inherits_nothing_unread() {
     for (verified, kept) in [(false, 0), (true, 1)] {
@@ -357,7 +359,8 @@ fn a_restart_from_an_unverified_address_inherits_nothing_unread() {
     }
 }
 
-/// Who restarts with fewer addresses has given up the others, verified as they were: they are free for who is there now.
+/// A peer that restarts with fewer addresses releases the others, even verified ones: they are free
+/// for other peers.
 #[test]
 fn an_address_that_a_restart_does_not_list_is_free() {
     let mut world = alone();

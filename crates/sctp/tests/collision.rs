@@ -1,4 +1,4 @@
-//! INIT and COOKIE ECHO where there is an association already: every row of the table of RFC 9260 §5.2.4.
+//! INIT and COOKIE ECHO for an existing association: all rows of the table of RFC 9260 §5.2.4.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use common::*;
 
 const RESTARTED_TAG: u32 = 0xBEEF;
 
-/// An INIT as A would send it after it lost its state.
+/// INIT as sent by A after it lost its state.
 fn fresh_init(parameters: Parameters) -> Bytes {
     let init = Init {
         initiate_tag: RESTARTED_TAG,
@@ -27,7 +27,7 @@ fn fresh_init(parameters: Parameters) -> Bytes {
     packet(A, 0, &[&Chunk::Init(init)])
 }
 
-/// The COOKIE ECHO that answers an INIT ACK of Z.
+/// COOKIE ECHO that answers an INIT ACK of Z.
 fn echo_of(init_ack: &Bytes) -> Bytes {
     let Chunk::InitAck(ack) = chunks_of(init_ack).remove(0) else {
         panic!("no INIT ACK")
@@ -54,7 +54,7 @@ fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// A's endpoint is replaced by a new one that calls Z again.
+/// Replaces A's endpoint by a new one that connects to Z again.
 fn restart_a(world: &mut World, addresses: Vec<std::net::IpAddr>) -> AssociationId {
     world.endpoints[A] = Endpoint::new(
         Config::default().with(|it| it.addresses = addresses),
@@ -221,7 +221,7 @@ fn an_init_from_elsewhere_that_lists_our_peer_is_refused() {
 #[test]
 fn action_a_without_the_right_tie_tags_is_no_restart() {
     let mut world = World::new(Config::default());
-    // A cookie made when there was no association has no Tie-Tags.
+    // A cookie created without an association has no Tie-Tags.
     world.inject(Z, fresh_init(Parameters::empty()));
     let echo = echo_of(&world.shot(Z, "INIT ACK"));
     world.forget();
@@ -256,7 +256,7 @@ fn tie_tags_of_a_former_life_do_not_restart_the_next() {
 fn action_b_the_peer_began_anew_meanwhile() {
     let mut world = World::new(Config::default());
     world.endpoints[A].listen(true);
-    // A's INIT is answered by a Z that then forgets all and calls itself, with another tag.
+    // Z answers A's INIT, then loses its state and connects itself, with another tag.
     world.fate = lose("COOKIE ECHO", 1);
     let a = world.connect();
     world.run_for(25 * MILLISECOND);
@@ -319,7 +319,7 @@ fn action_b_in_cookie_wait_where_the_peers_tag_is_unknown() {
 #[test]
 fn action_c_a_cookie_that_arrives_late_is_dropped() {
     let mut world = World::new(Config::default());
-    // Two INITs of one attempt draw two cookies, each with a tag of its own; the second is echoed first.
+    // Two INITs of one attempt yield two cookies with different tags; the second is echoed first.
     world.inject(Z, fresh_init(Parameters::empty()));
     let first = echo_of(&world.shot(Z, "INIT ACK"));
     world.forget();
@@ -396,7 +396,7 @@ fn restart_in_shutdown_ack_sent_is_put_off() {
         .unwrap();
     assert_eq!(line, "Z -> ERROR, SHUTDOWN ACK -> A");
     assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
-    // And an INIT is answered by the SHUTDOWN ACK alone (RFC 9260 §9.2).
+    // An INIT is answered by the SHUTDOWN ACK only (RFC 9260 §9.2).
     world.forget();
     world.inject(Z, fresh_init(Parameters::empty()));
     assert_eq!(world.story.last().unwrap(), "Z -> SHUTDOWN ACK -> A");
@@ -459,8 +459,8 @@ fn a_peer_that_restarts_again_and_again_does_not_fill_the_memory() {
     assert!((5_000..=16_000).contains(&bytes), "{bytes}");
 }
 
-/// A stranger who lists the address of the peer that A is calling learns nothing of A's attempt, and cannot finish it: the
-/// answer goes to the peer (RFC 9260 §5.2.1).
+/// An attacker that lists the address of the peer to which A is connecting learns nothing of A's
+/// attempt, and cannot complete it: the answer is sent to the peer (RFC 9260 §5.2.1).
 #[test]
 fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
     let mut world = World::new(Config::default());
@@ -496,7 +496,7 @@ fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
         "nothing goes to the stranger"
     );
     assert_eq!(world.state(A, a), StateName::CookieWait);
-    // The one who was called answers, and nobody else is in the association.
+    // The called peer answers, and no other peer is in the association.
     world.fate = Box::new(|_| Fate::Deliver);
     world.run_for(10 * SECOND);
     assert_eq!(world.state(A, a), StateName::Established);

@@ -1,5 +1,5 @@
-//! Concurrent multipath transfer over links with a rate, a queue and random losses: everything arrives once, and equal paths carry
-//! about the sum of both.
+//! Concurrent multipath transfer over links with a rate, a queue and random loss: everything
+//! arrives once, and equal paths carry about the sum of both.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
 
-/// Numbers that the seed says, the same on every machine.
+/// Random numbers of a seed, equal on all machines.
 #[derive(Clone)]
 struct Draws(u64);
 
@@ -30,7 +30,8 @@ impl Draws {
     }
 }
 
-/// A link of either direction: bits per second, delay, bytes that wait at most, packets lost of a thousand.
+/// Link with equal directions: bits per second, delay, queue limit in bytes, lost packets per
+/// thousand.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     rate: u64,
@@ -39,7 +40,8 @@ struct Link {
     lost: u64,
 }
 
-/// Hosts with a network for each link. What a link does to packets begins with DATA; the handshake passes.
+/// Hosts with one network per link. Links affect packets from the first DATA on; the handshake
+/// passes.
 fn world(config: &Config, links: &[Link], seed: u64) -> (World, AssociationId, AssociationId) {
     let homes = |host: usize| {
         let addresses = (0..links.len() as u8).map(|it| address(host, it));
@@ -78,7 +80,7 @@ fn message(number: u32, len: usize) -> Bytes {
     payload.freeze()
 }
 
-/// Bytes of user data that arrive in the time, of a sender that always has more.
+/// Bytes of user data received during `time` from a sender that always has more.
 fn carried(config: &Config, links: &[Link], time: Nanos) -> u64 {
     let (mut world, a, z) = world(config, links, 1);
     let end = world.now + time;
@@ -105,7 +107,7 @@ fn bulk() -> Config {
     Config::default().with(|it| (it.receive_buffer, it.send_buffer) = (1 << 20, 1 << 18))
 }
 
-/// 8 Mbit/s, 20 ms, and a queue of the product of rate and round trip.
+/// 8 Mbit/s, 20 ms, and a queue of one bandwidth-delay product.
 const EQUAL: Link = Link {
     rate: 8_000_000,
     delay: 20 * MILLISECOND,
@@ -116,7 +118,7 @@ const EQUAL: Link = Link {
 #[test]
 fn equal_paths_carry_about_the_sum_of_both() {
     let one = carried(&bulk(), &[EQUAL], 20 * SECOND);
-    // Another path that stands by brings nothing.
+    // A standby path adds nothing.
     let standing_by = carried(&bulk(), &[EQUAL; 2], 20 * SECOND);
     assert!(
         standing_by.abs_diff(one) <= one / 100,
@@ -138,7 +140,7 @@ fn equal_paths_carry_about_the_sum_of_both() {
     }
 }
 
-/// One transfer over links, with switches and messages that the seed draws.
+/// One transfer over links, with random switches and messages.
 fn play(seed: u64, paths: usize) {
     let mut draws = Draws::new(seed);
     let links: Vec<Link> = (0..paths)
@@ -245,7 +247,7 @@ fn play(seed: u64, paths: usize) {
     assert_eq!(world.state(A, a), StateName::Closed, "{told}");
 }
 
-/// So many seeds of each; `CONCURRENT_SEEDS=1000` tries more, and tells them.
+/// Range of seeds per case; `CONCURRENT_SEEDS=1000` runs more, and prints them.
 fn seeds(from: u64) -> std::ops::Range<u64> {
     let count = std::env::var("CONCURRENT_SEEDS").ok();
     from..from + count.and_then(|it| it.parse().ok()).unwrap_or(40)
@@ -261,7 +263,8 @@ fn everything_arrives_once_over_three_paths_that_lose() {
     seeds(1_000_000).for_each(|seed| play(seed, 3));
 }
 
-/// RFC 7829 beside it: a path that dies takes no new data after one timeout, and comes back when it answers.
+/// With RFC 7829: a failed path gets no new data after one timeout, and is used again when it
+/// answers.
 #[test]
 fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     let config = bulk().with(|it| {
@@ -308,7 +311,7 @@ fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     assert_eq!(state(&world), PathState::PotentiallyFailed);
     second(&mut world, SECOND);
     let one = second(&mut world, 10 * SECOND);
-    // All of the path that is left: 8 Mbit/s less headers.
+    // All of the remaining path: 8 Mbit/s less headers.
     assert!((7_000_000..8_000_000).contains(&one), "{one}");
     assert!(both > 14_000_000, "{both}");
     second(&mut world, 30 * SECOND);
@@ -317,7 +320,8 @@ fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     assert!(again > 14_000_000, "{again}");
 }
 
-/// Both ends have the setting: SACKs are delayed while data is missing, and tell in their flags how many packets they answer.
+/// Both ends have the setting: SACKs are delayed while data is missing, and their flags report how
+/// many packets they acknowledge.
 #[test]
 fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer() {
     for (delayed, sacks, flags) in [(true, 2, vec![0x80, 0x80]), (false, 4, vec![0; 4])] {
@@ -344,7 +348,7 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
             sent.expect("room");
         }
         world.drain(A);
-        // Until the SACKs of the four that arrived, and not until what they bring about has arrived.
+        // Until the SACKs of the four that arrived, but not until their effects have arrived.
         world.run_for(world.delay + MILLISECOND);
         let told: Vec<u8> = world
             .shots
@@ -356,8 +360,8 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
     }
 }
 
-/// A chunk that is not to go again and is not the lowest of all is given up where its path's turn comes: it holds up neither what else
-/// goes there nor probes of paths, whose time would come again and again.
+/// An abandoned chunk that is not the lowest is dropped when its path sends next: it blocks neither
+/// other data of that path nor path probes, which would otherwise be due repeatedly.
 #[test]
 fn what_is_not_to_go_again_holds_up_no_path() {
     for seed in 0..300 {

@@ -1,4 +1,4 @@
-//! Messages whose user says where they go and by which key they are signed; and a scheduler that takes another's place.
+//! Per-message destination address and authentication key, and replacement of the scheduler.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::{Chunk, kind};
 use common::*;
 
-/// Two hosts with two addresses each; both paths confirmed.
+/// Two hosts with two addresses each; both paths are confirmed.
 fn two_homes(config: &Config) -> (World, AssociationId, AssociationId) {
     let homes = |host: usize| {
         config
@@ -24,7 +24,7 @@ fn two_homes(config: &Config) -> (World, AssociationId, AssociationId) {
     (world, a, z)
 }
 
-/// Gives A messages without letting it send between them.
+/// Queues messages at A without sending in between.
 fn give(world: &mut World, id: AssociationId, messages: &[(u16, &'static [u8], SendOptions)]) {
     let now = world.now;
     let association = world.endpoints[A].association_mut(id).expect("known");
@@ -36,7 +36,7 @@ fn give(world: &mut World, id: AssociationId, messages: &[(u16, &'static [u8], S
     world.drain(A);
 }
 
-/// The network and the user data of each DATA chunk that A sent, packet by packet.
+/// Network and user data of each DATA chunk sent by A, per packet.
 fn sent(world: &World) -> Vec<(u8, Vec<String>)> {
     let mut out = Vec::new();
     for shot in world.shots.iter().filter(|it| it.from == A) {
@@ -75,7 +75,8 @@ fn a_message_goes_to_the_address_that_its_user_names() {
     ];
     give(&mut world, a, &all);
     world.run_for(SECOND);
-    // One packet for each address, in the order of the stream; what goes the same way goes together.
+    // One packet per address, in the order of the stream; messages for the same path share a
+    // packet.
     let expected = packets(&[(0, &["one"]), (1, &["two", "three"]), (0, &["four"])]);
     assert_eq!(sent(&world), expected);
     let texts: Vec<_> = world
@@ -116,7 +117,7 @@ fn a_message_is_signed_by_the_key_that_its_user_names() {
         (0, b"e", usual),
     ];
     give(&mut world, a, &all);
-    // Gone before it goes out: the active key signs what was given for it.
+    // The key was deleted before transmission: the active key signs these messages.
     let association = world.endpoints[A].association_mut(a).expect("known");
     let keys = association.auth_keys().expect("offered");
     assert!(keys.can_sign(3) && !keys.can_sign(9));
@@ -152,7 +153,7 @@ fn a_message_is_signed_by_the_key_that_its_user_names() {
     assert_eq!(told, [3, 4, 0]);
 }
 
-/// The keys that the AUTH chunks of a packet name.
+/// Keys named by the AUTH chunks of a packet.
 fn keys_of(packet: &[u8]) -> Vec<u16> {
     let (mut at, mut keys) = (12, Vec::new());
     while at + 4 <= packet.len() {

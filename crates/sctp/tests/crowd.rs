@@ -1,4 +1,4 @@
-//! One endpoint and many peers: what a backlog lets in, and who is told of room to send.
+//! One endpoint with many peers: the effect of a backlog, and notification about send buffer space.
 
 use crate::common;
 
@@ -47,7 +47,8 @@ impl Crowd {
         }
     }
 
-    /// Packets go to and fro between the hub and these peers until there are none: all of the peers', then all of the hub's.
+    /// Exchanges packets between the hub and these peers until there are none: first those of all
+    /// peers, then those of the hub.
     fn exchange(&mut self, who: impl Fn(usize) -> bool) {
         let mut out = BytesMut::new();
         loop {
@@ -98,7 +99,7 @@ impl Crowd {
     }
 }
 
-/// Peers whose COOKIE ECHOs come before anybody looks do not pass the number that may begin.
+/// COOKIE ECHOs that arrive before events are polled do not exceed the backlog.
 #[test]
 fn no_more_begin_than_are_let() {
     let mut crowd = Crowd::new(10, |_| {});
@@ -117,7 +118,7 @@ fn no_more_begin_than_are_let() {
     assert_eq!(crowd.hub.associations().count(), 4);
 }
 
-/// All peers are up. Gives the names of their associations.
+/// Establishes all peers and returns their associations.
 fn up(crowd: &mut Crowd) -> Vec<AssociationId> {
     let peers = crowd.peers.len();
     crowd.hub.listen(true);
@@ -136,20 +137,20 @@ fn up(crowd: &mut Crowd) -> Vec<AssociationId> {
     ids.into_iter().map(|id| id.expect("up")).collect()
 }
 
-/// Gives an association messages until its buffer is full.
+/// Fills the send buffer of an association.
 fn fill(crowd: &mut Crowd, id: AssociationId) {
     let message = Bytes::from(vec![7; 1_000]);
     let association = crowd.hub.association_mut(id).expect("it is there");
     while association.send(0, message.clone(), &SendOptions::new()) != Err(SendError::BufferFull) {}
 }
 
-/// The user of an association waits for room for a message.
+/// The user of an association waits for space for a message.
 fn wait_writable(crowd: &mut Crowd, id: AssociationId, size: usize) {
     let association = crowd.hub.association_mut(id).expect("it is there");
     association.wait_writable(size);
 }
 
-/// The associations that have the room for which their users waited.
+/// Associations that have the space for which their users waited.
 fn writable(crowd: &mut Crowd) -> Vec<AssociationId> {
     let mut writable = Vec::new();
     while let Some((id, association)) = crowd.hub.poll_ready() {
@@ -165,7 +166,8 @@ fn settings(config: &mut Config) {
     config.heartbeat_interval = None;
 }
 
-/// Who has room is told, once, and to find that out takes as many steps whoever else waits.
+/// An association with space is reported once, with a number of steps independent of other waiting
+/// associations.
 #[test]
 fn one_that_has_room_is_told_and_the_others_are_not_looked_at() {
     const PEERS: usize = 400;
@@ -180,7 +182,7 @@ fn one_that_has_room_is_told_and_the_others_are_not_looked_at() {
                 wait_writable(&mut crowd, *id, 900);
             }
         }
-        // What is sent is lost.
+        // Sent packets are lost.
         crowd.exchange(|_| false);
         assert_eq!(writable(&mut crowd), [], "all are full");
         fill(&mut crowd, ids[ONE]);
@@ -200,7 +202,8 @@ fn one_that_has_room_is_told_and_the_others_are_not_looked_at() {
     assert_eq!(steps(true), alone);
 }
 
-/// Whoever asks where there is room is told at once, as is who waits for an association that ends; one that is gone is forgotten.
+/// Waiting is reported immediately if there is space or the association ends; released associations
+/// are forgotten.
 #[test]
 fn room_that_is_there_and_the_end_are_told() {
     let mut crowd = Crowd::new(3, settings);

@@ -1,10 +1,12 @@
-//! Flaws of other stacks, each by its name: the same input meets this stack. Those about chunks that it does not have
-//! (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here; where they are spoken they are in `cves_of_extensions.rs`.
+//! Vulnerabilities of other stacks, by name: the same input is sent to this stack. Chunks of
+//! extensions (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here;
+//! `cves_of_extensions.rs` tests them with the extensions enabled.
 //!
-//! Elsewhere: the walkers behind CVE-2019-20503 and CVE-2010-1173 also in `wire` (`packet/tests.rs`); cookies that are cut
-//! short (CVE-2026-53224) in `hostile.rs` and, with a signature that fits, in `cookie.rs`; the gap counts of
-//! GHSA-jwjp-4649-v8jp and the chunk lengths of sipsorcery 1758 and dpkt 583 in `hostile_chunks.rs`; more collisions in
-//! `collision.rs`; what RFC 5062 describes in `rfc5062.rs` and `camping.rs`.
+//! Elsewhere: the parsers behind CVE-2019-20503 and CVE-2010-1173 also in `wire`
+//! (`packet/tests.rs`); truncated cookies (CVE-2026-53224) in `hostile.rs` and, with a valid
+//! signature, in `cookie.rs`; the gap counts of GHSA-jwjp-4649-v8jp and the chunk lengths of
+//! sipsorcery 1758 and dpkt 583 in `hostile_chunks.rs`; more collisions in `collision.rs`; the
+//! attacks of RFC 5062 in `rfc5062.rs` and `camping.rs`.
 
 use crate::common;
 
@@ -16,7 +18,7 @@ use anabranch_wire::serial::{Ssn, Tsn};
 use bytes::Bytes;
 use common::*;
 
-/// An established pair, and the tags in packets to A and to Z.
+/// An established pair, and the tags of packets to A and to Z.
 fn pair(config: Config) -> (World, AssociationId, AssociationId, u32, u32) {
     let mut world = World::new(config);
     let a = world.connect();
@@ -83,8 +85,8 @@ fn cve_2006_2934_a_packet_without_chunks() {
     assert_eq!(discarded(&world, A, Discard::ChunkLength), 3, "part of one");
 }
 
-/// A parameter that says it is longer than the chunk that holds it, whichever type it has: none of what follows is read,
-/// and nothing of it is told to anybody.
+/// A parameter of any type that claims to be longer than its chunk: nothing after it is read, and
+/// nothing of it is reported.
 #[test]
 fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
     for kind in [0xC0FF_u16, 0x40FF, 0x80FF, 5, 7, 9] {
@@ -93,7 +95,7 @@ fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
         value.extend_from_slice(&kind.to_be_bytes());
         value.extend_from_slice(&[0, 40, 10, 0, 0, 1]);
         let mut bytes = raw_packet(A, 0, &chunk(kind::INIT, 28, &value)).to_vec();
-        // What a walker that trusts the length would find.
+        // Bait for a parser that trusts the length.
         bytes.resize(bytes.len() + 64, 0x5E);
         bytes[12 + 3] = 28;
         for bytes in [&bytes[..12 + 28], &bytes[..]] {
@@ -116,7 +118,7 @@ fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
     }
 }
 
-/// Parameters that all ask to be reported: the answer has its cookie, and fits a packet.
+/// Parameters that all ask to be reported: the answer contains its cookie, and fits into a packet.
 #[test]
 fn cve_2010_1173_many_unknown_parameters() {
     let (mut world, _, _, _, _) = pair(Config::default());
@@ -138,7 +140,7 @@ fn cve_2010_1173_many_unknown_parameters() {
     assert!(parameters.any(|it| matches!(it, Parameter::UnrecognizedParameter(_))));
 }
 
-/// Chunks shorter than their fixed part, under the right tag: thrown away, and nothing else happens.
+/// Chunks shorter than their fixed part, with the right tag: discarded without further effect.
 #[test]
 fn cve_2021_3655_chunks_shorter_than_their_fields() {
     let fixed = [
@@ -153,7 +155,7 @@ fn cve_2021_3655_chunks_shorter_than_their_fields() {
         for len in 0..fields {
             let (mut world, a, _, to_a, _) = pair(Config::default());
             let short = chunk(kind, 4 + len as u16, &vec![0; len]);
-            // Others of the packet lie where its fields would.
+            // Other chunks of the packet take the place of its fields.
             let rest = chunk(0xBF, 20, &[0xFF; 16]);
             world.inject(A, raw_packet(Z, to_a, &[short, rest].concat()));
             assert_eq!(world.state(A, a), StateName::Established, "{kind} {len}");
@@ -163,7 +165,7 @@ fn cve_2021_3655_chunks_shorter_than_their_fields() {
             assert_eq!(thrown.iter().sum::<u64>(), 1, "{kind} {len}");
         }
     }
-    // An INIT is its packet's only chunk.
+    // An INIT is the only chunk of its packet.
     for len in 0..16 {
         let mut world = World::new(Config::default());
         let short = chunk(kind::INIT, 4 + len as u16, &vec![1; len]);
@@ -251,7 +253,7 @@ fn cve_2021_3772_a_bad_chunk_under_a_wrong_tag_ends_nothing() {
     assert_eq!(world.state(A, a), StateName::Established);
 }
 
-/// A packet full of one-byte fragments, the last first: no recursion, and little work.
+/// A packet full of one-byte fragments, the last one first: no recursion, and little work.
 #[test]
 fn cve_2006_2274_many_small_fragments() {
     let config = Config::default().with(|it| it.receive_buffer = 1 << 20);
@@ -282,7 +284,7 @@ fn cve_2006_2274_many_small_fragments() {
     assert_eq!(got[0].payload.len(), 2_000);
 }
 
-/// Lets A send one message, and gives the TSN after it.
+/// Lets A send one message, and returns the TSN after it.
 fn initial_tsn_of_a(world: &mut World, a: AssociationId, z: AssociationId) -> Tsn {
     world.send(A, a, 0, "first");
     world.run_for(SECOND);
@@ -298,8 +300,8 @@ fn initial_tsn_of_a(world: &mut World, a: AssociationId, z: AssociationId) -> Ts
     sent.expect("DATA").next()
 }
 
-/// Tiny messages fill a buffer by their number before their bytes do: the window closes, opens when they are read, and
-/// all arrive.
+/// Tiny messages fill a buffer by their number before their bytes do: the window closes, opens
+/// again when they are read, and all arrive.
 #[test]
 fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
     let config = Config::default().with(|it| it.receive_buffer = 4_000);
@@ -307,7 +309,8 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
     world.narrate = false;
     let mut sent = 0_u32;
     let mut got = Vec::new();
-    // What is held and told is bounded by number too; reading tells the peer, who need not find out by probes.
+    // The amount of buffered and reported data is bounded by number, too; reading sends a window
+    // update, so that the peer needs no probes.
     for round in 0..60 {
         while sent < 3_000 {
             let message = Bytes::from(vec![sent as u8; 1]);
@@ -323,7 +326,7 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
         }
         world.drain(A);
         world.run_for(100 * MILLISECOND);
-        // For the first second nobody reads.
+        // Nothing is read during the first second.
         if round >= 10 {
             got.extend(world.receive_all(Z, z));
             assert!(round > 10 || got.len() <= 320, "{} held", got.len());
@@ -340,8 +343,8 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
     }
 }
 
-/// RFC 5062 §2.3: an INIT that lists many addresses is answered once, to its source; and nobody but the source is probed
-/// before the cookie has come back from there.
+/// RFC 5062 §2.3: an INIT that lists many addresses is answered once, to its source; only the
+/// source is probed before the cookie has been returned from there.
 #[test]
 fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
     let mut world = World::new(Config::default());
@@ -360,7 +363,8 @@ fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
     let answers = sent_by(&world, Z);
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].path.remote, address(A, 0));
-    // The cookie comes back: at most one HEARTBEAT goes to each of the few addresses that are kept, until one is answered.
+    // The cookie is returned: each of the few stored addresses gets at most one HEARTBEAT until one
+    // is answered.
     let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {
         panic!()
     };
@@ -392,8 +396,8 @@ fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// CVE-2014-7841, 3688, 3687, 3673, CVE-2021-3655, CVE-2020-6831, CVE-2022-46871, CVE-2009-0065: chunks of extensions that were never
-/// agreed on, whole, short and many.
+/// CVE-2014-7841, 3688, 3687, 3673, CVE-2021-3655, CVE-2020-6831, CVE-2022-46871, CVE-2009-0065:
+/// chunks of extensions that were not negotiated: complete, truncated and many.
 #[test]
 fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
     const AUTH: u8 = 0x0F;
@@ -403,7 +407,8 @@ fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
     const ASCONF: u8 = 0xC1;
     let bodies: [&[u8]; 5] = [
         &[],
-        // A serial number alone; and with an address parameter of a family that is not allowed, cut short, and of length 0.
+        // Only a serial number; and with an address parameter of an illegal family, truncated, and
+        // of length 0.
         &[0, 0, 0, 1],
         &[0, 0, 0, 1, 0xC0, 0x01, 0, 8, 0, 5, 0, 4],
         &[0, 0, 0, 1, 0, 5, 0, 8, 10, 0],
@@ -426,14 +431,15 @@ fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
         "{} answers to 75 packets",
         answers.len()
     );
-    // The sender's numbers were not moved, as a FORWARD TSN would: data still goes through.
+    // The sender's TSN was not moved as by a FORWARD TSN: data still passes.
     let z = world.only_association(Z);
     world.send(Z, z, 0, vec![1; 3_000]);
     world.run_for(SECOND);
     assert_eq!(world.receive_all(A, a).len(), 1);
 }
 
-/// Duplicate COOKIE ECHOs in every state leave one association, in the state it was in (RFC 9260 §5.2.4).
+/// Duplicate COOKIE ECHOs in every state leave one association in an unchanged state (RFC 9260
+/// §5.2.4).
 #[test]
 fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
     let mut world = World::new(Config::default());
@@ -445,7 +451,7 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
         world.inject(Z, echo.clone());
         assert_eq!(world.state(Z, z), StateName::Established);
     }
-    // While it closes, and after it did.
+    // During and after the shutdown.
     world.fate = lose("SHUTDOWN ACK", 2);
     world.shutdown(A, a);
     world.run_for(30 * MILLISECOND);
@@ -463,12 +469,13 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
     assert!(discarded(&world, Z, Discard::LateCookie) > 0);
 }
 
-/// All of a state cookie is said by the seed and the INIT: no byte of it is whatever memory held.
+/// A state cookie is fully determined by the seed and the INIT: it contains no uninitialized
+/// memory.
 #[test]
 fn cve_2013_5209_a_cookie_holds_nothing_but_what_was_put_in() {
     let cookie_of = || {
         let mut world = World::new(Config::default());
-        // Memory that is used and freed in between differs from run to run of the closure.
+        // Memory used and freed in between differs between runs of the closure.
         let rubbish: Vec<Vec<u8>> = (0..100).map(|len| vec![0xA5; len * 7]).collect();
         drop(rubbish);
         world.inject(Z, packet(A, 0, &[&init_from(1)]));
@@ -487,7 +494,7 @@ fn cve_2006_2271_ecne_where_there_is_no_association() {
     assert_eq!(discarded(&world, Z, Discard::OutOfTheBlue), 2);
 }
 
-/// A COOKIE ECHO in pieces: each is a forgery for itself.
+/// A COOKIE ECHO in fragments: each one is a forgery.
 #[test]
 fn cve_2006_2272_a_cookie_echo_in_pieces() {
     let mut world = World::new(Config::default());
@@ -508,8 +515,9 @@ fn cve_2006_2272_a_cookie_echo_in_pieces() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
-/// CVE-2015-1421 and CVE-2014-5077: both ends call at the same time, and the INITs have the parameters of AUTH, which is not
-/// spoken here (RFC 4895 §3): Random, Chunk List, Requested HMAC Algorithm, some without a value.
+/// CVE-2015-1421 and CVE-2014-5077: both ends connect at the same time, and the INITs have AUTH
+/// parameters, although AUTH is off here (RFC 4895 §3): Random, Chunk List, Requested HMAC
+/// Algorithm, some without a value.
 #[test]
 fn cve_2015_1421_and_2014_5077_a_collision_with_the_parameters_of_auth() {
     const RANDOM: u16 = 0x8002;
@@ -544,7 +552,8 @@ fn cve_2015_1421_and_2014_5077_a_collision_with_the_parameters_of_auth() {
             let mut world = World::new(Config::default());
             world.fate = Box::new(|_| Fate::Drop);
             let a = world.connect();
-            // Two lives of the other end, whose INITs cross ours; the cookies come back in either order.
+            // Two incarnations of the other end, whose INITs cross ours; the cookies are returned
+            // in either order.
             let mut echoes = Vec::new();
             for (tag, set) in [(0x11, first), (0x22, second)] {
                 world.forget();

@@ -1,6 +1,8 @@
-//! Flaws of other stacks in AUTH, ASCONF, FORWARD TSN, RE-CONFIG and I-DATA, met by an association that speaks all of them. What takes a
-//! signature or a state of its own stands with the extension: `authentication_setup.rs` (CVE-2014-0101, CVE-2014-5077, CVE-2015-1421),
-//! `address_changes.rs` (CVE-2014-3673, CVE-2014-3687, CVE-2014-3688, CVE-2014-7841), `forward_tsn.rs` (CVE-2009-0065, CVE-2021-3655).
+//! Vulnerabilities of other stacks in AUTH, ASCONF, FORWARD TSN, RE-CONFIG and I-DATA, tested with
+//! an association that uses all of them. Tests that need a signature or a special state are with
+//! the extension: `authentication_setup.rs` (CVE-2014-0101, CVE-2014-5077, CVE-2015-1421),
+//! `address_changes.rs` (CVE-2014-3673, CVE-2014-3687, CVE-2014-3688, CVE-2014-7841),
+//! `forward_tsn.rs` (CVE-2009-0065, CVE-2021-3655).
 
 use crate::common;
 
@@ -19,7 +21,7 @@ fn speaking_all() -> Config {
     })
 }
 
-/// An established pair, and the tag in packets to Z.
+/// An established pair, and the tag of packets to Z.
 fn pair() -> (World, AssociationId, u32) {
     let mut world = World::new(speaking_all());
     world.connect();
@@ -38,13 +40,14 @@ fn chunk(kind: u8, length: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What Z threw away, by the reasons that a chunk of no use has.
+/// Packets discarded by Z for reasons that apply to useless chunks.
 fn thrown_away(world: &World) -> u64 {
     world.endpoints[Z].discards().total()
 }
 
-/// CVE-2020-6831: the length of an AUTH, or of the HMAC in it, was not compared with what it was copied to. Any length, with nothing, too
-/// little or too much behind it, is discarded, and with it what it was to vouch for.
+/// CVE-2020-6831: the length of an AUTH chunk, or of its HMAC, was not checked against the size of
+/// the copy destination. An AUTH of any length, followed by nothing, too little or too much, is
+/// discarded together with the chunks that it should authenticate.
 #[test]
 fn cve_2020_6831_an_auth_of_any_length() {
     let (mut world, z, tag) = pair();
@@ -73,8 +76,9 @@ fn cve_2020_6831_an_auth_of_any_length() {
     assert!(answered <= sent, "one ERROR each at most");
 }
 
-/// CVE-2022-46871: fixes of stream resets and reassembly were missing. A RE-CONFIG of any length, with a parameter of any length in it, is
-/// answered or discarded; so is an I-DATA or an I-FORWARD-TSN of any length.
+/// CVE-2022-46871: fixes of stream resets and reassembly were missing. A RE-CONFIG of any length,
+/// with a parameter of any length, is answered or discarded; likewise an I-DATA or I-FORWARD-TSN of
+/// any length.
 #[test]
 fn cve_2022_46871_requests_and_pieces_of_any_length() {
     for parameter in 12..=19_u8 {
@@ -107,7 +111,8 @@ fn cve_2022_46871_requests_and_pieces_of_any_length() {
     }
 }
 
-/// CVE-2021-3655: ASCONFs and their answers shorter than their fields. Without a signature nothing of them is read.
+/// CVE-2021-3655: ASCONFs and ASCONF-ACKs shorter than their fields. Without authentication they
+/// are not read.
 #[test]
 fn cve_2021_3655_asconfs_shorter_than_their_fields() {
     for kind in [kind::ASCONF, kind::ASCONF_ACK] {

@@ -1,4 +1,5 @@
-//! Explicit congestion notification (RFC 4960 Appendix A): who agrees, what a mark does, and what a hostile peer gains.
+//! Explicit Congestion Notification (RFC 4960 Appendix A): negotiation, the effect of a mark, and
+//! the effect of a malicious peer.
 
 use crate::common;
 
@@ -11,7 +12,8 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 use common::*;
 
-/// Without the floor of four units that hides a halving, the limit of a burst, and DATA that asks for a SACK at once.
+/// Without the floor of four units that hides a halving, the burst limit, and DATA that asks for an
+/// immediate SACK.
 fn config(ecn: bool) -> Config {
     let mut profile = Profile::rfc9260();
     profile.ecn = ecn;
@@ -21,7 +23,7 @@ fn config(ecn: bool) -> Config {
     Config::new(profile)
 }
 
-/// A and Z are up; A's windows are recorded.
+/// A and Z are established; A's cwnd is recorded.
 fn world(a: bool, z: bool) -> (World, AssociationId, AssociationId) {
     let mut world = World::with_configs(config(a), config(z));
     let (a, z) = world.established();
@@ -31,7 +33,7 @@ fn world(a: bool, z: bool) -> (World, AssociationId, AssociationId) {
     (world, a, z)
 }
 
-/// Queues messages that go one in a packet: 1016 bytes of cwnd each.
+/// Queues messages that are sent one per packet: 1016 bytes of cwnd each.
 fn offer(world: &mut World, id: AssociationId, messages: usize) {
     for _ in 0..messages {
         let message = Bytes::from(vec![7; 1000]);
@@ -60,7 +62,7 @@ fn cwnd(world: &World, id: AssociationId, path: u8) -> u64 {
     association.paths().get(PathId(path)).cwnd()
 }
 
-/// Marks DATA packets of A, counted from 1, as `which` says.
+/// Marks DATA packets of A, counted from 1, according to `which`.
 fn marks(mut which: impl FnMut(u64) -> Fate + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -82,7 +84,7 @@ fn both_ends_must_offer_it() {
             association.negotiated().ecn
         };
         assert_eq!((uses(A, a), uses(Z, z)), (both, both));
-        // Every router marks what it may.
+        // Every router marks all ECN-capable packets.
         world.fate = Box::new(|_| Fate::Mark);
         offer(&mut world, a, 40);
         world.run_for(20 * SECOND);
@@ -99,10 +101,12 @@ fn both_ends_must_offer_it() {
     }
 }
 
-/// The first window of 4404 bytes lets five packets of 1016 go; the second is marked. Z acknowledges 1 at once, 3 and 5 with
-/// ECNE. The first SACK grows the window by 1016 to 5420, and two more go. The first ECNE, with 6096 bytes in flight, halves it
-/// to 2710, and its SACK grows nothing: 4064 are left. The second ECNE is of the same window. Its SACK leaves 2032: one more
-/// packet goes, with CWR. Z tells once more, for 6 and 7, which went before, and is told once more; then no more.
+/// The initial cwnd of 4404 bytes permits five packets of 1016; the second is marked. Z
+/// acknowledges 1 at once, 3 and 5 with ECNE. The first SACK increases cwnd by 1016 to 5420, and
+/// two more packets are sent. The first ECNE, with 6096 bytes in flight, halves cwnd to 2710, and
+/// its SACK increases nothing: 4064 bytes remain in flight. The second ECNE belongs to the same
+/// window. Its SACK leaves 2032: one more packet is sent, with CWR. Z repeats the ECNE for 6 and 7,
+/// which were sent before, and gets another CWR; then no more.
 #[test]
 fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     let (mut world, a, _) = world(true, true);
@@ -136,7 +140,7 @@ fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     assert_eq!(stats.sender.timeouts, 0);
 }
 
-/// Z goes on telling until a CWR comes; A reduces once all the same.
+/// Z repeats ECNE until a CWR arrives; A reduces cwnd only once.
 #[test]
 fn a_lost_cwr_is_said_again() {
     let (mut world, a, z) = world(true, true);
@@ -158,12 +162,13 @@ fn a_lost_cwr_is_said_again() {
     assert_eq!(reductions(&world, a), 1);
 }
 
-/// A mark that comes behind the reduction is another congestion: the CWR of the first does not silence it.
+/// A mark after the reduction is a new congestion event: the CWR of the first does not stop its
+/// ECNE.
 #[test]
 fn a_mark_of_the_next_window_reduces_again() {
     let (mut world, a, z) = world(true, true);
     world.fate = marks(|data| match data {
-        // The eighth is the first behind the reduction, and carries its CWR.
+        // The eighth is the first after the reduction, and carries its CWR.
         2 | 8 => Fate::Mark,
         _ => Fate::Deliver,
     });
@@ -173,14 +178,14 @@ fn a_mark_of_the_next_window_reduces_again() {
     assert_eq!(reductions(&world, a), 2);
 }
 
-/// A loss in the window of data for which a mark has halved cwnd halves nothing again, and what goes again is not
-/// ECN-capable.
+/// A loss in the window for which a mark has halved cwnd causes no second reduction, and
+/// retransmissions are not ECN-capable.
 #[test]
 fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     let thresholds = |marked: bool| {
         let (mut world, a, z) = world(true, true);
         let mut sent = Vec::new();
-        // The third round has packets enough for three missing reports.
+        // The third round has enough packets for three missing reports.
         world.fate = marks(move |data| match data {
             20 if marked => Fate::Mark,
             22 => Fate::Drop,
@@ -206,7 +211,8 @@ fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     assert_eq!((thresholds(false), thresholds(true)), (1, 1));
 }
 
-/// The same where the retransmission is lost, too, which RACK finds: that is congestion anew (RFC 5681 §4.3).
+/// Likewise if the retransmission is lost, too, and RACK detects it: this is a new congestion event
+/// (RFC 5681 §4.3).
 #[test]
 fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
     let thresholds = |marked: bool| {
@@ -249,8 +255,8 @@ fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
         assert_eq!(sender.reductions_by_mark, u64::from(marked));
         recorded(&mut world, a, Probe::Ssthresh).len()
     };
-    // The third: what goes again behind new data of the same instant counts as sent before it, by its number (RFC 8985 §6.2 step 2),
-    // and once that has arrived as lost.
+    // The third: a retransmission after new data at the same time counts as sent before it, by its
+    // number (RFC 8985 §6.2 step 2), and is considered lost once the new data has arrived.
     assert_eq!((thresholds(false), thresholds(true)), (3, 3));
 }
 
@@ -268,7 +274,7 @@ fn a_path_without_marks_keeps_its_window() {
     assert_eq!(cwnd(&world, a, 1), other);
 }
 
-/// Sends `chunks` to A as if Z had, and returns what A then has in flight towards Z, as narrated.
+/// Delivers `chunks` to A as if from Z, and returns A's packets in flight to Z, as logged.
 fn tell(world: &mut World, chunks: &[&Chunk]) -> Vec<String> {
     let tag = world.tag_sent_by(Z);
     let bytes = packet(Z, tag, chunks);
@@ -282,7 +288,7 @@ fn ecne(tsn: Tsn) -> Chunk {
     Chunk::Ecne(Ecne { lowest_tsn: tsn })
 }
 
-/// A peer can slow down what is sent to itself, once for a window of data; nothing else comes of what it says.
+/// A peer can only slow down its own data, once per window; its ECNEs have no other effect.
 #[test]
 fn what_was_never_sent_moves_no_window_and_a_flood_moves_it_once() {
     let (mut world, a, _) = world(true, true);
@@ -317,15 +323,16 @@ fn what_was_never_sent_moves_no_window_and_a_flood_moves_it_once() {
     }
     assert_eq!(reductions(&world, a), 1);
     assert_eq!(cwnd(&world, a, 0), before / 2);
-    // The answer rides with the next DATA.
+    // The answer is bundled with the next DATA.
     offer(&mut world, a, 1);
     assert_eq!(world.take_story(), ["A -> CWR, DATA -> Z"]);
-    // A CWR that nobody waits for is no matter.
+    // An unexpected CWR has no effect.
     let cwr = Chunk::Cwr(Cwr { lowest_tsn: last });
     assert_eq!(tell(&mut world, &[&cwr]), [""; 0]);
 }
 
-/// Some stacks append the number of marked packets (draft-stewart-tsvwg-sctpecn): twelve bytes, of which eight count.
+/// Some stacks append the number of marked packets (draft-stewart-tsvwg-sctpecn): twelve bytes, of
+/// which eight are used.
 #[test]
 fn an_ecne_that_counts_marks_is_read() {
     let (mut world, a, _) = world(true, true);

@@ -1,5 +1,6 @@
-//! Any extensions together, both sides at work, over a path that loses, delays, repeats, bends and marks: once it is sound again, all that
-//! was sent reliably arrives, nothing stays in flight, the window is open, and the association ends as it should.
+//! Random combinations of extensions with activity of both sides, over a path that loses, delays,
+//! duplicates, corrupts and marks packets: once the path works again, all reliable data arrives,
+//! nothing stays in flight, the window is open, and the association closes normally.
 
 use anabranch_sctp::{
     AddressChange, AssociationId, Authentication, CloseReason, Config, Reconfiguration,
@@ -10,15 +11,15 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use crate::common::random::Random;
 use crate::common::{A, Fate, World, Z, address, seeds};
 
-/// Plays of one run of the tests.
+/// Number of scenarios in one run of the tests.
 const USUAL: u64 = 400;
 const STEPS: u64 = 150;
 const RECEIVE_BUFFER: u32 = 20_000;
-/// The last byte of what is sent reliably, and of nothing else.
+/// Last byte of reliable messages, and of no others.
 const RELIABLE: u8 = 0xEE;
 const HOSTS: [usize; 2] = [A, Z];
 
-/// What is on, a bit each.
+/// Bit set of enabled features.
 #[derive(Clone, Copy, Debug)]
 struct Mixture(u64);
 
@@ -36,7 +37,7 @@ impl Mixture {
         if self.has(Self::SEVERAL_HOMES) { 3 } else { 1 }
     }
 
-    /// Addresses are changed.
+    /// Whether addresses change.
     fn moves(self) -> bool {
         self.has(Self::AUTHENTICATION) && self.has(5)
     }
@@ -68,19 +69,19 @@ impl Mixture {
     }
 }
 
-/// An association with what both sides have done.
+/// An association with the activity of both sides.
 struct Play {
     world: World,
     ids: [AssociationId; 2],
     mixture: Mixture,
     random: Random,
-    /// Messages that were sent reliably to each host, and those that it has read.
+    /// Number of reliable messages sent to each host, and read by it.
     sent: [u64; 2],
     read: [u64; 2],
 }
 
 impl Play {
-    /// `None`: the losses let no association come up in time.
+    /// `None`: because of losses no association was established in time.
     fn begin(seed: u64) -> Option<Self> {
         let mut random = Random::of(seed);
         let mixture = Mixture(random.below(1 << 13));
@@ -150,7 +151,7 @@ impl Play {
         self.sent[1 - host] += u64::from(taken.is_ok() && !may_be_lost);
     }
 
-    /// Refused or not, what is asked for here must not hurt.
+    /// Makes a request, which may be refused and must not do harm.
     fn ask(&mut self, host: usize) {
         let (now, homes) = (self.world.now, self.mixture.homes());
         let Self { random, world, .. } = self;
@@ -190,7 +191,7 @@ impl Play {
         }
     }
 
-    /// Whether an end has given up.
+    /// Whether an end has closed.
     fn is_over(&self) -> bool {
         let closed = |host: usize| {
             let association = self.world.endpoints[host].association(self.ids[host]);

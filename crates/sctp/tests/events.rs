@@ -1,4 +1,4 @@
-//! Events that nobody asks for.
+//! Events that the user does not poll.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Transport};
 use bytes::BytesMut;
 
-/// Two ends, one of which never asks what is new.
+/// Two ends, one of which never polls events.
 struct Pair {
     ends: [Endpoint; 2],
     now: Nanos,
@@ -33,7 +33,7 @@ impl Pair {
         (pair, id)
     }
 
-    /// All packets are delivered, and the first end asks for its events.
+    /// Delivers all packets, and polls the events of the first end.
     fn settle(&mut self) {
         let mut out = BytesMut::new();
         loop {
@@ -54,7 +54,8 @@ impl Pair {
     }
 }
 
-/// A peer resets its streams again and again. What the user is not told is counted, and what comes later is told again.
+/// A peer resets its streams repeatedly. Dropped events are counted, and later ones are reported
+/// again.
 #[test]
 fn events_that_nobody_takes_are_counted() {
     const RESETS: u64 = 1_000;

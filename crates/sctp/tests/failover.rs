@@ -1,5 +1,5 @@
-//! What the switches of multihoming change: where retransmissions go, when a path is given up, who is primary afterwards,
-//! and what an address gets that nobody has verified.
+//! Effect of the multihoming switches: destination of retransmissions, failure of paths, selection
+//! of the primary path, and packets to unverified addresses.
 
 use crate::common;
 
@@ -31,7 +31,8 @@ fn two_homes(config: &Config) -> World {
     World::with_configs(with_homes(A, 2, config), with_homes(Z, 2, config))
 }
 
-/// A calls both addresses of Z, so that both are confirmed from the start, and both ends are up and have idled a while.
+/// A connects to both addresses of Z, so that both are confirmed from the start; both ends are
+/// established and have been idle for some time.
 fn established(world: &mut World) -> (AssociationId, AssociationId) {
     let remote = [address(Z, 0), address(Z, 1)];
     let a = world.endpoints[A]
@@ -69,7 +70,7 @@ fn numbered(number: u32) -> Bytes {
     payload.freeze()
 }
 
-/// `count` messages from A to Z; each must arrive once, in order.
+/// Sends `count` messages from A to Z; each must arrive once, in order.
 fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32) {
     let (mut got, mut sent) = (Vec::new(), 0);
     for _ in 0..8_000 {
@@ -118,7 +119,7 @@ fn path_events(world: &World, host: usize) -> Vec<(u8, PathState)> {
         .collect()
 }
 
-/// When `from` sent a HEARTBEAT over a network, milliseconds after `since`.
+/// Times of HEARTBEATs from `from` over a network, in milliseconds after `since`.
 fn heartbeats(world: &World, from: usize, on: u8, since: Nanos) -> Vec<u64> {
     world
         .shots
@@ -165,13 +166,14 @@ fn the_policy_says_where_a_retransmission_goes() {
     }
 }
 
-/// The primary dies in mid transfer: the first new data on the other path is there after Path.Max.Retrans + 1 timeouts, each
-/// twice as long as the one before, or after the first where the path is potentially failed then. All arrives once.
+/// The primary path fails during a transfer: the first new data is sent on the other path after
+/// Path.Max.Retrans + 1 timeouts, each twice as long as the previous one, or after the first one if
+/// the path is then potentially failed. All data arrives once.
 #[test]
 fn new_data_moves_after_as_many_timeouts_as_the_rules_say() {
     for name in Profile::NAMES {
         for (potentially_failed, path_max_retrans, least, most) in [
-            // 1 s; 1 + 2 + 4 s; 1 + 2 + 4 + 8 s; and up to an RTT and a delayed SACK each more.
+            // 1 s; 1 + 2 + 4 s; 1 + 2 + 4 + 8 s; and up to one RTT and one delayed SACK more each.
             ("true", 2, 900, 1_500),
             ("true", 5, 900, 1_500),
             ("false", 0, 900, 1_500),
@@ -202,8 +204,8 @@ fn new_data_moves_after_as_many_timeouts_as_the_rules_say() {
     }
 }
 
-/// RFC 7829 §3: probed at once and then once per RTO, doubled each time; active again with the first answer, inactive past
-/// Path.Max.Retrans.
+/// RFC 7829 §3: probed at once and then once per RTO, doubled each time; active again at the first
+/// answer, inactive beyond Path.Max.Retrans.
 #[test]
 fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
     let config = Config::default().with(|it| {
@@ -225,7 +227,7 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
                 Fate::Deliver
             }
         });
-        // The message was put on the wire before the network died.
+        // The message was sent before the network failed.
         world.run_for(SECOND + 500 * MILLISECOND);
         world.send(A, a, 0, "over the other");
         world.run_for(30 * SECOND);
@@ -233,7 +235,7 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
         let times = heartbeats(&world, A, 0, sent);
         let failed = (0, PathState::PotentiallyFailed);
         if answers {
-            // T3-rtx after 1 s, the answer missing after 2 s more; the next is answered.
+            // T3-rtx after 1 s, the missing answer after 2 s more; the next HEARTBEAT is answered.
             assert_eq!(times, [1_000, 3_000]);
             assert_eq!(path_events(&world, A), [failed, (0, PathState::Active)]);
         } else {
@@ -244,7 +246,8 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
     }
 }
 
-/// With every path potentially failed data takes the one with the fewest errors, and the association lives.
+/// If every path is potentially failed, data uses the one with the fewest errors, and the
+/// association survives.
 #[test]
 fn the_least_failed_path_carries_data_when_none_is_active() {
     let config = Config::default()
@@ -274,7 +277,8 @@ fn the_least_failed_path_carries_data_when_none_is_active() {
     assert_eq!(world.receive_all(Z, z).len(), 1, "once");
 }
 
-/// RFC 7829 §5: past PSMR the other path is the primary for good; without PSMR data returns.
+/// RFC 7829 §5: beyond PSMR the other path becomes the primary permanently; without PSMR data
+/// returns.
 #[test]
 fn the_primary_gives_its_office_away_or_gets_its_data_back() {
     for (psmr, afterwards) in [(Some(1), 1), (None, 0)] {
@@ -335,7 +339,8 @@ fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
     assert_eq!(world.told(A).iter().filter(changed).count(), 1);
 }
 
-/// A path that does not answer: at HB.interval + RTO by the texts, give or take half an RTO; once per RTO in ns-2.35.
+/// A path that does not answer: probed at HB.interval + RTO with a jitter of half an RTO according
+/// to the RFCs; once per RTO in ns-2.35.
 #[test]
 fn an_inactive_path_is_probed_as_the_profile_says() {
     let run = |name: &str| {
@@ -368,8 +373,9 @@ fn an_inactive_path_is_probed_as_the_profile_says() {
     assert_eq!(gaps(&run("ns2"))[..5], [1_000, 2_000, 4_000, 8_000, 8_000]);
 }
 
-/// Association.Max.Retrans of an idle association whose paths all die: by the text the HEARTBEATs of one path count, and
-/// fewer than Path.Max.Retrans are not enough; ns-2.35 counts those of every active path.
+/// Association.Max.Retrans of an idle association whose paths all fail: according to the RFC the
+/// HEARTBEATs of one path count, and fewer than Path.Max.Retrans are not enough; ns-2.35 counts
+/// those of every active path.
 #[test]
 fn what_counts_for_the_association_is_the_profiles_choice() {
     for (errors, closes) in [("path_in_use", false), ("active_paths", true)] {
@@ -388,7 +394,7 @@ fn what_counts_for_the_association_is_the_profiles_choice() {
         });
         let mut world = two_homes(&config);
         let (a, _) = established(&mut world);
-        // Path 0 answers now and then, path 1 never.
+        // Path 0 answers occasionally, path 1 never.
         let mut asked = 0;
         world.fate = Box::new(move |shot| {
             asked += u32::from(shot.from == A && network(shot.path.remote) == 0);
@@ -408,7 +414,8 @@ fn what_counts_for_the_association_is_the_profiles_choice() {
     }
 }
 
-/// HB.Max.Burst (RFC 9260 §5.4): so many addresses are probed per RTO, until all are verified.
+/// HB.Max.Burst (RFC 9260 §5.4): this number of addresses is probed per RTO, until all are
+/// verified.
 #[test]
 fn addresses_are_verified_a_few_at_a_time() {
     for (most, expected) in [("1", vec![0, 1_000, 2_000]), ("2", vec![0, 0, 1_000])] {
@@ -430,8 +437,8 @@ fn addresses_are_verified_a_few_at_a_time() {
     }
 }
 
-/// An address that does not answer is probed again with a longer timeout each time, and keeps those behind it in the list from nothing: who
-/// was probed longest ago is next, and waits no longer than its own timeout.
+/// An address that does not answer is probed with a longer timeout each time, and does not delay
+/// other addresses: the one probed longest ago is next, and waits no longer than its own timeout.
 #[test]
 fn addresses_that_do_not_answer_keep_no_other_from_being_verified() {
     let config = Config::default().with(|it| it.heartbeat_interval = None);
@@ -450,12 +457,12 @@ fn addresses_that_do_not_answer_keep_no_other_from_being_verified() {
     assert_eq!(paths.get(PathId(1)).state(), PathState::Unconfirmed);
 }
 
-/// But for HEARTBEAT and its answer an address that is not verified gets nothing (RFC 9260 §5.4): the SACK for data that
-/// came from there takes another way.
+/// Except for HEARTBEAT and HEARTBEAT ACK, nothing is sent to an unverified address (RFC 9260
+/// §5.4): the SACK for data from there uses another path.
 #[test]
 fn an_unverified_address_gets_no_sack_and_no_error() {
     let mut world = two_homes(&Config::default());
-    // Z never hears from A's second address, nor A from Z's.
+    // Nothing from A's second address reaches Z, and nothing from Z's reaches A.
     world.fate = dies(1, 0);
     let a = world.connect();
     world.run_for(SECOND);
@@ -499,8 +506,8 @@ fn an_unverified_address_gets_no_sack_and_no_error() {
     assert!(answers.iter().all(|(_, on)| *on == 0), "{answers:?}");
 }
 
-/// The COOKIE ECHO came from another address than the INIT: the COOKIE ACK goes back there beside a HEARTBEAT, and its
-/// answer verifies the address (RFC 9260 §5.4).
+/// The COOKIE ECHO has another source than the INIT: the COOKIE ACK is sent there together with a
+/// HEARTBEAT, whose answer verifies the address (RFC 9260 §5.4).
 #[test]
 fn a_cookie_ack_to_an_unverified_address_shares_its_packet_with_a_heartbeat() {
     let mut world = two_homes(&Config::default());

@@ -1,6 +1,7 @@
-//! Inputs that once broke other stacks, given to this one in every state. They are not kept here:
-//! `SCTP_CORPUS=DIR cargo test -p anabranch-sctp --test foreign_corpus -- --ignored --nocapture`
-//! where DIR holds files (looked for in its folders too) of whole packets, of chunks, or of a byte and then chunks.
+//! Inputs that broke other stacks, processed in every state. They are not stored here:
+//! `SCTP_CORPUS=DIR cargo test -p anabranch-sctp --test foreign_corpus -- --ignored --nocapture`,
+//! with files in DIR and its subdirectories that hold complete packets, chunks, or one byte
+//! followed by chunks.
 
 mod common;
 
@@ -11,7 +12,7 @@ use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use common::*;
 
-/// Packets that one packet may draw.
+/// Maximum number of answers to one packet.
 const MOST_ANSWERS: usize = 48;
 
 fn files(dir: &FilePath, found: &mut Vec<PathBuf>) {
@@ -53,7 +54,8 @@ fn nothing_of_a_foreign_corpus_does_harm() {
     for file in &found {
         println!("{}", file.display());
         let content = std::fs::read(file).expect("readable");
-        // As a whole packet, as chunks, and as chunks after a first byte; the longest in pieces that a datagram holds.
+        // As a complete packet, as chunks, and as chunks after the first byte; the longest in
+        // pieces that fit into a datagram.
         for start in [0, 1, 12] {
             let body = content.get(start..).unwrap_or_default();
             for piece in body.chunks(65_000).take(8) {

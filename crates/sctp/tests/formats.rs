@@ -1,5 +1,5 @@
-//! RFC 9260 §3 and §4 as far as no other test holds them: what is sent and taken of packets, chunks and parameters, and what
-//! each state does.
+//! RFC 9260 §3 and §4 as far as no other test covers them: sent and accepted packets, chunks and
+//! parameters, and the behavior of each state.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ fn chunk(kind: u8, flags: u8, length: usize, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A's association in `state`, and the tag in packets to A.
+/// A's association in `state`, and the tag of packets to A.
 fn at(state: StateName) -> (World, AssociationId, u32) {
     let (mut world, tag) = in_state(state);
     world.narrate = true;
@@ -40,7 +40,7 @@ fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// §3.1: nobody sends to port 0.
+/// §3.1: port 0 cannot be a destination.
 #[test]
 fn nobody_can_call_port_0() {
     let mut world = World::new(Config::default());
@@ -49,7 +49,7 @@ fn nobody_can_call_port_0() {
     assert_eq!(refused, Err(ConnectError::Port));
 }
 
-/// §3.1, §8.5: every packet is under the tag that its receiver chose, but for the INIT, which is under 0.
+/// §3.1, §8.5: every packet has the tag chosen by its receiver, except the INIT with tag 0.
 #[test]
 fn every_packet_is_under_the_tag_that_the_peer_chose() {
     let mut world = World::new(Config::default());
@@ -76,7 +76,7 @@ fn every_packet_is_under_the_tag_that_the_peer_chose() {
     assert!(world.shots.len() > 10);
 }
 
-/// §3.2, §3.2.1: flags without a meaning, and what is in the padding, are ignored; and sent as 0.
+/// §3.2, §3.2.1: reserved flags and padding are ignored, and sent as 0.
 #[test]
 fn reserved_flags_and_padding_mean_nothing() {
     let mut world = World::new(Config::default());
@@ -88,20 +88,20 @@ fn reserved_flags_and_padding_mean_nothing() {
     }
     let (to_a, to_z) = (world.tag_sent_by(Z), world.tag_sent_by(A));
     world.forget();
-    // HEARTBEAT with an info of 5 bytes, and rubbish behind it.
+    // HEARTBEAT with 5 bytes of information, followed by garbage.
     let value = [0, 1, 0, 9, 1, 2, 3, 4, 5, 0xAA, 0xBB, 0xCC];
     let heartbeat = chunk(kind::HEARTBEAT, 0xFF, 13, &value);
     world.inject(A, raw_packet(Z, to_a, &heartbeat));
     let ack = world.shot(A, "HEARTBEAT ACK");
     let expected = [5, 0, 0, 13, 0, 1, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0];
     assert_eq!(ack[12..], expected);
-    // DATA whose four reserved bits are set.
+    // DATA with all four reserved bits set.
     world.send(A, a, 0, "x");
     let sent = world.shot(A, "DATA");
     let mut again = sent[12..].to_vec();
     again[1] |= 0xF0;
     again[17..].fill(0xEE);
-    // The TSN after it.
+    // The next TSN.
     let tsn = u32::from_be_bytes([again[4], again[5], again[6], again[7]]) + 1;
     again[4..8].copy_from_slice(&tsn.to_be_bytes());
     again[11] = 1;
@@ -121,7 +121,7 @@ fn reserved_flags_and_padding_mean_nothing() {
     assert_eq!(world.state(Z, z), StateName::Established);
 }
 
-/// §3.2: a chunk is taken whether or not its length counts the padding of its last parameter.
+/// §3.2: a chunk is accepted whether or not its length includes the padding of its last parameter.
 #[test]
 fn the_last_padding_may_be_counted_in_the_length() {
     for counted in [0, 3] {
@@ -145,7 +145,8 @@ fn the_last_padding_may_be_counted_in_the_length() {
     }
 }
 
-/// §3.3.2, §3.3.3: no window below 1,500 bytes is offered: no endpoint has a smaller buffer.
+/// §3.3.2, §3.3.3: no window below 1,500 bytes is advertised, because no endpoint has a smaller
+/// buffer.
 #[test]
 fn at_least_1500_bytes_are_offered() {
     let of = |receive_buffer| Config::default().with(|it| it.receive_buffer = receive_buffer);
@@ -162,8 +163,8 @@ fn at_least_1500_bytes_are_offered() {
     assert_eq!([offered(A, "INIT"), offered(Z, "INIT ACK")], [1_500; 2]);
 }
 
-/// §3.3.2: an INIT with a wrong field changes no state of an association, and is answered under the tag that it gives; one
-/// with tag 0 is not answered.
+/// §3.3.2: an INIT with an invalid field changes no association, and is answered with the tag that
+/// it contains; one with tag 0 is not answered.
 #[test]
 fn an_init_with_wrong_fields_changes_no_association() {
     for state in STATES {
@@ -199,7 +200,7 @@ fn an_init_with_wrong_fields_changes_no_association() {
     }
 }
 
-/// §3.3.2.1.5: types of addresses that are not known, and that of host names, mean nothing.
+/// §3.3.2.1.5: unknown address types, and that of host names, are ignored.
 #[test]
 fn supported_address_types_refuse_nobody() {
     for types in [&[6][..], &[11], &[5, 11, 99], &[]] {
@@ -214,8 +215,8 @@ fn supported_address_types_refuse_nobody() {
     }
 }
 
-/// §3.3.3: an INIT ACK that is much longer than a packet is taken, and §3.3.11: its cookie goes back to the byte, however
-/// long.
+/// §3.3.3: an INIT ACK that is much longer than a packet is accepted, and §3.3.11: its cookie is
+/// echoed unchanged, whatever its length.
 #[test]
 fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
     for (addresses, cookie) in [(1_000_u32, 100), (0, 1_460), (0, 9_000)] {
@@ -248,7 +249,7 @@ fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
     }
 }
 
-/// §3.3.7, §8.4: what follows an ABORT in its packet is ignored, and an ABORT is never answered.
+/// §3.3.7, §8.4: chunks after an ABORT are ignored, and an ABORT is never answered.
 #[test]
 fn what_follows_an_abort_is_ignored() {
     let (mut world, a, to_a) = at(StateName::Established);
@@ -259,7 +260,8 @@ fn what_follows_an_abort_is_ignored() {
     assert!(sent_by_a(&world).is_empty(), "{:#?}", world.story);
 }
 
-/// §3.3.8: a SHUTDOWN without gap blocks withdraws none: nothing that was reported received is sent again.
+/// §3.3.8: a SHUTDOWN without gap blocks reneges none: data reported as received is not
+/// retransmitted.
 #[test]
 fn a_shutdown_withdraws_no_gap_block() {
     let (mut world, a, to_a) = at(StateName::Established);
@@ -274,7 +276,7 @@ fn a_shutdown_withdraws_no_gap_block() {
         })
     });
     let point = first.expect("DATA").prev();
-    // The first is missing, the others have come.
+    // The first is missing, the others have arrived.
     let mut sack = chunk(kind::SACK, 0, 20, &point.0.to_be_bytes());
     sack.extend_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 3]);
     let shutdown = chunk(kind::SHUTDOWN, 0, 8, &point.0.to_be_bytes());
@@ -293,7 +295,7 @@ fn a_shutdown_withdraws_no_gap_block() {
     assert_eq!(again, [point.next()], "{:#?}", world.story);
 }
 
-/// §3.3.9, §6.10: DATA behind a SHUTDOWN ACK is not taken; the SHUTDOWN ACK counts.
+/// §3.3.9, §6.10: DATA after a SHUTDOWN ACK is ignored; the SHUTDOWN ACK counts.
 #[test]
 fn data_beside_a_shutdown_ack_is_not_taken() {
     let (mut world, a, to_a) = at(StateName::ShutdownSent);
@@ -309,7 +311,7 @@ fn data_beside_a_shutdown_ack_is_not_taken() {
     assert_eq!(sent, ["SHUTDOWN COMPLETE"]);
 }
 
-/// §3.3.12, §6.10: the COOKIE ACK may come with DATA, which is answered at once.
+/// §3.3.12, §6.10: the COOKIE ACK may be bundled with DATA, which is acknowledged at once.
 #[test]
 fn data_beside_a_cookie_ack_is_taken() {
     let mut world = World::new(Config::default());
@@ -331,7 +333,8 @@ fn data_beside_a_cookie_ack_is_taken() {
     assert_eq!(sent_by_a(&world)[0].chunks, "SACK");
 }
 
-/// §4: in CLOSED an invalid cookie is discarded in silence, and an expired one draws an ERROR; no association comes to be.
+/// §4: in CLOSED an invalid cookie is silently discarded, and an expired one is answered by an
+/// ERROR; no association is created.
 #[test]
 fn a_wrong_or_expired_cookie_leaves_closed_as_it_is() {
     let mut world = World::new(Config::default());
@@ -353,7 +356,7 @@ fn a_wrong_or_expired_cookie_leaves_closed_as_it_is() {
     assert_eq!(world.told(Z), []);
 }
 
-/// §4, §9.2: where the association is closing nothing new is accepted from the user.
+/// §4, §9.2: during a shutdown no new messages of the user are accepted.
 #[test]
 fn closing_states_take_no_new_messages() {
     for state in STATES {
@@ -379,8 +382,8 @@ fn closing_states_take_no_new_messages() {
     }
 }
 
-/// §8.3, §3.3.6: a HEARTBEAT is answered to where it came from, its information unchanged, in each state but COOKIE-WAIT; one
-/// without information is thrown away.
+/// §8.3, §3.3.6: a HEARTBEAT is answered to its source with unchanged information in all states
+/// except COOKIE-WAIT; one without information is discarded.
 #[test]
 fn heartbeats_are_answered_from_cookie_echoed_on() {
     for state in STATES {
@@ -406,7 +409,8 @@ fn heartbeats_are_answered_from_cookie_echoed_on() {
     }
 }
 
-/// §3.2.1: in all four cases the INIT is answered by an INIT ACK, and the INIT ACK by a COOKIE ECHO.
+/// §3.2.1: in all four cases the INIT is answered by an INIT ACK, and the INIT ACK by a COOKIE
+/// ECHO.
 #[test]
 fn unknown_parameters_stop_no_handshake() {
     for kind in [0x3FF0_u16, 0x7FF0, 0xBFF0, 0xFFF0] {
@@ -419,7 +423,7 @@ fn unknown_parameters_stop_no_handshake() {
         init.parameters = Parameters::of(std::slice::from_ref(&unknown));
         world.inject(Z, packet(A, 0, &[&Chunk::Init(init)]));
         world.shot(Z, "INIT ACK");
-        // Those of the first two kinds end the list; the cookie is echoed wherever it stands.
+        // The first two types end processing; the cookie is echoed at any position.
         let cookie = Parameter::StateCookie(Bytes::from_static(b"a cookie"));
         for parameters in [[&cookie, &unknown], [&unknown, &cookie]] {
             let (mut world, a, to_a) = at(StateName::CookieWait);
@@ -444,7 +448,7 @@ fn unknown_parameters_stop_no_handshake() {
     }
 }
 
-/// §3.3.2.1.3: a longer life of the cookie may be asked for; it is at most doubled.
+/// §3.3.2.1.3: a longer cookie lifespan may be requested; it is doubled at most.
 #[test]
 fn a_cookies_life_is_doubled_at_most() {
     for (asked_ms, good_s) in [(0, 60), (30_000, 90), (60_000, 120), (u32::MAX, 120)] {
@@ -471,7 +475,7 @@ fn a_cookies_life_is_doubled_at_most() {
     }
 }
 
-/// §3.3.10.11: a refused restart is told which addresses are new, and only those.
+/// §3.3.10.11: the error for a refused restart lists the new addresses only.
 #[test]
 fn a_refused_restart_is_told_the_new_addresses() {
     let mut world = World::new(Config::default());
@@ -498,7 +502,7 @@ fn a_refused_restart_is_told_the_new_addresses() {
     );
 }
 
-/// §3.3.3.1.1, §5.1.3: the parameter is the cookie's, and the only one of its type.
+/// §3.3.3.1.1, §5.1.3: the first parameter is the cookie, and the only one of its type.
 #[test]
 fn an_init_ack_has_one_cookie_and_it_comes_first() {
     let mut world =

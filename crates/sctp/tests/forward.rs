@@ -1,4 +1,5 @@
-//! F-RTO between two endpoints: what a delay of more than the timeout costs, over a pipe of 50 ms each way.
+//! F-RTO between two endpoints: the cost of a delay longer than the timeout, over a pipe of 50 ms
+//! each way.
 
 use crate::common;
 
@@ -18,7 +19,8 @@ fn config(frto: bool, rack: bool) -> Config {
     })
 }
 
-/// Sends so many messages of 1400 bytes through what `fate` does, which arrive once and in order. What the sender counted, and how long it took.
+/// Sends messages of 1400 bytes through `fate`; they must arrive once and in order. Returns the
+/// sender's counters and the duration.
 fn transfer(
     config: Config,
     count: u32,
@@ -50,7 +52,8 @@ fn transfer(
     (association.stats().sender, took)
 }
 
-/// What is sent between the first and the second second is held up until then and 1.5 s more, in its order: a radio that hands over.
+/// Packets sent between seconds 1 and 2 are delayed until then plus 1.5 s, in order, like during a
+/// radio handover.
 fn held_up() -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut began = None;
     Box::new(move |shot| {
@@ -63,7 +66,8 @@ fn held_up() -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// Without F-RTO, what the timeout marked goes again in slow start while the same arrives. With it, one packet does.
+/// Without F-RTO, data marked by the timeout is retransmitted in slow start while the originals
+/// arrive. With F-RTO, one packet is.
 #[test]
 fn a_delay_costs_one_packet_and_not_a_window() {
     for rack in [false, true] {
@@ -78,8 +82,8 @@ fn a_delay_costs_one_packet_and_not_a_window() {
     }
 }
 
-/// Random losses, copies and delays: all arrives once and in order, with and without RACK-TLP, and no more timeouts are taken for
-/// spurious than there were.
+/// Random loss, duplication and delay: everything arrives once and in order, with and without
+/// RACK-TLP, and not more timeouts are considered spurious than occurred.
 #[test]
 fn whatever_is_lost_or_late_all_arrives() {
     let spurious = seeds::each(12, |seed| {

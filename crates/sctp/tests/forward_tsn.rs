@@ -1,4 +1,4 @@
-//! FORWARD TSNs as any peer may send them: what a receiver does, and what it survives (RFC 3758 §3.6).
+//! FORWARD TSNs of an arbitrary peer: behavior and robustness of the receiver (RFC 3758 §3.6).
 
 use crate::common;
 
@@ -18,7 +18,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// All up to the TSN at `to` are given up.
+    /// Abandons all TSNs up to `to`.
     fn forward_tsn(&mut self, to: u32, skipped: &[(u16, u16)]) {
         let skipped: Vec<_> = skipped
             .iter()
@@ -55,7 +55,8 @@ impl Rig {
     }
 }
 
-/// The example of RFC 3758 §3.6: the point goes to what is given, and on over what has arrived.
+/// The example of RFC 3758 §3.6: the cumulative TSN advances to the given TSN, and further over
+/// data that has arrived.
 #[test]
 fn the_point_goes_on_over_what_has_arrived() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -73,7 +74,8 @@ fn the_point_goes_on_over_what_has_arrived() {
     assert!(rig.is_up());
 }
 
-/// RFC 3758 §3.6: what waits for numbers that are given up is delivered at once, in order; other streams still wait.
+/// RFC 3758 §3.6: messages that waited for abandoned numbers are delivered at once, in order; other
+/// streams still wait.
 #[test]
 fn stranded_messages_are_delivered() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -97,7 +99,7 @@ fn stranded_messages_are_delivered() {
     assert_eq!(rig.read(), ["7;", "8;"]);
 }
 
-/// Skipping across the wrap of stream sequence numbers takes what waits on both sides of it.
+/// A skip across the wrap of stream sequence numbers covers waiting messages on both sides of it.
 #[test]
 fn numbers_are_skipped_across_their_wrap() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -112,7 +114,8 @@ fn numbers_are_skipped_across_their_wrap() {
     assert_eq!(rig.read(), ["3;", "4;", "5;", "6;"]);
 }
 
-/// RFC 3758 §3.6: a message that lacks TSNs up to the new point is dropped, whatever of it has come; one that lacks none is kept.
+/// RFC 3758 §3.6: a message that lacks TSNs up to the new point is dropped with all its fragments;
+/// a complete one is kept.
 #[test]
 fn incomplete_messages_are_dropped() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -128,14 +131,14 @@ fn incomplete_messages_are_dropped() {
     assert_eq!(rig.read(), ["6;7;", "8;"]);
     let association = rig.world.endpoints[Z].association(rig.z).expect("known");
     assert_eq!(association.state(), StateName::Established);
-    // The end whose beginning is given up (5) goes with the next.
+    // The end fragment whose beginning was abandoned (5) is dropped with the next.
     rig.data(10, 0, 2, "BE");
     rig.forward_tsn(9, &[]);
     assert_eq!(rig.read(), ["10;"]);
     assert_eq!(rig.sack(), (10, vec![]));
 }
 
-/// A peer that leaves out the end of a message that it gives up, and begins another before its FORWARD TSN, is understood.
+/// A peer may abandon a message without its end, and begin another before its FORWARD TSN.
 #[test]
 fn a_message_may_begin_where_another_was_to_end() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -151,7 +154,8 @@ fn a_message_may_begin_where_another_was_to_end() {
     assert!(rig.is_up());
 }
 
-/// A message is known to have no end once the TSN behind it is another message's, and not before; of what waits for it, all is delivered.
+/// A message is known to have no end once the next TSN belongs to another message, and not before;
+/// then all messages that waited for it are delivered.
 #[test]
 fn a_message_without_an_end_is_passed_over() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -167,7 +171,8 @@ fn a_message_without_an_end_is_passed_over() {
     assert_eq!(rig.read(), ["5;"], "what is behind it begins");
     rig.data(7, 1, 0, "BE");
     assert_eq!(rig.read(), ["7;"], "6 has no beginning");
-    // Of two streams, one of them unordered, and then the stream where numbers wait for both.
+    // Of two streams, one of them unordered, and then of the stream with numbers that wait for
+    // both.
     rig.data(8, 2, 0, "B");
     rig.data(9, 2, 0, "UB");
     rig.data(10, 2, 1, "B");
@@ -176,7 +181,7 @@ fn a_message_without_an_end_is_passed_over() {
     assert!(rig.is_up());
 }
 
-/// The same where the point goes on by a FORWARD TSN.
+/// Likewise if the cumulative TSN advances by a FORWARD TSN.
 #[test]
 fn a_forward_tsn_shows_that_messages_have_no_end() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -190,7 +195,8 @@ fn a_forward_tsn_shows_that_messages_have_no_end() {
     assert_eq!(rig.read(), ["3;4;"], "the end of the last may come");
 }
 
-/// Messages without an end take no room: of a peer that ends none of a thousand, the next is still read.
+/// Messages without an end use no buffer space: after a thousand of them, the next message is still
+/// read.
 #[test]
 fn messages_without_an_end_fill_no_buffer() {
     let mut rig = Rig::with_forward_tsn(|config| config.receive_buffer = 1_500);
@@ -203,7 +209,7 @@ fn messages_without_an_end_fill_no_buffer() {
     assert!(rig.is_up());
 }
 
-/// RFC 3758 §3.6: the user is told of a message that was partly delivered and will not be completed.
+/// RFC 3758 §3.6: the user is notified of a partially delivered message that will not be completed.
 #[test]
 fn a_message_that_is_being_delivered_is_aborted() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -227,7 +233,7 @@ fn a_message_that_is_being_delivered_is_aborted() {
     assert_eq!(rig.read(), ["4;"]);
 }
 
-/// The same where the message has no end, and no FORWARD TSN says so.
+/// Likewise if the message has no end, and no FORWARD TSN abandons it.
 #[test]
 fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -244,7 +250,7 @@ fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
     assert_eq!(rig.read(), ["2;"]);
 }
 
-/// What is aborted takes nothing with it of a message of its stream whose beginning was read already and whose end was not.
+/// An aborted message does not affect an earlier message of its stream that was read in part.
 #[test]
 fn an_aborted_message_leaves_the_one_before_it_whole() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -259,7 +265,7 @@ fn an_aborted_message_leaves_the_one_before_it_whole() {
     assert_eq!(rig.read(), ["4;5;"]);
 }
 
-/// Nor does it begin to be delivered, only to be aborted, what the same FORWARD TSN gives up.
+/// Partial delivery does not start for a message that the same FORWARD TSN abandons.
 #[test]
 fn what_is_given_up_together_is_not_begun() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -274,7 +280,8 @@ fn what_is_given_up_together_is_not_begun() {
     assert_eq!(association.stats().receiver.partial_messages, 1);
 }
 
-/// RFC 3758 §3.6: one that is out of date draws a SACK, since the last may have been lost, and moves nothing.
+/// RFC 3758 §3.6: an outdated one is answered by a SACK, because the last SACK may have been lost,
+/// and has no other effect.
 #[test]
 fn one_that_is_out_of_date_is_answered_by_a_sack() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -293,7 +300,7 @@ fn one_that_is_out_of_date_is_answered_by_a_sack() {
     assert_eq!(rig.read(), ["0;", "1;", "2;"], "nor are numbers skipped");
 }
 
-/// RFC 3758 §3.6: for the SACK it counts as DATA: the second packet, or the delay.
+/// RFC 3758 §3.6: it counts as DATA for the SACK: the second packet, or the delay.
 #[test]
 fn it_is_acknowledged_as_data_is() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -311,7 +318,7 @@ fn it_is_acknowledged_as_data_is() {
     assert_eq!(rig.sacks(), before + 2, "two packets");
 }
 
-/// A TSN that was skipped and arrives after all is a duplicate (RFC 3758 §3.6).
+/// A skipped TSN that arrives later is a duplicate (RFC 3758 §3.6).
 #[test]
 fn what_was_skipped_and_comes_is_a_duplicate() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -324,7 +331,7 @@ fn what_was_skipped_and_comes_is_a_duplicate() {
     assert_eq!(rig.sack(), (2, vec![]));
 }
 
-/// CVE-2009-0065: streams that do not exist, by the hundred and beside one that does.
+/// CVE-2009-0065: hundreds of nonexistent streams, and one valid stream among them.
 #[test]
 fn cve_2009_0065_streams_beyond_those_agreed_on() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -362,7 +369,7 @@ fn cve_2021_3655_lengths_that_do_not_fit() {
     assert!(rig.is_up());
 }
 
-/// A point that no SACK could name is not taken, nor are stream numbers that lie behind.
+/// A TSN that no SACK could report is refused, as are earlier stream sequence numbers.
 #[test]
 fn points_and_numbers_out_of_reach_are_refused() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -379,13 +386,14 @@ fn points_and_numbers_out_of_reach_are_refused() {
     assert_eq!(rig.read(), ["0;", "65536;"]);
 }
 
-/// A message of which a part was delivered is not skipped by its number alone, and nothing else of its stream comes within it.
+/// A partially delivered message is not skipped by its number alone, and no other data of its
+/// stream is delivered within it.
 #[test]
 fn numbers_do_not_skip_what_is_being_delivered() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 0, 0, "B");
     rig.data(2, 0, 1, "BE");
-    // An unordered one on another stream, with ordered ones waiting there.
+    // An unordered message on another stream, with waiting ordered ones there.
     rig.data(4, 1, 0, "BU");
     rig.data(6, 1, 2, "BE");
     rig.forward_tsn(3, &[(1, 1), (0, 0)]);
@@ -395,7 +403,8 @@ fn numbers_do_not_skip_what_is_being_delivered() {
     assert!(rig.is_up());
 }
 
-/// In states that take no DATA a FORWARD TSN means nothing, and before the handshake nothing is agreed.
+/// In states that accept no DATA a FORWARD TSN has no effect, and before the handshake it is not
+/// negotiated.
 #[test]
 fn states_that_take_no_data_take_none() {
     let mut rig = Rig::with_forward_tsn(|_| {});

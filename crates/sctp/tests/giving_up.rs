@@ -1,4 +1,4 @@
-//! ABORT, and associations that fail.
+//! ABORT, and failed associations.
 
 use crate::common;
 
@@ -47,7 +47,7 @@ fn what_arrives_before_the_abort_is_sent_draws_no_answer_that_overtakes_it() {
         .unwrap()
         .abort(now, Bytes::from_static(b"enough"))
         .unwrap();
-    // Nothing was drained: the ABORT still waits when the SACK comes.
+    // Nothing was polled: the ABORT still waits when the SACK arrives.
     world.inject(A, sack.clone());
     world.run_for(SECOND);
     assert_eq!(world.story, ["? -> SACK -> A", "A -> ABORT -> Z"]);
@@ -56,7 +56,8 @@ fn what_arrives_before_the_abort_is_sent_draws_no_answer_that_overtakes_it() {
         world.close_reason(Z, z),
         Some(CloseReason::AbortedByPeer { cause })
     );
-    // Once it is out, the same packet belongs to nobody and is answered as such (RFC 9260 §8.4, rule 8).
+    // After it was sent, the same packet is out of the blue and answered accordingly (RFC 9260
+    // §8.4, rule 8).
     world.inject(A, sack);
     assert_eq!(world.story[2..], ["? -> SACK -> A", "A -> ABORT -> Z"]);
 }
@@ -166,7 +167,8 @@ fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
     assert_eq!(world.state(A, a), StateName::Established);
 }
 
-/// RFC 9260 §8.1, §9.1: a peer that lives, and cannot be heard, learns that it was given up.
+/// RFC 9260 §8.1, §9.1: a peer that is alive, but whose packets do not arrive, is notified by an
+/// ABORT.
 #[test]
 fn a_peer_given_up_is_told_by_an_abort() {
     let mut world = World::new(Config::default().with(|it| it.association_max_retrans = 2));

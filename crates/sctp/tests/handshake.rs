@@ -1,4 +1,5 @@
-//! Setting up: the four-way handshake, the loss of each of its packets, and what the INIT and INIT ACK negotiate.
+//! Setup: the four-way handshake, the loss of each of its packets, and negotiation by INIT and INIT
+//! ACK.
 
 use crate::common;
 
@@ -320,7 +321,7 @@ fn unknown_parameters_of_the_init_are_reported_in_the_init_ack() {
 
 #[test]
 fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
-    // The way to Z takes longer than the cookie lives, once there and once back again.
+    // The path to Z takes longer than the lifespan of the cookie, in both directions.
     let z = Config::default().with(|it| it.valid_cookie_life = 100 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
     world.delay = 60 * MILLISECOND;
@@ -355,7 +356,7 @@ fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
             Parameter::CookiePreservative(increment) => Some(increment),
             _ => None,
         });
-    // 20 ms too late, and the second that the RFC allows on top.
+    // 20 ms too late, plus the second that the RFC permits.
     assert_eq!(asked, Some(1_020));
 }
 

@@ -1,5 +1,5 @@
-//! What the handshake says beside: Adaptation Layer Indication and Set Primary (RFC 5061 §4.2.4, §4.2.6), and the addresses of an
-//! endpoint that change between two associations.
+//! Optional parameters of the handshake: Adaptation Layer Indication and Set Primary (RFC 5061
+//! §4.2.4, §4.2.6), and addresses of an endpoint that change between two associations.
 
 use crate::common;
 
@@ -19,7 +19,8 @@ fn indications(world: &World, host: usize) -> Vec<u32> {
     .collect()
 }
 
-/// Each end is told what the other said, behind the news that the association is up; who says nothing is not told of.
+/// Each end is notified of the other's indication, after the event that the association is
+/// established; without an indication there is no event.
 #[test]
 fn each_end_is_told_of_the_layer_above_the_other() {
     let says = |number| Config::default().with(|it| it.adaptation_layer = number);
@@ -47,7 +48,7 @@ fn each_end_is_told_of_the_layer_above_the_other() {
     }
 }
 
-/// The bytes are those of RFC 5061 §4.2.6, and nobody reports them as unknown.
+/// The bytes are those of RFC 5061 §4.2.6, and no end reports them as unknown.
 #[test]
 fn the_indication_is_four_bytes_and_known_to_all() {
     let says = Config::default().with(|it| it.adaptation_layer = Some(0x0102_0304));
@@ -61,7 +62,7 @@ fn the_indication_is_four_bytes_and_known_to_all() {
     assert!(!ack.windows(4).any(|it| *it == parameter[..4]), "{ack:?}");
 }
 
-/// A peer that began anew says it again.
+/// A restarted peer sends it again.
 #[test]
 fn a_restart_tells_again() {
     let says = Config::default().with(|it| it.adaptation_layer = Some(7));
@@ -82,7 +83,7 @@ fn second(host: usize) -> std::net::IpAddr {
     address(host, 1)
 }
 
-/// Settings of a host with two addresses that asks for its second.
+/// Settings of a host with two addresses that requests its second one as primary.
 fn prefers_second(host: usize) -> Config {
     settings().with(|it| {
         it.addresses = vec![address(host, 0), second(host)];
@@ -90,7 +91,8 @@ fn prefers_second(host: usize) -> Config {
     })
 }
 
-/// Set Primary in INIT: the end that was called sends its data there, once the address is verified. In INIT ACK likewise.
+/// Set Primary in INIT: the called end sends its data there, once the address is verified. Likewise
+/// in INIT ACK.
 #[test]
 fn data_goes_first_to_the_address_that_the_handshake_asks_for() {
     let mut world = World::with_configs(prefers_second(A), prefers_second(Z));
@@ -112,7 +114,8 @@ fn data_goes_first_to_the_address_that_the_handshake_asks_for() {
     assert_eq!(world.receive_all(A, a).len(), 1);
 }
 
-/// While the address does not answer, data goes where it went: nothing is sent to what nobody has verified (RFC 9260 §5.4).
+/// While the address does not answer, data uses the previous path, because nothing is sent to an
+/// unverified address (RFC 9260 §5.4).
 #[test]
 fn an_address_that_is_asked_for_and_does_not_answer_gets_no_data() {
     let mut world = World::with_configs(prefers_second(A), settings());
@@ -132,7 +135,7 @@ fn an_address_that_is_asked_for_and_does_not_answer_gets_no_data() {
     );
 }
 
-/// Who does not let the peer change anything, or does not speak of it, goes on as before.
+/// Without permission for changes, or without the extension, the request has no effect.
 #[test]
 fn a_wish_for_an_address_is_refused_where_changes_are() {
     let refuses = settings().with(|it| it.accept_address_changes = false);
@@ -144,14 +147,14 @@ fn a_wish_for_an_address_is_refused_where_changes_are() {
         let association = world.endpoints[Z].association(z).expect("up");
         let primary = association.paths().primary();
         assert_eq!(association.paths().get(primary).path().remote, old());
-        // Without ASCONF it is a parameter that nobody knows, of the kind that is reported (RFC 9260 §3.2.1).
+        // Without ASCONF it is an unknown parameter of the type that is reported (RFC 9260 §3.2.1).
         let ack = world.shot(Z, "INIT ACK");
         let whole = [0, 8, 0, 20, 0xC0, 4, 0, 16];
         assert_eq!(ack.windows(8).any(|it| it == whole), reported, "{ack:?}");
     }
 }
 
-/// An INIT with these parameters by hand, and what Z answers: its chunk types.
+/// Hand-made INIT with these parameters, and the chunk types of Z's answer.
 fn answer_to(parameters: &[u8]) -> (u8, Option<u16>) {
     let mut world = World::with_configs(settings(), settings());
     let mut init = vec![1, 0];
@@ -168,23 +171,23 @@ fn answer_to(parameters: &[u8]) -> (u8, Option<u16>) {
 #[test]
 fn parameters_that_contradict_their_length_refuse_the_init() {
     let refused = (6, Some(code::PROTOCOL_VIOLATION));
-    // An indication of three bytes and of five.
+    // Indications of three and of five bytes.
     assert_eq!(answer_to(&[0xC0, 6, 0, 7, 1, 2, 3, 0]), refused);
     assert_eq!(answer_to(&[0xC0, 6, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0]), refused);
-    // Set Primary without an address, and with more behind it.
+    // Set Primary without an address, and with trailing data.
     assert_eq!(answer_to(&[0xC0, 4, 0, 6, 0, 0, 0, 0]), refused);
     let more = [
         0xC0, 4, 0, 20, 0, 0, 0, 1, 0, 5, 0, 8, 10, 0, 0, 1, 0, 0, 0, 0,
     ];
     assert_eq!(answer_to(&more), refused);
-    // Of an address that is not the peer's, or of a family that is not spoken, nothing comes.
+    // A foreign address, or an unsupported family, has no effect.
     let strange = [0xC0, 4, 0, 16, 0, 0, 0, 1, 0, 5, 0, 8, 192, 0, 2, 1];
     assert_eq!(answer_to(&strange).0, 2);
     let family = [0xC0, 4, 0, 16, 0, 0, 0, 1, 0, 11, 0, 8, b'a', b'.', b'b', 0];
     assert_eq!(answer_to(&family).0, 2);
 }
 
-/// An association that begins after a change tells the addresses of then, from either side.
+/// An association that begins after a change announces the current addresses, from either side.
 #[test]
 fn what_begins_after_a_change_has_the_addresses_of_then() {
     let mut world = World::with_configs(settings(), settings());

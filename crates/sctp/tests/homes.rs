@@ -1,5 +1,6 @@
-//! Two hosts with two addresses each under random trouble: networks lose, delay and go down for a while, windows close,
-//! routers complain. Once the trouble is over every message has arrived once, in order, and both ends close in peace.
+//! Two hosts with two addresses each under random faults: networks lose, delay and fail for some
+//! time, windows close, routers send ICMP errors. After the faults every message has arrived once,
+//! in order, and both ends close gracefully.
 
 use crate::common;
 
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 type Random = rand_pcg::Pcg64Mcg;
 
 const MESSAGES: u32 = 120;
-/// By then every network works, and works well.
+/// Time by which every network works reliably.
 const PEACE: Nanos = 90 * SECOND;
 
 fn network(address: IpAddr) -> usize {
@@ -62,7 +63,7 @@ fn homes(host: usize, config: &Config) -> Config {
         .with(|it| it.addresses = vec![address(host, 0), address(host, 1)])
 }
 
-/// Outages of each network, and how much it loses and disorders while there is no peace.
+/// Outages of each network, and its loss and reordering during the faults.
 fn trouble(seed: u64, begun: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut random = Random::seed_from_u64(seed);
     let mut outages = Vec::new();
@@ -93,7 +94,7 @@ fn trouble(seed: u64, begun: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// A message with its number in front.
+/// Message with its number at the start.
 fn numbered(number: u32, len: usize) -> Bytes {
     let mut payload = BytesMut::new();
     payload.put_u32(number);
@@ -101,7 +102,7 @@ fn numbered(number: u32, len: usize) -> Bytes {
     payload.freeze()
 }
 
-/// A router tells a host of one of its own packets that was on the wire lately.
+/// A router sends a host an ICMP error about one of its recent packets.
 fn complain(world: &mut World, random: &mut Random) {
     let Some(shot) = world.shots.last().cloned() else {
         return;
@@ -144,7 +145,7 @@ fn case(seed: u64) {
     while world.now < begun + PEACE + 300 * SECOND && got.len() < MESSAGES as usize {
         let burst = below(&mut random, 6);
         for _ in 0..burst.min(MESSAGES - sent) {
-            // What a buffer of 3,000 bytes takes under any profile.
+            // Accepted by a buffer of 3,000 bytes under any profile.
             let len = below(&mut random, 700) as usize;
             let association = world.endpoints[A].association_mut(a).expect("known");
             let message = numbered(sent, len);
@@ -174,7 +175,8 @@ fn case(seed: u64) {
     }
     let expected: Vec<u32> = (0..MESSAGES).collect();
     assert_eq!(got, expected, "each once, in order");
-    // A SHUTDOWN COMPLETE lost beside a packet that comes late ends in an ABORT (RFC 9260 §8.4): in peace it does not.
+    // A SHUTDOWN COMPLETE that is lost while a late packet arrives causes an ABORT (RFC 9260 §8.4);
+    // not on a reliable network.
     world.run_until(begun + PEACE + 10 * SECOND);
     world.story.clear();
     let z = peer(&world).expect("it was connected");

@@ -1,6 +1,7 @@
-//! Packets that an honest peer would not send, as far as they are about associations: cookies, tags, INITs, and what comes out
-//! of the blue. They are answered as the RFC says or not at all, and nothing else is touched. What single chunks can do wrong
-//! is in `hostile_chunks.rs`. Most rows of a list of other stacks' flaws have a test here, in `cves.rs` or in the wire crate.
+//! Packets that a correct peer would not send, concerning associations: cookies, tags, INITs, and
+//! out of the blue packets. They are answered according to the RFC or not at all, without other
+//! effects. Invalid chunks are tested in `hostile_chunks.rs`. Most entries of a list of other
+//! stacks' vulnerabilities have a test here, in `cves.rs` or in the wire crate.
 
 use crate::common;
 
@@ -52,7 +53,7 @@ fn forged_replayed_and_truncated_cookies() {
         "in silence"
     );
     assert_eq!(world.state(Z, z), StateName::Established);
-    // From another port or address, or under another tag, even a genuine one is worth nothing.
+    // With another port, address or tag, even a genuine cookie is invalid.
     let before = discarded(&world, Z, Discard::ForgedCookie);
     let stranger = Path::new(address(Z, 0), [10, 9, 9, 9].into());
     world.inject_from(Z, stranger, echo.clone());
@@ -120,7 +121,7 @@ fn wrong_tags_touch_nothing() {
             );
         }
     }
-    // ABORT with our own tag and the T bit, or the peer's tag without it (RFC 9260 §8.5.1 B).
+    // ABORT with this side's tag and the T bit, or the peer's tag without it (RFC 9260 §8.5.1 B).
     world.inject(A, packet(Z, to_a, &[&abort(true)]));
     world.inject(A, packet(Z, to_z, &[&abort(false)]));
     assert_eq!(world.state(A, a), StateName::Established);
@@ -182,7 +183,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
     }
     assert_eq!(world.endpoints[Z].associations().count(), 0);
     assert_eq!(world.endpoints[Z].poll_timeout(), None);
-    // A driver that does not send finds no more than a handful of answers waiting.
+    // If the driver does not send, only a few answers wait.
     assert!(discarded(&world, Z, Discard::Overload) > 0);
     let mut out = BytesMut::new();
     let mut answers = 0;

@@ -1,5 +1,5 @@
-//! Chunks of an association that an honest peer would not send: answered as the RFC says or not at all, and nothing else is
-//! touched.
+//! Chunks in an association that a correct peer would not send: answered according to the RFC or
+//! not at all, without other effects.
 
 use crate::common;
 
@@ -156,7 +156,7 @@ fn data_before_the_cookie() {
     world.fate = lose("COOKIE ACK", 1);
     let a = world.connect();
     world.run_for(45 * MILLISECOND);
-    // The COOKIE ACK was lost; DATA that comes in COOKIE-ECHOED is not taken (RFC 9260 §6).
+    // The COOKIE ACK was lost; DATA that arrives in COOKIE-ECHOED is ignored (RFC 9260 §6).
     assert_eq!(world.state(A, a), StateName::CookieEchoed);
     let z = world.only_association(Z);
     world.send(Z, z, 0, "early");
@@ -222,7 +222,7 @@ fn a_packet_full_of_unknown_chunks_draws_few_answers() {
         .map(|shot| shot.bytes.len())
         .sum();
     assert!(sent <= bytes.len(), "no amplification: {sent} bytes");
-    // A packet has cause to bring a few.
+    // A packet has reason to contain a few.
     assert_eq!(discarded(&world, A, Discard::UnknownChunk), 16);
     assert_eq!(discarded(&world, A, Discard::Overload), 284);
     assert_eq!(world.state(A, a), StateName::Established);
@@ -297,7 +297,7 @@ fn random_bytes_after_a_good_header_do_no_harm() {
             let mut bytes = vec![0; (random.next_u32() % 200) as usize];
             random.fill_bytes(&mut bytes);
             if bytes.len() >= 4 {
-                // Likely kinds and a length that fits.
+                // Probable types and a matching length.
                 bytes[0] %= 16;
                 let len = bytes.len() as u16;
                 bytes[2..4].copy_from_slice(&len.to_be_bytes());

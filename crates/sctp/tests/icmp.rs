@@ -1,5 +1,5 @@
-//! ICMP messages about our packets (RFC 9260 §10, RFC 6951 §5.5): what they move, and that nobody who did not see a packet
-//! moves anything.
+//! ICMP messages about sent packets (RFC 9260 §10, RFC 6951 §5.5): their effects, and that an
+//! off-path attacker has none.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use std::net::IpAddr;
 
-/// The IPv4 packet around `payload`, as a router quotes it.
+/// IPv4 packet with `payload`, as quoted by a router.
 fn quoted(remote: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let IpAddr::V4(remote) = remote else { panic!() };
     let mut packet = vec![0; 20];
@@ -23,7 +23,7 @@ fn quoted(remote: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The same inside UDP to `port`.
+/// Likewise with UDP encapsulation to `port`.
 fn over_udp(remote: IpAddr, port: u16, packet: &[u8]) -> Vec<u8> {
     let mut udp = vec![0x26, 0xAB, 0, 0, 0, 0, 0, 0];
     udp[2..4].copy_from_slice(&port.to_be_bytes());
@@ -39,7 +39,7 @@ fn too_big(mtu: u32) -> (u8, u8, u32) {
     (3, 4, mtu)
 }
 
-/// A router on A's side answers one of A's packets.
+/// A router on A's side sends an ICMP message about one of A's packets.
 fn tell(world: &mut World, (kind, code, mtu): (u8, u8, u32), quoted: &[u8]) {
     let icmp = Icmp {
         v6: false,
@@ -65,7 +65,7 @@ fn acted(world: &World, id: AssociationId) -> u64 {
         .icmp
 }
 
-/// A world with data under way, and A's last packet with it.
+/// World with data in flight, and A's last packet.
 fn under_way() -> (World, AssociationId, AssociationId, Bytes) {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
@@ -83,7 +83,7 @@ fn protocol_unreachable_ends_the_association_as_an_abort() {
         Some(CloseReason::ProtocolUnreachable)
     );
     let (mut world, a, _, packet) = under_way();
-    // Eight bytes are all that some routers quote: ports and tag.
+    // Some routers quote only eight bytes: ports and tag.
     tell(
         &mut world,
         PROTOCOL,
@@ -104,7 +104,7 @@ fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
     world.run_for(2 * SECOND);
     let a = world.only_association(A);
     let init = init_of(&world);
-    // Too short to show the Initiate Tag, or another one.
+    // Too short for the Initiate Tag, or with another one.
     tell(
         &mut world,
         PROTOCOL,
@@ -124,7 +124,7 @@ fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
         world.close_reason(A, a),
         Some(CloseReason::ProtocolUnreachable)
     );
-    // Once somebody has answered, a message about the INIT is old.
+    // After an answer, a message about the INIT is outdated.
     let mut world = World::new(Config::default());
     let a = world.connect();
     let init = init_of(&world);
@@ -140,7 +140,7 @@ fn port_unreachable_counts_inside_udp_only() {
     tell(&mut world, PORT, &quoted(address(Z, 0), 132, &packet));
     assert_eq!(world.state(A, a), StateName::Established);
     assert_eq!(discarded(&world, Discard::IcmpIgnored), 1);
-    // The packet did not go inside UDP.
+    // The packet was not encapsulated in UDP.
     tell(&mut world, PORT, &over_udp(address(Z, 0), 9_899, &packet));
     assert_eq!(discarded(&world, Discard::IcmpStranger), 1);
     assert_eq!(world.state(A, a), StateName::Established);
@@ -153,7 +153,7 @@ fn port_unreachable_counts_inside_udp_only() {
         .unwrap();
     let outgoing = poll_one(&mut world.endpoints[A], now, &mut out).expect("INIT");
     assert_eq!(outgoing.udp_port, 9_899);
-    // Nobody listened at another port, and the eight bytes that must be quoted do not reach SCTP's tag.
+    // Another UDP port was closed, and the mandatory eight quoted bytes do not include SCTP's tag.
     tell(&mut world, PORT, &over_udp(remote, 9_900, &out));
     tell(&mut world, PORT, &over_udp(remote, 9_899, &out)[..28]);
     assert_eq!(world.state(A, a), StateName::CookieWait);
@@ -182,8 +182,8 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
         tell(&mut world, too_big(larger), &quote);
         assert_eq!(most(&world).1, 1_380);
     }
-    // Less than any network must carry is not believed (RFC 8899 §4.6.2): a stranger who saw one packet could grind the
-    // transfer to dust.
+    // Values below the minimum MTU are ignored (RFC 8899 §4.6.2): an attacker who saw one packet
+    // could otherwise slow the transfer down extremely.
     tell(&mut world, too_big(575), &quote);
     assert_eq!(most(&world).1, 1_380);
     tell(&mut world, too_big(576), &quote);
@@ -202,7 +202,8 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
     assert_eq!(lengths, [1_000, 5_000]);
 }
 
-/// RFC 9260 §6.9: what was cut before cannot be cut again, and goes whole.
+/// RFC 9260 §6.9: data that is already fragmented cannot be fragmented again, and is retransmitted
+/// as is.
 #[test]
 fn chunks_cut_before_the_mtu_fell_go_again_whole() {
     let mut world = World::new(Config::default());
@@ -246,7 +247,7 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
     }
     assert_eq!(standing(&world), (1, PathState::Active));
     assert_eq!(acted(&world, a), 1);
-    // The answer to the data shows that it was nothing.
+    // The acknowledgment of the data clears the error.
     world.run_for(900 * MILLISECOND);
     assert_eq!(standing(&world), (0, PathState::Active));
     for _ in 0..6 {
@@ -270,8 +271,8 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// An attacker who sees no packet guesses tags, ports and addresses; one who bends what was seen breaks it. Counted, and
-/// nothing moves.
+/// An off-path attacker guesses tags, ports and addresses; modified quotes do not match. They are
+/// counted, without other effects.
 #[test]
 fn nobody_who_saw_no_packet_moves_anything() {
     let (mut world, a, _, packet) = under_way();
@@ -301,13 +302,13 @@ fn nobody_who_saw_no_packet_moves_anything() {
             message,
             &quoted(address(Z, 0), 132, &packet[..7]),
         );
-        // Tag 0, and no INIT.
+        // Tag 0, but not an INIT.
         tell(
             &mut world,
             message,
             &quoted(address(Z, 0), 132, &retag(&packet, 0)),
         );
-        // The tag of packets to A: what the peer sent shows it, and it is not the one.
+        // The tag of packets to A, which the peer's packets reveal, does not match.
         let own = world.tag_sent_by(Z);
         tell(
             &mut world,
@@ -341,7 +342,7 @@ fn nobody_who_saw_no_packet_moves_anything() {
     assert_eq!(acted(&world, a), 0);
 }
 
-/// A closed association's packets draw messages for a while.
+/// Packets of a closed association may still cause messages.
 #[test]
 fn a_message_about_an_association_that_ended_is_a_strangers() {
     let (mut world, a, _, packet) = under_way();

@@ -1,4 +1,5 @@
-//! Peers that wait for the user to decide: what is kept, for how many, and what each answer is.
+//! Peers that wait for the user's decision: the stored state, its limit, and the answer to each
+//! decision.
 
 use crate::common;
 
@@ -25,7 +26,7 @@ struct Hosts {
     server: Endpoint,
     clients: Vec<Endpoint>,
     now: Nanos,
-    /// The server's packets since the last look, by client.
+    /// The server's packets since the last check, by client.
     answers: Vec<usize>,
 }
 
@@ -73,7 +74,7 @@ impl Hosts {
         }
     }
 
-    /// Goes on to a client's next timer.
+    /// Advances to a client's next timer.
     fn timeout(&mut self, client: usize) {
         self.now = self.clients[client].poll_timeout().expect("a timer");
         self.clients[client].handle_timeout(self.now);
@@ -108,7 +109,7 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
         (host(0), common::PORT_A)
     );
     assert_eq!(hosts.server.poll_incoming(), None);
-    // T1-cookie: the same again changes nothing.
+    // T1-cookie: the retransmission changes nothing.
     hosts.timeout(0);
     assert_eq!((hosts.answers[0], hosts.server.poll_incoming()), (1, None));
     assert_eq!(hosts.server.discards().of(Discard::Undecided), 1);
@@ -163,7 +164,7 @@ fn a_refused_peer_is_told_why_and_nothing_is_kept() {
     }
 }
 
-/// Whoever finds no room comes again by T1-cookie, and then may.
+/// A peer beyond the limit retries by T1-cookie, and is then admitted.
 #[test]
 fn beyond_the_bound_peers_go_unanswered_and_come_again() {
     let mut hosts = Hosts::new(3, 2);
@@ -188,7 +189,7 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
     );
 }
 
-/// One place for a peer, however often it begins: its former attempt is gone.
+/// One entry per peer, however often it restarts: its previous attempt is gone.
 #[test]
 fn a_peer_that_begins_anew_waits_once() {
     let mut hosts = Hosts::new(1, 2);
@@ -213,7 +214,8 @@ fn a_peer_that_begins_anew_waits_once() {
     );
 }
 
-/// A cookie that grew stale while its peer waited is answered as any stale one (RFC 9260 §5.2.6), and its place is free.
+/// A cookie that expired while its peer waited is answered like any stale one (RFC 9260 §5.2.6),
+/// and its entry is free.
 #[test]
 fn whoever_waits_longer_than_its_cookie_is_good_is_gone() {
     let mut hosts = Hosts::new(2, 1);
@@ -247,7 +249,7 @@ fn whoever_waits_longer_than_its_cookie_is_good_is_gone() {
     assert_eq!(hosts.server.associations().count(), 0);
 }
 
-/// Not listening any more refuses newcomers; those that wait can still be accepted.
+/// An endpoint that stops listening refuses new peers; waiting ones can still be accepted.
 #[test]
 fn those_that_wait_outlast_the_listening() {
     let mut hosts = Hosts::new(2, 4);

@@ -1,4 +1,4 @@
-//! Interleaving of messages (RFC 8260 §2): who speaks it, what it buys, and what a receiver survives.
+//! Message interleaving (RFC 8260 §2): negotiation, benefit, and robustness of the receiver.
 
 use crate::common;
 
@@ -32,7 +32,7 @@ fn on_stream(stream: u16) -> SendOptions {
     SendOptions::on(stream).with_ppid(5)
 }
 
-/// The I-DATA in the packets of `from`.
+/// I-DATA chunks in the packets of `from`.
 fn pieces(world: &World, from: usize) -> Vec<IData> {
     let shots = world.shots.iter().filter(|it| it.from == from);
     let chunks = shots.flat_map(|it| chunks_of(&it.bytes));
@@ -60,7 +60,7 @@ fn listed(bytes: &Bytes) -> Vec<u8> {
     all.flatten().collect()
 }
 
-/// §2.2.1: agreed on by Supported Extensions; then all user data is I-DATA, and else none is.
+/// §2.2.1: negotiated by Supported Extensions; then all user data is I-DATA, and otherwise none.
 #[test]
 fn interleaving_takes_two() {
     for (a, z) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -90,7 +90,8 @@ fn interleaving_takes_two() {
     }
 }
 
-/// §2.1: MIDs count ordered and unordered messages apart, FSNs the pieces of each; only the first carries the PPID.
+/// §2.1: MIDs count ordered and unordered messages separately, FSNs the fragments of each; only the
+/// first fragment carries the PPID.
 #[test]
 fn messages_and_pieces_are_numbered() {
     let mut world = World::new(on());
@@ -126,7 +127,7 @@ fn messages_and_pieces_are_numbered() {
     assert_eq!(world.receive_all(Z, z).len(), 4);
 }
 
-/// When a message of ten bytes arrived that was given behind a long one, milliseconds.
+/// Arrival time, in milliseconds, of a message of ten bytes queued after a long one.
 fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
     let config = Config::default().with(|it| {
         it.interleaving = interleaving;
@@ -152,7 +153,8 @@ fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
     panic!("it never came");
 }
 
-/// §1, §3: a long message holds up the short ones of other streams only where nothing is interleaved, or nothing may overtake.
+/// §1, §3: a long message delays short ones of other streams only without interleaving, or if
+/// overtaking is not permitted.
 #[test]
 fn a_long_message_holds_nobody_up() {
     use SchedulerKind::*;
@@ -176,7 +178,8 @@ fn a_long_message_holds_nobody_up() {
     );
 }
 
-/// §2.2.2: at any time one message of a stream is under way; messages given without a stream go by the same rule.
+/// §2.2.2: at most one message of a stream is in transmission at a time, also for messages without
+/// an explicit stream.
 #[test]
 fn one_message_of_a_stream_at_a_time() {
     for &scheduler in SchedulerKind::ALL {
@@ -220,7 +223,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// A position with its offset as text.
+    /// Fragment with its offset as text.
     fn position(&mut self, offset: u32, name: (u16, u32, u32), flags: &str) {
         let position = self.i_data(offset, name, flags, format!("{offset};"));
         self.chunk(&position);
@@ -232,7 +235,8 @@ impl Rig {
     }
 }
 
-/// §2.2.3: pieces are found by stream, kind, message and number, whatever their TSNs.
+/// §2.2.3: fragments are assigned by stream, ordering, message and fragment number, independent of
+/// their TSNs.
 #[test]
 fn pieces_find_their_messages_in_any_order() {
     let mut rig = Rig::with_interleaving(|_| {});
@@ -252,14 +256,15 @@ fn pieces_find_their_messages_in_any_order() {
     assert!(rig.is_up());
 }
 
-/// A chunk: offset of its TSN, what it is a position of, flags.
+/// Chunk: TSN offset, stream, message and fragment number, flags.
 type Sent = (u32, (u16, u32, u32), &'static str);
 
-/// What no sender of good faith sends ends the association.
+/// Contradictory fragments end the association.
 #[test]
 fn contradictions_are_refused() {
     let cases: [&[Sent]; 6] = [
-        // A position twice; one past the end; two ends; an end before what has come; a number used before; a delivered position.
+        // A duplicate fragment number; one after the end; two ends; an end before received
+        // fragments; a used message number; a delivered fragment.
         &[(0, (1, 0, 1), ""), (1, (1, 0, 1), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 2), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 0), "E")],
@@ -282,7 +287,7 @@ fn contradictions_are_refused() {
     }
 }
 
-/// §2.2.1, §2.3.1: DATA and FORWARD TSN have no place beside I-DATA.
+/// §2.2.1, §2.3.1: DATA and FORWARD TSN are illegal with I-DATA.
 #[test]
 fn data_beside_i_data_ends_the_association() {
     let data = |first: Tsn| Data {
@@ -308,7 +313,7 @@ fn data_beside_i_data_ends_the_association() {
     }
 }
 
-/// Nothing that is not spoken is taken: I-DATA is then an unknown chunk.
+/// Without negotiation I-DATA is an unknown chunk.
 #[test]
 fn i_data_that_was_not_agreed_on_is_unknown() {
     let mut rig = Rig::with_interleaving(|config| config.interleaving = false);
@@ -319,7 +324,8 @@ fn i_data_that_was_not_agreed_on_is_unknown() {
     assert!(rig.is_up() && rig.read().is_empty());
 }
 
-/// §2.3.1: messages that were given up are dropped, those that waited for them delivered; both kinds, across the wrap.
+/// §2.3.1: abandoned messages are dropped, and messages that waited for them delivered; both kinds,
+/// across the wrap.
 #[test]
 fn messages_given_up_are_passed_over() {
     let mut rig = Rig::with_interleaving(|_| {});
@@ -339,7 +345,7 @@ fn messages_given_up_are_passed_over() {
     );
     rig.position(8, (0, 7, 1), "UE");
     assert_eq!(rig.read(), ["6;8;"], "the later one was not given up");
-    // What was still on its way belongs to nothing, and is no violation.
+    // Late fragments of them are ignored, and are not a violation.
     rig.position(9, (0, 2, 0), "");
     assert!(rig.is_up() && rig.read().is_empty());
     rig.i_forward_tsn(8, &[(0, false, 900)]);
@@ -353,7 +359,7 @@ fn messages_given_up_are_passed_over() {
     assert_eq!(rig.read(), ["14;", "13;"], "numbers wrap");
 }
 
-/// The window of Z's last SACK.
+/// Window of Z's last SACK.
 fn advertised(rig: &mut Rig) -> u32 {
     rig.world.run_for(SECOND);
     let chunks = rig.world.shots.iter().rev();
@@ -365,8 +371,9 @@ fn advertised(rig: &mut Rig) -> u32 {
     window.expect("a SACK")
 }
 
-/// A position of an unordered message that comes after that was given up, overtaken by the I-FORWARD-TSN, begins no message: it takes no
-/// room, does not hold up others, and does not keep its stream from being reset. After a reset numbers mean something else.
+/// A late fragment of an abandoned unordered message, overtaken by the I-FORWARD-TSN, begins no
+/// message: it uses no space, does not delay others, and does not keep its stream from being reset.
+/// After a reset the numbers have a new meaning.
 #[test]
 fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
     for partial_delivery_point in [None, Some(1)] {
@@ -400,7 +407,7 @@ fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
     }
 }
 
-/// A message that is being delivered in parts is aborted, its user is told, and the stream goes on.
+/// A partially delivered message is aborted, its user is notified, and the stream continues.
 #[test]
 fn a_message_given_up_in_delivery_is_told() {
     let mut rig = Rig::with_interleaving(|config| config.partial_delivery_point = Some(1));
@@ -422,7 +429,8 @@ fn a_message_given_up_in_delivery_is_told() {
     assert_eq!(rig.read(), ["1;"]);
 }
 
-/// A buffer full of messages that none can end alone: they are delivered in parts, on every stream (§2.2.3).
+/// A buffer full of messages that cannot all be completed: they are delivered in parts, on every
+/// stream (§2.2.3).
 #[test]
 fn long_messages_on_many_streams_pass_a_small_buffer() {
     let mut config = on();
@@ -445,7 +453,7 @@ fn long_messages_on_many_streams_pass_a_small_buffer() {
     assert_eq!(lengths, [60_000; 8], "{:?}", world.close_reason(Z, z));
 }
 
-/// The longest messages of all streams are under way at a time, each of which alone is as long as one may be.
+/// Messages of maximum length on all streams at the same time.
 #[test]
 fn the_longest_messages_of_all_streams_are_put_together() {
     let mut world = World::new(on().with(|it| {
@@ -469,7 +477,7 @@ fn the_longest_messages_of_all_streams_are_put_together() {
     assert_eq!(came, 10);
 }
 
-/// What an INIT does not offer is not agreed on, whatever the INIT ACK lists.
+/// Extensions that the INIT does not offer are not negotiated, even if the INIT ACK lists them.
 #[test]
 fn a_bare_init_agrees_on_nothing() {
     let mut world = World::with_configs(on().with(|it| it.bare_init = true), on());
@@ -480,7 +488,8 @@ fn a_bare_init_agrees_on_nothing() {
     }
 }
 
-/// A peer that begins messages on every stream and ends none holds no more than the buffer, and is found out.
+/// A peer that begins messages on every stream and ends none uses at most the buffer, and is
+/// detected.
 #[test]
 fn messages_without_beginnings_exhaust_nobody() {
     let mut rig = Rig::with_interleaving(|config| {
@@ -497,7 +506,7 @@ fn messages_without_beginnings_exhaust_nobody() {
     assert_eq!(reason, Some(CloseReason::ReceiveBufferExhausted));
 }
 
-/// §2.3.1: a message is given up whole, told by its identifier, and the stream goes on.
+/// §2.3.1: a message is abandoned completely, by its identifier, and the stream continues.
 #[test]
 fn a_message_given_up_is_told_by_its_identifier() {
     let mut config = on();
@@ -531,7 +540,8 @@ fn a_message_given_up_is_told_by_its_identifier() {
     assert_eq!(given_up.count(), 2);
 }
 
-/// Pieces that were acknowledged are never dropped, so a hole is filled beyond the buffer, whatever the profile does with DATA.
+/// Acknowledged fragments are never dropped, so a gap is filled beyond the buffer limit, even if
+/// the profile treats DATA differently.
 #[test]
 fn a_hole_in_a_full_buffer_is_filled() {
     for name in Profile::NAMES {

@@ -1,4 +1,4 @@
-//! COOKIE ECHOs of calls that were given up and come late (RFC 9260 §5.2.4, actions B and C).
+//! Late COOKIE ECHOs of aborted connection attempts (RFC 9260 §5.2.4, actions B and C).
 
 use crate::common;
 
@@ -9,11 +9,11 @@ use bytes::{Bytes, BytesMut};
 use common::wrong::discarded;
 use common::*;
 
-/// An INIT of A's that Z answered, and the COOKIE ECHO of a call of Z's that Z has given up: the one that comes late. Z gave
-/// its call up before it answered A's.
+/// An INIT of A that Z answered, and the late COOKIE ECHO of an attempt that Z has aborted. Z
+/// aborted it before it answered A's INIT.
 fn abandoned_call_of_z(world: &mut World) -> (AssociationId, Bytes) {
     world.endpoints[A].listen(true);
-    // Z's COOKIE ECHO is held back, and the first INIT of A's is lost.
+    // Z's COOKIE ECHO is delayed, and A's first INIT is lost.
     world.fate = Box::new(|shot| match (shot.from, shot.chunks.as_str()) {
         (A, "INIT") if shot.at < 2 * SECOND => Fate::Drop,
         (Z, "COOKIE ECHO") => Fate::Drop,
@@ -43,7 +43,8 @@ fn abandoned_call_of_z(world: &mut World) -> (AssociationId, Bytes) {
     (a, late)
 }
 
-/// A cookie that is older than what is known of the peer is of a life that the peer has given up.
+/// A cookie older than the information about the peer belongs to an attempt that the peer has
+/// aborted.
 #[test]
 fn a_cookie_of_a_call_that_the_peer_gave_up_does_not_restart_the_association() {
     let mut world = World::new(Config::default());
@@ -64,7 +65,8 @@ fn a_cookie_of_a_call_that_the_peer_gave_up_does_not_restart_the_association() {
     assert_eq!(world.receive_all(Z, z).len(), 1);
 }
 
-/// The same while A waits for the COOKIE ACK: first its own COOKIE ECHO gets the time to be answered.
+/// Likewise while A waits for the COOKIE ACK: its own COOKIE ECHO is first given time for an
+/// answer.
 #[test]
 fn in_cookie_echoed_an_older_cookie_waits_for_the_answer_to_ours() {
     let mut world = World::new(Config::default());
@@ -84,8 +86,8 @@ fn in_cookie_echoed_an_older_cookie_waits_for_the_answer_to_ours() {
     assert_eq!(world.receive_all(Z, z).len(), 1);
 }
 
-/// Where ours is not answered the older cookie counts: the order in which Z's INIT and its INIT ACK came may not be that in
-/// which they were sent (RFC 9260 §5.2.4, action B).
+/// If it is not answered, the older cookie counts, because Z's INIT and INIT ACK may have been
+/// reordered (RFC 9260 §5.2.4, action B).
 #[test]
 fn in_cookie_echoed_an_older_cookie_counts_once_ours_was_repeated() {
     let mut world = World::new(Config::default());
@@ -97,7 +99,7 @@ fn in_cookie_echoed_an_older_cookie_counts_once_ours_was_repeated() {
     assert_eq!(world.state(A, a), StateName::Established);
 }
 
-/// A server, which callers visit one after the other.
+/// A server with successive clients.
 struct Door {
     server: Endpoint,
     now: Nanos,
@@ -113,19 +115,19 @@ impl Door {
             .handle_datagram(self.now, Self::path(), Ecn::NotEct, datagram);
     }
 
-    /// The next packet of that end.
+    /// Next packet of this end.
     fn of(end: &mut Endpoint, now: Nanos) -> Option<Bytes> {
         let mut out = BytesMut::new();
         end.poll_transmit(now, &mut out)?;
         Some(out.freeze())
     }
 
-    /// The next packet of the server's.
+    /// Next packet of the server.
     fn said(&mut self) -> Option<Bytes> {
         Self::of(&mut self.server, self.now)
     }
 
-    /// An association from that port begins, and ends by an ABORT; gives its COOKIE ECHO.
+    /// An association from this port begins, and ends by an ABORT; returns its COOKIE ECHO.
     fn visit(&mut self, port: u16) -> Bytes {
         self.now += MILLISECOND;
         let now = self.now;
@@ -150,7 +152,7 @@ impl Door {
     }
 }
 
-/// What somebody on the way has seen brings no association back, whatever number of others have ended since.
+/// An intercepted packet cannot restore an association, however many others have closed since.
 #[test]
 fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered() {
     let mut server = Endpoint::new(Config::default(), PORT_Z, [1; 32]).unwrap();
@@ -164,7 +166,7 @@ fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered()
         door.hear(seen.clone());
         assert_eq!(door.server.associations().count(), 0, "after {others}");
     }
-    // It is not known any more that this one has ended: its peer, were it new, is told to begin again.
+    // The closed association is no longer recorded: its peer, if it were new, has to start again.
     assert_eq!(door.server.discards().of(Discard::LateCookie), 1);
     assert_eq!(door.server.discards().of(Discard::StaleCookie), 1);
     let said = door.said().expect("an ERROR");

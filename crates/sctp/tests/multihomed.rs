@@ -1,4 +1,4 @@
-//! Two hosts with two addresses each, on networks 0 and 1: what dies, what takes over, and what is counted.
+//! Two hosts with two addresses each, on networks 0 and 1: failures, failover, and error counters.
 
 use crate::common;
 
@@ -22,7 +22,7 @@ fn two_homes(config: Config) -> World {
     World::with_configs(homes(A, &config), homes(Z, &config))
 }
 
-/// The network a packet travels on.
+/// Network of a packet.
 fn network(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(address) => address.octets()[2],
@@ -30,7 +30,7 @@ fn network(address: IpAddr) -> u8 {
     }
 }
 
-/// Drops all that goes over `dead` from `from` on.
+/// Drops all packets over `dead` from time `from` on.
 fn dies(dead: u8, from: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     Box::new(move |shot| {
         if shot.at >= from && network(shot.path.remote) == dead {
@@ -50,7 +50,7 @@ fn networks_of(world: &World, chunks: &str) -> Vec<u8> {
         .collect()
 }
 
-/// `count` numbered messages from A to Z.
+/// Sends `count` numbered messages from A to Z.
 fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32, len: usize) {
     let mut got = Vec::new();
     let mut sent = 0;
@@ -119,7 +119,7 @@ fn t1_cookie_alternates_once_the_peer_has_told_its_addresses() {
     let a = world.endpoints[A]
         .connect(world.now, &remote, PORT_Z)
         .unwrap();
-    // Network 0 dies between INIT ACK and COOKIE ECHO.
+    // Network 0 fails between INIT ACK and COOKIE ECHO.
     world.fate = dies(0, world.now + 15 * MILLISECOND);
     world.drain(A);
     world.run_for(30 * SECOND);
@@ -147,7 +147,8 @@ fn t2_shutdown_alternates() {
     }
 }
 
-/// RFC 9260 §6.4: a SHUTDOWN that comes again over another path is answered over that path, and at once. Z's own timer is far off.
+/// RFC 9260 §6.4: a SHUTDOWN repeated over another path is answered over that path immediately. Z's
+/// own timer expires much later.
 #[test]
 fn a_shutdown_is_answered_where_it_came_from() {
     let slow = Config::default().with(|it| {
@@ -174,8 +175,8 @@ fn a_shutdown_is_answered_where_it_came_from() {
     }
 }
 
-/// The primary dies in the middle of a transfer and comes back: all arrives once, the path goes down and up again, and
-/// so does the data.
+/// The primary path fails during a transfer and recovers: all data arrives once, the path goes down
+/// and up again, and data returns to it.
 #[test]
 fn the_primary_dies_in_mid_transfer_and_comes_back() {
     for name in ["rfc9260", "rfc4960", "rfc2960"] {
@@ -212,7 +213,8 @@ fn the_primary_dies_in_mid_transfer_and_comes_back() {
     }
 }
 
-/// What was cut into chunks for one path must fit the other too (RFC 9260 §6.9, AMDCS): IPv6 leaves 20 bytes less.
+/// Data fragmented for one path must fit the other, too (RFC 9260 §6.9, AMDCS): IPv6 leaves 20
+/// bytes less.
 #[test]
 fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
     let v6 = |host: usize| -> IpAddr { format!("2001:db8::{}", 1 + host).parse().unwrap() };
@@ -232,8 +234,8 @@ fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
     assert_eq!(longest, Some(1_500 - 40), "the smaller path's packets");
 }
 
-/// An idle association whose primary is dead lives on: HEARTBEATs lost where no data goes are no errors of the
-/// association (RFC 9260 §8.1), and those on the path in use are.
+/// An idle association whose primary path has failed survives: lost HEARTBEATs on unused paths are
+/// no errors of the association (RFC 9260 §8.1), those on the path in use are.
 #[test]
 fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
     let config = Config::default().with(|it| {
@@ -242,7 +244,7 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
         it.association_max_retrans = 3;
         it.rto_max = 2 * SECOND;
     });
-    // The primary dies for good, then the other answers only every fourth HEARTBEAT.
+    // The primary path fails permanently, then the other answers only every fourth HEARTBEAT.
     let mut world = two_homes(config);
     let (a, _) = world.established();
     world.run_for(3 * SECOND);
@@ -264,13 +266,13 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
     });
     world.run_for(300 * SECOND);
     assert_eq!(world.state(A, a), StateName::Established);
-    // Now the other dies as well.
+    // Now the other path fails as well.
     world.fate = Box::new(|_| Fate::Drop);
     world.run_for(100 * SECOND);
     assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
 }
 
-/// Association.Max.Retrans ends the association although no path has had more errors than Path.Max.Retrans.
+/// Association.Max.Retrans ends the association although no path exceeds Path.Max.Retrans.
 #[test]
 fn association_max_retrans_counts_over_all_paths() {
     let config = Config::default().with(|it| {
@@ -292,7 +294,7 @@ fn association_max_retrans_counts_over_all_paths() {
     assert_eq!(networks, [0, 1, 0, 1, 0], "1 + 4 times, in turn");
 }
 
-/// After a failover the SHUTDOWN goes where data goes, not to the dead primary first.
+/// After a failover the SHUTDOWN uses the path of the data, not the failed primary first.
 #[test]
 fn a_shutdown_takes_the_path_that_works() {
     let config = Config::default().with(|it| {
@@ -313,12 +315,12 @@ fn a_shutdown_takes_the_path_that_works() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
 
-/// Whoever has not seen the nonce confirms no path, and an answer says nothing of another path than its own
-/// (RFC 9260 §5.4).
+/// Without the nonce no path is confirmed, and an answer confirms only its own path (RFC 9260
+/// §5.4).
 #[test]
 fn a_forged_heartbeat_ack_confirms_nothing() {
     let mut world = two_homes(Config::default());
-    // Network 1 carries nothing to Z, so A's second path stays unconfirmed.
+    // Network 1 delivers nothing to Z, so A's second path stays unconfirmed.
     world.fate = dies(1, 0);
     let a = world.connect();
     world.run_for(SECOND);

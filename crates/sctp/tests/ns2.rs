@@ -1,13 +1,14 @@
-//! The profile `ns2` against traces of ns-2.35's SCTP module on the same path with the same packets dropped.
+//! The profile `ns2` compared with traces of ns-2.35's SCTP module on the same path with the same
+//! packets dropped.
 //!
-//! `ns2/*.txt` say how the module was set, which packets of DATA were dropped (counted from 0 in the order of sending),
-//! when it sent which TSN (0 is the first), and how its cwnd moved; times count from the first DATA. The path is a link of
-//! 10 Mb/s and 2 ms, then one of the rate given and 250 ms. Sends and windows must come in the same order with the same
-//! values, at the same times.
+//! `ns2/*.txt` contain the parameters of the module, the dropped DATA packets (counted from 0 in
+//! sending order), the time of each TSN (0 is the first), and the changes of cwnd; times count from
+//! the first DATA. The path is a link of 10 Mb/s and 2 ms, followed by one of the given rate and
+//! 250 ms. Transmissions and cwnd values must have the same order and values, at the same times.
 //!
-//! `two_streams` ends at 59.9 s. There DATA arrives at the very instant at which the timer of a delayed SACK expires,
-//! since a SACK that waited 200 ms had set off both. Our integer clock takes the arrival first; ns-2.35's floating point
-//! takes now one, now the other.
+//! `two_streams` ends at 59.9 s. There DATA arrives exactly when the timer of a delayed SACK
+//! expires, because a SACK delayed by 200 ms had triggered both. The integer clock here processes
+//! the arrival first; the floating-point clock of ns-2.35 sometimes one, sometimes the other.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,7 +25,7 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Tsn};
 use bytes::{Bytes, BytesMut};
 
-/// The traces print microseconds, or tens of them.
+/// The traces have a resolution of one microsecond, or ten.
 const TOLERANCE: f64 = 0.000_05;
 const MESSAGE: usize = 1432;
 
@@ -73,7 +74,7 @@ fn parse(text: &str) -> Recorded {
     }
 }
 
-/// A link that serialises and propagates.
+/// Link with transmission and propagation delay.
 struct Link {
     rate: f64,
     delay: Nanos,
@@ -89,7 +90,7 @@ impl Link {
         }
     }
 
-    /// When an SCTP packet given at `now` has arrived at the other end; 20 bytes of IP go with it.
+    /// Arrival time at the other end of an SCTP packet sent at `now`; it has 20 bytes of IP header.
     fn carry(&mut self, now: Nanos, packet: usize) -> Nanos {
         let transmission = from_seconds((packet + 20) as f64 * 8.0 / self.rate);
         self.free_at = now.max(self.free_at) + transmission;
@@ -164,7 +165,7 @@ impl World {
         self.events.insert((when, self.sequence), arrival);
     }
 
-    /// An endless source, and whatever SACK is due.
+    /// Sends data of an endless source, and any SACK that is due.
     fn send_all(&mut self) {
         loop {
             while self.sender.buffered() < 2 * MESSAGE {

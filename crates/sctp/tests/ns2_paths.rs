@@ -1,8 +1,9 @@
-//! The profile `ns2` over two paths, against traces of ns-2.35's SCTP module with the same packets dropped.
+//! The profile `ns2` over two paths, compared with traces of ns-2.35's SCTP module with the same
+//! packets dropped.
 //!
-//! `ns2/two_paths_*.txt` say how the module was set, which packets of DATA were dropped on which path, and when which TSN
-//! went over which path; `ns2/paths.tcl` and `ns2/paths.awk` make them. Sends must come in the same order over the same
-//! paths, at the same times.
+//! `ns2/two_paths_*.txt` contain the parameters of the module, the DATA packets dropped on each
+//! path, and the time and path of each TSN; `ns2/paths.tcl` and `ns2/paths.awk` generate them.
+//! Transmissions must have the same order and paths, at the same times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,12 +20,13 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Tsn};
 use bytes::{Bytes, BytesMut};
 
-/// The traces print microseconds, or tens of them.
+/// The traces have a resolution of one microsecond, or ten.
 const TOLERANCE: f64 = 0.000_05;
 const MESSAGE: usize = 1_432;
 /// Bits per second and delay of each path.
 const LINKS: [(f64, Nanos); 2] = [(2e6, 50 * MILLISECOND), (1e6, 80 * MILLISECOND)];
-/// What a HEARTBEAT of ns-2, 56 bytes with IP, and its answer measure of each path before data flows.
+/// Round-trip time of each path measured before data by a HEARTBEAT of ns-2, 56 bytes with IP, and
+/// its answer.
 const RTT: [Nanos; 2] = [100_448 * MICROSECOND, 160_896 * MICROSECOND];
 
 /// Time, path, TSN.
@@ -32,7 +34,7 @@ type Sending = (f64, u8, u64);
 
 struct Recorded {
     config: Config,
-    /// Path, and the number of the packet there.
+    /// Path, and the number of the packet on it.
     drops: BTreeSet<(u8, usize)>,
     sends: Vec<Sending>,
 }
@@ -74,7 +76,7 @@ struct Link {
 }
 
 impl Link {
-    /// When an SCTP packet given at `now` has arrived; 20 bytes of IP go with it.
+    /// Arrival time of an SCTP packet sent at `now`; it has 20 bytes of IP header.
     fn carry(&mut self, now: Nanos, packet: usize) -> Nanos {
         let transmission = from_seconds((packet + 20) as f64 * 8.0 / self.rate);
         self.free_at = now.max(self.free_at) + transmission;
@@ -144,7 +146,7 @@ impl World {
             .insert((at, self.sequence), (is_data, id, packet));
     }
 
-    /// An endless source, and whatever SACK is due.
+    /// Sends data of an endless source, and any SACK that is due.
     fn send_all(&mut self) {
         loop {
             while self.sender.buffered() < 2 * MESSAGE {
@@ -164,7 +166,8 @@ impl World {
             let number = &mut self.sent[usize::from(id.0)];
             let lost = self.drops.contains(&(id.0, *number));
             *number += 1;
-            // ns-2's error model sits before the queue: what it drops takes no time on the link.
+            // ns-2's error model is located before the queue: dropped packets use no transmission
+            // time.
             if !lost {
                 self.put(true, id, packet);
             }

@@ -1,4 +1,5 @@
-//! Packets for a port that nobody has, at an endpoint that answers for all ports (RFC 9260 §8.4): one that owns its UDP port.
+//! Packets for an unused port, at an endpoint that answers for all ports (RFC 9260 §8.4) because it
+//! owns its UDP port.
 
 use crate::common;
 
@@ -20,7 +21,7 @@ fn world() -> World {
     world
 }
 
-/// A packet of A's for a port that Z does not have.
+/// Packet of A for a port that Z does not have.
 fn astray(verification_tag: u32, chunks: &[&Chunk]) -> Bytes {
     let mut bytes = packet(A, verification_tag, chunks).to_vec();
     bytes[2..4].copy_from_slice(&NOBODYS.to_be_bytes());
@@ -39,7 +40,7 @@ fn init() -> Chunk {
     })
 }
 
-/// The header and chunks of the only answer.
+/// Header and chunks of the only answer.
 fn answer(world: &World) -> (CommonHeader, String) {
     let answers: Vec<_> = world.shots.iter().filter(|shot| shot.from == Z).collect();
     let [answer] = answers[..] else {
@@ -105,7 +106,7 @@ fn an_init_that_breaks_a_rule_draws_no_init_ack() {
     world.inject(Z, astray(0, &[&init(), &Chunk::CookieAck]));
     assert_eq!(world.story.len(), 1, "{:?}", world.story);
     assert_eq!(world.endpoints[Z].discards().of(Discard::Port), 1);
-    // Rule 3 is for INITs under tag 0, rule 8 for others.
+    // Rule 3 is for INITs with tag 0, rule 8 for others.
     world.inject(Z, astray(TAG, &[&init()]));
     let (header, chunks) = answer(&world);
     assert_eq!((chunks.as_str(), header.verification_tag), ("ABORT", TAG));

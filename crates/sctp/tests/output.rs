@@ -1,4 +1,4 @@
-//! One order of messages and events, whoever reads, and however late.
+//! Order of messages and events, for any reader at any time.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ use common::*;
 const MESSAGES: Interest = Interest::MESSAGES.and(Interest::EVENTS);
 const PARTS: Interest = Interest::PARTS.and(Interest::EVENTS);
 
-/// An output in a word: the text of a message, what a part is of, what happened.
+/// Short form of an output: the text of a message, the message of a part, or the event.
 fn word(output: Output) -> String {
     let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
     match output {
@@ -39,7 +39,7 @@ fn word(output: Output) -> String {
     }
 }
 
-/// All that Z's reader takes.
+/// All output for Z's reader.
 fn read(world: &mut World, id: AssociationId, interest: Interest) -> Vec<String> {
     let association = world.endpoints[Z].association_mut(id).expect("known");
     let all = std::iter::from_fn(|| association.poll_output(interest))
@@ -49,7 +49,7 @@ fn read(world: &mut World, id: AssociationId, interest: Interest) -> Vec<String>
     all
 }
 
-/// Both ends, whose events of the beginning were taken; Z's stay from now on.
+/// Both ends, after their initial events were read; Z's events stay queued from now on.
 fn up(config: Config) -> (World, [AssociationId; 2]) {
     let mut world = World::new(config);
     let (a, z) = world.established();
@@ -85,7 +85,7 @@ fn a_reset_is_between_the_messages_before_it_and_those_behind() {
     }
 }
 
-/// The same where all comes in one packet.
+/// Likewise if all chunks arrive in one packet.
 #[test]
 fn a_reset_is_between_what_shares_its_packet() {
     let (mut world, [a, z]) = up(resettable());
@@ -153,7 +153,8 @@ fn rig() -> Rig {
     rig
 }
 
-/// A message that was delivered in part and is abandoned: its parts that were read, the event, and then what waited for its end.
+/// A partially delivered message that is abandoned: its parts that were read, the event, and then
+/// messages that waited for its end.
 #[test]
 fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
     let mut rig = rig();
@@ -171,7 +172,7 @@ fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
     );
 }
 
-/// The same of one that has no end, and no FORWARD TSN says so.
+/// Likewise for a message that has no end, without a FORWARD TSN.
 #[test]
 fn a_message_without_an_end_is_before_what_waited_for_it() {
     let mut rig = rig();
@@ -182,7 +183,7 @@ fn a_message_without_an_end_is_before_what_waited_for_it() {
     assert_eq!(all, ["aborted 3", "2;"], "the other was not begun");
 }
 
-/// A reader of one stream waits for no other, and hears of the end of its message.
+/// A reader of one stream waits for no other, and is notified of the end of its message.
 #[test]
 fn a_reader_of_one_stream_leaves_the_others() {
     let mut rig = rig();
@@ -199,7 +200,7 @@ fn a_reader_of_one_stream_leaves_the_others() {
     assert_eq!(read(&mut rig.world, rig.z, PARTS), ["0;", "3;"]);
 }
 
-/// An event behind another stream's messages waits for those.
+/// An event after messages of another stream waits for those.
 #[test]
 fn a_reader_of_one_stream_is_told_nothing_before_its_time() {
     let (mut world, z) = with_a_reset();
@@ -246,7 +247,7 @@ fn the_streams_of_what_was_sent_are_told() {
     assert!(world.endpoints[A].poll_ready().is_none(), "it was told");
 }
 
-/// The driver is told once of each association that has something new.
+/// The driver is notified once of each association with new output.
 #[test]
 fn the_driver_is_told_who_has_output() {
     let (mut world, [a, z]) = up(Config::default());

@@ -1,5 +1,6 @@
-//! Partial delivery (RFC 9260 §6.9): messages larger than the receive buffer, or than the partial delivery point, come in
-//! parts. Chunks of 1000 bytes by hand first, then whole endpoints, then peers that begin messages and never end them.
+//! Partial delivery (RFC 9260 §6.9): messages larger than the receive buffer, or than the partial
+//! delivery point, are delivered in parts. First with hand-made chunks of 1000 bytes, then with
+//! complete endpoints, then with peers that begin messages and never end them.
 
 use crate::common;
 
@@ -19,7 +20,7 @@ struct Rig {
     trace: Trace,
 }
 
-/// A fragment: which of `B`eginning and `E`nd it has.
+/// Fragment with the flags `B`eginning and `E`nd.
 fn fragment(tsn: u32, flags: &str, stream_id: u16, ssn: u16) -> Data {
     Data {
         tsn: Tsn(tsn),
@@ -41,7 +42,7 @@ fn unordered(data: Data) -> Data {
     }
 }
 
-/// Stream, number, and what is told of a part: `(0, 0, "B..", 9000)`.
+/// Stream, number, and description of a part: `(0, 0, "B..", 9000)`.
 type Seen = (u16, u16, &'static str, usize);
 
 fn seen(part: &ReceivedPart) -> Seen {
@@ -100,8 +101,8 @@ impl Rig {
     }
 }
 
-/// The window closes at 9,000 of 10,000 bytes (what is left is less than a packet), so that much is delivered; what then
-/// comes is delivered as it comes, and the window rises as parts are read.
+/// The window closes at 9,000 of 10,000 bytes (the rest is less than a packet), so that this much
+/// is delivered; later data is delivered as it arrives, and the window opens as parts are read.
 #[test]
 fn a_message_that_fills_the_buffer_is_delivered_as_it_comes() {
     let mut rig = Rig::new(10_000, None);
@@ -132,7 +133,8 @@ fn a_message_that_fills_the_buffer_is_delivered_as_it_comes() {
     assert_eq!((statistics.messages, statistics.partial_messages), (2, 1));
 }
 
-/// The window closes while another message waits to be read. Once that is read, what has come of the next can be.
+/// The window closes while another message is unread. Once it is read, the received part of the
+/// next message can be read.
 #[test]
 fn a_reader_that_has_read_all_else_is_given_the_beginning_of_what_fills_the_buffer() {
     let mut rig = Rig::new(10_000, None);
@@ -149,7 +151,8 @@ fn a_reader_that_has_read_all_else_is_given_the_beginning_of_what_fills_the_buff
     assert_eq!(delivered, [1_000.0, 9_000.0]);
 }
 
-/// From 2,000 bytes on. Until the end nothing of the same stream comes, ordered or not; another stream goes on.
+/// From 2,000 bytes on. Until the end nothing else of the same stream is delivered, ordered or not;
+/// another stream continues.
 #[test]
 fn the_partial_delivery_point_begins_it_and_the_stream_waits_for_the_end() {
     let mut rig = Rig::new(65_536, Some(2_000));
@@ -176,7 +179,7 @@ fn the_partial_delivery_point_begins_it_and_the_stream_waits_for_the_end() {
 #[test]
 fn a_long_message_waits_for_the_ones_before_it() {
     let mut rig = Rig::new(65_536, Some(2_000));
-    // Number 1 of stream 0 and an unordered one of it, both long, before number 0 is there.
+    // Number 1 of stream 0 and an unordered message of it, both long, before number 0 has arrived.
     rig.new_data(fragment(2, "B", 0, 1));
     rig.new_data(fragment(3, "", 0, 1));
     assert_eq!(rig.parts(), []);
@@ -198,8 +201,9 @@ fn a_long_message_waits_for_the_ones_before_it() {
     assert!(rig.receiver.is_empty());
 }
 
-/// An unordered message of 10,000 bytes became whole behind an ordered one that is being delivered, and leaves no room for
-/// a packet. What goes on with the latter is taken all the same, or both would wait for ever.
+/// An unordered message of 10,000 bytes is complete after an ordered one in partial delivery, and
+/// leaves no space for a packet. Further fragments of the latter are accepted nevertheless, because
+/// otherwise both would wait forever.
 #[test]
 fn what_goes_on_with_a_message_being_delivered_passes_through_a_full_buffer() {
     let mut rig = Rig::new(11_000, Some(2_000));
@@ -250,7 +254,8 @@ fn whole_messages_are_put_together_up_to_a_bound() {
     assert_eq!(feed(&mut rig, 21, 21, 1), Err(TooLong));
 }
 
-/// One reader may change its mind: nothing comes twice, and nothing is mistaken for a whole message.
+/// One reader may switch between both modes: nothing is read twice, and no part is taken for a
+/// complete message.
 #[test]
 fn parts_and_messages_may_be_read_by_turns() {
     let mut rig = Rig::new(65_536, Some(1_000));
@@ -266,8 +271,8 @@ fn parts_and_messages_may_be_read_by_turns() {
     assert_eq!(message.map(|it| it.ssn), Some(Ssn(1)));
 }
 
-/// Fragments of a message have TSNs in a row. Whoever begins one and goes on with another breaks that rule, in whichever
-/// order the two arrive.
+/// Fragments of a message have consecutive TSNs. A peer that begins a message and continues with
+/// another violates this rule, in either order of arrival.
 #[test]
 fn messages_begun_and_never_ended_are_a_violation_once_no_tsn_is_missing() {
     for [first, second] in [[1, 2], [2, 1]] {
@@ -289,7 +294,7 @@ fn messages_begun_and_never_ended_are_a_violation_once_no_tsn_is_missing() {
     assert_eq!(whole, DataOutcome::ProtocolViolation, "an end of nothing");
 }
 
-/// Behind holes a peer may begin what it likes; it gets its one buffer's worth, and stays there.
+/// After gaps a peer may begin any messages; it can use at most one buffer, permanently.
 #[test]
 fn messages_begun_behind_holes_hold_one_buffer_at_most() {
     let mut rig = Rig::new(20_000, None);
@@ -300,18 +305,19 @@ fn messages_begun_behind_holes_hold_one_buffer_at_most() {
     });
     let taken = outcomes.filter(|it| *it == DataOutcome::NewData).count();
     assert_eq!((taken, rig.receiver.a_rwnd()), (20, 0));
-    // Still alive: the holes are filled, and what is there now is delivered.
+    // Still alive: the gaps are filled, and the available data is delivered.
     rig.new_data(fragment(1, "BE", 5000, 0));
     assert_eq!(rig.parts(), [(5000, 0, "B.E", 1_000)]);
 }
 
-/// The user wants parts early, and reads whole messages: what is gathered is bounded, and so are messages begun.
+/// The user wants early parts, and reads complete messages: reassembled data is bounded, as are
+/// begun messages.
 #[test]
 fn messages_begun_behind_holes_and_gathered_are_bounded() {
     let mut rig = Rig::new(10_000, Some(1));
     let mut gathered = 0;
     let end = (1..10_000).find_map(|n| {
-        // Each fourth TSN begins a message in a stream of its own, and the next goes on with it.
+        // Each fourth TSN begins a message in a separate stream, and the next one continues it.
         rig.take(fragment(4 * n, "B", n as u16, 0));
         rig.take(fragment(4 * n + 1, "", n as u16, 0));
         let before = rig.receiver.statistics().partial_messages;
@@ -330,7 +336,7 @@ fn messages_begun_behind_holes_and_gathered_are_bounded() {
     assert_eq!(rig.parts().len(), 64);
 }
 
-/// Stream sequence number 0 never comes: nothing can ever be delivered.
+/// Stream sequence number 0 never arrives: nothing can ever be delivered.
 #[test]
 fn a_buffer_full_of_what_cannot_be_delivered_is_exhausted() {
     let mut rig = Rig::new(10_000, None);
@@ -346,7 +352,7 @@ fn long(length: usize) -> Bytes {
     (0..length).map(|at| (at ^ (at >> 8)) as u8).collect()
 }
 
-/// A message of thrice the buffer on its way, of which Z has read the first part.
+/// A message of three times the buffer in transmission, of which Z has read the first part.
 fn under_way(config: Config) -> (World, [anabranch_sctp::AssociationId; 2]) {
     let mut world = World::new(config);
     world.narrate = false;
@@ -412,7 +418,7 @@ fn a_message_longer_than_is_put_together_ends_the_association() {
     assert_eq!(world.close_reason(A, a), Some(reason));
 }
 
-/// Whether it is the message of [`under_way`] that will not end.
+/// Whether the event concerns the message of [`under_way`] that will not end.
 fn is_of_it(event: &Event) -> bool {
     matches!(
         event,
@@ -472,7 +478,7 @@ fn a_restart_amid_a_message_is_told_and_the_rest_is_not_mistaken() {
     }
 }
 
-/// What a reader of messages gathered of one that will not end goes with it.
+/// Data collected by a reader of complete messages is dropped with an unfinished message.
 #[test]
 fn a_restart_forgets_what_was_gathered() {
     let mut world = World::new(Config::default());

@@ -1,10 +1,12 @@
-//! Messages with policies over a pipe that loses, duplicates and reorders: each is delivered once, in the order of its stream, or
-//! its user is told that it was given up; never neither. Each case prints its seed; `CASE=seed` runs it alone.
+//! Messages with policies over a pipe that loses, duplicates and reorders packets: each is
+//! delivered once, in the order of its stream, or its user is notified that it was abandoned; never
+//! neither. Each case prints its seed; `CASE=seed` runs it alone.
 //!
-//! Both is possible only where all of the message was sent and no acknowledgement of it had come when it was given up (RFC 3758
-//! §3.5 A3, RFC 6458 §6.1.11: what was sent may have arrived). Where acknowledgements are neither lost nor late, T3-rtx alone does
-//! that: it expires for an earlier chunk and marks all that is in flight, also what was sent just before (RFC 9260 §6.3.3 E3); and
-//! what is then sent again may be taken for lost by reports from before it arrives (§7.2.4).
+//! Both are possible only if the complete message was sent and not yet acknowledged when it was
+//! abandoned (RFC 3758 §3.5 A3, RFC 6458 §6.1.11: sent data may have arrived). If acknowledgments
+//! are neither lost nor late, only T3-rtx causes this: it expires for an earlier chunk and marks
+//! all data in flight, including recent data (RFC 9260 §6.3.3 E3); data that is then retransmitted
+//! may be considered lost because of reports sent before its arrival (§7.2.4).
 
 use crate::common;
 
@@ -66,29 +68,29 @@ fn offers(random: &mut Pcg64Mcg, count: u32) -> Vec<Offered> {
     (0..count).map(offer).collect()
 }
 
-/// What became of a message.
+/// Result of a message.
 #[derive(Default)]
 struct Became {
     delivered: u32,
-    /// Whether it had been sent, and when: each time that its user was told that it was given up.
+    /// Whether it had been sent, and the time, for each notification that it was abandoned.
     given_up: Vec<(bool, Nanos)>,
 }
 
-/// The first and last TSNs of Gap Ack Blocks.
+/// First and last TSNs of Gap Ack Blocks.
 type Runs = Vec<(Tsn, Tsn)>;
 
-/// What the pipe saw.
+/// Observations of the pipe.
 #[derive(Default)]
 struct Seen {
-    /// The TSNs of each message so far, when the first was sent, and whether all were.
+    /// TSNs of each message so far, time of the first transmission, and whether all were sent.
     messages: BTreeMap<u32, (Vec<Tsn>, Nanos, bool)>,
-    /// The message that each TSN is of.
+    /// Message of each TSN.
     sent: BTreeMap<u32, u32>,
-    /// The message of each stream, kind and identifier.
+    /// Message by stream, ordering and identifier.
     named: BTreeMap<(u16, bool, u32), u32>,
-    /// When SACKs arrived, and what they say.
+    /// Arrival times and contents of SACKs.
     sacks: Vec<(Nanos, Tsn, Runs)>,
-    /// When T3-rtx expired.
+    /// Expirations of T3-rtx.
     timeouts: Vec<Nanos>,
 }
 
@@ -148,7 +150,8 @@ impl Seen {
         tsns.iter().all(|tsn| tsn.le(*point) || within(tsn))
     }
 
-    /// Whether T3-rtx expired after the first of message `number` was sent, and not after `time`.
+    /// Whether T3-rtx expired after the first transmission of message `number`, and not after
+    /// `time`.
     fn timed_out(&self, number: u32, time: Nanos) -> bool {
         let sent = self.messages.get(&number).map(|(_, at, _)| *at);
         let expired = |at: &Nanos| sent.is_some_and(|sent| *at >= sent) && *at <= time;
@@ -156,8 +159,8 @@ impl Seen {
     }
 }
 
-/// Takes the events that tell of messages given up, which happened now. Gives how many were only counted: where one call gives messages
-/// up at two times, that may be the second part.
+/// Reads the events of messages abandoned now. Returns the number of those that were only counted:
+/// if one call abandons messages at two times, this may be the second part.
 fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) -> u64 {
     let now = world.now;
     let mut missed = 0;
@@ -177,8 +180,8 @@ fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) 
     missed
 }
 
-/// `deaf`: acknowledgements are lost, too.
-/// Every second seed interleaves messages, under any scheduler.
+/// `deaf`: acknowledgments are lost, too. Every second seed interleaves messages, with any
+/// scheduler.
 fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     println!("CASE={seed} loss {loss_per_mille}/1000, acknowledgements lost: {deaf}");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -211,7 +214,7 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     let delay = world.delay;
     world.fate = Box::new(move |shot| {
         up += 1;
-        // The shutdown is not what is tested, and gives up after six losses (RFC 9260 §9.2, T5).
+        // The shutdown is not tested here, and fails after six losses (RFC 9260 §9.2, T5).
         let ends = matches!(
             shot.bytes[12],
             kind::SHUTDOWN | kind::SHUTDOWN_ACK | kind::SHUTDOWN_COMPLETE
@@ -221,7 +224,7 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
             _ if spared => Fate::Deliver,
             roll if roll < loss_per_mille => Fate::Drop,
             roll if roll < loss_per_mille + 20 => Fate::Duplicate,
-            // Reordered by less than three packets, lest it is taken for lost.
+            // Reordered by less than three packets, so that it is not considered lost.
             roll if deaf && roll < loss_per_mille + 60 => {
                 Fate::Late(below(&mut trouble, 40) * MILLISECOND)
             }

@@ -1,4 +1,4 @@
-//! Messages that are given up: FORWARD TSN and the policies (RFC 3758, RFC 7496), as traces made by hand.
+//! Abandoned messages: FORWARD TSN and the policies (RFC 3758, RFC 7496), as hand-made traces.
 
 use crate::common;
 
@@ -60,7 +60,7 @@ fn given_up(world: &World, host: usize) -> Vec<AbandonedMessage> {
     .collect()
 }
 
-/// FORWARD TSNs of A so far, with their cumulative TSNs relative to the first DATA of the story.
+/// FORWARD TSNs of A so far, with their cumulative TSNs relative to the first logged DATA.
 fn forwards(world: &World) -> Vec<(u32, Vec<(u16, u16)>)> {
     let first = world.shots.iter().find_map(|shot| {
         let mut chunks = chunks_of(&shot.bytes).into_iter();
@@ -87,7 +87,7 @@ fn forwards(world: &World) -> Vec<(u32, Vec<(u16, u16)>)> {
         .collect()
 }
 
-/// Loses the `lost`th packets of A with DATA, counted from 0.
+/// Loses the packets of A with DATA selected by `lost`, counted from 0.
 fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -103,7 +103,8 @@ fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> 
     })
 }
 
-/// RFC 3758 §3.1, §3.3: it takes two, and the FORWARD TSN of who has not agreed is a chunk of unknown type.
+/// RFC 3758 §3.1, §3.3: both ends must support it; without negotiation FORWARD TSN is an unknown
+/// chunk.
 #[test]
 fn partial_reliability_takes_two() {
     for (ours, theirs) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -120,7 +121,7 @@ fn partial_reliability_takes_two() {
         let offered = |bytes: &Bytes| bytes.windows(9).any(|it| it == parameter);
         assert_eq!(offered(&world.shot(A, "INIT")), ours);
         assert_eq!(offered(&world.shot(Z, "INIT ACK")), ours && theirs);
-        // Without agreement policies have no effect.
+        // Without negotiation policies have no effect.
         world.forget();
         world.fate = lose_data(|number| number == 0);
         send(&mut world, a, 0, "once", &NEVER_AGAIN);
@@ -131,7 +132,8 @@ fn partial_reliability_takes_two() {
     }
 }
 
-/// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of three messages is lost; missing reports would send it again, and it is given up.
+/// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of three messages is lost; missing reports
+/// would cause a retransmission, so it is abandoned.
 #[test]
 fn a_message_out_of_retransmissions_is_skipped() {
     let mut world = World::new(partial().with(|it| it.delayed_sack = false));
@@ -165,7 +167,7 @@ fn a_message_out_of_retransmissions_is_skipped() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
 
-/// RFC 7496 §3.1: two retransmissions are two.
+/// RFC 7496 §3.1: a limit of two permits two retransmissions.
 #[test]
 fn retransmissions_are_counted() {
     for most in 0..3 {
@@ -181,7 +183,8 @@ fn retransmissions_are_counted() {
     }
 }
 
-/// RFC 3758 §3.5 C5, A5: a FORWARD TSN that is lost goes again when T3-rtx expires, and what is never answered fails the path.
+/// RFC 3758 §3.5 C5, A5: a lost FORWARD TSN is repeated when T3-rtx expires, and without an answer
+/// the path fails.
 #[test]
 fn a_lost_forward_tsn_is_repeated_by_t3() {
     let mut world = World::new(partial());
@@ -212,7 +215,7 @@ fn a_lost_forward_tsn_is_repeated_by_t3() {
     assert_eq!(association.status().outstanding_chunks, 0);
     let path = association.paths().get(anabranch_sctp::PathId(0));
     assert_eq!(path.error_count(), 0, "the answer counts as a sign of life");
-    // And without any answer the association fails.
+    // Without any answer the association fails.
     world.fate = Box::new(|_| Fate::Drop);
     send(&mut world, a, 0, "n", &NEVER_AGAIN);
     world.run_for(1_000 * SECOND);
@@ -220,7 +223,7 @@ fn a_lost_forward_tsn_is_repeated_by_t3() {
     let _ = z;
 }
 
-/// RFC 3758 §4.1: what is too old before its turn comes is never sent, and uses up no number.
+/// RFC 3758 §4.1: a message that expires before its transmission is never sent, and uses no number.
 #[test]
 fn a_message_too_old_before_its_turn_is_never_sent() {
     let mut world = World::new(partial());
@@ -252,13 +255,14 @@ fn a_message_too_old_before_its_turn_is_never_sent() {
     assert_eq!(forwards(&world), [], "nothing to skip");
 }
 
-/// RFC 3758 §3.5 A3: with one chunk the whole message goes, the unsent end too; what follows is not taken for a part of it.
+/// RFC 3758 §3.5 A3: with one chunk the complete message is abandoned, including its unsent end;
+/// later data is not considered part of it.
 #[test]
 fn a_long_message_is_given_up_whole() {
     for unordered in [false, true] {
         let mut world = World::new(partial());
         let (a, z) = world.established();
-        // Its second chunk is lost for ever; far more of it waits in the queue.
+        // Its second chunk is lost permanently; much more of it waits in the queue.
         world.fate = lose_data(|number| number == 1);
         let long = (vec![1; 60_000], unordered);
         offer(&mut world, a, 1, long, &NEVER_AGAIN).expect("room");
@@ -286,7 +290,8 @@ fn a_long_message_is_given_up_whole() {
     }
 }
 
-/// RFC 7496 §3.2: for a message of high priority those of the lowest go, the oldest first; never one of the same or a higher.
+/// RFC 7496 §3.2: a message of high priority replaces those of the lowest, the oldest first; never
+/// one of the same or a higher priority.
 #[test]
 fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
     for scheduler in [
@@ -299,7 +304,7 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
         });
         let mut world = World::new(config);
         let (a, z) = world.established();
-        // One packet in flight is all that goes.
+        // Only one packet is in flight.
         world.fate = lose_data(|_| false);
         let of = |priority| SendOptions::default().with_priority(Some(priority));
         for number in 0..4_u8 {
@@ -342,7 +347,7 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
     }
 }
 
-/// The settings give messages policies of which their user says nothing.
+/// The settings provide the default policies of messages.
 #[test]
 fn the_settings_have_defaults_of_the_policies() {
     let config = partial().with(|it| {
@@ -359,7 +364,7 @@ fn the_settings_have_defaults_of_the_policies() {
     assert_eq!(SendOptions::of(&Config::default()), SendOptions::default());
 }
 
-/// A shutdown waits for what was given up to be told, and for nothing else.
+/// A shutdown waits only until the abandoned messages are reported to the peer.
 #[test]
 fn a_shutdown_goes_on_when_the_last_message_is_given_up() {
     let mut world = World::new(partial());
@@ -384,7 +389,8 @@ fn a_shutdown_goes_on_when_the_last_message_is_given_up() {
     assert_eq!(closed, Some(world.told(A).len() - 1), "the last event");
 }
 
-/// RFC 3758 §3.5 C4: streams that do not fit one packet lower the point, and the rest follows.
+/// RFC 3758 §3.5 C4: if the streams do not fit into one packet, the FORWARD TSN is lowered, and the
+/// rest follows.
 #[test]
 fn more_streams_than_fit_a_packet_are_told_in_several() {
     let mut config = partial().with(|it| {
@@ -395,7 +401,7 @@ fn more_streams_than_fit_a_packet_are_told_in_several() {
     config.profile.max_burst = 100;
     let mut world = World::new(config);
     let (a, z) = world.established();
-    // What shares a packet with a FORWARD TSN arrives.
+    // Chunks bundled with a FORWARD TSN arrive.
     world.fate = Box::new(|shot| {
         if shot.chunks.starts_with("DATA") {
             Fate::Drop

@@ -1,5 +1,6 @@
-//! Random play of the end: two ends say their last messages and close, one or both, while packets are lost, doubled and late. Stragglers
-//! arrive when the association they belong to is gone, and none of them may turn a graceful end into an abort (RFC 9260 §8.4, §9.2).
+//! Random scenarios of the end: two ends send their last messages and close, one or both, while
+//! packets are lost, duplicated and late. Late packets arrive when their association is closed, and
+//! none of them may turn a graceful shutdown into an abort (RFC 9260 §8.4, §9.2).
 
 use crate::common;
 
@@ -22,7 +23,7 @@ struct Play {
     sent: [u32; 2],
     heard: [u32; 2],
     reasons: [Option<CloseReason>; 2],
-    /// The driver forgets what is closed at once.
+    /// The driver releases closed associations at once.
     releases: bool,
 }
 
@@ -34,7 +35,7 @@ impl Play {
             it.association_max_retrans = 12;
             it.path_max_retrans = 12;
             it.heartbeat_interval = (below(&mut random, 2) == 0).then_some(20 * MILLISECOND);
-            // Or so many HEARTBEATs would keep a lost SHUTDOWN from being repeated.
+            // Otherwise frequent HEARTBEATs would prevent the repetition of a lost SHUTDOWN.
             it.profile.t2_restarts_with_data_only = it.heartbeat_interval.is_some();
         });
         let mut world = World::new(config);
@@ -63,7 +64,7 @@ impl Play {
         }
     }
 
-    /// Reads and hears what there is, up to the end.
+    /// Reads all output up to the end.
     fn attend(&mut self) {
         for host in [A, Z] {
             if self.reasons[host].is_some() {
@@ -94,7 +95,8 @@ impl Play {
         self.world.run_until(until);
     }
 
-    /// Both talk; then one or both close. `leaves`: the host that closes first is gone as soon as it is done, and nobody answers there.
+    /// Both send; then one or both close. `leaves`: the host that closes first is removed as soon
+    /// as it is done, and its address no longer answers.
     fn run(mut self, seed: u64, leaves: bool) -> [Option<CloseReason>; 2] {
         let lossy = [0, 2, 10, 20][below(&mut self.random, 4) as usize];
         self.world.fate = trouble(seed, lossy);
@@ -156,7 +158,7 @@ fn both_part_in_peace() {
     assert!(failed.is_empty(), "{}: {failed:#?}", failed.len());
 }
 
-/// The last packet of the one that leaves may be lost, and nobody is there to repeat it: the other gives up in the end.
+/// The last packet of the removed end may be lost, and cannot be repeated: the other end times out.
 #[test]
 fn who_is_left_behind_ends() {
     let mut given_up = 0;

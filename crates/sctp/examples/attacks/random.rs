@@ -1,4 +1,5 @@
-//! Attacks at random: a state that legitimate traffic reaches, then packets of any chunks, repeated.
+//! Random attacks: a state reached by legitimate traffic, then repeated packets of arbitrary
+//! chunks.
 
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{Config, Reconfiguration, SendOptions};
@@ -9,10 +10,10 @@ use bytes::Bytes;
 use super::states::*;
 use super::victim::*;
 
-/// Packets of each.
+/// Packets per attack.
 const AT_RANDOM: u32 = 40;
 
-/// Numbers that depend on the seed alone.
+/// Random numbers from a seed.
 pub struct Draws(u64);
 
 impl Draws {
@@ -28,22 +29,22 @@ impl Draws {
         self.below(n) == 0
     }
 
-    /// One of many or few: small numbers and large ones are as likely.
+    /// A random size: small and large values are equally likely.
     pub fn size(&mut self, most: u32) -> u32 {
         let bits = self.below(most.ilog2() + 2);
         (1 + self.below(1 << bits.min(31))).min(most)
     }
 }
 
-/// What the peer's side knows of where it stands.
+/// The peer's own view of the association.
 struct Place {
     draws: Draws,
     victim: Victim,
     interleaves: bool,
     changes: bool,
-    /// The next TSN that was never sent, from the first.
+    /// Offset of the next TSN that was never sent.
     next: u32,
-    /// The next number of a request, and of an ASCONF.
+    /// Numbers of the next RE-CONFIG request and of the next ASCONF.
     request: u32,
     serial: u32,
     streams: u32,
@@ -105,7 +106,7 @@ impl Place {
         self.draws.below(streams) as u16
     }
 
-    /// DATA, or I-DATA where that is spoken.
+    /// DATA, or I-DATA if negotiated.
     fn user_data(&mut self, offset: u32, number: u32, flags: &str, length: usize) -> Vec<u8> {
         let stream = self.stream();
         if self.interleaves {
@@ -124,7 +125,7 @@ impl Place {
         FLAGS[self.draws.below(8) as usize]
     }
 
-    /// One thing that happened before.
+    /// One step of legitimate traffic.
     fn happens(&mut self) {
         self.streams = match self.draws.below(4) {
             0 => 1,
@@ -310,7 +311,7 @@ impl Place {
             .collect()
     }
 
-    /// A TSN of any place, from the first.
+    /// Offset of any TSN.
     fn tsn(&mut self) -> u32 {
         match self.draws.below(4) {
             0 => self.draws.below(self.next + 1),
@@ -326,7 +327,7 @@ impl Place {
         }
     }
 
-    /// Chunks of one kind, or of several, of so many bytes at most.
+    /// Chunks of one or several types, at most `room` bytes.
     fn chunks(&mut self, room: usize) -> Vec<u8> {
         let mut all = Vec::new();
         let kinds: Vec<u32> = (0..1 + self.draws.below(3))
@@ -533,7 +534,7 @@ fn outgoing_reset(number: u32, last_tsn: u32, streams: &[u16]) -> Vec<u8> {
     chunk(RE_CONFIG, 0, &parameter(13, &value))
 }
 
-/// The attack of a seed.
+/// Attack of a seed.
 pub fn attack(seed: u64) -> (Victim, Vec<Bytes>) {
     let mut draws = Draws(seed.wrapping_mul(0xD134_2543_DE82_EF95));
     let (victim, interleaves, changes) = configured(&mut draws);

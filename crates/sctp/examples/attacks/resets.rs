@@ -1,4 +1,4 @@
-//! The attacks by resets of streams, and while resets wait.
+//! Attacks by stream resets, and while resets wait.
 
 use anabranch_sctp::SendOptions;
 use anabranch_transport::time::MILLISECOND;
@@ -7,7 +7,7 @@ use super::states::*;
 use super::table::Attack;
 use super::victim::*;
 
-/// 700 streams, as many as a packet lists.
+/// 700 streams, as many as a packet can list.
 fn every_third(from: u16) -> Vec<u16> {
     (0..700).map(|it| from + it * 3).collect()
 }
@@ -94,7 +94,7 @@ pub const RESETS: &[Attack] = &[
         victim.says_all(
             (0..10_000).map(|at| i_data(15_001 + at, 1 + 3 * (at % 10_000) as u16, (at, 1), "")),
         );
-        // What is asked for is made once, of what is held.
+        // The index of buffered chunks is built once.
         victim.says(&reset(false, 0, &[1]));
         let all = packets(&victim, |at| reset(false, 1 + at, &every_third(2)));
         (victim, all)

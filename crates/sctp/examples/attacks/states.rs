@@ -1,4 +1,4 @@
-//! The states that are dear, and packets that find them.
+//! Expensive states, and packets for them.
 
 use anabranch_sctp::SendOptions;
 use anabranch_wire::chunk::kind;
@@ -6,16 +6,16 @@ use bytes::Bytes;
 
 use super::victim::*;
 
-/// What fits a packet.
+/// Space for chunks in a packet.
 pub const ROOM: usize = 1_480;
-/// Messages in flight.
+/// Number of messages in flight.
 pub const IN_FLIGHT: u32 = 12_000;
-/// Packets of each attack.
+/// Number of packets per attack.
 pub const PACKETS: u32 = 100;
 
 pub const RE_CONFIG: u8 = kind::RE_CONFIG;
 
-/// The same chunk as often as it fits a packet.
+/// Fills a packet with copies of a chunk.
 pub fn filled(chunk: &[u8]) -> Vec<u8> {
     chunk.repeat((ROOM / chunk.len()).max(1))
 }
@@ -25,7 +25,8 @@ pub fn packets(victim: &Victim, of: impl FnMut(u32) -> Vec<u8>) -> Vec<Bytes> {
     (0..PACKETS).map(of).map(|it| packet(tag, &it)).collect()
 }
 
-/// Packets of `each` requests. Of a packet sixteen are taken, so the next begins with the number behind those: none is left out.
+/// Packets of `each` requests. The endpoint processes at most 16 requests per packet, so the next
+/// packet continues with the seventeenth, and none is skipped.
 pub fn requests(victim: &Victim, each: u32, request: impl Fn(u32) -> Vec<u8>) -> Vec<Bytes> {
     packets(victim, |at| {
         (0..each).flat_map(|it| request(16 * at + it)).collect()
@@ -51,7 +52,8 @@ pub fn interleaving() -> Victim {
     Victim::new(&offer(&chunks), |it| it.interleaving = true)
 }
 
-/// So many messages of a byte that are not read, on streams in turn. The next TSN from the first is their number.
+/// `count` unread messages of one byte, on streams in round-robin order. The next TSN offset is
+/// their number.
 pub fn unread(victim: &mut Victim, count: u32, streams: u16) {
     victim.says_all((0..count).map(|at| {
         data(
@@ -63,7 +65,7 @@ pub fn unread(victim: &mut Victim, count: u32, streams: u16) {
     }));
 }
 
-/// So many messages wait behind TSN 0, which is missing.
+/// `count` messages that wait for TSN 0, which is missing.
 pub fn waiting(victim: &mut Victim, count: u32, streams: u16) {
     victim.says_all((1..=count).map(|at| {
         data(
@@ -75,12 +77,13 @@ pub fn waiting(victim: &mut Victim, count: u32, streams: u16) {
     }));
 }
 
-/// Every other TSN is missing, from the first on.
+/// Every other TSN is missing, from the first one on.
 pub fn gaps(victim: &mut Victim, count: u32) {
     victim.says_all((0..count).map(|at| data(1 + 2 * at, 1, 1 + at as u16, "BE")));
 }
 
-/// The victim has sent so many messages of that many bytes, on streams in turn, none of which is acknowledged.
+/// The victim has sent `count` messages of `length` bytes, on streams in round-robin order; none is
+/// acknowledged.
 pub fn sent(mut victim: Victim, count: u32, length: usize, options: &SendOptions) -> Victim {
     let mut given = 0;
     loop {
@@ -95,19 +98,20 @@ pub fn sent(mut victim: Victim, count: u32, length: usize, options: &SendOptions
         if sent - victim.acknowledged >= count {
             return victim;
         }
-        // The window grows by what is acknowledged.
+        // cwnd grows with acknowledged data.
         victim.acknowledged = sent;
         victim.says(&victim.sack(sent, &[], &[]));
     }
 }
 
-/// The packets come twice: what they do at first is done, and each finds what the others left.
+/// Sends the packets twice: their one-time operations are then done, and each packet finds the
+/// state left by the others.
 pub fn once_more((mut victim, all): (Victim, Vec<Bytes>)) -> (Victim, Vec<Bytes>) {
     all.iter().for_each(|it| victim.hears(it));
     (victim, all)
 }
 
-/// A request to reset streams of the victim's, or of the peer's; none: all.
+/// Request to reset streams of the victim or of the peer; an empty list means all.
 pub fn reset(incoming: bool, number: u32, streams: &[u16]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(number).to_be_bytes());
@@ -127,7 +131,7 @@ pub fn address_of(number: u32) -> [u8; 4] {
     [10, 1, (number >> 8) as u8, number as u8]
 }
 
-/// ASCONF of the peer at its address, with these parameters.
+/// ASCONF from the peer's address with these parameters.
 pub fn asconf(serial: u32, parameters: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(serial).to_be_bytes());
@@ -150,12 +154,12 @@ pub fn changing() -> Victim {
     })
 }
 
-/// HEARTBEAT ACKs, or anything with a body of so many bytes.
+/// HEARTBEAT ACK, or any chunk with a body of `length` bytes.
 pub fn body(kind: u8, length: usize) -> Vec<u8> {
     chunk(kind, 0, &vec![0; length])
 }
 
-/// The peer restarts with each packet.
+/// Every packet is a restart of the peer.
 pub fn restarts(mut victim: Victim, parameters: &[u8]) -> (Victim, Vec<Bytes>) {
     let bytes = victim.begins(parameters);
     victim.restarts = Some(parameters.to_vec());
@@ -163,7 +167,7 @@ pub fn restarts(mut victim: Victim, parameters: &[u8]) -> (Victim, Vec<Bytes>) {
     (victim, all)
 }
 
-/// A FORWARD TSN for each packet, over one message more of which the beginning was delivered.
+/// A FORWARD TSN per packet, each over one more message whose beginning was delivered.
 pub fn endless(victim: &Victim, from: u32) -> Vec<Bytes> {
     packets(victim, |at| {
         let tsn = from + 2 * at;

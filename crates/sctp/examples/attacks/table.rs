@@ -1,4 +1,4 @@
-//! The attacks: each a state, and packets that find it.
+//! Table of attacks: each with a state and packets.
 
 use anabranch_sctp::SendOptions;
 use anabranch_transport::time::SECOND;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::states::*;
 use super::victim::*;
 
-/// Name, and what makes the victim and the packets.
+/// Name, and constructor of the victim and the packets.
 pub type Attack = (&'static str, fn() -> (Victim, Vec<Bytes>));
 
 pub const ATTACKS: &[Attack] = &[
@@ -433,7 +433,8 @@ pub const ATTACKS: &[Attack] = &[
     }),
     ("ASCONF ACKs", || {
         let victim = changing();
-        // Of a change before its first, whose number is that of its first TSN (RFC 5061 §5.1): a later one ends the association.
+        // Before the first change, whose serial number equals the first TSN (RFC 5061 §5.1): a
+        // later one ends the association.
         let before = victim.origin.wrapping_sub(1).to_be_bytes();
         same(victim, filled(&chunk(kind::ASCONF_ACK, 0, &before)))
     }),

@@ -1,4 +1,4 @@
-//! An endpoint with an association, and a peer made by hand that says whatever it likes.
+//! Endpoint with an association, and a hand-made peer that can send anything.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use anabranch_wire::chunk::kind;
 use bytes::{Bytes, BytesMut};
 
 const PORT: u16 = 5000;
-/// The peer's first TSN, tag and window.
+/// First TSN, tag and window of the peer.
 pub const FIRST: u32 = 1000;
 const TAG: u32 = 7;
 const WINDOW: u32 = 16 << 20;
-/// What goes before each packet's chunks.
+/// Length of the common header.
 const HEADER: usize = 12;
 
 pub struct Victim {
@@ -24,24 +24,24 @@ pub struct Victim {
     pub tag: u32,
     pub now: Nanos,
     pub path: Path,
-    /// Its first TSN.
+    /// First TSN of the victim.
     pub origin: u32,
-    /// The highest that it has sent.
+    /// Highest TSN that the victim sent.
     pub highest: u32,
-    /// How many TSNs from the first on it has heard acknowledged.
+    /// Number of TSNs acknowledged to the victim.
     pub acknowledged: u32,
     out: BytesMut,
-    /// Bytes that it has sent.
+    /// Bytes that the victim sent.
     pub sent: usize,
-    /// Where each packet is a restart: what the peer says in its INITs.
+    /// Parameters of the peer's INITs, if every packet is a restart.
     pub restarts: Option<Vec<u8>>,
-    /// Which life of the peer's it is.
+    /// Number of restarts of the peer.
     life: u32,
-    /// Whether the association may be gone in the end.
+    /// Whether the association may be closed at the end.
     pub may_end: bool,
 }
 
-/// A chunk of a kind, with flags and a value, padded.
+/// Chunk with type, flags and value, padded.
 pub fn chunk(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind, flags];
     bytes.extend((4 + value.len() as u16).to_be_bytes());
@@ -50,7 +50,7 @@ pub fn chunk(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A parameter of a kind, with a value, padded.
+/// Parameter with type and value, padded.
 pub fn parameter(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(kind.to_be_bytes());
@@ -60,7 +60,7 @@ pub fn parameter(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A packet with the tag.
+/// Packet with this tag.
 pub fn packet(tag: u32, chunks: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(HEADER + chunks.len());
     bytes.extend_from_slice(&PORT.to_be_bytes());
@@ -72,12 +72,12 @@ pub fn packet(tag: u32, chunks: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-/// An INIT, with further parameters.
+/// INIT with additional parameters.
 pub fn init(parameters: &[u8]) -> Vec<u8> {
     init_of(0, parameters)
 }
 
-/// An INIT of a life.
+/// INIT of a given restart.
 fn init_of(life: u32, parameters: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend((TAG + life).to_be_bytes());
@@ -88,7 +88,7 @@ fn init_of(life: u32, parameters: &[u8]) -> Vec<u8> {
     chunk(kind::INIT, 0, &value)
 }
 
-/// What it offers: partial reliability and these chunks.
+/// Offer of partial reliability and these chunks.
 pub fn offer(chunks: &[u8]) -> Vec<u8> {
     let mut all = parameter(0xC000, &[]);
     all.extend(parameter(0x8008, chunks));
@@ -96,7 +96,7 @@ pub fn offer(chunks: &[u8]) -> Vec<u8> {
 }
 
 impl Victim {
-    /// With an association whose peer said these parameters in its INIT.
+    /// Victim with an association whose peer sent these parameters in its INIT.
     pub fn new(parameters: &[u8], change: impl FnOnce(&mut Config)) -> Self {
         let [here, there]: [IpAddr; 2] = [[10, 0, 0, 2].into(), [10, 0, 0, 1].into()];
         let config = Config::default().with(|it| {
@@ -107,7 +107,7 @@ impl Victim {
             it.outbound_streams = 65_535;
             it.partial_reliability = true;
             it.reconfiguration = true;
-            // So that thousands of messages are in flight.
+            // Permits thousands of messages in flight.
             it.profile.max_burst = 1_000_000;
             it.profile.slow_start_limit = 1_000;
             change(it);
@@ -133,7 +133,8 @@ impl Victim {
         victim
     }
 
-    /// The peer begins, or begins anew, with these parameters in its INIT. How many bytes it sends for that.
+    /// The peer connects or restarts with these parameters in its INIT. Returns the number of bytes
+    /// it sends for that.
     pub fn begins(&mut self, parameters: &[u8]) -> usize {
         let init = packet(0, &init_of(self.life, parameters));
         self.life += 1;
@@ -150,7 +151,7 @@ impl Victim {
         init.len() + echo.len()
     }
 
-    /// The first packet that it answers with.
+    /// First packet that the victim answers.
     fn answer(&mut self, packet: &Bytes) -> Bytes {
         self.endpoint
             .handle_datagram(self.now, self.path, Ecn::NotEct, packet.clone());
@@ -161,7 +162,7 @@ impl Victim {
         first.unwrap_or_default()
     }
 
-    /// A packet arrives, or two by which the peer restarts, and what follows from it goes.
+    /// Delivers a packet, or two for a restart, and discards the output.
     pub fn hears(&mut self, packet: &Bytes) {
         if let Some(parameters) = self.restarts.take() {
             self.begins(&parameters);
@@ -171,8 +172,8 @@ impl Victim {
         }
     }
 
-    /// As [`Self::hears`]; what the packet did that is done once for each message: how many were delivered, acknowledged or given up, and one more for each
-    /// hundred bytes that were sent.
+    /// Like [`Self::hears`]; returns the number of one-time operations of the packet: messages
+    /// delivered, acknowledged or abandoned, and one more per hundred bytes sent.
     pub fn does(&mut self, packet: &Bytes) -> u64 {
         let before = self.stands();
         self.sent = 0;
@@ -183,16 +184,17 @@ impl Victim {
                 let came = u64::from(after.0.wrapping_sub(before.0)).min(1 << 16);
                 sent + came + before.1.saturating_sub(after.1)
             }
-            // All goes at the end.
+            // Everything is released at the end.
             (Some(before), None) => sent + before.1,
             _ => sent,
         }
     }
 
-    /// The last TSN that came with all before it, and small messages that wait to be sent or acknowledged.
+    /// Cumulative TSN of the received data, and small messages that wait to be sent or
+    /// acknowledged.
     fn stands(&self) -> Option<(u32, u64)> {
         let association = self.endpoint.association(self.id?)?;
-        // A message of a byte holds nearly so much.
+        // A buffered message of one byte uses about this much.
         let waiting = association.held_to_send() / 200;
         let lives = association.close_reason().is_none();
         lives.then(|| (association.cumulative_tsn(), waiting as u64))
@@ -205,12 +207,12 @@ impl Victim {
         self.goes_out();
     }
 
-    /// Chunks arrive in one packet.
+    /// Delivers chunks in one packet.
     pub fn says(&mut self, chunks: &[u8]) {
         self.hears(&packet(self.tag, chunks));
     }
 
-    /// All arrive, some in each packet.
+    /// Delivers all chunks, several per packet.
     pub fn says_all(&mut self, chunks: impl Iterator<Item = Vec<u8>>) {
         let mut body = Vec::new();
         for chunk in chunks {
@@ -237,7 +239,7 @@ impl Victim {
         while self.endpoint.poll_event().is_some() {}
     }
 
-    /// Time passes, with all timers.
+    /// Advances the time and runs all timers.
     pub fn waits(&mut self, time: Nanos) {
         let until = self.now + time;
         while let Some(at) = self.endpoint.poll_timeout().filter(|at| *at <= until) {
@@ -253,7 +255,7 @@ impl Victim {
         self.endpoint.association_mut(id).expect("it is up")
     }
 
-    /// Its user sends a message.
+    /// The victim's user sends a message.
     pub fn sends(&mut self, stream: u16, length: usize, options: &SendOptions) -> bool {
         let payload = Bytes::from(vec![7; length]);
         let now = self.now;
@@ -263,7 +265,7 @@ impl Victim {
     }
 
     /// # Errors
-    /// It does not.
+    /// The association is closed.
     pub fn still_lives(&self) -> Result<(), Box<dyn Error>> {
         let association = self.id.and_then(|id| self.endpoint.association(id));
         let why = association.and_then(|it| it.close_reason());
@@ -273,7 +275,7 @@ impl Victim {
         Err(format!("it is gone: {why:?}").into())
     }
 
-    /// A SACK up to so many TSNs behind the first, with Gap Ack Blocks and duplicates.
+    /// SACK up to TSN offset `up_to`, with Gap Ack Blocks and duplicates.
     pub fn sack(&self, up_to: u32, blocks: &[(u16, u16)], duplicates: &[u32]) -> Vec<u8> {
         let mut value = Vec::new();
         value.extend(
@@ -296,7 +298,7 @@ impl Victim {
     }
 }
 
-/// The cookie in a packet that begins with an INIT ACK.
+/// Cookie in a packet that begins with an INIT ACK.
 fn cookie_of(answer: &[u8]) -> Vec<u8> {
     let mut at = HEADER + 20;
     while at + 4 <= answer.len() {
@@ -310,7 +312,7 @@ fn cookie_of(answer: &[u8]) -> Vec<u8> {
     Vec::new()
 }
 
-/// The TSNs of DATA and I-DATA in a packet.
+/// Records the TSNs of DATA and I-DATA in a packet.
 fn note_data(packet: &[u8], highest: &mut u32) {
     let mut at = HEADER;
     while at + 8 <= packet.len() {
@@ -330,7 +332,7 @@ fn note_data(packet: &[u8], highest: &mut u32) {
     }
 }
 
-/// DATA of one byte: its TSN from the first, `B`eginning, `E`nding, `U`nordered.
+/// DATA of one byte: TSN offset, flags `B`eginning, `E`nding, `U`nordered.
 pub fn data(offset: u32, stream: u16, ssn: u16, flags: &str) -> Vec<u8> {
     sized_data(offset, stream, ssn, flags, 1)
 }
@@ -345,7 +347,7 @@ pub fn sized_data(offset: u32, stream: u16, ssn: u16, flags: &str, length: usize
     chunk(kind::DATA, flags_of(flags), &value)
 }
 
-/// I-DATA of one byte: its TSN from the first, stream, message and piece.
+/// I-DATA of one byte: TSN offset, stream, message and fragment number.
 pub fn i_data(offset: u32, stream: u16, (mid, fsn): (u32, u32), flags: &str) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(offset).to_be_bytes());
@@ -362,7 +364,7 @@ fn flags_of(flags: &str) -> u8 {
     bit('E', 1) | bit('B', 2) | bit('U', 4)
 }
 
-/// FORWARD TSN that moves the point to a TSN, and lists streams with the numbers up to which messages are given up.
+/// FORWARD TSN to a TSN, listing streams with the last abandoned stream sequence numbers.
 pub fn forward_tsn(to: u32, skipped: &[(u16, u16)]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(to).to_be_bytes());
@@ -373,7 +375,7 @@ pub fn forward_tsn(to: u32, skipped: &[(u16, u16)]) -> Vec<u8> {
     chunk(kind::FORWARD_TSN, 0, &value)
 }
 
-/// The same by messages: stream, whether they are unordered, number.
+/// I-FORWARD-TSN with streams, unordered flags and message identifiers.
 pub fn i_forward_tsn(to: u32, skipped: &[(u16, bool, u32)]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(to).to_be_bytes());

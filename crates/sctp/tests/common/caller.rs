@@ -1,23 +1,23 @@
-//! A hand-made peer of endpoint Z: it says what it is told to, from wherever it is told to.
+//! Hand-made peer of endpoint Z, which can send any chunks from any address.
 
 use super::*;
 use anabranch_wire::chunk::{CookieEcho, Init};
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::Tsn;
 
-/// The first TSN of every caller.
+/// First TSN of every caller.
 pub const CALLERS_TSN: u32 = 1_000;
 
-/// A peer that has an association with Z.
+/// Peer that has an association with Z.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     pub at: IpAddr,
-    /// The tag in packets to Z, and in packets to the caller.
+    /// Tag of packets to Z, and tag of packets to the caller.
     pub to_z: u32,
     pub own: u32,
 }
 
-/// An INIT with this tag and these addresses.
+/// INIT with this tag and these addresses.
 pub fn init_of(tag: u32, listed: &[IpAddr]) -> Chunk {
     let listed: Vec<_> = listed.iter().copied().map(Parameter::address).collect();
     Chunk::Init(Init {
@@ -42,7 +42,7 @@ pub fn cookie_of(init_ack: &Bytes) -> (u32, Bytes) {
     (ack.initiate_tag, cookie.expect("an INIT ACK has a cookie"))
 }
 
-/// What Z sends to `at` from now on until it is silent, while `what` is handed to it from there.
+/// Delivers chunks to Z from address `at`, and returns Z's packets to it until Z is silent.
 pub fn say_from(world: &mut World, at: IpAddr, tag: u32, chunks: &[&Chunk]) -> Vec<Shot> {
     let before = world.shots.len();
     let path = Path::new(address(Z, 0), at);
@@ -53,13 +53,13 @@ pub fn say_from(world: &mut World, at: IpAddr, tag: u32, chunks: &[&Chunk]) -> V
         .collect()
 }
 
-/// The INIT of a caller at `at`, and what Z answers there.
+/// Sends the INIT of a caller at `at`, and returns Z's answers.
 pub fn ask(world: &mut World, at: IpAddr, tag: u32, listed: &[IpAddr]) -> Vec<Shot> {
     say_from(world, at, 0, &[&init_of(tag, listed)])
 }
 
 impl Caller {
-    /// The whole handshake from `at`, as far as Z lets it come.
+    /// Performs the complete handshake from `at`, if Z permits it.
     pub fn call(world: &mut World, at: IpAddr, own: u32, listed: &[IpAddr]) -> Option<Self> {
         let answers = ask(world, at, own, listed);
         let ack = answers.iter().find(|shot| shot.chunks == "INIT ACK")?;
@@ -72,18 +72,18 @@ impl Caller {
         up.then_some(Self { at, to_z, own })
     }
 
-    /// Hands `chunks` to Z, and gives what Z answers to the caller.
+    /// Delivers `chunks` to Z, and returns Z's packets to the caller.
     pub fn say(&self, world: &mut World, chunks: &[&Chunk]) -> Vec<Shot> {
         say_from(world, self.at, self.to_z, chunks)
     }
 
-    /// The same caller, at another of its addresses.
+    /// The same caller at another of its addresses.
     pub fn moved(self, at: IpAddr) -> Self {
         Self { at, ..self }
     }
 }
 
-/// A whole message on stream 0, the `number`th.
+/// Complete message on stream 0 with stream sequence number `number`.
 pub fn message_of(number: u16, text: &'static [u8]) -> Chunk {
     Chunk::Data(anabranch_wire::chunk::Data {
         tsn: Tsn(CALLERS_TSN + u32::from(number)),

@@ -1,4 +1,5 @@
-//! Two endpoints, A and Z, joined by a pipe with delay; every packet is narrated as `A -> INIT -> Z`.
+//! Two endpoints, A and Z, connected by a pipe with delay; every packet is logged as `A -> INIT ->
+//! Z`.
 #![allow(dead_code)]
 
 pub mod caller;
@@ -34,21 +35,21 @@ pub fn address(host: usize, network: u8) -> IpAddr {
     [10, 0, network, 1 + host as u8].into()
 }
 
-/// What becomes of a packet on its way.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Deliver,
     Drop,
     Duplicate,
-    /// A router marks it, if it may be marked.
+    /// A router marks it if it is ECN-capable.
     Mark,
-    /// Arrives so much later.
+    /// It arrives later by this time.
     Late(Nanos),
     /// One byte is flipped.
     Corrupt,
 }
 
-/// A packet on its way.
+/// Packet in flight.
 #[derive(Clone, Debug)]
 pub struct Shot {
     pub at: Nanos,
@@ -71,9 +72,10 @@ pub struct World {
     pub leaves_events: [bool; 2],
     pub story: Vec<String>,
     pub shots: Vec<Shot>,
-    /// Whether `story` and `shots` are kept.
+    /// Whether `story` and `shots` are recorded.
     pub narrate: bool,
-    /// Packets that lacked their checksum, where it is computed here: then packets also lie among others when they are handed over.
+    /// Number of packets without checksum, which is computed here; such packets are also delivered
+    /// from within a larger buffer.
     pub unsummed: Option<u32>,
     pub fate: Box<dyn FnMut(&Shot) -> Fate>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Path, Ecn, Bytes)>,
@@ -82,7 +84,7 @@ pub struct World {
 }
 
 impl World {
-    /// Both with `config`, one address each, 10 ms apart; Z listens.
+    /// Both hosts with `config`, one address each, 10 ms apart; Z listens.
     pub fn new(config: Config) -> Self {
         Self::with_configs(config.clone(), config)
     }
@@ -116,7 +118,7 @@ impl World {
         world
     }
 
-    /// A calls Z.
+    /// A connects to Z.
     pub fn connect(&mut self) -> AssociationId {
         let id = self.endpoints[A]
             .connect(self.now, &[address(Z, 0)], PORT_Z)
@@ -125,7 +127,7 @@ impl World {
         id
     }
 
-    /// A calls Z and both are up; gives their associations.
+    /// A connects to Z and both are established; returns their associations.
     pub fn established(&mut self) -> (AssociationId, AssociationId) {
         let a = self.connect();
         self.run_for(SECOND);
@@ -146,7 +148,7 @@ impl World {
         (a, z)
     }
 
-    /// Begins a new chapter.
+    /// Clears the log.
     pub fn forget(&mut self) {
         self.story.clear();
         self.shots.clear();
@@ -197,7 +199,8 @@ impl World {
         messages
     }
 
-    /// Puts what `host` has to send on the wire, and keeps its events. Asks for them after each call: only so many wait.
+    /// Sends the packets of `host`, and stores its events. It polls events after each call, because
+    /// only a limited number can wait.
     pub fn drain(&mut self, host: usize) {
         if let Some(unsummed) = &mut self.unsummed {
             let mut packets = Vec::new();
@@ -227,7 +230,7 @@ impl World {
         self.hear(host);
     }
 
-    /// Keeps what `host` is told.
+    /// Stores the events of `host`.
     pub fn hear(&mut self, host: usize) {
         while !self.leaves_events[host]
             && let Some(event) = self.endpoints[host].poll_event()
@@ -236,7 +239,7 @@ impl World {
         }
     }
 
-    /// Puts a packet on the wire as if `from` had sent it.
+    /// Sends a packet as if from `from`.
     pub fn put(&mut self, from: usize, path: Path, bytes: Bytes) {
         let transmit = Transmit {
             path,
@@ -303,12 +306,12 @@ impl World {
         }
     }
 
-    /// Packets that were put on the wire so far and not lost.
+    /// Number of packets sent so far and not lost.
     pub fn packets(&self) -> u64 {
         self.sequence
     }
 
-    /// Hands `bytes` to `host` at once, as if it came over the path between the first addresses.
+    /// Delivers `bytes` to `host` at once, over the path between the first addresses.
     pub fn inject(&mut self, host: usize, bytes: Bytes) {
         let path = Path::new(address(host, 0), address(1 - host, 0));
         self.inject_from(host, path, bytes);
@@ -323,7 +326,7 @@ impl World {
         self.drain(host);
     }
 
-    /// The next arrival or timeout, if it is not after `until`.
+    /// Runs the next arrival or timeout that is not after `until`.
     pub fn step(&mut self, until: Nanos) -> bool {
         let arrival = self.in_flight.keys().next().copied();
         let timeouts = [A, Z].map(|host| self.endpoints[host].poll_timeout());
@@ -385,7 +388,7 @@ impl World {
         self.run_until(self.now + span);
     }
 
-    /// What `host` was told, without which association.
+    /// Events of `host`, without their associations.
     pub fn told(&self, host: usize) -> Vec<Event> {
         self.events[host]
             .iter()
@@ -393,12 +396,12 @@ impl World {
             .collect()
     }
 
-    /// The packets of the story so far, and a new chapter.
+    /// Returns and clears the log of packets.
     pub fn take_story(&mut self) -> Vec<String> {
         std::mem::take(&mut self.story)
     }
 
-    /// The first packet of `from` whose chunks are `chunks`.
+    /// First packet of `from` with these `chunks`.
     pub fn shot(&self, from: usize, chunks: &str) -> Bytes {
         let found = self
             .shots
@@ -410,7 +413,7 @@ impl World {
             .clone()
     }
 
-    /// The tag in packets that `from` sends to its peer, as its last packet has it.
+    /// Tag in the last packet that `from` sent to its peer.
     pub fn tag_sent_by(&self, from: usize) -> u32 {
         let shot = self
             .shots
@@ -422,7 +425,7 @@ impl World {
     }
 }
 
-/// The next packet that the endpoint has to send, and which UDP port it goes to.
+/// Next packet of the endpoint, and its UDP port.
 pub fn poll_one(endpoint: &mut Endpoint, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
     let mut first = None;
     endpoint.poll_transmit_batch(now, TransmitOptions::default(), out, |outgoing, _| {
@@ -450,7 +453,7 @@ pub fn chunks_of(bytes: &Bytes) -> Vec<Chunk> {
         .collect()
 }
 
-/// A packet from `host` to the other with these chunks.
+/// Packet from `host` to the other host with these chunks.
 pub fn packet(host: usize, verification_tag: u32, chunks: &[&Chunk]) -> Bytes {
     let ports = [PORT_A, PORT_Z];
     let header = CommonHeader {
@@ -467,7 +470,7 @@ pub fn packet(host: usize, verification_tag: u32, chunks: &[&Chunk]) -> Bytes {
     out.freeze()
 }
 
-/// A packet of raw chunk bytes, its checksum right.
+/// Packet of raw chunk bytes with a correct checksum.
 pub fn raw_packet(host: usize, verification_tag: u32, chunks: &[u8]) -> Bytes {
     let ports = [PORT_A, PORT_Z];
     let mut out = BytesMut::new();
@@ -480,7 +483,7 @@ pub fn raw_packet(host: usize, verification_tag: u32, chunks: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// The same packet with another verification tag.
+/// Same packet with another verification tag.
 pub fn retag(bytes: &Bytes, verification_tag: u32) -> Bytes {
     let mut out = bytes.to_vec();
     out[4..8].copy_from_slice(&verification_tag.to_be_bytes());
@@ -541,7 +544,7 @@ pub fn lose(chunks: &'static str, count: usize) -> Box<dyn FnMut(&Shot) -> Fate>
     })
 }
 
-/// A world in which A is in `state`, and the tag in packets to A.
+/// World in which A is in `state`, and the tag of packets to A.
 pub fn in_state(state: StateName) -> (World, u32) {
     let mut world = World::new(Config::default());
     match state {
@@ -583,7 +586,7 @@ pub fn in_state(state: StateName) -> (World, u32) {
     (world, tag)
 }
 
-/// The states that have a TCB.
+/// States that have a TCB.
 pub const STATES: [StateName; 7] = [
     StateName::CookieWait,
     StateName::CookieEchoed,

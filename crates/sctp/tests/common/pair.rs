@@ -1,4 +1,4 @@
-//! Two endpoints of which A changes its addresses, and answers of Z's made by hand.
+//! Two endpoints of which A changes its addresses, with hand-made responses of Z.
 
 use anabranch_sctp::{
     AddressChange, AddressChangeError, AddressChangeOutcome, Association, Authentication,
@@ -26,20 +26,20 @@ pub fn third() -> IpAddr {
     [10, 0, 8, 1].into()
 }
 
-/// Two endpoints that are up.
+/// Two established endpoints.
 pub struct Pair {
     pub world: World,
     pub a: AssociationId,
     pub z: AssociationId,
     pub signer: Signer,
-    /// The tag in packets to A.
+    /// Tag of packets to A.
     pub tag: u32,
-    /// The initial TSNs, with which serials of ASCONF begin.
+    /// Initial TSNs, which are also the first serial numbers of ASCONFs.
     pub a_initial: u32,
     pub z_initial: u32,
 }
 
-/// The initial TSN of an INIT or INIT ACK.
+/// Initial TSN of an INIT or INIT ACK.
 fn initial_tsn(packet: &Bytes) -> u32 {
     u32::from_be_bytes(packet[28..32].try_into().expect("four"))
 }
@@ -99,7 +99,7 @@ impl Pair {
         result
     }
 
-    /// What A was told of its wishes.
+    /// Outcomes of A's requests.
     pub fn outcomes(&self) -> Vec<(AddressChange, AddressChangeOutcome)> {
         let told = self.world.told(A).into_iter();
         told.filter_map(|it| match it {
@@ -109,7 +109,7 @@ impl Pair {
         .collect()
     }
 
-    /// The packets of A, by their chunks and the address they left from.
+    /// Packets of A, by their chunks and source address.
     pub fn sent(&self) -> Vec<(String, IpAddr)> {
         let shots = self.world.shots.iter().filter(|it| it.from == A);
         shots.map(|it| (it.chunks.clone(), it.path.local)).collect()
@@ -121,12 +121,12 @@ impl Pair {
         shots.filter(asconf).cloned().collect()
     }
 
-    /// Z falls silent: what A hears from now on is made by hand.
+    /// Silences Z: A receives only hand-made packets from now on.
     pub fn silence(&mut self) {
         self.world.fate = Box::new(|_| Fate::Drop);
     }
 
-    /// An ASCONF-ACK from Z by hand, signed, with these parameters.
+    /// Delivers a signed hand-made ASCONF-ACK from Z with these parameters.
     pub fn acknowledge(&mut self, serial: u32, parameters: &[u8]) {
         let mut chunk = vec![0x80, 0];
         chunk.extend((8 + parameters.len() as u16).to_be_bytes());
@@ -136,7 +136,7 @@ impl Pair {
         self.say(old(), &signed);
     }
 
-    /// Hands A a packet of Z's with these chunks, addressed to `local`.
+    /// Delivers a packet of Z with these chunks to A at address `local`.
     pub fn say(&mut self, local: IpAddr, chunks: &[u8]) {
         let path = Path::new(local, address(Z, 0));
         let packet = raw_packet(Z, self.tag, chunks);
@@ -168,7 +168,7 @@ impl Pair {
 
 pub const ASCONF: &str = "type 193";
 
-/// Where the ASCONF of a packet begins: behind the AUTH, if there is one.
+/// ASCONF of a packet: after the AUTH, if there is one.
 pub fn asconf_of(packet: &Bytes) -> Bytes {
     let at = if packet[12] == kind::AUTH {
         12 + 40
@@ -184,7 +184,7 @@ pub fn serial_of(packet: &Bytes) -> u32 {
     u32::from_be_bytes(chunk[4..8].try_into().expect("four"))
 }
 
-/// The parameters of an ASCONF behind its address: type, correlation id, the address's last byte.
+/// Parameters of an ASCONF after its address: type, correlation ID, and last byte of the address.
 pub fn requests_of(packet: &Bytes) -> Vec<(u16, u32, u8)> {
     let chunk = asconf_of(packet);
     let length = usize::from(u16::from_be_bytes([chunk[2], chunk[3]]));

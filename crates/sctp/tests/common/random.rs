@@ -1,4 +1,4 @@
-//! What random plays draw.
+//! Random numbers for random scenarios.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -11,7 +11,7 @@ impl Random {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// Any number of 64 bits.
+    /// Any 64-bit number.
     pub fn any(&mut self) -> u64 {
         self.0.next_u64()
     }

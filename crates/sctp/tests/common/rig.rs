@@ -1,4 +1,4 @@
-//! Endpoint Z, and the hands of its peer: what Z hears is made by hand, and what it answers stays on the way.
+//! Endpoint Z with a hand-made peer: Z's input is hand-made, and its output is only recorded.
 
 use anabranch_sctp::Discard;
 use anabranch_wire::chunk::Data;
@@ -11,16 +11,16 @@ use super::*;
 pub struct Rig {
     pub world: World,
     pub z: AssociationId,
-    /// The tag in packets to Z.
+    /// Tag of packets to Z.
     pub tag: u32,
-    /// The first TSN of the peer, which offsets count from.
+    /// First TSN of the peer, the base of offsets.
     pub first: Tsn,
-    /// Packets of Z that were looked at.
+    /// Number of packets of Z already examined.
     pub looked_at: usize,
 }
 
 impl Rig {
-    /// An association that is up.
+    /// Rig with an established association.
     pub fn of(config: Config) -> Self {
         let mut world = World::new(config);
         world.connect();
@@ -53,7 +53,8 @@ impl Rig {
         self.raw(&bytes);
     }
 
-    /// A position of I-DATA of that stream, message and number: `U`nordered, `E`nding; the first has number 0.
+    /// I-DATA fragment of a stream, message and fragment number: `U`nordered, `E`nding; number 0 is
+    /// the first fragment.
     pub fn i_data(
         &self,
         offset: u32,
@@ -76,7 +77,7 @@ impl Rig {
         }
     }
 
-    /// An I-FORWARD-TSN that gives up messages: their streams, whether they are unordered, and their numbers.
+    /// I-FORWARD-TSN that abandons messages, by stream, unordered flag and message identifier.
     pub fn giving_up(&self, to: u32, skipped: &[(u16, bool, u32)]) -> IForwardTsn {
         let skipped = skipped
             .iter()
@@ -109,7 +110,7 @@ impl Rig {
         messages.map(|it| text(it.payload.into_bytes())).collect()
     }
 
-    /// FORWARD TSNs, or what they list, that were out of place.
+    /// Number of refused FORWARD TSNs or entries.
     pub fn refused(&self) -> u64 {
         let discards = self.world.endpoints[Z].discards();
         discards.of(Discard::BadForwardTsn)

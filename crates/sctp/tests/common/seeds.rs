@@ -1,15 +1,16 @@
-//! The seeds that random plays are made of.
+//! Seeds of random scenarios.
 
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, catch_unwind};
 
-/// The number that this variable of the environment has, if there is one.
+/// Number in this environment variable, if set.
 pub fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
     Some(value.parse().unwrap_or_else(|_| panic!("{name}=number")))
 }
 
-/// `CASE=seed` is one alone; `CASES=number` so many instead of the `usual` ones, from seed `FROM` on.
+/// `CASE=seed` selects one seed; `CASES=number` runs this number instead of the `usual` one,
+/// starting at seed `FROM`.
 pub fn seeds(usual: u64) -> Range<u64> {
     if let Some(seed) = number("CASE") {
         return seed..seed + 1;
@@ -18,7 +19,7 @@ pub fn seeds(usual: u64) -> Range<u64> {
     from..from + number("CASES").unwrap_or(usual)
 }
 
-/// Plays each of the [`seeds`], and fails at the end if one of them does. Gives what they gave.
+/// Runs each of the [`seeds`], and fails at the end if one of them failed. Returns the results.
 pub fn each<T>(usual: u64, play: impl Fn(u64) -> T + RefUnwindSafe) -> Vec<T> {
     let (mut failed, mut results) = (Vec::new(), Vec::new());
     for seed in seeds(usual) {

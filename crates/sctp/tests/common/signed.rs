@@ -1,10 +1,10 @@
-//! AUTH by hand: the key of an association from what its INIT and INIT ACK said, and packets signed with it. Written apart from
-//! the stack's own, so that the two check each other.
+//! Hand-made AUTH: computes the key of an association from its INIT and INIT ACK, and signs
+//! packets. Independent of the stack's implementation, so that each checks the other.
 
 use super::*;
 use hmac::{Hmac, Mac};
 
-/// The parameters of AUTH that an INIT or INIT ACK has, in their order, without padding.
+/// AUTH parameters of an INIT or INIT ACK, in order and without padding.
 pub fn vector_of(packet: &Bytes) -> Vec<u8> {
     let mut found = [const { Vec::new() }; 3];
     let mut at = 12 + 20;
@@ -19,7 +19,7 @@ pub fn vector_of(packet: &Bytes) -> Vec<u8> {
     found.concat()
 }
 
-/// Signs as either end of an association does.
+/// Signs packets like either end of an association.
 #[derive(Clone)]
 pub struct Signer {
     key: Vec<u8>,
@@ -28,10 +28,10 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Of the ends that said `one` and `other`, and share `secret` as key `key_id`.
+    /// Signer for ends that sent `one` and `other`, and share `secret` as key `key_id`.
     pub fn new(one: &Bytes, other: &Bytes, secret: &[u8], key_id: u16) -> Self {
         let mut vectors = [vector_of(one), vector_of(other)];
-        // Both begin with 0x80, so that the longer is the larger number.
+        // Both begin with 0x80, so the longer one is the larger number.
         vectors.sort_by_key(|it| (it.len(), it.clone()));
         Self {
             key: [secret, &vectors[0][..], &vectors[1][..]].concat(),
@@ -40,7 +40,7 @@ impl Signer {
         }
     }
 
-    /// Of the ends whose INIT and INIT ACK `world` has seen.
+    /// Signer for the ends whose INIT and INIT ACK were sent in `world`.
     pub fn of(world: &World, secret: &[u8], key_id: u16) -> Self {
         Self::new(
             &world.shot(A, "INIT"),
@@ -61,7 +61,7 @@ impl Signer {
         mac.finalize().into_bytes().to_vec()
     }
 
-    /// An AUTH chunk, and `chunks` behind it.
+    /// AUTH chunk followed by `chunks`.
     pub fn sign(&self, chunks: &[u8]) -> Vec<u8> {
         let len: usize = if self.hmac_id == 1 { 20 } else { 32 };
         let mut bytes = vec![15, 0, 0, 8 + len as u8];
@@ -74,7 +74,7 @@ impl Signer {
         bytes
     }
 
-    /// Whether the AUTH in `packet` is right.
+    /// Whether the AUTH in `packet` is valid.
     pub fn is_right(&self, packet: &Bytes) -> bool {
         let mut at = 12;
         while packet[at] != 15 {

@@ -1,4 +1,4 @@
-//! Single chunks for packets that an honest peer would not send.
+//! Single chunks for packets that a correct peer would not send.
 
 use super::*;
 use anabranch_sctp::Discard;
@@ -43,7 +43,7 @@ pub fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// An established pair, and the tags in packets to A and to Z.
+/// An established pair, and the tags of packets to A and to Z.
 pub fn pair() -> (
     World,
     anabranch_sctp::AssociationId,
@@ -60,7 +60,7 @@ pub fn pair() -> (
     (world, a, z, to_a, to_z)
 }
 
-/// Chunks of `bytes` padded, as one.
+/// Encoded chunk with padding.
 pub fn encoded(chunk: &Chunk) -> Bytes {
     let mut out = BytesMut::new();
     chunk.encode(&mut out);

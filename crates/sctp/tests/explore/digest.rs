@@ -1,10 +1,10 @@
-//! A world as a number: two worlds that differ only in when they are and in which tags, TSNs and nonces were drawn have the
-//! same.
+//! Digest of a world: two worlds that differ only in their time and in their random tags, TSNs and
+//! nonces have the same digest.
 //!
-//! It is made from what `Debug` prints of the endpoints and packets, so nothing that an endpoint keeps is left out by
-//! mistake; left out on purpose are settings, counters that decide nothing, and the state of the generators. Points of time
-//! are told from now on; random numbers by the order in which they are met, and numbers near one of them by how far they are
-//! off.
+//! It is computed from the `Debug` output of endpoints and packets, so that no state is omitted by
+//! mistake; settings, counters without influence on decisions, and generator states are omitted on
+//! purpose. Times are relative to the current time; random numbers are replaced by their order of
+//! appearance, and numbers close to one of them by the distance.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
@@ -30,13 +30,13 @@ const SKIPPED: [&str; 13] = [
     "last: ",
     "free: ",
 ];
-/// Numbers below are what they are.
+/// Numbers below this are kept.
 const SMALL: u64 = 1 << 17;
-/// Spans are whole milliseconds, and stay what they are.
+/// Durations are whole milliseconds, and are kept.
 const MILLISECOND: u64 = 1_000_000;
-/// TSNs this near to each other are of one row.
+/// TSNs within this distance belong to the same sequence.
 const NEAR: u32 = 4_096;
-/// Bytes of the signature at a cookie's end, and the format that [`Canon::cookie`] reads.
+/// Length of the signature at the end of a cookie, and the format that [`Canon::cookie`] parses.
 const MAC: usize = 32;
 const COOKIE_FORMAT: u8 = 3;
 
@@ -46,7 +46,7 @@ pub struct Canon {
     rows: Vec<u32>,
     nonces: Vec<u64>,
     hasher: DefaultHasher,
-    /// What was hashed, for who wants to see it.
+    /// The hashed text, for debugging.
     pub text: Option<String>,
 }
 
@@ -105,7 +105,7 @@ impl Canon {
         }
     }
 
-    /// What `Debug` printed.
+    /// Canonicalizes `Debug` output.
     pub fn debug(&mut self, text: &str) {
         let bytes = text.as_bytes();
         let (mut at, mut plain) = (0, 0);
@@ -137,7 +137,7 @@ impl Canon {
         self.put(&text[plain..]);
     }
 
-    /// Bytes that the endpoints made: a cookie, the information of a HEARTBEAT, or a message.
+    /// Bytes created by the endpoints: a cookie, the information of a HEARTBEAT, or a message.
     fn blob(&mut self, blob: &[u8]) {
         match blob {
             [COOKIE_FORMAT, body @ ..] if blob.len() > 80 => self.cookie(body),
@@ -153,7 +153,7 @@ impl Canon {
         }
     }
 
-    /// All but the signature.
+    /// All fields except the signature.
     fn cookie(&mut self, body: &[u8]) {
         let word = |at: usize| u32::from_be_bytes(body[at..at + 4].try_into().expect("four"));
         let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
@@ -184,7 +184,7 @@ impl Canon {
     }
 }
 
-/// The bytes of a `b"..."` whose inside begins at `at`, and where it ends.
+/// Bytes of a `b"..."` literal whose content begins at `at`, and its end.
 fn unescape(bytes: &[u8], mut at: usize) -> (Vec<u8>, usize) {
     let mut blob = Vec::new();
     while bytes[at] != b'"' {
@@ -208,7 +208,7 @@ fn unescape(bytes: &[u8], mut at: usize) -> (Vec<u8>, usize) {
     (blob, at + 1)
 }
 
-/// Where the value that begins at `at` ends: at the comma or bracket behind it.
+/// End of the value that begins at `at`: the next comma or bracket.
 fn after_value(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_u32;
     while at < bytes.len() {
@@ -228,12 +228,12 @@ fn after_value(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The world's number; `rest` is what else the search knows of it.
+/// Digest of the world; `rest` is additional state of the search.
 pub fn digest(world: &World, rest: &[u8]) -> u64 {
     canon(world, rest, Canon::new(world.now)).finish()
 }
 
-/// The text that is hashed.
+/// The hashed text.
 pub fn text(world: &World) -> String {
     let mut canon_ = Canon::new(world.now);
     canon_.text = Some(String::new());
@@ -249,7 +249,8 @@ fn canon(world: &World, rest: &[u8], mut canon: Canon) -> Canon {
         canon.debug(&text);
     }
     canon.put_tagged(b'c', world.cut.into());
-    // What was sent and came, and how each association ended: the verdict depends on it.
+    // Sent and received messages, and the end of each association, because the verdict depends on
+    // them.
     for life in world.lives.iter().filter(|it| !it.broken) {
         if life.closed.is_some() && life.sent.is_empty() {
             continue;
@@ -271,7 +272,7 @@ fn canon(world: &World, rest: &[u8], mut canon: Canon) -> Canon {
     canon
 }
 
-/// What can be said of a packet without its random numbers.
+/// Description of a packet without its random numbers.
 fn shape(seen: &Seen) -> (usize, Vec<(u8, usize)>) {
     let packet = Packet::parse(&seen.bytes, Checksum::Ignore).expect("sound");
     let chunks = packet.chunks().flatten();

@@ -1,12 +1,14 @@
-//! Exhaustive exploration of the real code: two endpoints, their users, and a network that may hand over any packet that
-//! was ever sent, at any time and as often as it likes. From a beginning, every sequence of steps up to a depth is played;
-//! worlds that differ in nothing that matters are looked at once.
+//! Exhaustive exploration of the real code: two endpoints, their users, and a network that may
+//! deliver any packet ever sent, at any time and repeatedly. From an initial state, every sequence
+//! of steps up to a depth is executed; worlds without relevant differences are examined once.
 //!
-//! From each world the network is honest again, and then: nobody waits for ever; both ends are up and hear each other, or
-//! both were told that it is over; what was acknowledged before a close in good order was delivered, once; and no packet of
-//! the network ends what both ends agree upon. Stories of what was found are told step by step.
+//! From each world the network becomes reliable, and then: no end waits forever; both ends are
+//! established and exchange data, or both have reported the end; data acknowledged before a
+//! graceful close was delivered once; and no packet of the network ends an association on which
+//! both ends agree. Failures are printed step by step.
 //!
-//! `MORE=2 cargo test --release -p anabranch-sctp --test explore -- --nocapture` goes two steps deeper everywhere.
+//! `MORE=2 cargo test --release -p anabranch-sctp --test explore -- --nocapture` explores two more
+//! steps everywhere.
 
 mod digest;
 #[path = "../common/moves.rs"]
@@ -21,7 +23,7 @@ use anabranch_transport::time::SECOND;
 use search::{Budget, Scenario};
 use world::{A, Step, World, Z};
 
-/// Little patience, so that stories are short; every chunk acknowledged at once, so that fewer timers run.
+/// Short timeouts, for short traces; immediate acknowledgments, for fewer timers.
 fn config() -> Config {
     Config::default().with(|it| {
         it.rto_max = 4 * SECOND;
@@ -33,7 +35,7 @@ fn config() -> Config {
     })
 }
 
-/// A called Z, and both are up.
+/// A has connected to Z, and both are established.
 const UP: &[Option<Step>] = &[Some(Step::Connect(A)), None];
 
 fn explore(scenario: &Scenario) {
@@ -41,7 +43,7 @@ fn explore(scenario: &Scenario) {
     assert!(worlds >= scenario.at_least, "{worlds} worlds");
 }
 
-/// Either user calls, closes and aborts; both may call at once.
+/// Both users may connect, close and abort; both may connect at once.
 #[test]
 fn handshake_and_collision() {
     explore(&Scenario {
@@ -60,7 +62,7 @@ fn handshake_and_collision() {
     });
 }
 
-/// A calls and gives up, Z calls: packets of the first attempt come during the second.
+/// A connects and aborts, then Z connects: packets of the first attempt arrive during the second.
 #[test]
 fn late_packets_of_a_former_attempt() {
     explore(&Scenario {
@@ -77,7 +79,7 @@ fn late_packets_of_a_former_attempt() {
     });
 }
 
-/// One end loses its memory, once or both one after the other, and calls again or is called.
+/// One end loses its state, or both one after the other, and connects again or is connected to.
 #[test]
 fn restart() {
     explore(&Scenario {
@@ -96,7 +98,7 @@ fn restart() {
     });
 }
 
-/// Both users send and close, or abort, while packets are lost and come again.
+/// Both users send and close, or abort, while packets are lost and duplicated.
 #[test]
 fn shutdown() {
     explore(&Scenario {
@@ -115,7 +117,7 @@ fn shutdown() {
     });
 }
 
-/// Two paths, the first of which fails and comes back.
+/// Two paths, the first of which fails and recovers.
 #[test]
 fn failover() {
     explore(&Scenario {
@@ -134,7 +136,8 @@ fn failover() {
     });
 }
 
-/// Worlds that differ in the numbers drawn and in when they are have one digest; those that differ in anything else do not.
+/// Worlds that differ only in random numbers and time have the same digest; worlds with any other
+/// difference have not.
 #[test]
 fn a_digest_knows_what_matters() {
     let of = |steps: &[Step]| {
@@ -152,7 +155,7 @@ fn a_digest_knows_what_matters() {
     let one = of(&up);
     assert_eq!(one.state(Z), Some(StateName::Established));
     assert_eq!(one.state(A), Some(StateName::Established));
-    // The same association in another life of both: other tags, TSNs and cookies.
+    // The same association in another incarnation of both ends: other tags, TSNs and cookies.
     let other = {
         let mut world = of(&[Step::Connect(A), Step::Crash(A), Step::Crash(Z)]);
         world.seen.clear();

@@ -1,4 +1,4 @@
-//! Every world within so many steps of a beginning, each looked at once.
+//! Search over all worlds within a number of steps of an initial state, each examined once.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::digest::digest;
 use super::verdict::{Verdict, verdict};
 use super::world::{A, Step, World, Z};
 
-/// How often what is not the network's doing may happen.
+/// Limits of the events that the network does not cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// By host.
@@ -57,26 +57,26 @@ impl Budget {
     }
 }
 
-/// Where a search begins, and how far it goes.
+/// Initial state and depth of a search.
 pub struct Scenario {
     pub name: &'static str,
     pub config: Config,
-    /// The beginning: `None` hands over all that is on its way and was not yet.
+    /// Initial steps: `None` delivers all packets in flight.
     pub begin: &'static [Option<Step>],
     pub budget: Budget,
     pub depth: usize,
-    /// At least so many worlds are within reach; fewer, and the search looks at too little.
+    /// Minimum number of reachable worlds; fewer show that the search examines too little.
     pub at_least: usize,
 }
 
-/// A world that was reached first by these steps.
+/// A world, with the steps by which it was first reached.
 struct Node {
     steps: Vec<Step>,
     digest: u64,
     agreed: bool,
 }
 
-/// Tells the story if the code under test panics.
+/// Prints the steps if the code under test panics.
 struct Telling<'a>(&'a Scenario, &'a [Step]);
 
 impl Drop for Telling<'_> {
@@ -111,7 +111,7 @@ impl Scenario {
         world
     }
 
-    /// The steps as sentences.
+    /// Steps as sentences.
     pub fn story(&self, steps: &[Step]) -> String {
         let mut world = self.first();
         let tell = |&step: &Step| {
@@ -146,7 +146,7 @@ impl Scenario {
         all.filter(|step| world.allows(*step)).collect()
     }
 
-    /// Looks at every world within reach; gives how many there are, or the story of one that ends badly.
+    /// Examines every reachable world; returns their number, or the steps to one that fails.
     pub fn explore(&self) -> Result<usize, String> {
         let more = std::env::var("MORE").ok();
         let more: usize = more.map_or(0, |more| more.parse().expect("MORE=number"));
@@ -182,7 +182,7 @@ impl Scenario {
         Ok(known.len())
     }
 
-    /// Takes every step from `node`; gives how many.
+    /// Executes every step from `node`; returns their number.
     fn expand(
         &self,
         node: &Node,
@@ -202,7 +202,7 @@ impl Scenario {
             world.take(step);
             let digest = digest(&world, &self.budget.after(&steps).bytes());
             if digest == node.digest {
-                // Nothing came of it: the next step begins here.
+                // No effect: the next step starts here.
                 fresh = true;
                 continue;
             }
@@ -231,9 +231,9 @@ impl Scenario {
         Ok(options.len())
     }
 
-    /// An arrival that must not end what both ends agree upon: any but that of an ABORT which a user wanted. One of a former
-    /// attempt has the tag that the association goes by now, where its peer's attempt was the same: nothing in it tells
-    /// the two apart (RFC 9260 §8.5.1 B).
+    /// An arrival that must not end an association on which both ends agree: any except an ABORT
+    /// that a user requested. A packet of an earlier attempt has the current tag if the peer's
+    /// attempt was the same, and is then indistinguishable (RFC 9260 §8.5.1 B).
     fn is_idle_arrival(&self, node: &Node, step: Step) -> bool {
         let Step::Deliver(number) = step else {
             return false;

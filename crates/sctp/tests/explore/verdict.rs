@@ -1,22 +1,23 @@
-//! What becomes of a world once its network is honest: whatever happened before, it comes to a good end.
+//! Verdict on a world once its network is reliable: it must reach a good end from any state.
 
 use anabranch_sctp::{CloseReason, StateName};
 use anabranch_transport::time::SECOND;
 
 use super::world::{A, HOSTS, Step, World, Z};
 
-/// By then every timer has given up.
+/// Time by which every timer has expired for good.
 const PATIENCE: u64 = 600 * SECOND;
-/// Events after which a world is taken never to end.
+/// Number of events after which a world is considered endless.
 const MAX_EVENTS: usize = 5_000;
 
 pub struct Verdict {
-    /// Both ends were up, are up, and heard each other, and neither was told of an end or a new beginning.
+    /// Both ends were established, are established, and exchanged data, and neither reported an end
+    /// or a restart.
     pub agreed: bool,
     pub problem: Option<String>,
 }
 
-/// Hands over every packet in its turn and runs every timer, until nothing is left to do.
+/// Delivers every packet in order and runs every timer, until nothing is left to do.
 fn settle(world: &mut World) -> Result<(), String> {
     let until = world.now + PATIENCE;
     for _ in 0..MAX_EVENTS {
@@ -36,7 +37,7 @@ fn settle(world: &mut World) -> Result<(), String> {
     Err("it goes on for ever".into())
 }
 
-/// What was on its way is lost; from now on the network is honest.
+/// Packets in flight are lost; from now on the network is reliable.
 pub fn verdict(mut world: World) -> Verdict {
     let up = |world: &World, host| world.state(host) == Some(StateName::Established);
     let was_up = HOSTS.iter().all(|&host| up(&world, host));

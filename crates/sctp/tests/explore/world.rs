@@ -1,5 +1,6 @@
-//! Two endpoints, their users, and a network that keeps every packet it ever saw and may hand over any of them at any
-//! time, again and again: loss, reordering, duplication and replay are all "which packet comes next".
+//! Two endpoints, their users, and a network that keeps every packet and may deliver any of them at
+//! any time, repeatedly: loss, reordering, duplication and replay are all choices of the next
+//! packet.
 
 use std::net::IpAddr;
 
@@ -17,27 +18,27 @@ pub const A: usize = 0;
 pub const Z: usize = 1;
 pub const HOSTS: [usize; 2] = [A, Z];
 const PORTS: [u16; 2] = [5_000, 7];
-/// When the world begins: no other number that an endpoint keeps is of that size.
+/// Initial time: no other number in an endpoint has this size.
 pub const BEGIN: Nanos = 1_000_000 * SECOND;
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// The packet of that number arrives, for the first time or again.
+    /// The packet with this number arrives, for the first time or again.
     Deliver(u8),
-    /// Time passes until the next timer is due, and it runs.
+    /// Time advances to the next timer, which runs.
     Timer,
     Connect(usize),
     Send(usize),
     Shutdown(usize),
     Abort(usize),
-    /// The host loses its memory.
+    /// The host loses its state.
     Crash(usize),
-    /// The first network fails, or comes back.
+    /// The first network fails, or recovers.
     Cut,
 }
 
-/// A packet that was seen.
+/// Packet that was sent.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub to: usize,
@@ -46,7 +47,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// An ABORT under the receiver's tag, because the sender's user asked for it.
+    /// An ABORT with the receiver's tag, requested by the sender's user.
     pub fn is_users_abort(&self) -> bool {
         let packet = Packet::parse(&self.bytes, Checksum::Ignore).expect("sound");
         let first = packet.chunks().next().expect("one").expect("framed");
@@ -58,15 +59,15 @@ impl Seen {
     }
 }
 
-/// What one host's user sent under one association and what became of it.
+/// Messages that the user of one host sent in one association, and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Life {
     pub host: usize,
     pub id: AssociationId,
-    /// Numbers of messages that were taken, each its own.
+    /// Unique numbers of accepted messages.
     pub sent: Vec<u32>,
     pub closed: Option<CloseReason>,
-    /// It began again, or its host lost its memory: what it sent before counts no more.
+    /// The association restarted, or its host lost its state: earlier messages no longer count.
     pub broken: bool,
 }
 
@@ -74,15 +75,15 @@ pub struct World {
     pub now: Nanos,
     pub ends: [Endpoint; 2],
     pub seen: Vec<Seen>,
-    /// Packets up to this number have arrived, or were lost, in the honest end of a story.
+    /// Packets up to this number have arrived or were lost, in the reliable phase.
     pub handed: usize,
-    /// The honest end of the story: each packet counts, also one that is like another.
+    /// Reliable phase: each packet counts, even one equal to another.
     pub honest: bool,
     pub cut: bool,
     pub lives: Vec<Life>,
     /// Numbers of the messages that each user read.
     pub got: [Vec<u32>; 2],
-    /// Associations that ended or began again so far.
+    /// Associations that ended or restarted so far.
     pub broken: u32,
     config: Config,
     crashes: u8,
@@ -135,7 +136,7 @@ impl World {
         }
     }
 
-    /// The one association of `host` that is not over.
+    /// The one association of `host` that is not closed.
     pub fn live(&self, host: usize) -> Option<AssociationId> {
         let end = &self.ends[host];
         let open = |id: &AssociationId| end.association(*id).is_some_and(|it| !it.is_closed());
@@ -150,7 +151,7 @@ impl World {
         self.ends[host].association(id).map(|it| it.state())
     }
 
-    /// Whether the step can be taken and could make a difference.
+    /// Whether the step is possible and could make a difference.
     pub fn allows(&self, step: Step) -> bool {
         match step {
             Step::Deliver(number) => {
@@ -228,7 +229,7 @@ impl World {
         &mut self.lives[place]
     }
 
-    /// A message that says its number; the number, if it was taken.
+    /// Sends a message with a number; returns the number if it was accepted.
     pub fn send(&mut self, host: usize) -> Option<u32> {
         let id = self.live(host)?;
         let number = self.next_message;
@@ -269,7 +270,8 @@ impl World {
         }
     }
 
-    /// Takes what `host` has to send and to tell; its user reads all, and releases what is over.
+    /// Polls the packets and events of `host`; its user reads all, and releases closed
+    /// associations.
     pub fn drain(&mut self, host: usize) {
         for _ in 0..100 {
             let sent = self.ends[host].poll_transmit(self.now, &mut self.out);
@@ -322,7 +324,7 @@ impl World {
         }
     }
 
-    /// `A -> INIT -> Z`, and the like.
+    /// Description such as `A -> INIT -> Z`.
     pub fn tell(&self, step: Step) -> String {
         match step {
             Step::Deliver(number) => {
