@@ -1,4 +1,5 @@
-//! A stream of an association as bytes: what reads and writes bytes needs to know nothing of SCTP.
+//! A stream of an association as bytes, for libraries that read and write bytes and have no notion
+//! of SCTP.
 //!
 //! `cargo run -p anabranch-net --example bytes`
 
@@ -13,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             peer_port: 0,
         };
     }))?;
-    // The client's address family and the server's UDP port; the name is looked up by the system.
+    // The client's address family and the server's UDP port; the system resolves the name.
     let peer = Peer::from(("localhost", 5_001)).over_udp(server.udp_port());
     tokio::spawn(async move {
         while let Ok(association) = server.accept().await {

@@ -1,5 +1,5 @@
-//! A server and a client in the manner of Diameter (RFC 6733 §2.1): requests and answers with a
-//! header, and a client that connects again when its peer goes away.
+//! A server and a client in the style of Diameter (RFC 6733 §2.1): requests and answers with a
+//! header, and a client that connects again when its peer is replaced.
 //!
 //! `cargo run -p anabranch-net --example diameter`
 
@@ -14,7 +14,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 /// The Payload Protocol Identifier of Diameter without DTLS (RFC 6733 §11.4).
 const DIAMETER: u32 = 46;
-/// Bytes of the header (RFC 6733 §3).
+/// Size of the header, bytes (RFC 6733 §3).
 const HEADER: usize = 20;
 /// The R bit of the command flags.
 const REQUEST: u8 = 0x80;
@@ -40,7 +40,7 @@ fn hop_by_hop(message: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(bytes))
 }
 
-/// Answers every request on the stream that it came on.
+/// Answers every request on its stream.
 async fn serve(association: Association) -> Result<(), AssociationError> {
     while let Some(request) = association.recv().await? {
         let Some(number) = hop_by_hop(&request.bytes) else {
@@ -76,7 +76,7 @@ async fn ask(association: &Association, number: u32) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Two servers, one after the other at the same ports, and a client that finds both.
+/// Two servers, one after the other at the same ports, and a client that connects to both.
 pub async fn run() -> Result<(), Box<dyn Error>> {
     let any = Carrier::Encapsulated {
         port: 0,
@@ -100,7 +100,7 @@ pub async fn run() -> Result<(), Box<dyn Error>> {
     let association = client.association().await?;
     ask(&association, 1).await?;
 
-    // The server is replaced. Its associations are shut down, and the client comes again.
+    // The server is replaced. Its associations are shut down, and the client connects again.
     server.close_with_timeout(Duration::from_secs(5)).await;
     server.wait_idle().await;
     drop(server);

@@ -1,4 +1,4 @@
-//! An echo server and a client of it, over two homes each on the loopback interface.
+//! An echo server and a client, with two addresses each on the loopback interface.
 //!
 //! `cargo run -p anabranch-net --example echo`
 
@@ -6,13 +6,13 @@ use std::net::IpAddr;
 
 use anabranch_net::{Association, AssociationError, Carrier, Config, Endpoint, Peer, SendOptions};
 
-/// Sends every message back as it came.
+/// Echoes every message.
 async fn echo(association: Association) -> Result<(), AssociationError> {
     while let Some(message) = association.recv().await? {
         let options = SendOptions::default()
             .with_ppid(message.ppid)
             .with_unordered(message.unordered);
-        // Waits while the client does not read: the server's memory is bounded.
+        // Waits while the client does not read, so that the server's memory is bounded.
         if let Err(error) = association
             .send(message.bytes, options.with_stream(Some(message.stream)))
             .await

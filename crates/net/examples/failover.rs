@@ -1,6 +1,6 @@
 //! A sender with two paths to its peer, which continues over the second when the first is lost.
 //!
-//! `cargo run -p anabranch-net --example failover`: on Linux, where all of 127.0.0.0/8 is this host's.
+//! `cargo run -p anabranch-net --example failover`: on Linux, because it needs all of 127.0.0.0/8.
 
 use std::error::Error;
 use std::io;
@@ -17,7 +17,7 @@ use anabranch_net::{
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
-/// Two networks, in each of which both hosts have an address.
+/// Two networks; both hosts have an address in each.
 const SERVER: [[u8; 4]; 2] = [[127, 0, 24, 1], [127, 0, 25, 1]];
 const CLIENT: [[u8; 4]; 2] = [[127, 0, 24, 2], [127, 0, 25, 2]];
 const MESSAGES: u32 = 200;
@@ -35,9 +35,9 @@ fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
             port: 0,
             peer_port: 0,
         };
-        // A path is inactive after two timeouts in a row.
+        // A path is inactive after two consecutive timeouts.
         it.sctp.path_max_retrans = 1;
-        // At least the sum over all paths (RFC 9260 §8.1); more for a busy host.
+        // Should be at least the sum over all paths (RFC 9260 §8.1); more for a busy host.
         it.sctp.association_max_retrans = 30;
     })
 }
@@ -60,8 +60,8 @@ async fn wait_for(
     Err(format!("it has ended before {path} was {wanted:?}"))
 }
 
-/// Sends numbered messages. It does nothing for the failover: what is lost with a path is sent again
-/// over the other, in order.
+/// Sends numbered messages. It does nothing for the failover: data that is lost with a path is
+/// retransmitted over the other, in order.
 async fn send(association: Association) -> Result<(), Box<dyn Error + Send + Sync>> {
     for number in 0..MESSAGES {
         let message = number.to_be_bytes().to_vec();
@@ -72,7 +72,7 @@ async fn send(association: Association) -> Result<(), Box<dyn Error + Send + Syn
     Ok(())
 }
 
-/// Reads to the end, and returns how many messages came in order.
+/// Reads to the end, and returns the number of messages that arrived in order.
 async fn receive(association: Association) -> Result<u32, AssociationError> {
     let mut expected = 0_u32;
     while let Some(message) = association.recv().await? {

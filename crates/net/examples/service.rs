@@ -1,4 +1,4 @@
-//! A service that decides whom it serves, and goes out of service without losing anybody.
+//! A service that selects its clients, and is shut down without losing any of them.
 //!
 //! `cargo run -p anabranch-net --example service`
 
@@ -8,7 +8,7 @@ use anabranch_net::{
     Association, AssociationError, Carrier, Config, ConnectError, Endpoint, Peer, SendOptions,
 };
 
-/// Sends every message back as it came.
+/// Echoes every message.
 async fn echo(association: Association) -> Result<(), AssociationError> {
     while let Some(message) = association.recv().await? {
         let options = SendOptions::default().with_ppid(message.ppid);
@@ -20,7 +20,7 @@ async fn echo(association: Association) -> Result<(), AssociationError> {
     Ok(())
 }
 
-/// Serves those who ask for at most ten streams.
+/// Serves clients that request at most ten streams.
 async fn serve(server: Endpoint) {
     while let Ok(incoming) = server.incoming().await {
         let (from, streams) = (incoming.peer_addr(), incoming.inbound_streams());
@@ -36,7 +36,7 @@ async fn serve(server: Endpoint) {
     }
 }
 
-/// Connects with so many streams.
+/// Connects with this number of streams.
 async fn client(peer: Peer, streams: u16) -> Result<Association, ConnectError> {
     let config = Config::default().with(|it| it.sctp.outbound_streams = streams);
     let client = Endpoint::bind(config).expect("any port is free");
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let message = association.recv().await?.ok_or("closed early")?;
     println!("client: {:?} came back", message.bytes);
 
-    // Nobody new is served; those who are end when they like, or after five seconds.
+    // New clients are refused; existing ones may end by themselves, within five seconds.
     let draining = tokio::spawn(async move {
         if !server.drain(Duration::from_secs(5)).await {
             server.close_with_timeout(Duration::from_secs(1)).await;

@@ -1,4 +1,5 @@
-//! What an association carries over the loopback interface, by message size: MB and messages a second.
+//! Throughput of an association over the loopback interface, by message size: MB and messages per
+//! second.
 //!
 //! `cargo run --release -p anabranch-net --example throughput [SECONDS]`
 
@@ -24,7 +25,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .filter(|size| only.is_none_or(|only| only == *size))
     {
-        // As a task: what `main` itself awaits has a thread of its own, beside that of the sockets.
+        // As a task, because the future that `main` awaits has a thread of its own, separate from
+        // that of the sockets.
         let measuring = tokio::spawn(measure(size, Duration::from_secs_f64(seconds)));
         measuring.await?.map_err(|error| error as Box<dyn Error>)?;
     }

@@ -1,7 +1,7 @@
-//! The protocol on a std socket, without tokio: an echo server and a client of it in one thread each.
+//! The protocol on a std socket, without tokio: an echo server and a client in one thread each.
 //!
-//! The loop law in a page: one `handle_*`, drain `poll_transmit_batch`, take outputs, ask `poll_timeout`.
-//! `cargo run -p anabranch-net --example without_tokio`
+//! The driver loop in a page: call one `handle_*`, drain `poll_transmit_batch`, take outputs, read
+//! `poll_timeout`. `cargo run -p anabranch-net --example without_tokio`
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -25,7 +25,7 @@ struct Host {
 
 impl Host {
     fn new(port: u16) -> io::Result<Self> {
-        // Bytes of UDP between IP and SCTP.
+        // Size of the UDP header between IP and SCTP, bytes.
         let config = Config::default().with(|it| it.encapsulation = 8);
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
@@ -41,7 +41,7 @@ impl Host {
         self.origin.elapsed().as_nanos() as Nanos
     }
 
-    /// Sends what the protocol has to send.
+    /// Sends the protocol's output.
     fn drain(&mut self) -> io::Result<()> {
         let time = self.time();
         let Self {
@@ -106,7 +106,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Sends every message back, until the association ends.
+/// Echoes every message, until the association ends.
 fn serve(mut host: Host) -> io::Result<()> {
     host.endpoint.listen(true);
     loop {
@@ -138,7 +138,7 @@ fn serve(mut host: Host) -> io::Result<()> {
 /// Messages and events, in the order of delivery.
 const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
 
-/// The bytes of a message, and how to send one like it.
+/// The bytes of a message, and the options for sending a similar one.
 fn echo(received: ReceivedMessage) -> (Bytes, SendOptions) {
     let options = SendOptions::on(received.stream)
         .with_ppid(received.ppid)
