@@ -1,4 +1,5 @@
-//! Plays of random bytes, and those that once ended badly. The fuzz target `association` searches for more.
+//! Fuzz cases of random bytes, and earlier failures. The fuzz target `association` searches for
+//! more.
 
 mod play;
 #[path = "common/seeds.rs"]
@@ -18,7 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 #[global_allocator]
 static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
-/// The plays measure one heap, so the tests take turns.
+/// All tests measure the same heap, so they run one at a time.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,7 +35,7 @@ fn random_plays_end_well() {
     seeds::each(150, |seed| play::play(&script(seed), Some(held)));
 }
 
-/// What the simulator counts of each flow: all are rare.
+/// Probes that the simulator counts for each flow: all are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
@@ -43,7 +44,7 @@ const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::DuplicateAck)
     .with(Probe::Duplicate);
 
-/// Of what common packets leave samples.
+/// Probes of which packets on the fast path leave samples.
 const COMMON: [Probe; 10] = [
     Probe::Cwnd,
     Probe::FlightSize,
@@ -57,8 +58,9 @@ const COMMON: [Probe; 10] = [
     Probe::Delivered,
 ];
 
-/// Common DATA and SACKs are taken and written by short ways while nobody records what is common, and by the long ones else. Both must do the
-/// same, and leave the same samples of what is rare. The short way of a SACK is that of hosts with one path between them.
+/// DATA and SACKs use the fast paths if none of their frequent probes is recorded, and the slow
+/// paths otherwise. Both must have the same effect and leave the same samples of rare probes. The
+/// fast path of a SACK requires a single path between the hosts.
 #[test]
 fn plays_are_the_same_whether_or_not_anybody_records() {
     let _turn = turn();
@@ -71,7 +73,7 @@ fn plays_are_the_same_whether_or_not_anybody_records() {
             let account = |probes, compared| play::play_recorded(&script, homes, probes, compared);
             let none = ProbeSet::NONE;
             assert_eq!(account(none, none), account(ProbeSet::ALL, none), "{homes}");
-            // In every other play one more is recorded, each in its turn.
+            // In every other case one more probe is recorded, in rotation.
             let one = COMMON[(seed / 2) as usize % COMMON.len()];
             let wanted = match seed % 2 {
                 0 => COUNTED,
@@ -83,24 +85,26 @@ fn plays_are_the_same_whether_or_not_anybody_records() {
     });
 }
 
-/// Seeds that once ended badly.
+/// Seeds of earlier failures.
 #[test]
 fn plays_that_once_ended_badly_end_well() {
     let _turn = turn();
-    // All numbers began anew at the second copy of a request. The answer to the first, "In progress", came behind the second copy, so that
-    // data behind the reset was taken for data before it, and then once more.
+    // All numbers were reset at the second copy of a request. The response to the first, "In
+    // progress", arrived after the second copy, so that data sent after the reset was accepted as
+    // data from before it, and then once more.
     play::play(&script(186_373), Some(held));
-    // More messages were given up at once than events were kept.
+    // More messages were abandoned at once than events could be queued.
     play::play(&script(330_119), Some(held));
-    // What a tail loss probe was to repeat was given up before it went. The probe stayed due, and no HEARTBEAT went.
+    // The data of a tail loss probe was abandoned before the probe was sent. The probe stayed due,
+    // and no HEARTBEAT was sent.
     play::play(&script(311), Some(held));
 }
 
-/// What the plays of the second, third and fourth seed in four are made of, by the numbers of `Play::act`: how often an
-/// act comes, and how many bytes it takes. Bytes that know nothing of acts close, release and begin again too often to get
-/// far.
+/// Steps in the cases of the second, third and fourth seed in four, by the numbers of `Play::act`:
+/// the frequency of a step, and the number of bytes it uses. Unstructured bytes close, release and
+/// restart too often to reach deep states.
 const KINDS: [&[(u8, usize, usize)]; 3] = [
-    // A transfer through loss, reordering and doubling.
+    // A transfer with loss, reordering and duplication.
     &[
         (0, 24, 0),
         (6, 4, 1),
@@ -116,7 +120,7 @@ const KINDS: [&[(u8, usize, usize)]; 3] = [
         (25, 1, 2),
         (30, 2, 2),
     ],
-    // A peer that means harm.
+    // A malicious peer.
     &[
         (0, 20, 0),
         (7, 1, 0),
@@ -134,7 +138,7 @@ const KINDS: [&[(u8, usize, usize)]; 3] = [
         (30, 1, 2),
         (31, 8, 40),
     ],
-    // Beginnings and ends.
+    // Setup and close.
     &[
         (0, 24, 0),
         (6, 4, 1),
@@ -158,7 +162,7 @@ const KINDS: [&[(u8, usize, usize)]; 3] = [
     ],
 ];
 
-/// The play of a seed: any bytes, or acts of one kind with any bytes for the rest.
+/// Case of a seed: arbitrary bytes, or steps of one kind with arbitrary parameters.
 fn script(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
     let len = 200 + (seed as usize * 37) % 3_000;
@@ -183,13 +187,14 @@ fn script(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// The play of a seed in which many packets are common: no extension, nothing watched, and most messages short. In every other one more is
-/// lost and more waits, and in every fourth there is little room.
+/// Case of a seed with many packets on the fast path: no extension, no recording, and mostly short
+/// messages. In every other case more is lost and more waits, and in every fourth the buffers are
+/// small.
 fn transfer(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
     let mut draw = |below: u32| (random.next_u32() % below) as u8;
     let (lossy, small) = (seed.is_multiple_of(2), seed % 4 == 1);
-    // Honest and without RSCTP; no partial delivery point.
+    // Without attacker and without RSCTP; no partial delivery point.
     let choice = (draw(0x100) & 0xE3) | if small { 0x18 } else { 0x08 };
     let mut bytes = vec![choice, draw(0x100) & 0x06];
     for _ in 0..400 {
@@ -221,16 +226,17 @@ fn transfer(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// The play of a seed in which users read seldom: windows close, are probed and open again, under all congestion controls, with pacing
-/// and without. What is sent finds no room now and then. In every other play much is lost, which slows some controls down until a
-/// packet is seconds away from the next one.
+/// Case of a seed in which users rarely read: windows close, are probed and open again, under all
+/// congestion controls, with and without pacing. Sent data occasionally finds no buffer space. In
+/// every other case much is lost, so that with some controls packets are seconds apart.
 fn away(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed ^ 0xA3A7);
     let mut draw = |below: u32| (random.next_u32() % below) as u8;
-    // Honest and without RSCTP; mostly a buffer of 3,000 bytes; no HEARTBEATs in every other one.
+    // Without attacker and without RSCTP; mostly a buffer of 3,000 bytes; no HEARTBEATs in every
+    // other case.
     let choice = (draw(0x100) & 0xE3) | 0x08 | if draw(4) > 0 { 0x10 } else { 0 };
     let extremes = if draw(2) == 0 { draw(0x100) & 0x7A } else { 0 };
-    // In one play of four the buffers hold one chunk.
+    // In one case of four the buffers hold one chunk.
     let mut bytes = vec![choice, extremes | u8::from(draw(4) == 0)];
     let often = 1 + draw(8);
     let lossy = seed.is_multiple_of(2);
@@ -267,7 +273,7 @@ fn plays_of_users_who_read_seldom_end_well() {
     seeds::each(300, |seed| play::play(&away(seed), Some(held)));
 }
 
-/// The seeds of the fuzz target.
+/// Seeds of the fuzz target.
 #[test]
 fn plays_of_the_corpus_end_well() {
     let _turn = turn();
@@ -288,14 +294,14 @@ fn endpoint(seed: u64) -> Endpoint {
     endpoint
 }
 
-/// The first packet of the endpoint.
+/// First packet of the endpoint.
 fn packet_of(endpoint: &mut Endpoint) -> Bytes {
     let mut out = BytesMut::new();
     endpoint.poll_transmit(SECOND, &mut out).expect("a packet");
     out.freeze()
 }
 
-/// The first TSN of an endpoint with that seed that calls, and of one that is called with `init`.
+/// First TSN of a connecting endpoint with this seed, and of a listening one that receives `init`.
 fn first_tsns(seed: u64, init: &Bytes) -> [u32; 2] {
     let path = Path::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let mut caller = endpoint(seed);
@@ -314,7 +320,8 @@ fn first_tsns(seed: u64, init: &Bytes) -> [u32; 2] {
     })
 }
 
-/// Plays that ask for it have the wrap of the TSNs within reach. `WRAP=number` looks for other seeds, so many at most.
+/// Some cases have the wrap of the TSNs within reach. `WRAP=number` searches at most this number of
+/// other seeds.
 #[test]
 fn some_plays_begin_just_below_the_wrap() {
     let _turn = turn();

@@ -1,5 +1,5 @@
-//! Path MTU discovery (RFC 9260 §7.3, RFC 8899): what a path carries is found, black holes are left, and chunks that were cut
-//! for larger packets still arrive.
+//! Path MTU discovery (RFC 9260 §7.3, RFC 8899): the path MTU is found, black holes are detected,
+//! and chunks fragmented for larger packets still arrive.
 
 use crate::common;
 
@@ -15,10 +15,10 @@ use bytes::Bytes;
 use common::random::Random;
 use common::{A, Fate, Shot, World, Z, address};
 
-/// Of an IPv4 packet around an SCTP packet.
+/// Length of the IPv4 header of an SCTP packet.
 const IP: usize = 20;
 
-/// What the pipe carries, and the packets that were larger.
+/// MTU of the pipe, and the packets that exceeded it.
 #[derive(Clone, Default)]
 struct Pipe {
     mtu: Rc<Cell<usize>>,
@@ -55,7 +55,7 @@ fn packet_of(world: &World, host: usize, id: AssociationId) -> usize {
     association.paths().get(PathId(0)).max_packet()
 }
 
-/// The largest packet of `A` so far, with its IP header.
+/// Largest packet of `A` so far, including its IP header.
 fn largest(world: &World) -> usize {
     let mine = world.shots.iter().filter(|shot| shot.from == A);
     mine.map(|shot| shot.bytes.len() + IP).max().unwrap_or(0)
@@ -88,8 +88,8 @@ fn the_interfaces_mtu_is_found_in_one_round_trip_and_nothing_is_probed_when_off(
     assert_eq!(probes(&world, A), []);
 }
 
-/// A path of 1,400 bytes. Three probes of 1,500 at a second each, then halves; data flows all the while, and nothing of it
-/// is lost.
+/// A path of 1,400 bytes. Three probes of 1,500 at one per second, then a binary search; data flows
+/// meanwhile, without loss.
 #[test]
 fn a_smaller_mtu_is_found_beside_the_data() {
     let (mut world, [a, z], pipe) = world(discovering(), 1400);
@@ -106,7 +106,7 @@ fn a_smaller_mtu_is_found_beside_the_data() {
         .map(|it| it.1)
         .filter(|size| *size > 1400)
         .collect();
-    // Two of the first three went before the story began.
+    // Two of the first three were sent before the log was cleared.
     assert_eq!(lost, [1500, 1500, 1424, 1424, 1424, 1404, 1404, 1404]);
     assert_eq!(
         pipe.swallowed.get(),
@@ -119,8 +119,9 @@ fn a_smaller_mtu_is_found_beside_the_data() {
     assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }
 
-/// The path falls from 1,500 to 1,300 bytes and says nothing. After a timeout small packets are compared with large ones, and packets
-/// are small before three RTO are over; what was cut before goes in fragments of IP; then the search begins again.
+/// The path MTU falls from 1,500 to 1,300 bytes without ICMP. After a timeout small packets are
+/// compared with large ones, and packets are small before three RTOs have passed; data that is
+/// already fragmented is fragmented again by IP; then the search restarts.
 #[test]
 fn a_black_hole_is_left_and_all_arrives() {
     let (mut world, [a, z], pipe) = world(discovering(), 1500);
@@ -155,13 +156,14 @@ fn a_black_hole_is_left_and_all_arrives() {
         "new messages are cut smaller"
     );
     assert_eq!(world.state(A, a), StateName::Established);
-    // Ten minutes later the path is as it was.
+    // Ten minutes later the path MTU is restored.
     pipe.mtu.set(1500);
     world.run_for(610 * SECOND);
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
 }
 
-/// The network says what it carries: packets fit at once, and what was in flight goes again at once.
+/// The network reports its MTU: new packets fit at once, and data in flight is retransmitted at
+/// once.
 #[test]
 fn packet_too_big_is_taken_at_its_word() {
     for config in [discovering(), Config::default()] {
@@ -196,7 +198,7 @@ fn packet_too_big_is_taken_at_its_word() {
     }
 }
 
-/// A path that swallows everything for a while is no reason to take it for small, then or later.
+/// A temporary outage does not reduce the packet size, then or later.
 #[test]
 fn an_outage_does_not_end_the_search() {
     let (mut world, [a, _], pipe) = world(discovering(), 1500);
@@ -213,7 +215,8 @@ fn an_outage_does_not_end_the_search() {
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
 }
 
-/// Goodput of 75 s, kB, and how often the size fell, over a pipe that loses so many packets of a thousand either way.
+/// Goodput of 75 s in kB, and the number of size reductions, over a pipe with this loss in both
+/// directions.
 fn lossy(seed: u64, permille: u64, discovery: bool) -> (f64, u32) {
     let config = Config::default().with(|it| {
         it.path_mtu_discovery = discovery;
@@ -242,8 +245,8 @@ fn lossy(seed: u64, permille: u64, discovery: bool) -> (f64, u32) {
     (bytes as f64 / 1e3, falls)
 }
 
-/// Losses that have nothing to do with size are not taken for a black hole: goodput is the same with discovery and without, within
-/// twice the standard error of the difference, over seeds that are printed.
+/// Losses independent of the size are not considered a black hole: goodput with and without
+/// discovery is equal within twice the standard error of the difference, over printed seeds.
 #[test]
 fn loss_of_packets_whatever_their_size_is_no_black_hole() {
     const SEEDS: u64 = 12;
@@ -267,7 +270,8 @@ fn loss_of_packets_whatever_their_size_is_no_black_hole() {
     }
 }
 
-/// Small messages pass and large ones vanish, so that no timeout of T3-rtx follows another: found as soon all the same.
+/// Small messages pass and large ones are lost, so that T3-rtx never expires twice in succession:
+/// the black hole is detected equally fast.
 #[test]
 fn a_black_hole_is_found_while_small_messages_pass() {
     for rack in [false, true] {
@@ -288,7 +292,7 @@ fn a_black_hole_is_found_while_small_messages_pass() {
     }
 }
 
-/// Less than the base size: found from the least upwards.
+/// Below the base size: found from the minimum upwards.
 #[test]
 fn a_path_below_the_base_size_works() {
     let (mut world, [a, z], pipe) = world(discovering(), 1000);
@@ -299,7 +303,8 @@ fn a_path_below_the_base_size_works() {
     assert!(pipe.fragmented.get() > 0);
 }
 
-/// DATA with the COOKIE ECHO makes a packet that is too large for the path: it goes alone when that was in vain (RFC 9260 §5.1 C).
+/// A COOKIE ECHO with DATA is too large for the path: after a timeout it is sent alone (RFC 9260
+/// §5.1 C).
 #[test]
 fn a_cookie_echo_arrives_where_its_data_is_too_large() {
     let config = discovering().with(|it| it.data_with_cookie_echo = true);
@@ -320,7 +325,8 @@ fn a_cookie_echo_arrives_where_its_data_is_too_large() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// Unanswered probes are lost for their size or otherwise, but no errors of the path; and an answer counts once.
+/// Unanswered probes are lost because of their size or for other reasons, but are no errors of the
+/// path; an answer counts once.
 #[test]
 fn an_old_answer_to_a_probe_means_nothing() {
     let mut world = World::new(discovering());
@@ -337,7 +343,8 @@ fn an_old_answer_to_a_probe_means_nothing() {
     assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }
 
-/// Every profile but RSCTP's, two paths of different MTU: messages are cut for the smaller.
+/// Every profile except RSCTP's, two paths with different MTUs: messages are fragmented for the
+/// smaller.
 #[test]
 fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     let homes = |host| vec![address(host, 0), address(host, 1)];
@@ -369,7 +376,8 @@ fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     assert_eq!(probes(&world, A), []);
 }
 
-/// The base size over IPv6 inside UDP, and a large message by packets of a jumbo interface.
+/// The base size over IPv6 with UDP encapsulation, and a large message in packets of a jumbo
+/// interface.
 #[test]
 fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
     let config = discovering().with(|it| {
@@ -385,7 +393,7 @@ fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
     assert_eq!(largest(&world), 9000);
 }
 
-/// Where the peer takes HEARTBEATs only behind an AUTH, a probe with one has the size that it is to have.
+/// If the peer accepts only authenticated HEARTBEATs, a probe with an AUTH has the intended size.
 #[test]
 fn a_probe_behind_an_auth_has_its_size() {
     let config = discovering().with(|it| {

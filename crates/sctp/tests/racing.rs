@@ -1,4 +1,4 @@
-//! Attempts at two addresses of one host: one wins, and the host does not see a restart.
+//! Attempts at two addresses of one host: one wins, and the host sees no restart.
 
 use crate::common;
 
@@ -56,7 +56,7 @@ impl Hosts {
         .collect()
     }
 
-    /// Takes packets, all before any answer goes out.
+    /// Processes all packets before any answer is sent.
     fn take(endpoint: &mut Endpoint, now: Nanos, packets: Packets) {
         for (path, packet) in packets {
             endpoint.handle_datagram(now, path, Ecn::NotEct, packet);
@@ -103,7 +103,8 @@ fn one_of_two_attempts_at_one_host_goes_on() {
     assert_eq!(hosts.state(first), StateName::Established);
 }
 
-/// A race is not lost by its first attempt: the other goes on when its INIT is answered again.
+/// A race survives the failure of its first attempt: the other continues when its INIT is answered
+/// again.
 #[test]
 fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     let mut hosts = Hosts::new();
@@ -114,7 +115,7 @@ fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     Hosts::take(&mut hosts.client, hosts.now, acks);
     assert_eq!(hosts.state(first), StateName::CookieEchoed);
     assert_eq!(hosts.state(second), StateName::CookieWait);
-    // Its COOKIE ECHO is lost, and its user gives it up.
+    // Its COOKIE ECHO is lost, and its user aborts it.
     Hosts::sent(&mut hosts.client, hosts.now);
     let association = hosts.client.association_mut(first).expect("not released");
     association

@@ -1,4 +1,5 @@
-//! RACK-TLP between two endpoints: what a lost tail and a lost retransmission cost, over a pipe of 50 ms each way.
+//! RACK-TLP between two endpoints: cost of a lost tail and of a lost retransmission, over a pipe of
+//! 50 ms each way.
 
 use crate::common;
 
@@ -10,7 +11,7 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// SACKs are not delayed: a peer that delays them makes a tail of one packet wait for that, too.
+/// SACKs are not delayed, because a delayed SACK would add to the recovery of a tail of one packet.
 fn config(rack: bool) -> Config {
     Config::new(Profile::default()).with(|it| {
         it.rack = rack;
@@ -18,7 +19,7 @@ fn config(rack: bool) -> Config {
     })
 }
 
-/// The DATA in a packet, as places from the first TSN on, which is `first` where it was seen before.
+/// DATA in a packet, as offsets from the first TSN, which is `first` if it was seen before.
 fn places(shot: &Shot, first: &mut Option<u32>) -> Vec<u32> {
     let tsns = chunks_of(&shot.bytes)
         .into_iter()
@@ -30,13 +31,13 @@ fn places(shot: &Shot, first: &mut Option<u32>) -> Vec<u32> {
         .collect()
 }
 
-/// How long 30 messages of 1400 bytes take, and the timeouts of the sender, where the message `lost` gets lost so many
-/// times.
+/// Duration of 30 messages of 1400 bytes, and the timeouts of the sender, if the message `lost` is
+/// lost this many times.
 fn transfer(rack: bool, lost: u32, times: u32) -> (Nanos, u64) {
     let mut world = World::new(config(rack));
     world.delay = 50 * MILLISECOND;
     let (a, z) = world.established();
-    // The round trip is measured, and the window open.
+    // The round trip is measured, and cwnd is large.
     (0..30).for_each(|_| world.send(A, a, 0, vec![0; 1400]));
     world.run_for(5 * SECOND);
     assert_eq!(world.receive_all(Z, z).len(), 30);
@@ -59,8 +60,8 @@ fn transfer(rack: bool, lost: u32, times: u32) -> (Nanos, u64) {
     (took, counters.sender.timeouts)
 }
 
-/// Without a loss it takes no more than a few round trips of 100 ms. The tail is found by T3-rtx, a second after its last
-/// acknowledgement; with a probe, about two round trips after it.
+/// Without loss it takes only a few round trips of 100 ms. T3-rtx detects the lost tail one second
+/// after the last acknowledgment; with a probe it is about two round trips.
 #[test]
 fn a_lost_tail_costs_about_two_round_trips_and_not_a_timeout() {
     let whole = transfer(true, 99, 1).0;
@@ -76,7 +77,7 @@ fn a_lost_tail_costs_about_two_round_trips_and_not_a_timeout() {
     );
 }
 
-/// A retransmission that is lost, too, costs one round trip more and no timeout.
+/// A lost retransmission costs one round trip more and no timeout.
 #[test]
 fn a_lost_retransmission_costs_a_round_trip_and_not_a_timeout() {
     let once = transfer(true, 5, 1).0;
@@ -87,7 +88,7 @@ fn a_lost_retransmission_costs_a_round_trip_and_not_a_timeout() {
     assert!(fast - once <= 250 * MILLISECOND, "{}", fast - once);
 }
 
-/// Random losses of both directions: all arrives, in order, and timeouts are rare.
+/// Random loss in both directions: everything arrives in order, and timeouts are rare.
 #[test]
 fn random_losses_cost_few_timeouts() {
     let seed = std::env::var("CASE").map_or(8985, |seed| seed.parse().expect("a number"));

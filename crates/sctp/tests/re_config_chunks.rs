@@ -1,4 +1,4 @@
-//! RE-CONFIGs as any peer may send them: what is answered, and what is survived (RFC 6525 §5.2).
+//! RE-CONFIGs of an arbitrary peer: responses and robustness (RFC 6525 §5.2).
 
 use crate::common;
 
@@ -28,7 +28,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// Requests count from the first TSN, too.
+    /// Request numbers also begin with the first TSN.
     fn number(&self, offset: u32) -> u32 {
         self.first.0.wrapping_add(offset)
     }
@@ -71,7 +71,7 @@ impl Rig {
         bytes.freeze()
     }
 
-    /// The parameters of all RE-CONFIGs that Z has sent since this was last asked.
+    /// Parameters of all RE-CONFIGs that Z has sent since the last call.
     fn said(&mut self) -> Vec<ReConfigParameter> {
         let mut said = Vec::new();
         for shot in &self.world.shots[self.looked_at..] {
@@ -86,7 +86,7 @@ impl Rig {
         said
     }
 
-    /// Sends a RE-CONFIG; gives the results of the answer.
+    /// Sends a RE-CONFIG; returns the results of the response.
     fn ask(&mut self, parameters: &[ReConfigParameter]) -> Vec<ReConfigResult> {
         self.raw(&Self::re_config(parameters));
         let said = self.said().into_iter();
@@ -97,7 +97,7 @@ impl Rig {
         said.filter_map(result).collect()
     }
 
-    /// All that Z has sent has come.
+    /// Acknowledges all data of Z.
     fn acknowledge(&mut self) {
         let shots = self.world.shots.iter().rev();
         let tsn = shots
@@ -163,7 +163,7 @@ fn numbers_that_are_not_next_are_refused() {
         let request = rig.outgoing(offset, 0, &[1]);
         assert_eq!(rig.ask(&[request]), [Performed]);
     }
-    // Two are kept.
+    // Two are cached.
     let [old, kept] = [1, 2].map(|offset| rig.outgoing(offset, 0, &[1]));
     assert_eq!(rig.ask(&[old]), [BadSequenceNumber]);
     assert_eq!(rig.ask(&[kept]), [Performed]);
@@ -213,12 +213,12 @@ fn a_reset_waits_for_all_that_was_sent_before_it() {
     assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
     assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
     assert_eq!(rig.resets(), [[0; 0]; 0]);
-    // What comes on the stream behind the reset waits; others do not.
+    // Data of the stream after the reset waits; other streams continue.
     rig.data(3, 1, 0, "BE");
     rig.data(4, 2, 1, "BE");
     assert_eq!(rig.text(), "0;2;4;");
     rig.data(1, 1, 1, "BE");
-    // It is told without being asked again.
+    // It is reported without another request.
     let performed = ReConfigParameter::Response {
         response: rig.number(0),
         result: Performed,
@@ -241,7 +241,7 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     }
     let another = rig.outgoing(1, 1, &[2]);
     assert_eq!(rig.ask(&[another]), [AlreadyInProgress]);
-    // The same under a new number takes its place.
+    // The same request with a new number replaces it.
     let again = rig.outgoing(2, 1, &[1]);
     assert_eq!(rig.ask(&[again]), [InProgress]);
     rig.data(0, 3, 0, "BE");
@@ -250,8 +250,8 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     assert_eq!(rig.text(), "0;");
 }
 
-/// A request of twelve bytes for all of 65,535 streams, of which one is being reset already, would else have Z keep a list of all the
-/// others; so would requests one after the other.
+/// A request of twelve bytes for all 65,535 streams, of which one is already being reset, would
+/// otherwise make Z store a list of all others; likewise a series of requests.
 #[test]
 fn what_a_peer_has_reset_is_kept_within_bounds() {
     let many = |it: &mut Config| (it.outbound_streams, it.inbound_streams) = (65_535, 65_535);
@@ -283,7 +283,7 @@ fn a_message_that_goes_on_behind_its_reset_is_refused() {
     assert_eq!(rig.text(), "0;1;");
 }
 
-/// Numbers that the peer left out never come after a reset: what waited for them is delivered.
+/// Skipped numbers never arrive after a reset: messages that waited for them are delivered.
 #[test]
 fn what_waits_in_vain_is_delivered_by_the_reset() {
     let mut rig = Rig::with_defaults();
@@ -332,7 +332,7 @@ fn what_does_not_go_together_or_cannot_be_read_is_counted() {
     assert_eq!(rig.ask(&[]), []);
     assert_eq!(rig.ask(&[outgoing.clone(), all]), []);
     assert_eq!(rig.ask(&[outgoing.clone(), incoming, outgoing.clone()]), []);
-    // CVE-2021-3655: chunks and parameters shorter than they must be.
+    // CVE-2021-3655: truncated chunks and parameters.
     let whole = Rig::re_config(&[outgoing]);
     for cut in 4..whole.len() {
         let mut short = whole[..cut].to_vec();
@@ -340,12 +340,12 @@ fn what_does_not_go_together_or_cannot_be_read_is_counted() {
         short.resize(cut.next_multiple_of(4), 0);
         rig.raw(&short);
         if cut >= 8 {
-            // The parameter as long as the chunk says.
+            // The parameter length matches the chunk.
             short[6..8].copy_from_slice(&(cut as u16 - 4).to_be_bytes());
             rig.raw(&short);
         }
     }
-    // A parameter of a type that is not known.
+    // An unknown parameter type.
     rig.raw(&[kind::RE_CONFIG, 0, 0, 12, 0, 99, 0, 8, 1, 2, 3, 4]);
     assert_eq!(
         rig.resets(),
@@ -355,7 +355,7 @@ fn what_does_not_go_together_or_cannot_be_read_is_counted() {
     assert!(rig.bad() > 20 && rig.is_up(), "{}", rig.bad());
 }
 
-/// CVE-2014-3688: many in one packet draw no more answers than one packet holds.
+/// CVE-2014-3688: many requests in one packet cause no more responses than fit into one packet.
 #[test]
 fn many_requests_in_one_packet_draw_one_packet_of_answers() {
     let mut rig = Rig::with_defaults();
@@ -398,7 +398,7 @@ fn answers_to_nothing_that_was_asked_change_nothing() {
     }
     assert_eq!(rig.bad(), 3);
     assert!(rig.world.told(Z).is_empty());
-    // TSNs in an answer that has none mean nothing.
+    // TSNs in a response that has none are ignored.
     assert_eq!(rig.ask(&[answer(0, Some((Tsn(1), Tsn(2))))]), []);
     assert_eq!(rig.world.told(Z).len(), 1);
     assert_eq!(rig.ask(&[answer(0, None)]), [], "answered before");
@@ -427,7 +427,7 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
     assert_eq!(next, rig.first.add(2).add(1 << 31), "RFC 6525 §5.2.4 G1");
     rig.raw(&Rig::re_config(&[request]));
     assert_eq!(rig.said(), said, "the same again");
-    // Old ones are not taken for new ones.
+    // Old numbers are not taken for new ones.
     rig.data(0, 1, 0, "BE");
     rig.data(2, 1, 1, "BE");
     rig.first = next;
@@ -436,14 +436,14 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
     assert!(rig.is_up());
 }
 
-/// Packets with DATA so far.
+/// Number of packets with DATA so far.
 fn data_packets(rig: &Rig) -> usize {
     let shots = rig.world.shots.iter();
     shots.filter(|it| it.chunks.contains("DATA")).count()
 }
 
-/// What this side has in flight is not lost: it is waited for, and nothing new is sent. The answer to one number stays what it was, so that
-/// a copy that comes late does nothing (RFC 6525 §5.2.4).
+/// Data in flight from this side is not lost: the reset waits for it, and nothing new is sent. The
+/// response to a request number is final, so that a late copy has no effect (RFC 6525 §5.2.4).
 #[test]
 fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     let mut rig = Rig::with_defaults();
@@ -455,7 +455,7 @@ fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     assert_eq!(data_packets(&rig), 1);
     rig.world.run_for(500 * MILLISECOND);
     assert_eq!(rig.ask(std::slice::from_ref(&request)), [AlreadyInProgress]);
-    // The peer gives it up and asks for something else: what was held goes.
+    // The peer cancels it and sends another request: held data is sent.
     let other = rig.add(1, 0);
     assert_eq!(rig.ask(&[other]), [NothingToDo]);
     assert_eq!(data_packets(&rig), 2);
@@ -463,7 +463,7 @@ fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     assert!(rig.is_up());
 }
 
-/// A peer that does not ask again is not waited for without end.
+/// The wait for a peer that does not repeat its request is limited.
 #[test]
 fn what_is_held_for_a_reset_goes_when_the_peer_does_not_come_back() {
     let mut rig = Rig::with_defaults();
@@ -481,7 +481,8 @@ fn what_is_held_for_a_reset_goes_when_the_peer_does_not_come_back() {
     assert!(rig.is_up());
 }
 
-/// All is acknowledged: a copy of the request that was refused changes nothing, the next number is taken.
+/// Everything is acknowledged: a copy of the refused request changes nothing, the next number is
+/// accepted.
 #[test]
 fn a_refused_reset_of_all_numbers_is_performed_under_the_next_number_only() {
     let mut rig = Rig::with_defaults();
@@ -497,7 +498,7 @@ fn a_refused_reset_of_all_numbers_is_performed_under_the_next_number_only() {
     assert!(rig.is_up());
 }
 
-/// RE-CONFIG in states that have no streams to change.
+/// RE-CONFIG in states without streams to change.
 #[test]
 fn it_is_survived_in_every_state() {
     for state in STATES {

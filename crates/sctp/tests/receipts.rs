@@ -1,4 +1,4 @@
-//! Receipts: what a user is told of the messages that it asked about.
+//! Receipts: notifications about messages for which the user requested them.
 
 use crate::common;
 
@@ -32,7 +32,7 @@ fn receipts(world: &World) -> Vec<(u64, Delivery)> {
     .collect()
 }
 
-/// Loses the `lost`th packets of A with DATA, counted from 0.
+/// Loses the packets of A with DATA selected by `lost`, counted from 0.
 fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -47,7 +47,8 @@ fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> 
     })
 }
 
-/// What a Gap Ack Block reports is not acknowledged for good (RFC 9260 §6.2): the second message is told of with the first, which was lost.
+/// A Gap Ack Block is not a final acknowledgment (RFC 9260 §6.2): the second message is reported
+/// together with the first, which was lost.
 #[test]
 fn a_gap_ack_block_is_no_receipt() {
     let mut world = World::new(Config::default().with(|it| it.delayed_sack = false));
@@ -72,8 +73,8 @@ fn a_gap_ack_block_is_no_receipt() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// A message of many chunks is acknowledged with its last, on a stream of its own or of the allocation's choice, interleaved or not; those
-/// between, of which nobody asked, are not told of.
+/// A message of many chunks is acknowledged with its last one, on a given or an allocated stream,
+/// with or without interleaving; messages in between without a request are not reported.
 #[test]
 fn all_of_a_message_has_one_receipt() {
     for interleaving in [false, true] {
@@ -88,7 +89,7 @@ fn all_of_a_message_has_one_receipt() {
         world.drain(A);
         world.run_for(10 * SECOND);
         let mut told = receipts(&world);
-        // Streams take turns: which message ends first is the scheduler's business.
+        // Streams are served round robin: the scheduler decides which message ends first.
         told.sort_by_key(|it| it.0);
         let all = [1, 2, 3].map(|number| (number, Delivery::Acknowledged));
         assert_eq!(told, all, "interleaving: {interleaving}");
@@ -96,7 +97,8 @@ fn all_of_a_message_has_one_receipt() {
     }
 }
 
-/// RFC 3758: a FORWARD TSN moves the cumulative point past what was given up, and that is no acknowledgement.
+/// RFC 3758: a FORWARD TSN advances the cumulative TSN past abandoned data, which is no
+/// acknowledgment.
 #[test]
 fn what_is_given_up_is_not_acknowledged() {
     let config = Config::default().with(|it| {
@@ -122,7 +124,8 @@ fn what_is_given_up_is_not_acknowledged() {
     assert_eq!(world.receive_all(Z, z).len(), 4);
 }
 
-/// Given up in the midst: a part of the message was sent. And before anything was: its lifetime was over in the queue.
+/// Abandoned during transmission: a part of the message was sent. Abandoned before transmission:
+/// its lifetime expired in the queue.
 #[test]
 fn a_lifetime_ends_a_message_under_way_and_one_in_the_queue() {
     let config = Config::default().with(|it| it.partial_reliability = true);
@@ -138,7 +141,8 @@ fn a_lifetime_ends_a_message_under_way_and_one_in_the_queue() {
     assert_eq!(receipts(&world), [(1, over), (2, over)]);
 }
 
-/// Before the association is up: streams that the peer does not grant, and messages that are taken back.
+/// Before the association is established: streams that the peer does not grant, and cancelled
+/// messages.
 #[test]
 fn what_is_never_sent_is_told_of() {
     let streams = |count| Config::default().with(|it| it.outbound_streams = count);
@@ -161,7 +165,7 @@ fn what_is_never_sent_is_told_of() {
         (3, Delivery::NoSuchStream),
     ];
     assert_eq!(told, expected);
-    // The window is full, and what waits behind it is taken back.
+    // The window is full, and the waiting messages are cancelled.
     world.forget();
     world.fate = lose_data(|_| true);
     ask(&mut world, a, (Some(0), vec![1; 60_000]), &PLAIN, 4).expect("room");
@@ -175,7 +179,8 @@ fn what_is_never_sent_is_told_of() {
     assert_eq!(receipts(&world), back);
 }
 
-/// An association that ends has no receipts for what was not acknowledged; a refused message has none either.
+/// When an association ends, unacknowledged messages have no receipts; a refused message has none
+/// either.
 #[test]
 fn the_end_is_the_answer_to_the_rest() {
     let mut world = World::new(Config::default());
@@ -195,7 +200,8 @@ fn the_end_is_the_answer_to_the_rest() {
     assert_eq!(closed, Err(SendError::Closing));
 }
 
-/// Events have a limit, and receipts are beyond it: five hundred messages that few SACKs acknowledge are all told of.
+/// Events are limited, but receipts are not: five hundred messages acknowledged by few SACKs are
+/// all reported.
 #[test]
 fn no_receipt_is_missed() {
     let mut world = World::new(Config::default());

@@ -1,5 +1,5 @@
-//! One receive buffer shared by all streams: what waits behind a hole of its stream takes of the window, and what the
-//! application reads gives it back. Messages of 1000 bytes, computed by hand.
+//! One receive buffer shared by all streams: data that waits for a gap in its stream uses the
+//! window, and reading frees it. Messages of 1000 bytes, computed by hand.
 
 use anabranch_sctp::config::Config;
 use anabranch_sctp::path::PathId;
@@ -25,7 +25,7 @@ impl Rig {
         }
     }
 
-    /// A packet with one message.
+    /// Packet with one message.
     fn arrive(&mut self, at_ms: Nanos, tsn: u32, stream_id: u16, ssn: u16) -> DataOutcome {
         let now = at_ms * MILLISECOND;
         let data = Data {
@@ -68,7 +68,7 @@ impl Rig {
             .expect("room for a SACK");
     }
 
-    /// Time in ms, index and value of what a probe recorded.
+    /// Time in ms, index and value of the samples of a probe.
     fn recorded(&mut self, probe: Probe) -> Vec<(Nanos, u16, f64)> {
         self.trace
             .drain()
@@ -78,7 +78,8 @@ impl Rig {
     }
 }
 
-/// TSN 1, the first message of stream 0, is lost: stream 1 goes on, stream 0 waits, and both take of one buffer.
+/// TSN 1, the first message of stream 0, is lost: stream 1 continues, stream 0 waits, and both use
+/// the same buffer.
 fn hole_in_stream_0(rig: &mut Rig) {
     for (at, tsn, stream, ssn) in [(10, 2, 1, 0), (20, 3, 0, 1), (30, 4, 1, 1), (40, 5, 0, 2)] {
         assert_eq!(rig.arrive(at, tsn, stream, ssn), DataOutcome::NewData);
@@ -101,7 +102,7 @@ fn the_window_falls_with_what_waits_and_rises_as_it_is_read() {
     assert!(rig.receiver.is_empty());
 }
 
-/// ns-2.35 counts chunk headers, and an application takes what can be delivered at once.
+/// ns-2.35 counts chunk headers, and its application reads deliverable data at once.
 #[test]
 fn under_ns2_only_what_waits_behind_a_hole_is_held() {
     let mut rig = Rig::new(Profile::ns2(), 10_240);
@@ -158,7 +159,8 @@ fn waits_and_bytes_held_are_recorded_by_stream() {
     );
 }
 
-/// An application that reads late: the window closes, below 1500 bytes nothing is advertised, and its opening is told.
+/// An application that reads late: the window closes, nothing is advertised below 1500 bytes, and
+/// its opening is reported.
 #[test]
 fn a_slow_reader_closes_the_window_and_opens_it_again() {
     let mut rig = Rig::new(Profile::rfc9260(), 5000);

@@ -1,5 +1,5 @@
-//! Memory that a peer makes a receiver hold, by a counting allocator: at most twice the buffers, whatever comes and
-//! whether it is read or not.
+//! Memory that a peer can make a receiver use, measured by a counting allocator: at most twice the
+//! buffers, whatever arrives and whether or not it is read.
 
 mod common;
 
@@ -20,17 +20,18 @@ use common::{A, PORT_Z, Z, address, chunks_of, packet, raw_packet};
 #[global_allocator]
 static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
-/// The tests measure one heap, so they take turns.
+/// All tests measure the same heap, so they run one at a time.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 const SEND_BUFFER: usize = 16 << 10;
-/// What an association takes whatever its buffers are: its state, gap blocks, and the packet at hand.
+/// Memory of an association independent of its buffers: its state, gap blocks, and the current
+/// packet.
 const FIXED: usize = 48 << 10;
-/// And the number of the next message of each stream.
+/// Additional memory for the next number of each stream.
 const OF_STREAMS: usize = 2 * 65_536 + (16 << 10);
 const FIRST: u32 = 1_000;
 
-/// An endpoint, a peer made by hand, and the most that was held since the two met.
+/// An endpoint, a hand-made peer, and the maximum memory since they connected.
 struct Siege {
     z: Endpoint,
     id: Option<AssociationId>,
@@ -64,7 +65,7 @@ fn fragment(offset: u32, bytes: usize) -> Data {
     }
 }
 
-/// A position of one byte, the first if its number is 0.
+/// Fragment of one byte, the first if its number is 0.
 fn position(
     offset: u32,
     stream_id: u16,
@@ -155,7 +156,7 @@ impl Siege {
         self.id = self.z.associations().next();
     }
 
-    /// Hands a packet over, and gives the first answer.
+    /// Delivers a packet, and returns the first answer.
     fn say(&mut self, packet: Bytes) -> Bytes {
         let [here, there]: [IpAddr; 2] = [address(Z, 0), address(A, 0)];
         let mut out = BytesMut::new();
@@ -173,7 +174,7 @@ impl Siege {
         first.unwrap_or_default()
     }
 
-    /// Chunks, and padding behind them, in one packet.
+    /// Chunks followed by padding in one packet.
     fn send(&mut self, chunks: &[Data], padding: usize) {
         let mut body = BytesMut::new();
         chunks.iter().for_each(|chunk| chunk.encode(&mut body));
@@ -185,7 +186,7 @@ impl Siege {
         self.say(raw_packet(A, self.tag, &body));
     }
 
-    /// 70 a packet.
+    /// Delivers 70 chunks per packet.
     fn send_all<T: Encode>(&mut self, mut chunks: impl Iterator<Item = T>) {
         loop {
             let mut body = BytesMut::new();
@@ -206,7 +207,7 @@ impl Siege {
             .count()
     }
 
-    /// TSNs from the first on that it has.
+    /// Number of TSNs received in sequence.
     fn taken(&self) -> u32 {
         let association = self.id.and_then(|id| self.z.association(id));
         let cumulative = association.map_or(FIRST, |it| it.cumulative_tsn());
@@ -306,7 +307,7 @@ const ATTACKS: &[Attack] = &[
     (
         "messages that wait in a row, read but a few, and then as much waiting",
         |it| {
-            // One number is left out: what follows it waits on, in room that was made for all.
+            // One number is skipped: later data continues to wait, in memory allocated for all.
             let number = |at| at + u32::from(at >= 8_000);
             it.send_all((1..30_000).map(|at| message(at, 0, number(at), 1)));
             it.send(&[message(0, 0, 0, 1)], 0);
@@ -325,7 +326,8 @@ const ATTACKS: &[Attack] = &[
     }),
 ];
 
-/// Pieces of interleaved messages: lone ones, two of each message, whole messages that wait.
+/// Fragments of interleaved messages: single ones, two of each message, complete messages that
+/// wait.
 const INTERLEAVED: &[Attack] = &[
     ("pieces without a beginning, one on each stream", |it| {
         it.send_all((1..60_000).map(|at| position(at, at as u16, (0, 1), false, false)));
@@ -375,7 +377,7 @@ const INTERLEAVED: &[Attack] = &[
     (
         "sixty messages that are delivered in parts, a byte of each by turns",
         |it| {
-            // The window closes, so that they begin to be delivered.
+            // The window closes, so that partial delivery begins.
             let by_turns = |at: u32| position(at, at as u16 % 60, (0, at / 60), false, false);
             it.send_all((0..60_000).map(by_turns));
             it.read(usize::MAX);
@@ -417,7 +419,7 @@ fn no_attack_holds_more_than_twice_the_buffers() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// The number of its next message is all that a stream leaves.
+/// A stream leaves only the number of its next message.
 #[test]
 fn streams_used_once_and_read_give_their_memory_back() {
     let _turn = TURN.lock();
@@ -426,7 +428,7 @@ fn streams_used_once_and_read_give_their_memory_back() {
         siege.send(&[message(at, at as u16, 0, 1)], 0);
         assert_eq!(siege.read(2), 1);
     }
-    // And once with all of them unread, as far as there is room.
+    // And once with all of them unread, as far as they fit.
     siege.send_all((65_535..131_070).map(|at| message(at, (at - 65_535) as u16, 1, 1)));
     while siege.read(1) == 1 {}
     assert!(siege.is_open());
@@ -439,7 +441,7 @@ fn streams_used_once_and_read_give_their_memory_back() {
     );
 }
 
-/// Everything comes behind a hole, the hole is filled, all is read: nothing is left of it.
+/// Everything arrives after a gap, the gap is filled, all is read: no memory remains.
 #[test]
 fn what_was_held_is_given_back() {
     let _turn = TURN.lock();
@@ -472,7 +474,7 @@ fn what_was_held_is_given_back() {
     assert!(left < 8 << 10, "{left} bytes left");
 }
 
-/// Thousands wait in a row, all but a few are read: the room of all is not kept.
+/// Thousands wait in sequence, and all but a few are read: the memory of all is not retained.
 #[test]
 fn a_few_that_wait_on_keep_the_room_of_a_few() {
     let _turn = TURN.lock();
@@ -480,7 +482,7 @@ fn a_few_that_wait_on_keep_the_room_of_a_few() {
     siege.send(&[message(0, 0, 0, 1)], 0);
     assert_eq!(siege.read(2), 1);
     let before = HEAP.allocated();
-    // One number is left out.
+    // One number is skipped.
     let number = |at| at + u32::from(at >= 2_990);
     siege.send_all((2..3_000).map(|at| message(at, 0, number(at), 1)));
     assert!(HEAP.allocated() > before + 150_000);

@@ -1,6 +1,7 @@
-//! Streams are reset and added, and all numbers begin anew, while messages go both ways over a pipe that loses, duplicates and
-//! reorders: each message is delivered once and in the order of its stream, whatever is reset before or after it. Each case prints
-//! its seed; `CASE=seed` runs it alone, `CASES=number` so many, from seed `FROM` on.
+//! Streams are reset and added, and all numbers restart, while messages flow in both directions
+//! over a pipe that loses, duplicates and reorders packets: each message is delivered once and in
+//! the order of its stream, whatever is reset before or after it. Each case prints its seed;
+//! `CASE=seed` runs it alone, `CASES=number` this many, from seed `FROM` on.
 
 use crate::common;
 
@@ -20,10 +21,10 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Messages that each side sends.
+/// Number of messages per side.
 const MESSAGES: u32 = 120;
 
-/// Whether the packet carries SHUTDOWN, alone or behind an answer.
+/// Whether the packet contains a SHUTDOWN, alone or after an answer.
 fn shuts_down(packet: &Bytes) -> bool {
     let chunks = packet.slice(COMMON_HEADER..);
     let is_shutdown = |it: Result<RawChunk, _>| it.is_ok_and(|it| it.kind == kind::SHUTDOWN);
@@ -34,24 +35,24 @@ fn below(random: &mut Pcg64Mcg, limit: u64) -> u64 {
     random.next_u64() % limit
 }
 
-/// What one side sent, and what the other got.
+/// Messages sent by one side, and received by the other.
 #[derive(Default)]
 struct Sent {
-    /// Stream and whether it was unordered.
+    /// Stream and unordered flag.
     messages: Vec<(u16, bool)>,
     delivered: Vec<u32>,
-    /// The last ordered message of a stream.
+    /// Last ordered message of a stream.
     last: BTreeMap<u16, u32>,
 }
 
-/// Counts of what was done.
+/// Counters of operations.
 #[derive(Default)]
 struct Done {
     outgoing: u64,
     incoming: u64,
     all: u64,
     added: u64,
-    /// Ends by T5-shutdown-guard.
+    /// Closed by T5-shutdown-guard.
     guarded: u64,
 }
 
@@ -216,7 +217,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
         if all_given && (closes_early || sent.iter().all(came)) {
             settled += 1;
         }
-        // What is wished is done, too, before the end; or not.
+        // Requests may or may not be completed before the end.
         if settled == if closes_early { 1 } else { 4_000 } {
             let association = world.endpoints[A].association_mut(a).expect("known");
             let now = world.now;
@@ -236,8 +237,9 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
         }
     }
     let end = world.close_reason(A, a);
-    // T5-shutdown-guard (RFC 9260 §9.2) ends it where SHUTDOWN, its answer, or what the peer still has to send are lost for so long. What
-    // A sent had arrived before its SHUTDOWN; of what Z had left some may be gone.
+    // T5-shutdown-guard (RFC 9260 §9.2) ends the association if the SHUTDOWN, its answer, or the
+    // peer's remaining data are lost for this long. A's data had arrived before its SHUTDOWN; some
+    // of Z's remaining data may be lost.
     let guarded = end == Some(CloseReason::ShutdownTimeout);
     let waited = closed_at.zip(shut_down_at.get());
     let waited = waited.map_or(0, |(closed, began)| closed - began);
@@ -258,7 +260,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
             );
         }
     }
-    // What is lost often may not be settled before the end.
+    // With much loss, requests may not be settled before the end.
     let settles = !closes_early && loss_per_mille <= 20;
     let done = count(seed, &world, settles);
     Done {
@@ -267,7 +269,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
     }
 }
 
-/// What was done at one side was done at the other.
+/// Each operation of one side was performed by the other.
 fn count(seed: u64, world: &World, settles: bool) -> Done {
     let mut done = Done::default();
     let mut by_direction = BTreeMap::new();
@@ -336,10 +338,10 @@ fn a_reset_never_loses_what_was_sent_before_it() {
     );
 }
 
-/// Seeds that once ended badly.
+/// Seeds of earlier failures.
 #[test]
 fn plays_that_once_ended_badly_end_well() {
-    // A second copy of a request to begin all numbers anew came behind the answer "In progress". Performed at once, its new numbers met a
-    // peer that took old ones.
+    // A second copy of a request to reset all numbers arrived after the response "In progress". It
+    // was performed at once, and its new numbers met a peer that accepted old ones.
     case(135_665, 20);
 }

@@ -1,4 +1,5 @@
-//! Streams that are reset and added, and numbers that begin anew, between two ends of this stack (RFC 6525).
+//! Stream resets, additional streams, and association resets between two ends of this stack (RFC
+//! 6525).
 
 use crate::common;
 
@@ -194,7 +195,7 @@ fn both_directions_go_in_one_chunk() {
         .expect("negotiated");
     rig.run(SECOND);
     rig.world.forget();
-    // While one is under way, the next gather.
+    // While one request is outstanding, the next ones are collected.
     rig.of(A)
         .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
         .expect("negotiated");
@@ -343,7 +344,7 @@ fn all_numbers_begin_anew_and_nothing_is_lost() {
     assert_eq!([A, Z].map(|host| rig.read(host).len()), [100, 100]);
 }
 
-/// Both wish it in the same moment: one of them wins, and the other has what it wished.
+/// Both ends request it at the same time: one request wins, and satisfies both.
 #[test]
 fn both_ends_let_all_begin_anew_at_once() {
     let mut rig = Rig::both();
@@ -423,7 +424,7 @@ fn what_the_peer_does_not_accept_is_denied() {
     };
     assert!(told.iter().any(all), "{told:?}");
     assert_eq!(rig.told(Z), []);
-    // Nothing begins anew, and nothing is lost.
+    // Nothing restarts, and nothing is lost.
     let expected = [
         message(1, 0, "before"),
         message(1, 1, "after"),
@@ -490,7 +491,7 @@ fn wishes_that_make_no_sense_are_refused_at_once() {
     );
 }
 
-/// Requests and answers are lost: they go again, and what was done once is not done twice.
+/// Lost requests and responses are retransmitted, and nothing is performed twice.
 #[test]
 fn lost_requests_and_answers_are_repeated() {
     for lost in 0..4 {
@@ -499,7 +500,7 @@ fn lost_requests_and_answers_are_repeated() {
         rig.run(SECOND);
         let mut left = lost;
         rig.world.fate = Box::new(move |shot| {
-            // The answers of the first case, the requests of the second, both.
+            // The responses of the first case, the requests of the second, both.
             let hit = shot.from == [Z, A][lost % 2] && left > 0;
             left -= usize::from(hit);
             if hit { Fate::Drop } else { Fate::Deliver }
@@ -535,7 +536,7 @@ fn a_peer_that_never_answers_is_found_dead() {
     );
 }
 
-/// Data before the reset is lost: the request waits for it, and so does what comes after.
+/// Data before the reset is lost: the request waits for it, and so does later data.
 #[test]
 fn a_reset_waits_until_all_before_it_is_acknowledged() {
     let mut rig = Rig::both();
@@ -563,7 +564,8 @@ fn a_reset_waits_until_all_before_it_is_acknowledged() {
     );
 }
 
-/// Other streams go on sending: the peer defers the reset until all before it has come (RFC 6525 §5.2.2 E2).
+/// Other streams continue to send: the peer defers the reset until all earlier data has arrived
+/// (RFC 6525 §5.2.2 E2).
 #[test]
 fn a_peer_that_lacks_data_defers_the_reset() {
     let mut rig = Rig::both();
@@ -593,7 +595,7 @@ fn a_peer_that_lacks_data_defers_the_reset() {
     assert_eq!(read.len(), 3);
 }
 
-/// Whoever closes sends what waits behind a reset, and what was not asked yet fails.
+/// A shutdown sends data that waits for a reset; requests that were not sent fail.
 #[test]
 fn a_shutdown_loses_nothing_behind_a_reset() {
     for host in [A, Z] {
@@ -613,7 +615,7 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
             ["before", "after"]
         );
     }
-    // Nothing was asked yet: it is told at once.
+    // No request was sent yet: the failure is reported at once.
     let mut rig = Rig::both();
     rig.send(A, 1, "before");
     rig.of(A)

@@ -1,4 +1,4 @@
-//! The attacks that RFC 5062 describes, but for address camping (`camping.rs`) and what is in `cves.rs`.
+//! Attacks of RFC 5062, except address camping (`camping.rs`) and those in `cves.rs`.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use common::*;
 const ATTACKER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 6, 6));
 const VICTIM: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 77));
 
-/// Z alone: what it sends is seen and goes nowhere.
+/// Z alone: its packets are recorded but not delivered.
 fn alone() -> World {
     let mut world = World::new(Config::default());
     world.fate = Box::new(|_| Fate::Drop);
@@ -28,8 +28,8 @@ fn sent_to(world: &World, to: IpAddr) -> Vec<&Shot> {
         .collect()
 }
 
-/// §6: the stored cookie is sent again and again after the victim's ABORT has ended the association; it brings no more
-/// HEARTBEATs to the victim.
+/// §6: a stored cookie is sent repeatedly after the victim's ABORT has ended the association; it
+/// causes no more HEARTBEATs to the victim.
 #[test]
 fn a_stored_cookie_sets_off_one_round_of_heartbeats() {
     let mut world = alone();
@@ -54,7 +54,7 @@ fn a_stored_cookie_sets_off_one_round_of_heartbeats() {
     assert_eq!(world.endpoints[Z].discards().of(Discard::LateCookie), 19);
 }
 
-/// §7: a cookie is good for the two ports that its INIT was between, and under the tag that it was given with.
+/// §7: a cookie is valid only for the two ports of its INIT, and with its tag.
 #[test]
 fn a_cookie_is_good_between_its_own_ports_only() {
     let mut world = alone();
@@ -77,7 +77,7 @@ fn a_cookie_is_good_between_its_own_ports_only() {
     assert_eq!(world.endpoints[Z].associations().count(), 1);
 }
 
-/// §8, §10: however many of its chunks ask for an answer, a packet draws one packet.
+/// §8, §10: a packet causes one packet, however many of its chunks ask for an answer.
 #[test]
 fn one_packet_draws_one_packet() {
     let unknown = |length: usize| {
@@ -108,7 +108,7 @@ fn one_packet_draws_one_packet() {
         assert_eq!(world.state(Z, id), StateName::Established);
         assert!(world.endpoints[Z].discards().of(Discard::Overload) > 0);
     }
-    // Out of the blue as well.
+    // Likewise out of the blue.
     let mut world = alone();
     let path = anabranch_transport::Path::new(address(Z, 0), ATTACKER);
     world.inject_from(Z, path, raw_packet(A, 9, &heartbeat(4).repeat(1_000)));

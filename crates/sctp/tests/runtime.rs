@@ -1,4 +1,4 @@
-//! What is changed while an association is up: it has its effect, it outlasts a restart, and what is out of range is refused.
+//! Dynamic settings: they take effect, survive a restart, and are refused if out of range.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use anabranch_wire::chunk::{Chunk, Data};
 use bytes::Bytes;
 use common::*;
 
-/// Two hosts with two addresses each; both paths confirmed.
+/// Two hosts with two addresses each; both paths are confirmed.
 fn two_homes(config: &Config) -> (World, AssociationId, AssociationId) {
     let homes = |host: usize| {
         config
@@ -50,7 +50,7 @@ fn set_path(
     world.drain(A);
 }
 
-/// How many packets of those chunks `from` sent to the network.
+/// Number of packets with these chunks from `from` over the network.
 fn count(world: &World, from: usize, chunks: &str, network: u8) -> usize {
     let sent = world
         .shots
@@ -144,7 +144,7 @@ fn heartbeats_of_a_path_stop_and_begin_by_themselves() {
     world.run_for(60 * SECOND);
     let sent = |world: &World, network| count(world, A, "HEARTBEAT", network);
     assert_eq!(sent(&world, 0), 0);
-    // One interval and one RTO, of 1 s, between two of them; the RTO by up to half more or less.
+    // One interval plus one RTO of 1 s between two of them, with a jitter of half an RTO.
     assert!((24..=40).contains(&sent(&world, 1)), "{}", sent(&world, 1));
     world.forget();
     set_path(&mut world, a, None, |it| {
@@ -221,9 +221,9 @@ fn the_receiver_acknowledges_as_often_as_it_is_told() {
         world.receive_all(Z, z);
         (sacks, all)
     };
-    sacks(|_| {}, 3); // the first of an association is answered at once
+    sacks(|_| {}, 3); // the first packet is acknowledged at once
 
-    // The first of a pair after its delay, where nothing follows.
+    // The first of two packets after its delay, if no other follows.
     assert_eq!(sacks(|it| it.sack_frequency = 2, 3), (1, 2));
     assert_eq!(sacks(|it| it.sack_frequency = 3, 3), (1, 1));
     assert_eq!(sacks(|it| it.sack_frequency = 4, 3), (0, 1));
@@ -294,7 +294,7 @@ fn messages_go_as_the_defaults_say() {
     );
 }
 
-/// A restart begins all anew but what the user has set.
+/// A restart resets everything except the user's settings.
 #[test]
 fn what_was_set_outlasts_a_restart_of_the_peer() {
     let config = Config::default().with(|it| it.scheduler = SchedulerKind::Priority);
@@ -320,7 +320,7 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
                 .with(|it| it.send_defaults = defaults),
         )
         .expect("in range");
-    // A forgets all, and calls again.
+    // A loses its state, and connects again.
     world.endpoints[A] = Endpoint::new(
         config.with(|it| it.addresses = vec![address(A, 0), address(A, 1)]),
         PORT_A,

@@ -1,4 +1,4 @@
-//! The I bit: when a SACK is asked for at once (RFC 9260 §6.1, RFC 7053).
+//! I bit: request for an immediate SACK (RFC 9260 §6.1, RFC 7053).
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use anabranch_wire::chunk::{Chunk, kind};
 use bytes::Bytes;
 use common::*;
 
-/// The chunks of A's packets with DATA, and which of them carry the I bit.
+/// Chunks of A's packets with DATA, and whether they have the I bit.
 fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
     let bits = |shot: &Shot| -> Vec<bool> {
         let of = |chunk| match chunk {
@@ -24,8 +24,8 @@ fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
 const HURRY: SendOptions = SendOptions::new().with_immediate(true);
 const NO_HURRY: SendOptions = SendOptions::new();
 
-/// RFC 9260 §6.1, §6.2: the last DATA before a shutdown asks for its SACK at once, and gets it: the shutdown takes two
-/// round trips, without the 200 ms of a delayed SACK.
+/// RFC 9260 §6.1, §6.2: the last DATA before a shutdown asks for an immediate SACK: the shutdown
+/// takes two round trips, without the 200 ms of a delayed SACK.
 #[test]
 fn the_last_data_before_a_shutdown_is_answered_at_once() {
     let closed_after = |config: Config| {
@@ -59,7 +59,7 @@ fn the_last_data_before_a_shutdown_is_answered_at_once() {
     }
 }
 
-/// RFC 9260 §6.1: the user asks for it, and it is on the last chunk of the message.
+/// RFC 9260 §6.1: the user requests it, and it is set on the last chunk of the message.
 #[test]
 fn the_user_asks_for_a_sack_at_once() {
     let mut world = World::new(Config::default());
@@ -79,11 +79,12 @@ fn the_user_asks_for_a_sack_at_once() {
     }
     world.drain(A);
     let bits: Vec<bool> = immediate_bits(&world).concat();
-    // The message without a stream has its turn after the first.
+    // The message without a stream is sent after the first.
     assert_eq!(bits, [false, true, false, true, false]);
 }
 
-/// RFC 9260 §6.1: after a timeout one packet fills the window; it asks for its SACK, and the rest goes after a round trip.
+/// RFC 9260 §6.1: after a timeout one packet fills the window; it asks for an immediate SACK, and
+/// the rest is sent after a round trip.
 #[test]
 fn data_that_fills_the_window_alone_is_answered_at_once() {
     let mut world = World::new(Config::default());
@@ -113,7 +114,8 @@ fn data_that_fills_the_window_alone_is_answered_at_once() {
     assert!(immediate_bits(&world).len() >= 2, "{:#?}", world.story);
 }
 
-/// RFC 8260 §2.1: the same bit stands in I-DATA, on the last piece of a message, and does the same.
+/// RFC 8260 §2.1: the same bit exists in I-DATA, on the last fragment of a message, with the same
+/// effect.
 #[test]
 fn the_i_bit_of_a_piece_draws_its_sack() {
     let answered = |immediate: bool| {
@@ -124,7 +126,7 @@ fn the_i_bit_of_a_piece_draws_its_sack() {
         world.forget();
         let from = world.now;
         let association = world.endpoints[A].association_mut(a).unwrap();
-        // One packet: alone it would be answered after a while.
+        // One packet: without the bit it would be acknowledged after a delay.
         let options = SendOptions::new().with_immediate(immediate);
         association.send(from, "short".into(), &options).unwrap();
         world.drain(A);

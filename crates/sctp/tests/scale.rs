@@ -1,4 +1,4 @@
-//! Many associations at one endpoint, and a flood of INITs beside one at work: what memory and work they cost.
+//! Memory and work of many associations at one endpoint, and of a flood of INITs during a transfer.
 
 mod common;
 
@@ -17,7 +17,7 @@ use common::{PORT_A, PORT_Z, packet};
 #[global_allocator]
 static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
-/// The tests measure one heap, so they take turns.
+/// All tests measure the same heap, so they run one at a time.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 const CLIENTS: u32 = 10_000;
@@ -41,7 +41,7 @@ fn server() -> Endpoint {
     endpoint
 }
 
-/// Packets to and fro between a client and the server until both are silent.
+/// Exchanges packets between a client and the server until both are silent.
 fn exchange(now: Nanos, client: &mut Endpoint, server: &mut Endpoint) {
     let mut out = BytesMut::new();
     loop {
@@ -111,8 +111,9 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
     println!("{each} bytes an association that has received and is idle");
     assert!(each < 8 * 1024, "{each} bytes an association");
 
-    // One of them works: the others are not looked at, which shows in the time of a packet. No clock here, so it shows in
-    // what is asked instead: a packet for one draws answers of one, and no event of another.
+    // One of them is active: the others are not examined. Instead of measuring time, the test
+    // checks the output: a packet for one association yields answers of this one, and no event of
+    // another.
     let id = client.associations().next().expect("one");
     for _ in 0..1_000 {
         let association = client.association_mut(id).expect("known");
@@ -126,7 +127,7 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
             while association.poll_message().is_some() {}
         }
     }
-    // When their HEARTBEATs come due each is asked, and each sends one.
+    // When their HEARTBEATs are due, each association is polled, and each sends one.
     let mut beats = 0;
     let mut out = BytesMut::new();
     while let Some(at) = server.poll_timeout().filter(|&at| at <= now + 40 * SECOND) {
@@ -145,7 +146,7 @@ fn closed_and_released_associations_leave_nothing() {
     let mut server = server();
     let mut now = SECOND;
     let mut rounds = Vec::new();
-    // Three rounds are more than the tags that are remembered.
+    // Three rounds exceed the number of remembered tags.
     const EACH: u32 = 6_000;
     for round in 0..6 {
         for number in 0..EACH {

@@ -1,4 +1,4 @@
-//! Which stream's message goes next, in whole associations (RFC 8260 §3), by the DATA chunks on the wire.
+//! Stream schedulers in complete associations (RFC 8260 §3), by the DATA chunks on the wire.
 
 use crate::common;
 
@@ -8,7 +8,8 @@ use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::Chunk;
 use common::*;
 
-/// The streams of the chunks in each packet with DATA, of messages of these streams and sizes that are all given before one goes.
+/// Streams of the chunks in each packet with DATA, for messages of these streams and sizes that are
+/// all queued before the first is sent.
 fn packets(kind: SchedulerKind, values: &[u16], messages: &[(u16, usize)]) -> Vec<Vec<u16>> {
     let config = Config::default().with(|it| {
         it.scheduler = kind;
@@ -62,7 +63,8 @@ fn messages_go_as_each_scheduler_says() {
     assert_eq!(order(WeightedFair, &[4, 1], &sizes), [0, 1, 0, 1, 1, 1]);
 }
 
-/// §3.3: chunks of one stream in a packet; a message of several packets is finished first, and shares none.
+/// §3.3: chunks of one stream per packet; a message of several packets is completed first, and
+/// shares none.
 #[test]
 fn packets_are_of_one_stream() {
     let kind = SchedulerKind::RoundRobinPerPacket;
@@ -80,7 +82,7 @@ fn packets_are_of_one_stream() {
     assert_eq!(sent.concat().len(), 7);
 }
 
-/// RFC 8260 §4.3.3: a stream's value may change while messages wait.
+/// RFC 8260 §4.3.3: the value of a stream may change while messages wait.
 #[test]
 fn a_value_counts_at_once() {
     let config = Config::default().with(|it| it.scheduler = SchedulerKind::Priority);

@@ -1,8 +1,8 @@
-//! `SECURITY.md` names only tests that exist.
+//! `SECURITY.md` names only existing tests.
 
 use std::path::PathBuf;
 
-/// What is in backticks in the last column is a test of some crate.
+/// Each name in backticks in the last column is a test of some crate.
 #[test]
 fn every_test_of_security_md_exists() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

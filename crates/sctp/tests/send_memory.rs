@@ -1,4 +1,5 @@
-//! Memory that a peer makes a sender hold, by a counting allocator: bounded by the buffers whatever it reports, and not for ever.
+//! Memory that a peer can make a sender use, measured by a counting allocator: bounded by the
+//! buffers, whatever it reports, and limited in time.
 
 mod common;
 
@@ -14,19 +15,19 @@ use common::{A, PORT_Z, Z, address, chunks_of, packet, raw_packet};
 #[global_allocator]
 static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
-/// The tests measure one heap, so they take turns.
+/// All tests measure the same heap, so they run one at a time.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 const SEND_BUFFER: usize = 256 << 10;
 const RECEIVE_BUFFER: u32 = 64 << 10;
 const BOTH: usize = SEND_BUFFER + RECEIVE_BUFFER as usize;
-/// What an association takes whatever its buffers are, and the packets at hand.
+/// Memory of an association independent of its buffers, and the current packets.
 const FIXED: usize = 128 << 10;
 const TAG: u32 = 7_001;
-/// A window in which everything has room, so that nothing but cwnd and its own bounds hold the sender back.
+/// A window larger than all data, so that only cwnd and the sender's own limits apply.
 const WINDOW: u32 = 16 << 20;
 
-/// An endpoint that sends all that its user has, and a peer made by hand, which reports what it likes.
+/// An endpoint that sends all its user's data, and a hand-made peer with arbitrary reports.
 struct Siege {
     z: Endpoint,
     id: AssociationId,
@@ -34,14 +35,14 @@ struct Siege {
     now: Nanos,
     before: usize,
     most: usize,
-    /// The TSN before the first, and the highest that was sent.
+    /// TSN before the first, and the highest TSN sent.
     origin: u32,
     highest: u32,
     /// HEARTBEATs are answered, which keeps an association alive (RFC 9260 §8.1).
     answers: bool,
 }
 
-/// A chunk of a kind with a value of whole words.
+/// Chunk with a type and a value of whole words.
 fn chunk(kind: u8, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind, 0];
     bytes.extend((4 + value.len() as u16).to_be_bytes());
@@ -108,7 +109,7 @@ impl Siege {
         self.go_out();
     }
 
-    /// What is sent arrives.
+    /// Delivers the endpoint's packets to the peer.
     fn go_out(&mut self) {
         let mut out = BytesMut::new();
         let mut asked = Vec::new();
@@ -136,7 +137,7 @@ impl Siege {
         }
     }
 
-    /// Time passes, and timers run.
+    /// Advances the time and runs timers.
     fn wait(&mut self, span: Nanos) {
         let until = self.now + span;
         while let Some(at) = self.z.poll_timeout().filter(|at| *at <= until) {
@@ -147,7 +148,7 @@ impl Siege {
         self.now = until;
     }
 
-    /// The user gives messages of so many bytes while the send buffer takes them.
+    /// The user sends messages of `bytes` bytes while the send buffer accepts them.
     fn offer(&mut self, bytes: usize, options: Option<&SendOptions>) {
         let now = self.now;
         while let Some(association) = self.z.association_mut(self.id) {
@@ -160,7 +161,8 @@ impl Siege {
         self.go_out();
     }
 
-    /// A SACK whose cumulative TSN is the `passed`th, and which reports all from the second behind it up to the `last`th.
+    /// SACK with the cumulative TSN at offset `passed`, which reports everything from the second
+    /// TSN after it up to offset `last`.
     fn sack(&mut self, passed: u32, last: u32) {
         let mut value = Vec::new();
         value.extend(self.origin.wrapping_add(passed).to_be_bytes());
@@ -183,7 +185,7 @@ impl Siege {
         association.is_some_and(|it| !it.is_closed())
     }
 
-    /// What the association says that it holds to send.
+    /// Buffered data reported by the association.
     fn told(&self) -> usize {
         self.z
             .association(self.id)
@@ -191,7 +193,7 @@ impl Siege {
     }
 }
 
-/// The peer reports all but the first chunk, and never acknowledges that.
+/// The peer reports all chunks except the first, and never acknowledges that one.
 fn all_but_the_first(siege: &mut Siege, bytes: usize, rounds: u32) {
     for _ in 0..rounds {
         siege.offer(bytes, None);
@@ -214,7 +216,7 @@ fn what_gap_blocks_report_is_bounded_by_the_buffers() {
         assert!(siege.is_open());
         let (held, told) = (HEAP.allocated() - siege.before, siege.told());
         println!("{bytes}: {} at most, {held} held, {told} told", siege.most);
-        // Beside small messages that wait more is kept than they have: the user asks `held_to_send`.
+        // Small messages need more memory than their bytes: the user reads `held_to_send`.
         let beside = SEND_BUFFER / bytes * 192;
         assert!(
             siege.most < 2 * BOTH + beside + FIXED,
@@ -222,7 +224,7 @@ fn what_gap_blocks_report_is_bounded_by_the_buffers() {
             siege.most
         );
         assert!(held < told + FIXED, "{bytes}: {held} held, {told} told");
-        // Once the first has come, all goes on.
+        // Once the first has arrived, everything continues.
         let sent = siege.sent();
         siege.sack(sent, sent);
         siege.wait(5 * MILLISECOND);
@@ -230,7 +232,7 @@ fn what_gap_blocks_report_is_bounded_by_the_buffers() {
     }
 }
 
-/// The same by a peer that acknowledges promptly until cwnd is large, and then no more.
+/// Likewise with a peer that acknowledges promptly until cwnd is large, and then stops.
 #[test]
 fn what_is_in_flight_is_bounded_by_the_buffers() {
     let _turn = TURN.lock();
@@ -246,11 +248,11 @@ fn what_is_in_flight_is_bounded_by_the_buffers() {
     let held = HEAP.allocated() - siege.before;
     assert!(siege.most < 2 * BOTH + FIXED, "{}", siege.most);
     assert!(held < siege.told() + FIXED);
-    // No less goes than the send buffer lets be under way.
+    // The sender uses the full amount that the send buffer permits.
     assert!(siege.told() > SEND_BUFFER + RECEIVE_BUFFER as usize);
 }
 
-/// Messages that were given up let go of their data, though the peer never passes them.
+/// Abandoned messages release their data, even if the peer never acknowledges them.
 #[test]
 fn what_is_given_up_is_let_go() {
     let _turn = TURN.lock();
@@ -270,7 +272,8 @@ fn what_is_given_up_is_let_go() {
     assert!(siege.most < 2 * BOTH + FIXED, "{}", siege.most);
 }
 
-/// A peer that reports the last TSN, takes that back and reports it again tells nothing new: the association ends as with a silent one.
+/// A peer that reports the last TSN, reneges it and reports it again makes no progress: the
+/// association ends as with a silent peer.
 #[test]
 fn giving_and_taking_back_keeps_no_association_alive() {
     let _turn = TURN.lock();

@@ -1,4 +1,5 @@
-//! Messages handed over by `Endpoint::send`, which leaves an association alone where they change nothing, beside `Association::send`.
+//! Messages sent by `Endpoint::send`, which does not poll an association if they change nothing,
+//! compared with `Association::send`.
 
 use crate::common;
 
@@ -10,12 +11,12 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What of the user's still waits before more is handed over, bytes.
+/// Number of queued bytes below which more messages are sent.
 const AHEAD: usize = 6_000;
 
 const MESSAGE: Bytes = Bytes::from_static(&[7; 900]);
 
-/// Hands messages over while little waits; how many changed nothing of what is sent.
+/// Sends messages while few are queued; returns the number of those that did not change the output.
 fn top_up(world: &mut World, id: AssociationId, by_endpoint: bool) -> u32 {
     let mut left_alone = 0;
     while world.endpoints[A]
@@ -39,7 +40,7 @@ fn top_up(world: &mut World, id: AssociationId, by_endpoint: bool) -> u32 {
     left_alone
 }
 
-/// Reads all there is.
+/// Reads all messages.
 fn read(world: &mut World, id: AssociationId) -> usize {
     let Some(association) = world.endpoints[Z].association_mut(id) else {
         return 0;

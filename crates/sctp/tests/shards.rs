@@ -1,4 +1,5 @@
-//! Endpoints that share a port: to their peers they are no other than one endpoint alone. The list of peers is that of `net`.
+//! Endpoints that share a port: for their peers they behave like one endpoint. The peer table is
+//! that of `net`.
 
 use std::net::IpAddr;
 
@@ -23,7 +24,7 @@ const CLIENTS: usize = 3;
 const PORT: u16 = 5_000;
 const SERVER_PORT: u16 = 7;
 
-/// An address of client `client`, or of the server's.
+/// Address of client `client`, or of the server.
 fn of_client(client: usize, network: u8) -> IpAddr {
     [10, 0, network, 10 + client as u8].into()
 }
@@ -40,7 +41,7 @@ fn config(addresses: Vec<IpAddr>) -> Config {
     })
 }
 
-/// A packet of a client's, or to one.
+/// Packet from or to a client.
 #[derive(Clone, Debug)]
 struct Shot {
     path: Path,
@@ -53,14 +54,14 @@ struct World {
     clients: Vec<Endpoint>,
     peers: Option<SharedPeers>,
     server: Vec<Endpoint>,
-    /// Which shard the network gives a packet to.
+    /// Selects the shard that receives a packet.
     chooses: Pcg64Mcg,
-    /// What clients have sent so far.
+    /// Packets sent by clients so far.
     sent: Vec<Shot>,
-    /// What happened, without what was drawn.
+    /// Log without random values.
     log: Vec<String>,
     handed: u32,
-    /// The tag that each client has asked for last.
+    /// Last Initiate Tag of each client.
     asked: [u32; CLIENTS],
 }
 
@@ -109,7 +110,8 @@ impl World {
         self.chooses.next_u32() as usize % self.server.len()
     }
 
-    /// The network gives a packet to any shard, which hands it over as its tag says, and as it is then found.
+    /// The network delivers a packet to any shard, which forwards it according to its tag, and then
+    /// to the result of its lookup.
     fn deliver(&mut self, shot: &Shot) {
         let tag = tag_of(&shot.bytes);
         let came = self.any();
@@ -133,7 +135,7 @@ impl World {
         }
     }
 
-    /// Everybody sends what there is to send, until nobody does.
+    /// All hosts send until there is nothing left.
     fn settle(&mut self) {
         let mut quiet = false;
         while !std::mem::replace(&mut quiet, true) {
@@ -151,7 +153,7 @@ impl World {
                 while let Some(shot) = next_of(&mut self.server[number], self.now) {
                     quiet = false;
                     self.log.push(format!("the server sends {}", words(&shot)));
-                    // Whoever has the address gets it.
+                    // The host with this address receives it.
                     let to = (0..CLIENTS).find(|&it| {
                         [0, 1]
                             .map(|at| of_client(it, at))
@@ -192,7 +194,7 @@ impl World {
         }
     }
 
-    /// The server's associations that go on, with the endpoint of each.
+    /// The server's open associations, with their endpoints.
     fn open(&self) -> Vec<(usize, AssociationId)> {
         let all = self.server.iter().enumerate();
         let all = all.flat_map(|(at, it)| it.associations().map(move |id| (at, id)));
@@ -204,11 +206,12 @@ impl World {
         .collect()
     }
 
-    /// The active paths of the server's associations.
+    /// Active paths of the server's associations.
     fn paths(&self) -> Vec<String> {
         let of = |&(at, id): &(usize, AssociationId)| {
             let paths = self.server[at].association(id).expect("open").paths();
-            // An address that a sibling's peer shows to be its own is given up when it would be verified here, not at once.
+            // An address that a peer of another shard has verified is removed when it would be
+            // verified here, not at once.
             let active = paths
                 .iter()
                 .filter(|(_, it)| it.state() == PathState::Active);
@@ -220,7 +223,7 @@ impl World {
         all
     }
 
-    /// The server's association with a peer that has shown that it has this address.
+    /// The server's association with the peer that has verified this address.
     fn with(&self, address: IpAddr) -> Option<(usize, AssociationId)> {
         self.open().into_iter().find(|&(at, id)| {
             let association = self.server[at].association(id).expect("open");
@@ -253,7 +256,7 @@ fn next_of(endpoint: &mut Endpoint, now: Nanos) -> Option<Shot> {
     Some(Shot { path, bytes })
 }
 
-/// The tag that an INIT or INIT ACK asks for.
+/// Initiate Tag of an INIT or INIT ACK.
 fn initiate_tag(init: &Shot) -> Option<u32> {
     let packet = Packet::parse(&init.bytes, Checksum::Ignore).expect("a packet");
     let first = packet.chunks().flatten().next().expect("a chunk");
@@ -261,7 +264,7 @@ fn initiate_tag(init: &Shot) -> Option<u32> {
     asks.then(|| u32::from_be_bytes(first.value()[..4].try_into().expect("a tag")))
 }
 
-/// What of a packet is the same whatever was drawn.
+/// Description of a packet without random values.
 fn words(shot: &Shot) -> String {
     let packet = Packet::parse(&shot.bytes, Checksum::Ignore).expect("a packet");
     let chunks = packet.chunks().flatten();
@@ -284,7 +287,7 @@ fn packet(tag: u32, chunk: &Chunk) -> Bytes {
     out.freeze()
 }
 
-/// Does one thing of many, the same in every world that is asked with the same numbers.
+/// Performs one of many steps, the same in every world for the same numbers.
 fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
     let client = who % CLIENTS;
     world.now += SECOND / 10;
@@ -294,7 +297,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             let begun = world.connect(client);
             world.log.push(format!("begun: {begun}"));
         }
-        // It loses its state, and perhaps an address; or it claims another's.
+        // It loses its state, and perhaps an address; or it claims a foreign one.
         2 => {
             let own = [0, 1].map(|network| of_client(client, network));
             let addresses = match which % 4 {
@@ -325,7 +328,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
                 };
             }
         }
-        // The server begins, at any of its endpoints.
+        // The server connects, from any of its endpoints.
         5 => {
             let at = world.any();
             let begun = world.server[at].connect(now, &[of_client(client, odd as u8 % 2)], PORT);
@@ -333,7 +336,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
                 .log
                 .push(format!("the server began: {}", begun.is_ok()));
         }
-        // A packet of former times comes again, perhaps from the client's other address.
+        // An old packet arrives again, perhaps from the client's other address.
         6 | 7 if !world.sent.is_empty() => {
             let mut again = world.sent[which % world.sent.len()].clone();
             if odd.is_multiple_of(4) {
@@ -342,7 +345,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             world.log.push(format!("again {}", words(&again)));
             world.deliver(&again);
         }
-        // The peer's own tag, reflected or not; or any tag, which fits nothing.
+        // The peer's own tag, reflected or not; or any tag, which matches nothing.
         8 => {
             let tag = match odd % 3 {
                 0 => odd as u32 | 1,
@@ -403,7 +406,7 @@ fn shards_are_to_their_peers_what_one_endpoint_is() {
         }
         let [_, _, three] = worlds;
         handed += three.handed;
-        // What is known of peers goes with their associations.
+        // Table entries of peers are removed with their associations.
         let mut three = three;
         let peers = three.peers.clone().expect("several");
         for (at, id) in three.open() {
@@ -417,7 +420,7 @@ fn shards_are_to_their_peers_what_one_endpoint_is() {
     assert!(enough, "{handed} handed, {ups} up, {restarts} restarts");
 }
 
-/// A world of three, with an association of client 0's; and where that is.
+/// World of three shards, with an association of client 0, and its shard.
 fn one_of_three(seed: u64) -> (World, usize, AssociationId) {
     let mut world = World::new(3, seed);
     assert!(world.connect(0));
@@ -453,7 +456,7 @@ fn a_peer_that_restarts_from_another_address_finds_its_association() {
         let addresses = vec![of_client(0, 1), of_client(0, 0)];
         world.clients[0] = world.fresh(addresses, 77);
         let now = world.now;
-        // It calls the address of the other network, and so from its own there.
+        // It connects to the address on the other network, and thus from its own address there.
         let begun = world.clients[0].connect(now, &[of_server(1)], SERVER_PORT);
         world.log.clear();
         world.settle();
@@ -482,7 +485,7 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
             false => ConnectError::ExistsElsewhere,
         };
         assert_eq!(called, Err(expected));
-        // Nor one of several addresses, of which none is kept then.
+        // Nor one of several addresses, none of which is then recorded.
         let both = [of_client(1, 0), of_client(0, 0)];
         world.server[number]
             .connect(now, &both, PORT)
@@ -490,7 +493,7 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
     }
     let peers = world.peers.clone().expect("several");
     assert_eq!(peers.owner(SERVER_PORT, PORT, of_client(1, 0)), None);
-    // Once it is over, each may.
+    // After it is closed, each may.
     let association = world.server[at].association_mut(id).expect("open");
     association.abort(now, Bytes::new()).expect("open");
     world.settle();
@@ -502,7 +505,8 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
     assert!(matches!(world.open()[..], [(by, _)] if by == other));
 }
 
-/// An ABORT that answers a packet out of the blue has the tag of that, which is the peer's (RFC 9260 §8.4, rule 8).
+/// An ABORT that answers an out of the blue packet has its tag, which is the peer's (RFC 9260 §8.4,
+/// rule 8).
 #[test]
 fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
     for seed in 0..20 {
@@ -530,7 +534,8 @@ fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
     }
 }
 
-/// Two INITs of one peer come to two shards, each of which answers. The second COOKIE ECHO makes no second association.
+/// Two INITs of one peer reach two shards, each of which answers. The second COOKIE ECHO creates no
+/// second association.
 #[test]
 fn two_shards_do_not_take_in_one_peer() {
     let mut world = World::new(3, 1);
@@ -544,7 +549,7 @@ fn two_shards_do_not_take_in_one_peer() {
         let path = init.path.reversed();
         world.server[number].handle_datagram(now, path, Ecn::NotEct, init.bytes.clone());
         let ack = next_of(&mut world.server[number], now).expect("an INIT ACK");
-        // A client that has just begun takes any of them.
+        // A client that has just connected accepts any of them.
         let mut client = world.fresh(vec![of_client(0, 0), of_client(0, 1)], 0);
         client
             .connect(now, &[of_server(0)], SERVER_PORT)

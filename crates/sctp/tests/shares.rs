@@ -1,4 +1,4 @@
-//! Places of an endpoint that is full: no address keeps them from others.
+//! Admission at a full endpoint: no single address can lock out others.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,11 +13,11 @@ const PORT: u16 = 7;
 
 struct Net {
     server: Endpoint,
-    /// Each at an address and a port.
+    /// Each with an address and a port.
     peers: Vec<(IpAddr, Endpoint)>,
     now: Nanos,
     closed: Vec<CloseReason>,
-    /// Peers that neither say nor hear anything any more.
+    /// Peers that no longer send or receive anything.
     mute: BTreeSet<usize>,
 }
 
@@ -35,7 +35,7 @@ impl Net {
         }
     }
 
-    /// A peer at this address and port begins an association: whether it comes up.
+    /// A peer at this address and port connects; returns whether it is established.
     fn call(&mut self, address: IpAddr, port: u16) -> (usize, bool) {
         let mut seed = [1; 32];
         seed[..2].copy_from_slice(&port.to_le_bytes());
@@ -49,7 +49,7 @@ impl Net {
         (number, self.settled(number, id))
     }
 
-    /// Waits for what comes of an attempt: what is not answered is sent again.
+    /// Waits for the result of an attempt; unanswered packets are retransmitted.
     fn settled(&mut self, number: usize, id: AssociationId) -> bool {
         for _ in 0..200 {
             let association = self.peers[number].1.association_mut(id);
@@ -107,7 +107,7 @@ impl Net {
                     peer.handle_datagram(self.now, path, Ecn::NotEct, packet);
                 }
             }
-            // As a driver does: what is closed is let go.
+            // Like a driver: closed associations are released.
             while let Some((id, event)) = self.server.poll_event() {
                 if let Event::Closed(reason) = event {
                     self.closed.push(reason);
@@ -120,7 +120,7 @@ impl Net {
         }
     }
 
-    /// That peer sends something.
+    /// This peer sends data.
     fn speak(&mut self, number: usize) {
         let (_, peer) = &mut self.peers[number];
         let id = peer.associations().next().expect("it is there");
@@ -156,11 +156,11 @@ fn one_address_has_all_places_until_another_needs_one() {
             number
         })
         .collect();
-    // The first one has said something, the second is there and says nothing, and the others are
-    // gone.
+    // The first one has sent data, the second is alive but silent, and the others are gone.
     net.speak(all[0]);
     net.mute.extend(&all[2..]);
-    // More than its share, where there is no room: in the place of a silent one of its own.
+    // More than its share, while no slot is free: replaces a silent association of the same
+    // address.
     let (another, up) = net.call(host(1), 2_000);
     assert!(up && net.closed == [CloseReason::Displaced]);
     net.mute.insert(another);
@@ -170,7 +170,7 @@ fn one_address_has_all_places_until_another_needs_one() {
     let displaced = |it: &CloseReason| *it == CloseReason::Displaced;
     assert_eq!(net.closed.iter().filter(|it| displaced(it)).count(), 15);
     assert!(net.open(all[0]) && net.open(all[1]), "silent ones go first");
-    // Its share is two of 16: it has no more now, and keeps these.
+    // Its share is two of 16: it has exactly these now, and keeps them.
     let (_, up) = net.call(host(99), 5_000);
     assert!(!up);
     assert!(net.open(all[0]) && net.open(all[1]));
@@ -197,7 +197,7 @@ fn addresses_of_one_network_of_64_bits_share() {
     let mut net = Net::new(16);
     let of =
         |network: u16, host: u16| -> IpAddr { [0x2001, 0xdb8, 0, network, 0, 0, 0, host].into() };
-    // The server has an address of the family, too.
+    // The server has an address of this family, too.
     let server: IpAddr = [0x2001, 0xdb8, 9, 9, 0, 0, 0, 1].into();
     let both = Config::default().with(|it| it.addresses = vec![server]);
     net.server = Endpoint::new(both, PORT, [9; 32]).expect("settings");
@@ -216,7 +216,7 @@ fn addresses_of_one_network_of_64_bits_share() {
     for host in 0..16 {
         assert!(call(1, host), "{host}");
     }
-    // Networks of their own have shares of their own: two of 16 are left to the first one.
+    // Different networks have separate shares: two of 16 are left to the first one.
     for network in 2..16 {
         assert!(call(network, 1), "{network}");
     }

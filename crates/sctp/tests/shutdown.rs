@@ -1,4 +1,4 @@
-//! Ending: SHUTDOWN in all flavours, ABORT, and associations that fail.
+//! Association end: all variants of SHUTDOWN, ABORT, and failure.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 use common::*;
 
-/// Lets everything happen that a shutdown may need.
+/// Runs all that a shutdown may need.
 fn finish(world: &mut World) {
     world.run_for(200 * SECOND);
 }
@@ -138,7 +138,8 @@ fn a_lost_shutdown_complete_is_made_good_out_of_the_blue() {
     assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
     assert!(world.endpoints[A].release(a));
     finish(&mut world);
-    // T2-shutdown; A knows nothing any more and answers with the tag it got (RFC 9260 §8.4, rule 5).
+    // T2-shutdown; A has no state any more and answers with the received tag (RFC 9260 §8.4, rule
+    // 5).
     let expected = ["Z -> SHUTDOWN ACK -> A", "A -> SHUTDOWN COMPLETE -> Z"];
     assert_eq!(world.story[3..], expected, "{:#?}", world.story);
     assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
@@ -196,7 +197,7 @@ fn a_shutdown_that_is_never_answered_fails_the_association() {
     world.shutdown(A, a);
     world.run_for(30 * SECOND);
     assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
-    // 1 + 3 times, the RTO doubling from 1 s.
+    // 1 + 3 times, with the RTO doubling from 1 s.
     let sent = world
         .story
         .iter()
@@ -210,8 +211,8 @@ fn t5_guards_a_shutdown_whose_peer_goes_on_sending() {
     let config = Config::default().with(|it| it.rto_max = 2 * SECOND);
     let mut world = World::new(config);
     let (a, z) = world.established();
-    // Z never hears the SHUTDOWN, yet goes on sending: each DATA brings the SHUTDOWN again and starts T2 anew, so that
-    // its errors cannot end this.
+    // Z never receives the SHUTDOWN, but continues to send: each DATA causes another SHUTDOWN and
+    // restarts T2, so that its errors cannot end the association.
     world.fate = Box::new(|shot| match shot.chunks.contains("SHUTDOWN") {
         true => Fate::Drop,
         false => Fate::Deliver,
@@ -274,16 +275,16 @@ fn shutdown_in_the_cookie_states_is_ignored() {
     assert_eq!(world.state(A, a), StateName::CookieEchoed);
 }
 
-/// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN, and ends it whatever
-/// the count of retransmissions says. SHUTDOWN ACK is repeated Association.Max.Retrans times, and
-/// then the association fails.
+/// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN, and ends the
+/// association regardless of the number of retransmissions. SHUTDOWN ACK is repeated
+/// Association.Max.Retrans times, and then the association fails.
 #[test]
 fn a_shutdown_ack_is_repeated_as_often_as_the_user_says() {
     for closes in [A, Z] {
         let mut world = World::new(Config::default());
         let (a, z) = world.established();
         let ends = [a, z];
-        // What A says last is never answered: SHUTDOWN if A closes, else SHUTDOWN ACK.
+        // A's last packet is never answered: SHUTDOWN if A closes, else SHUTDOWN ACK.
         let lost = ["SHUTDOWN", "SHUTDOWN ACK"][usize::from(closes == Z)];
         let mut answers = 0;
         world.fate = Box::new(move |shot| {
@@ -315,8 +316,8 @@ fn a_shutdown_ack_is_repeated_as_often_as_the_user_says() {
     }
 }
 
-/// RFC 9260 §9.2: a SHUTDOWN acknowledges all that came before it; a SACK goes along only for gaps, duplicates, or a window
-/// that the peer does not know.
+/// RFC 9260 §9.2: a SHUTDOWN acknowledges all earlier data; a SACK is added only for gaps,
+/// duplicates, or a window that the peer does not know.
 #[test]
 fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
     let mut world = World::new(Config::default());
@@ -335,7 +336,7 @@ fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
     assert!(told.len() >= 2, "{told:?}");
     finish(&mut world);
     assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
-    // One of two is lost: the SHUTDOWN cannot say that the other came.
+    // One of two is lost: the SHUTDOWN cannot report that the other arrived.
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     world.shutdown(A, a);
@@ -352,7 +353,7 @@ fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
     assert_eq!(world.receive_all(A, a).len(), 2);
 }
 
-/// The user's own bound, in every state: nobody answers the INIT, or the data, or the SHUTDOWN.
+/// The user's timeout in every state: the INIT, the data, or the SHUTDOWN is never answered.
 #[test]
 fn a_shutdown_within_a_limit_ends_with_the_limit() {
     for silent_from in ["INIT", "DATA", "SHUTDOWN"] {
@@ -382,8 +383,8 @@ fn a_shutdown_within_a_limit_ends_with_the_limit() {
     }
 }
 
-/// Data is left when the user closes, and the peer keeps its window closed and answers every probe: RFC 9260 §6.1 A counts no
-/// error, so that only `drain_timeout` ends it.
+/// Data is left when the user closes, and the peer keeps its window closed and answers every probe:
+/// RFC 9260 §6.1 A counts no error, so that only `drain_timeout` ends it.
 #[test]
 fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
     for (drain_timeout, ended) in [(Some(40 * SECOND), true), (None, false)] {
@@ -398,7 +399,8 @@ fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
         }
         world.run_for(100 * SECOND);
         world.shutdown(A, a);
-        // The reader takes some after a while: the point moves, and the time begins anew.
+        // The reader takes some data after a while: the cumulative TSN advances, and the timeout
+        // restarts.
         world.run_for(30 * SECOND);
         assert_eq!(world.receive_all(Z, z).len(), 4);
         world.run_for(39 * SECOND);
@@ -411,8 +413,8 @@ fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
     }
 }
 
-/// RFC 9260 §8.3, §11.1.8: HEARTBEATs that the user asks for oftener than once per RTO show a dead peer as dead, and a peer
-/// that is farther off than the time between two as alive.
+/// RFC 9260 §8.3, §11.1.8: HEARTBEATs requested more often than once per RTO detect a dead peer,
+/// and not a peer whose round trip is longer than the interval.
 #[test]
 fn heartbeats_on_request_tell_the_dead_from_the_living() {
     for every in [1, 10, 300, 999, 5_000] {
@@ -440,7 +442,7 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
             let closed = world.state(A, a) == StateName::Closed;
             assert_eq!(closed, dead, "asked every {every} ms");
             if dead {
-                // One error per RTO, which doubles: not one for each HEARTBEAT.
+                // One error per RTO, which doubles: not one per HEARTBEAT.
                 let waited = world.now - began;
                 assert!(waited >= 7 * SECOND, "{every}: given up after {waited} ns");
             }
@@ -448,7 +450,8 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
     }
 }
 
-/// A peer that repeats its SHUTDOWN and never sends the SHUTDOWN COMPLETE: each is answered, and not for ever.
+/// A peer that repeats its SHUTDOWN and never sends the SHUTDOWN COMPLETE: each is answered, but
+/// not forever.
 #[test]
 fn a_shutdown_that_is_only_repeated_is_not_answered_for_ever() {
     let config = Config::default().with(|it| it.drain_timeout = Some(400 * SECOND));

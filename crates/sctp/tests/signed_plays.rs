@@ -1,4 +1,5 @@
-//! Plays of random bytes against endpoints that authenticate and change addresses. The fuzz target `signed` searches for more.
+//! Fuzz cases of random bytes against endpoints with AUTH and ASCONF. The fuzz target `signed`
+//! searches for more.
 
 use crate::common;
 use crate::signed_play;
@@ -16,7 +17,7 @@ fn random_plays_end_well() {
     });
 }
 
-/// What the fuzzer kept.
+/// Corpus of the fuzzer.
 #[test]
 fn the_corpus_ends_well() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/signed");

@@ -1,5 +1,5 @@
-//! Receive buffers that honest peers overrun: tiny chunks, chunks larger than the buffer, senders that count otherwise. All
-//! arrives, once and in order, and nobody aborts.
+//! Receive buffers that correct peers overrun: tiny chunks, chunks larger than the buffer, senders
+//! that count differently. Everything arrives, once and in order, without an abort.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
 use common::{A, Fate, Shot, World, Z};
 
-/// Gives A the numbered messages from `next` to `count`, of `size` bytes each, as far as it takes them.
+/// Sends numbered messages of `size` bytes from `next` to `count` at A, while they are accepted.
 fn offer(world: &mut World, a: AssociationId, next: &mut u32, count: u32, size: usize) {
     let association = world.endpoints[A].association_mut(a).expect("known");
     while *next < count {
@@ -21,7 +21,8 @@ fn offer(world: &mut World, a: AssociationId, next: &mut u32, count: u32, size: 
     world.drain(A);
 }
 
-/// Sends `count` numbered messages of `size` bytes from A to Z, which reads every 50 ms; gives the seconds it took.
+/// Sends `count` numbered messages of `size` bytes from A to Z, which reads every 50 ms; returns
+/// the duration in seconds.
 fn carry(
     place: &str,
     (a, z): (Config, Config),
@@ -81,8 +82,9 @@ fn trouble(often: u64, seed: u64) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// The receiver counts chunk headers and drops without a word what does not fit, even what fills a hole; the sender counts
-/// user data, so it sends more than fits. Small messages make most of that difference.
+/// The receiver counts chunk headers and silently drops data that does not fit, even if it fills a
+/// gap; the sender counts user data, so it sends more than fits. Small messages have the greatest
+/// effect.
 #[test]
 fn an_ns2_receiver_takes_all_from_a_sender_that_counts_user_data() {
     for seed in 1..=10 {
@@ -105,7 +107,7 @@ fn tiny_messages_out_of_order_arrive_through_a_small_buffer() {
     }
 }
 
-/// Under `ns2` each is dropped once, and comes again after a timeout.
+/// Under `ns2` each is dropped once, and retransmitted after a timeout.
 #[test]
 fn chunks_larger_than_the_buffer_arrive_one_by_one() {
     for (profile, count) in [(Profile::rfc9260(), 10), (Profile::ns2(), 1)] {
@@ -116,7 +118,7 @@ fn chunks_larger_than_the_buffer_arrive_one_by_one() {
     }
 }
 
-/// What a sender of tiny messages has to put up with, whose peer reads every `pause`.
+/// Conditions of a sender of tiny messages, whose peer reads every `pause`.
 struct Tiny {
     size: usize,
     receive_buffer: u32,
@@ -124,7 +126,8 @@ struct Tiny {
     pause: u64,
 }
 
-/// Carries `count` messages, all of which are at hand from the beginning; gives T3 timeouts and chunks dropped for want of room.
+/// Transfers `count` messages, all queued at the beginning; returns T3 timeouts and chunks dropped
+/// for lack of space.
 fn carry_tiny(tiny: &Tiny, count: u32) -> (u64, u64) {
     let config = Config::default().with(|it| {
         it.receive_buffer = tiny.receive_buffer;
@@ -153,8 +156,8 @@ fn carry_tiny(tiny: &Tiny, count: u32) -> (u64, u64) {
     (sender.timeouts, receiver.dropped_full)
 }
 
-/// Memory has room for far fewer tiny chunks than the buffer has bytes. The window tells so before they are sent: what has no room
-/// would be lost until T3-rtx.
+/// Memory has space for far fewer tiny chunks than the buffer has bytes. The window should report
+/// this before they are sent, because dropped chunks would be lost until T3-rtx.
 #[test]
 fn tiny_messages_fill_the_buffer_and_are_not_lost() {
     let mut lost = Vec::new();
@@ -180,8 +183,9 @@ fn tiny_messages_fill_the_buffer_and_are_not_lost() {
     assert!(lost.is_empty(), "{lost:#?}");
 }
 
-/// A reader who was away: what was refused for want of room, or waits for more room than was told, goes one round trip after it is
-/// read, not when a timer of the sender's is over, whatever windows were told before and whichever MTU the sender has.
+/// A reader that paused: data that was refused for lack of space, or waits for a larger window, is
+/// sent one round trip after it is read, and not after a timeout of the sender, for all advertised
+/// windows and MTUs.
 #[test]
 fn a_window_that_opens_after_a_chunk_was_refused_is_told_at_once() {
     for (mtu, receive_buffer, size, update) in [
@@ -207,7 +211,8 @@ fn a_window_that_opens_after_a_chunk_was_refused_is_told_at_once() {
                 world.run_for(away);
                 let read = world.receive_all(Z, z).len();
                 got += read;
-                // What is larger than the buffer is sent as a probe of a closed window, an RTO after the one before.
+                // Data larger than the buffer is sent as a window probe, one RTO after the previous
+                // one.
                 assert!(read > 0 || receive_buffer < size as u32, "{place}");
                 if got < 20 && receive_buffer > size as u32 {
                     world.forget();

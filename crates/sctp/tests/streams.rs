@@ -1,4 +1,4 @@
-//! Streams chosen by the stack, over whole associations.
+//! Automatic stream allocation in complete associations.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ fn message(number: u32, length: usize) -> Bytes {
     Bytes::from(payload)
 }
 
-/// Numbers received by stream.
+/// Message numbers received by stream.
 fn received(world: &mut World, z: AssociationId, by_stream: &mut BTreeMap<u16, Vec<u32>>) {
     for message in world.receive_all(Z, z) {
         let bytes = message.payload.into_bytes();
@@ -29,7 +29,7 @@ fn received(world: &mut World, z: AssociationId, by_stream: &mut BTreeMap<u16, V
     }
 }
 
-/// Sends numbered messages wherever there is room until `until`, and reads them.
+/// Sends numbered messages whenever there is space until `until`, and reads them.
 struct Bulk {
     world: World,
     a: AssociationId,
@@ -110,7 +110,7 @@ impl Bulk {
         association.status().streams_in_use
     }
 
-    /// Loses so many of a hundred packets of A.
+    /// Loses this percentage of A's packets.
     fn lose(&mut self, percent: u64, seed: u64) {
         let mut state = seed;
         self.world.fate = Box::new(move |shot| {
@@ -125,7 +125,8 @@ impl Bulk {
         });
     }
 
-    /// Waits for the rest, and checks that every message came once and in the order of its stream.
+    /// Waits for the rest, and checks that every message arrived once and in the order of its
+    /// stream.
     fn check_delivery(&mut self, place: &str) {
         self.lose(0, 1);
         for _ in 0..24_000 {
@@ -144,9 +145,10 @@ impl Bulk {
     }
 }
 
-/// Six streams wanted, four allowed: a bad link for twenty seconds takes the sender up to four, which is told, and five
-/// quiet seconds bring it back to one. The weights are large, since a window of six segments, whose holes stop the
-/// flow, carries little: what is tested is what follows from a judgement.
+/// Six streams requested, four allowed: a bad link for twenty seconds makes the sender use up to
+/// four, which is reported, and five quiet seconds return it to one. The weights are large, because
+/// a window of six segments, whose gaps stop the flow, carries little: the test is about the
+/// consequences of a classification.
 #[test]
 fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
     for (name, profile) in [("rfc9260", Profile::rfc9260()), ("ns2", Profile::ns2())] {
@@ -182,7 +184,8 @@ fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
     }
 }
 
-/// Whatever the allocation and the losses: never fewer than one stream, never more than negotiated, and order is kept.
+/// For any allocation and loss: never fewer than one stream, never more than negotiated, and order
+/// is kept.
 #[test]
 fn streams_stay_within_bounds_and_in_order() {
     for seed in 1..=12u64 {
@@ -215,7 +218,7 @@ fn streams_stay_within_bounds_and_in_order() {
     }
 }
 
-/// A message takes its stream when it is begun, and one given for a stream keeps it.
+/// A message gets its stream when its transmission begins, and an explicit stream is kept.
 #[test]
 fn spread_and_chosen_streams_go_together() {
     let mut world = World::with_configs(

@@ -1,4 +1,5 @@
-//! Packets that are sent and received among others: without checksums at first, and as parts of a larger block.
+//! Packets sent and received in batches: initially without checksums, and as parts of a larger
+//! block.
 
 use crate::common;
 
@@ -7,7 +8,7 @@ use anabranch_transport::time::SECOND;
 use bytes::Bytes;
 use common::*;
 
-/// What two ends say to each other and read, message by message, while every seventh packet is lost.
+/// Messages exchanged by two ends, while every seventh packet is lost.
 fn played(config: Config, unsummed: bool) -> (World, Vec<Bytes>) {
     let mut world = World::new(config);
     world.unsummed = unsummed.then_some(0);
@@ -40,7 +41,8 @@ fn played(config: Config, unsummed: bool) -> (World, Vec<Bytes>) {
     (world, read)
 }
 
-/// Whoever computes the checksums, and wherever packets lie, the packets are the same, and so are the messages.
+/// Packets and messages are the same, wherever checksums are computed and wherever packets are
+/// stored.
 #[test]
 fn nothing_depends_on_what_packets_lie_among() {
     for profile in Profile::NAMES {
@@ -61,7 +63,7 @@ fn nothing_depends_on_what_packets_lie_among() {
     }
 }
 
-/// RFC 9653: what goes without a checksum is not left for somebody to compute.
+/// RFC 9653: a packet without a checksum is not marked for checksum computation.
 #[test]
 fn zero_checksums_are_nobodys_to_compute() {
     let config = Config::new(Profile::rfc9260()).with(|it| it.zero_checksum = ZeroChecksum::Dtls);

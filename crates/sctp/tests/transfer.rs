@@ -1,6 +1,7 @@
-//! Sender and receiver halves joined by a pipe in memory that loses, duplicates and reorders, under every profile:
-//! every message arrives once, in the order of its stream, and all windows return to zero. A failure prints its seed;
-//! `TRANSFER_SEED=n cargo test -p anabranch-sctp --test transfer` runs that one alone.
+//! Sender and receiver connected by an in-memory pipe that loses, duplicates and reorders packets,
+//! under every profile: every message arrives once, in the order of its stream, and all windows
+//! return to zero. A failure prints its seed; `TRANSFER_SEED=n cargo test -p anabranch-sctp --test
+//! transfer` runs it alone.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,7 +18,7 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Tsn};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// A small generator (PCG's multiplier and increment).
+/// Small generator (PCG's multiplier and increment).
 struct Random(u64);
 
 impl Random {
@@ -34,7 +35,7 @@ impl Random {
     }
 }
 
-/// How bad the way is.
+/// Impairments of the pipe.
 struct Pipe {
     random: Random,
     loss: u64,
@@ -44,7 +45,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// When each copy of a packet arrives.
+    /// Arrival times of all copies of a packet.
     fn carry(&mut self, now: Nanos) -> Vec<Nanos> {
         if self.random.chance(self.loss) {
             return Vec::new();
@@ -74,7 +75,7 @@ struct World {
     trace: Trace,
     limit: usize,
     packets: u64,
-    /// The application reads only now and then, so that the window closes.
+    /// The application reads only occasionally, so that the window closes.
     slow_reader: bool,
 }
 
@@ -175,7 +176,7 @@ impl World {
         }
     }
 
-    /// Moves to the next event or timer; false if there is none.
+    /// Advances to the next event or timer; `false` if there is none.
     fn step(&mut self) -> bool {
         let arrival = self.events.keys().next().map(|key| key.0);
         let timers = [
@@ -202,7 +203,7 @@ impl World {
     }
 }
 
-/// Message `number` of `stream`: its payload tells both, so that nothing can be mistaken.
+/// Message `number` of `stream`: its payload contains both, so that they cannot be confused.
 fn payload(stream: u16, number: u32, length: usize) -> Bytes {
     let mut bytes = BytesMut::with_capacity(length + 6);
     bytes.put_u16(stream);
@@ -211,23 +212,23 @@ fn payload(stream: u16, number: u32, length: usize) -> Bytes {
     bytes.freeze()
 }
 
-/// How the application reads.
+/// Reading mode of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// Whole messages, all of which fit the buffer.
+    /// Complete messages, all of which fit into the buffer.
     Messages,
-    /// Whole messages, of which some are many times larger than the buffer.
+    /// Complete messages, some of which are many times larger than the buffer.
     Assembled,
-    /// Those, in parts.
+    /// The latter, in parts.
     Parts,
 }
 
-/// What came, by stream, and without order.
+/// Received messages, by stream, and unordered ones.
 #[derive(Default)]
 struct Seen {
     ordered: BTreeMap<u16, Vec<Bytes>>,
     unordered: Vec<Bytes>,
-    /// Messages of which a part came, by stream.
+    /// Messages of which a part arrived, by stream.
     begun: BTreeMap<u16, BytesMut>,
 }
 
@@ -240,7 +241,7 @@ impl Seen {
         }
     }
 
-    /// A part goes on with what was begun on its stream, or begins where nothing was.
+    /// A part continues the message begun on its stream, or begins one if there is none.
     fn part(&mut self, part: ReceivedPart) {
         let begun = self.begun.remove(&part.stream);
         assert_eq!(part.begins, begun.is_none(), "one message at a time");
@@ -284,7 +285,7 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
     });
     let initial_tsn = u32::MAX - random.below(300) as u32;
     let mut world = World::new(&config, seed, initial_tsn);
-    // ns-2.35 has no fragments, and its receiver can never take more than its buffer.
+    // ns-2.35 has no fragmentation, and its receiver never accepts more than its buffer.
     let longest = match reading {
         _ if config.profile.name == "ns2" => 1_400,
         Reading::Messages => 5_000,
@@ -347,7 +348,7 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
     assert!(world.packets > messages as u64 / 15);
 }
 
-/// Prints the seed if the run it guards panics.
+/// Prints the seed if the guarded run panics.
 struct Seed(&'static str, u64);
 
 impl Drop for Seed {

@@ -1,4 +1,5 @@
-//! Handshakes and transfers that go wrong in ways an honest network or a dishonest peer can bring about, and must end well.
+//! Handshakes and transfers with faults that a correct network or a malicious peer can cause, and
+//! that must end well.
 
 use crate::common;
 
@@ -14,7 +15,7 @@ use anabranch_wire::{Cause, Causes};
 use bytes::{Bytes, BytesMut};
 use common::*;
 
-/// Drains `host` as a driver would, and stops where a driver would hang.
+/// Drains `host` like a driver, and stops at the point at which a driver would hang.
 fn packets_until_quiet(world: &mut World, host: usize) -> usize {
     let mut out = BytesMut::new();
     for packets in 0..1_000 {
@@ -29,7 +30,7 @@ fn packets_until_quiet(world: &mut World, host: usize) -> usize {
     panic!("{} never falls silent", name(host));
 }
 
-/// The tag that `host` chose in its first INIT.
+/// Tag of the first INIT of `host`.
 fn tag_in_init(world: &World, host: usize) -> u32 {
     match chunks_of(&world.shot(host, "INIT")).remove(0) {
         Chunk::Init(init) => init.initiate_tag,
@@ -52,7 +53,7 @@ fn an_unknown_chunk_in_cookie_wait_draws_no_storm_of_inits() {
             0,
             "the peer's tag is not known yet"
         );
-        // And the attempt goes on.
+        // The attempt continues.
         world.fate = Box::new(|_| Fate::Deliver);
         world.run_for(10 * SECOND);
         assert_eq!(world.state(A, a), StateName::Established);
@@ -79,13 +80,15 @@ fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
     assert!(packets_until_quiet(&mut world, A) <= 1, "the new INIT");
 }
 
-/// A cookie that expires while COOKIE ECHOs are lost is asked for anew as often as Max.Init.Retransmits allows: each
-/// asking is one more of its retransmissions (RFC 9260 §5.2.6 puts no bound of its own).
+/// A cookie that expires while COOKIE ECHOs are lost is requested again up to Max.Init.Retransmits
+/// times: each request counts as one of its retransmissions (RFC 9260 §5.2.6 has no separate
+/// limit).
 #[test]
 fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
     let z = Config::default().with(|it| it.valid_cookie_life = 500 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
-    // T1-cookie repeats the echo after 1 s or more: each time too late. The fourth cookie's echo gets through.
+    // T1-cookie repeats the echo after 1 s or more: too late each time. The fourth cookie's echo
+    // arrives.
     let mut echoes = 0;
     world.fate = Box::new(move |shot| {
         if shot.chunks.starts_with("COOKIE ECHO") {
@@ -121,9 +124,9 @@ fn a_peer_whose_cookies_are_always_stale_is_given_up() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
-/// RFC 9260 §5.2.6: Z has taken A's cookie, and its COOKIE ACK is lost; the error that A gets is of
-/// an earlier COOKIE ECHO. A begins again with a new tag, so that Z sees a restart (§5.2.4, action
-/// A): for a restart with the tag that Z knows there is no row in its table.
+/// RFC 9260 §5.2.6: Z has accepted A's cookie, and its COOKIE ACK is lost; the error that A
+/// receives belongs to an earlier COOKIE ECHO. A starts again with a new tag, so that Z sees a
+/// restart (§5.2.4, action A): a restart with the tag known to Z is not covered by its table.
 #[test]
 fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
     for times in [1, 2] {
@@ -161,9 +164,10 @@ fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
     }
 }
 
-/// Z answers a second life of A's while it is itself in COOKIE-ECHOED, after the INIT ACK of the first; its own handshake with
-/// the first life then finishes, data flows, and only now the second life's COOKIE ECHO arrives (RFC 9260 §5.2.4, action B,
-/// in ESTABLISHED). That its cookie is younger than the INIT ACK tells it from one that comes late (`collision.rs`).
+/// Z answers a second incarnation of A while Z is in COOKIE-ECHOED, after the INIT ACK of the
+/// first; its own handshake with the first incarnation then completes, data flows, and only now the
+/// COOKIE ECHO of the second incarnation arrives (RFC 9260 §5.2.4, action B, in ESTABLISHED). Its
+/// cookie is newer than the INIT ACK, which distinguishes it from a late one (`collision.rs`).
 #[test]
 fn action_b_in_established_begins_both_directions_anew() {
     let mut world = World::new(Config::default());
@@ -178,7 +182,7 @@ fn action_b_in_established_begins_both_directions_anew() {
     world.drain(Z);
     world.run_for(600 * MILLISECOND);
     assert_eq!(world.state(Z, z), StateName::CookieEchoed);
-    // The second life of A, played by hand.
+    // Hand-made second incarnation of A.
     let second = Chunk::Init(Init {
         initiate_tag: 0x0BAD_CAFE,
         a_rwnd: 65_536,
@@ -227,8 +231,8 @@ fn action_b_in_established_begins_both_directions_anew() {
     assert_eq!(data.ssn.0, 0);
 }
 
-/// A message larger than the peer's whole receive buffer waits there for as long as nobody reads it, and then comes whole
-/// (RFC 9260 §6.9).
+/// A message larger than the peer's whole receive buffer waits there while it is not read, and is
+/// then delivered completely (RFC 9260 §6.9).
 #[test]
 fn a_message_larger_than_the_receive_buffer_waits_for_its_reader() {
     let mut world = World::new(Config::default());
@@ -279,7 +283,8 @@ fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// A peer that reads nothing for a day but answers each probe of its closed window has not failed (RFC 9260 §6.1 A).
+/// A peer that reads nothing for a day but answers each probe of its closed window has not failed
+/// (RFC 9260 §6.1 A).
 #[test]
 fn a_closed_window_is_probed_for_ever() {
     let mut world = World::new(Config::default().with(|it| it.receive_buffer = 4_000));
@@ -305,7 +310,7 @@ fn a_closed_window_is_probed_for_ever() {
     assert_eq!(got, 10);
 }
 
-/// A peer that is silent behind a closed window has failed, as any other.
+/// A peer that is silent with a closed window has failed, like any other.
 #[test]
 fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
     let mut world = World::new(Config::default().with(|it| it.receive_buffer = 4_000));
@@ -320,8 +325,8 @@ fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
 }
 
-/// One message is lost again and again while 70,000 of one byte follow it on its stream: more than a 16-bit sequence
-/// number tells apart. All arrive in order.
+/// One message is lost repeatedly while 70,000 of one byte follow it on its stream: more than
+/// 16-bit sequence numbers can distinguish. All arrive in order.
 #[test]
 fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     let config = Config::default().with(|it| {
@@ -331,7 +336,7 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     let mut world = World::new(config);
     world.narrate = false;
     let (a, z) = world.established();
-    // cwnd grows to where 70,000 chunks of one byte could fly.
+    // cwnd grows so far that 70,000 chunks of one byte could be in flight.
     for _ in 0..30 {
         world.send(A, a, 1, vec![1; 100_000]);
     }
@@ -379,8 +384,9 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     assert!(in_order);
 }
 
-/// RFC 9260 §3.2: all four classes of unknown chunks in every state. Whatever the state, at most one ERROR goes out, where
-/// the class asks for one, the peer's tag is known, and no COOKIE ACK is waited for (§5.1 C); what follows in the packet is read where the class says so.
+/// RFC 9260 §3.2: all four classes of unknown chunks in every state. At most one ERROR is sent, if
+/// the class asks for one, the peer's tag is known, and no COOKIE ACK is awaited (§5.1 C);
+/// following chunks are processed if the class says so.
 #[test]
 fn unknown_chunks_of_all_classes_in_every_state() {
     for state in STATES {
@@ -416,7 +422,7 @@ fn unknown_chunks_of_all_classes_in_every_state() {
     }
 }
 
-/// SACKs that contradict what is known, or themselves: the sender keeps its head, and all arrives.
+/// Contradictory SACKs: the sender stays consistent, and everything arrives.
 #[test]
 fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
     use anabranch_wire::chunk::Sack;
@@ -438,7 +444,8 @@ fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
         })
         .last()
         .expect("DATA");
-    // A window of 0, of everything; blocks upside down, overlapping, at 0 and 1; all of it before the cumulative point.
+    // A window of 0, of everything; blocks reversed, overlapping, at 0 and 1; all of it before the
+    // cumulative TSN.
     let gaps: [&[(u16, u16)]; 5] = [
         &[],
         &[(5, 2)],
@@ -473,7 +480,7 @@ fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
     assert_eq!(world.state(A, a), StateName::Established);
 }
 
-/// Addresses that find no room in an INIT or INIT ACK go unsaid; the packets go.
+/// Addresses that do not fit into an INIT or INIT ACK are omitted; the packets are sent.
 #[test]
 fn more_addresses_than_a_packet_holds() {
     let many = |host| {
@@ -488,7 +495,7 @@ fn more_addresses_than_a_packet_holds() {
     assert!(association.remote_addresses().count() > 1);
 }
 
-/// A cookie that no packet to the peer holds goes back whole, for IP to fragment.
+/// A cookie that does not fit into a packet to the peer is returned complete, and IP fragments it.
 #[test]
 fn a_path_too_narrow_for_the_cookie() {
     let narrow = Config::default().with(|it| it.mtu = 128);
@@ -507,7 +514,7 @@ fn a_path_too_narrow_for_the_cookie() {
     assert_eq!(others.filter(|it| it.may_fragment).count(), 1);
 }
 
-/// So goes an INIT ACK whose cookie finds no room, with nothing beside the cookie.
+/// Likewise an INIT ACK whose cookie does not fit, with no parameter except the cookie.
 #[test]
 fn a_path_too_narrow_for_the_init_ack() {
     for mtu in [128, 140, 156, 160] {
@@ -544,7 +551,8 @@ fn sack(cumulative_tsn_ack: Tsn, block: Option<(u16, u16)>) -> Chunk {
     Chunk::Sack(sack.to_sack())
 }
 
-/// A in the middle of ten messages that nobody answers, the tag in packets to A, and the last TSN before the messages.
+/// A during ten unacknowledged messages, the tag of packets to A, and the last TSN before the
+/// messages.
 fn unanswered() -> (World, u32, Tsn) {
     let mut world = World::new(Config::default());
     let a = world.connect();
@@ -562,7 +570,8 @@ fn unanswered() -> (World, u32, Tsn) {
     (world, tag, initial.prev())
 }
 
-/// RFC 9260 §6.2.1 D iii: the receiver acknowledges what it then says it has not. All of it is delivered in the end.
+/// RFC 9260 §6.2.1 D iii: the receiver reneges data that it has acknowledged. All of it is
+/// delivered in the end.
 #[test]
 fn what_a_receiver_takes_back_is_delivered_after_all() {
     let (mut world, tag, before) = unanswered();
@@ -584,7 +593,8 @@ fn what_a_receiver_takes_back_is_delivered_after_all() {
     assert_eq!(numbers, (0..10).collect::<Vec<u8>>(), "{:#?}", world.story);
 }
 
-/// RFC 9260 §6.2: a receiver sends no more than one SACK for a packet; of several in one packet the first is taken.
+/// RFC 9260 §6.2: a receiver sends at most one SACK per packet; of several in one packet the first
+/// is processed.
 #[test]
 fn one_sack_of_a_packet_is_taken() {
     let (mut world, tag, before) = unanswered();

@@ -1,7 +1,9 @@
-//! All at once: hosts that lose their memory and set up anew, streams that are reset and added while messages are given up, windows that
-//! shrink, path MTUs that fall and rise, routers that lie, a NAT that forgets, keys and schedulers that change, clocks that jump, and
-//! numbers that wrap. Whatever happens, what is reliable arrives once and in order, what is given up is told, work and memory are
-//! bounded, no timer spins, and once the way is sound everything settles.
+//! All features at once: hosts that lose their state and connect again, streams that are reset and
+//! added while messages are abandoned, windows that shrink, path MTUs that fall and rise, forged
+//! ICMP, a NAT that loses its mapping, keys and schedulers that change, clocks that jump, and
+//! numbers that wrap. In every case reliable messages arrive once and in order, abandoned ones are
+//! reported, work and memory are bounded, no timer spins, and once the network is reliable
+//! everything settles.
 
 mod ledger;
 mod wire;
@@ -20,16 +22,17 @@ use crate::common::{A, PORT_A, PORT_Z, Z, address, seeds};
 use ledger::Ledger;
 use wire::{REGISTERED, Weather, Wire};
 
-/// Plays of one run of the tests.
+/// Number of scenarios in one run of the tests.
 const USUAL: u64 = 500;
 const STEPS: u64 = 120;
 const HOSTS: [usize; 2] = [A, Z];
 const PORTS: [u16; 2] = [PORT_A, PORT_Z];
 const RECEIVE_BUFFER: u32 = 20_000;
 const SEND_BUFFER: usize = 40_000;
-/// Bytes of the last messages: not so few that the window would be narrow because rows of tiny chunks come.
+/// Size of the last messages: large enough that the window is not reduced for series of tiny
+/// chunks.
 const LAST: usize = 400;
-/// Keys that both know.
+/// Number of keys that both ends know.
 const KEYS: u16 = 4;
 const SCHEDULERS: [SchedulerKind; 6] = [
     SchedulerKind::RoundRobin,
@@ -40,7 +43,7 @@ const SCHEDULERS: [SchedulerKind; 6] = [
     SchedulerKind::WeightedFair,
 ];
 
-/// What is on, a bit each.
+/// Bit set of enabled features.
 #[derive(Clone, Copy, Debug)]
 struct Mixture(u32);
 
@@ -64,12 +67,12 @@ impl Mixture {
     const FULL_PACKETS: u32 = 16;
     const POTENTIALLY_FAILED: u32 = 17;
     const COUNT: u32 = 18;
-    /// Which of the congestion controls, four bits, where [`Self::CONTROLS`] is on.
+    /// Congestion control, four bits, if [`Self::CONTROLS`] is on.
     const CONTROL: u32 = 18;
     const CONTROLS: u32 = 22;
     const PACING: u32 = 23;
 
-    /// That of a play.
+    /// Features of a scenario.
     fn of(seed: u64) -> Self {
         let common = Random::of(seed ^ 0x0A11).below(1 << Self::COUNT) as u32;
         let mut others = Random::of(seed ^ 0x0C07);
@@ -84,7 +87,7 @@ impl Mixture {
     }
 
     fn homes(self) -> u8 {
-        // One NAT for each network is a matter of its own.
+        // One NAT per network would be a separate subject.
         let several = self.has(Self::SEVERAL_HOMES) && !self.has(Self::NAT);
         if several { 2 } else { 1 }
     }
@@ -150,9 +153,9 @@ impl Mixture {
     }
 }
 
-/// Messages after which the numbers of a stream are about to wrap.
+/// Number of messages after which the numbers of a stream are about to wrap.
 const ALMOST_ALL: u32 = 65_525;
-/// Seeds with which the first TSNs of A, who calls, and of Z are just below the wrap.
+/// Seeds with which the first TSNs of A, which connects, and of Z are just below the wrap.
 const WRAP_SEEDS: [u64; 2] = [339_831, 14_557_405];
 
 fn endpoint(mixture: Mixture, host: usize, seed: u64) -> Endpoint {
@@ -164,15 +167,15 @@ fn endpoint(mixture: Mixture, host: usize, seed: u64) -> Endpoint {
     endpoint
 }
 
-/// An association with what both sides have done.
+/// An association with the activity of both sides.
 struct Play {
     wire: Wire,
     mixture: Mixture,
     random: Random,
     ids: [Option<AssociationId>; 2],
-    /// Of what each host sends.
+    /// Messages sent by each host.
     ledgers: [Ledger; 2],
-    /// Lives of hosts that have ended.
+    /// Number of ended incarnations of hosts.
     epoch: u32,
     ended: [Option<CloseReason>; 2],
 }
@@ -206,7 +209,8 @@ impl Play {
     fn call(&mut self, host: usize) {
         let wire = &mut self.wire;
         let udp = wire.nat.map_or(0, |port| [REGISTERED, port][host]);
-        // All of them: what comes from another address while this one begins is out of the blue, and answered by an ABORT.
+        // All of them, because packets from another address during setup are out of the blue, and
+        // answered by an ABORT.
         let peer: Vec<_> = (0..self.mixture.homes())
             .map(|it| address(1 - host, it))
             .collect();
@@ -225,7 +229,7 @@ impl Play {
         self.wire.endpoints[host].association_mut(self.ids[host]?)
     }
 
-    /// What the hosts were told.
+    /// Reads the events of the hosts.
     fn listen(&mut self) {
         for host in HOSTS {
             for (id, event) in std::mem::take(&mut self.wire.events[host]) {
@@ -248,7 +252,7 @@ impl Play {
     fn read(&mut self) {
         let interleaved = self.mixture.has(Mixture::INTERLEAVING);
         for host in HOSTS {
-            // A restart is told of before anything is read that is behind it.
+            // A restart is reported before any later data is read.
             while let Some(part) = self.association(host).and_then(Association::poll_part) {
                 self.ledgers[1 - host].read(part, |it| if interleaved { it.tsn.0 } else { 0 });
             }
@@ -287,7 +291,7 @@ impl Play {
         self.listen();
     }
 
-    /// Refused or not, what is asked for here must not hurt.
+    /// Makes a request, which may be refused and must not do harm.
     fn ask(&mut self, host: usize) {
         let (now, mixture) = (self.wire.time(host), self.mixture);
         let mut random = Random::of(self.random.any());
@@ -331,7 +335,7 @@ impl Play {
         self.listen_to(host);
     }
 
-    /// Both are up, and know of each other's life.
+    /// Whether both ends are established and know each other's current incarnation.
     fn is_agreed(&mut self) -> bool {
         HOSTS.into_iter().all(|host| {
             let up = self.association(host);
@@ -340,7 +344,7 @@ impl Play {
         })
     }
 
-    /// The host loses its memory, and calls.
+    /// The host loses its state, and connects.
     fn restart(&mut self, host: usize) {
         self.epoch += 1;
         let seed = self.random.any();
@@ -371,7 +375,7 @@ impl Play {
         }
     }
 
-    /// A sends so many messages on stream 0 that their numbers are about to wrap.
+    /// A sends messages on stream 0 until their numbers are about to wrap.
     fn wind_up(&mut self) {
         let options = SendOptions::new();
         let mut sent = 0;
@@ -416,7 +420,7 @@ impl Play {
         }
     }
 
-    /// The way is sound from now on: everything settles.
+    /// The network is reliable from now on: everything settles.
     fn settle(&mut self) {
         self.wire.weather = Weather::default();
         for _ in 0..200 {
@@ -441,7 +445,7 @@ impl Play {
         association.map_or((0, 0), |it| (it.status().outstanding_chunks, it.buffered()))
     }
 
-    /// Both can still talk, and part in good order.
+    /// Both ends can still exchange data, and close gracefully.
     fn end(&mut self) {
         for host in HOSTS {
             for _ in 0..2 {
@@ -477,7 +481,8 @@ impl Play {
         assert_eq!(self.ended, ends);
     }
 
-    /// What `host` has sent, and what the other has received, by their counts.
+    /// Compares the counters of `host` for sent data with those of the other host for received
+    /// data.
     fn check_counts(&mut self, host: usize) {
         let sent = self.association(host).expect("up").stats().sender;
         let other = self.association(1 - host).expect("up").stats();
@@ -506,7 +511,7 @@ impl Play {
             sacks <= came.sacks + self.wire.repeats,
             "{host}: {sacks} SACKs"
         );
-        // Where all numbers begin anew, those of before are of nothing.
+        // After a reset of all numbers, earlier ones have no meaning.
         let renumbered = self.mixture.has(Mixture::RESETS);
         assert!(renumbered || sent.impossible_sacks == 0, "{host}");
     }
@@ -526,7 +531,7 @@ fn whatever_happens_at_once_everything_settles() {
 fn everything_settles_where_stream_sequence_numbers_wrap() {
     seeds::each(3, |seed| {
         let Mixture(mixture) = Mixture::of(seed);
-        // Messages have other numbers where they are interleaved; and all these are to come in one life.
+        // Interleaved messages have other numbers; and all these must arrive in one incarnation.
         let without = 1 << Mixture::INTERLEAVING | 1 << Mixture::RESTARTS | 1 << Mixture::RESETS;
         let with = 1 << Mixture::PARTIAL_RELIABILITY;
         let mut play = Play::new(seed, Mixture((mixture & !without) | with));

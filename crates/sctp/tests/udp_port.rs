@@ -1,4 +1,4 @@
-//! Inside UDP (RFC 6951): which port of the peer's is believed, and where answers go.
+//! UDP encapsulation (RFC 6951): the accepted UDP port of the peer, and the destination of answers.
 
 use crate::common;
 
@@ -19,7 +19,7 @@ use common::{chunks_of, header_of, packet, poll_one, retag};
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 const PORT: u16 = common::PORT_Z;
-/// The client's UDP ports, as a NAT gives them, and the server's.
+/// UDP ports of the client as assigned by a NAT, and of the server.
 const FIRST: u16 = 40_001;
 const SECOND_PORT: u16 = 40_002;
 const REGISTERED: u16 = 9_899;
@@ -27,10 +27,10 @@ const REGISTERED: u16 = 9_899;
 struct Net {
     client: Endpoint,
     server: Endpoint,
-    /// The UDP port that the client's packets seem to come from.
+    /// Apparent UDP port of the client's packets.
     nat: u16,
     now: Nanos,
-    /// What the server sent last, by port.
+    /// Last packets of the server, by port.
     to_client: Vec<(u16, Bytes)>,
     to_server: Vec<Bytes>,
 }
@@ -71,7 +71,7 @@ impl Net {
         (net, id, served)
     }
 
-    /// Packets to and fro until both are silent.
+    /// Exchanges packets until both are silent.
     fn exchange(&mut self) {
         let mut out = BytesMut::new();
         loop {
@@ -131,7 +131,8 @@ impl Net {
         self.exchange();
     }
 
-    /// The server takes `bytes` from the client's address and this UDP port; where its answers went.
+    /// The server receives `bytes` from the client's address and this UDP port; returns its answers
+    /// by port.
     fn inject(&mut self, udp_port: u16, bytes: Bytes) -> Vec<(u16, Bytes)> {
         let mut out = BytesMut::new();
         let path = Path::new(SERVER, CLIENT);
@@ -170,7 +171,8 @@ fn init() -> Chunk {
 fn the_peers_port_is_learnt_and_followed() {
     let (mut net, id, served) = Net::established();
     assert!(net.to_client.iter().all(|(port, _)| *port == FIRST));
-    // The NAT rebinds: the next packet of the client's shows it, and the server's own data goes there.
+    // The NAT rebinds: the next packet of the client shows it, and the server's own data is sent
+    // there.
     net.nat = SECOND_PORT;
     net.to_client.clear();
     net.say(true, id);
@@ -189,14 +191,15 @@ fn a_packet_under_a_wrong_tag_moves_nothing() {
         assert!(net.inject(SECOND_PORT, retag(&data, tag)).is_empty());
     }
     assert_eq!(net.port_of(served), FIRST);
-    // A damaged one under the right tag neither.
+    // Neither does a corrupted packet with the right tag.
     let mut damaged = data.to_vec();
     let last = damaged.len() - 5;
     damaged[last] ^= 1;
     net.inject(SECOND_PORT, damaged.into());
     assert_eq!(net.port_of(served), FIRST);
     assert_eq!(net.server.discards().of(Discard::Checksum), 1);
-    // The packet itself, seen again from elsewhere, does: the tag is all that RFC 6951 §5.4 asks for.
+    // The original packet replayed from elsewhere does, because RFC 6951 §5.4 only requires the
+    // tag.
     net.inject(SECOND_PORT, data);
     assert_eq!(net.port_of(served), SECOND_PORT);
 }
@@ -232,13 +235,13 @@ fn an_init_from_another_port_restarts_nothing() {
     );
     assert_eq!(net.server.discards().of(Discard::RestartNewPort), 1);
     assert_eq!(net.port_of(served), FIRST);
-    // From the known port it may be the peer that lost its state, and is answered as ever.
+    // From the known port it may be the peer after losing its state, and is answered normally.
     let answers = net.inject(FIRST, packet(common::A, 0, &[&init()]));
     assert!(matches!(chunks_of(&answers[0].1)[0], Chunk::InitAck(_)));
 }
 
-/// What the port is concerns nobody but the client's own address: a stranger who lists that address learns that it is in use
-/// (RFC 9260 §5.2.2), and no more.
+/// The port is disclosed only to the client's own address: an attacker who lists this address
+/// learns that it is in use (RFC 9260 §5.2.2), and no more.
 #[test]
 fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
     let (mut net, _, served) = Net::established();
@@ -270,7 +273,8 @@ fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
     assert_eq!(net.port_of(served), FIRST);
 }
 
-/// Somebody right above IP lists the client's address; the client comes inside UDP. It is no restart from another port.
+/// A host directly over IP lists the client's address; the client uses UDP encapsulation. This is
+/// not a restart from another port.
 #[test]
 fn a_client_inside_udp_is_served_beside_one_who_camps_on_its_address() {
     let mut net = Net::new();
@@ -307,7 +311,8 @@ fn a_client_inside_udp_is_served_beside_one_who_camps_on_its_address() {
     assert_eq!(net.port_of(served), 30_000);
 }
 
-/// A peer that lost its state comes back through another binding of its NAT, once the old one is forgotten here.
+/// A peer that lost its state returns through another binding of its NAT, after the old one has
+/// expired here.
 #[test]
 fn a_new_association_takes_its_port_from_the_cookie_echo() {
     let (mut net, _, served) = Net::established();

@@ -1,4 +1,5 @@
-//! Messages that an association does not deliver come back to their user, whole, before its end is told (RFC 9260 §11.2 B; RFC 6458 §6.1.11).
+//! Undelivered messages of an association are returned to their user, complete, before its end is
+//! reported (RFC 9260 §11.2 B; RFC 6458 §6.1.11).
 
 use crate::common;
 
@@ -10,7 +11,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
 use common::*;
 
-/// What A was told is not delivered, with what was told behind it.
+/// Messages reported as undelivered to A, with the events after them.
 fn undelivered(world: &World) -> (Vec<UndeliveredMessage>, Vec<Event>) {
     let (mut all, mut behind) = (Vec::new(), Vec::new());
     for event in world.told(A) {
@@ -44,7 +45,7 @@ fn payload(length: usize, context: u32) -> Bytes {
         .collect()
 }
 
-/// The peer hears nothing of what is sent behind `heard` packets with much user data.
+/// The peer receives nothing after `heard` packets with much user data.
 fn deaf_after(heard: usize) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -63,7 +64,8 @@ fn abort(world: &mut World, host: usize, id: AssociationId) {
     world.drain(host);
 }
 
-/// Whole messages and such of many chunks, of which the beginning was acknowledged, sent and unsent, whichever end aborts.
+/// Complete messages and those of many chunks, of which the beginning was acknowledged, sent and
+/// unsent, whichever end aborts.
 #[test]
 fn each_message_that_was_not_acknowledged_comes_back_whole() {
     for (interleaving, from) in [(false, A), (false, Z), (true, A), (true, Z)] {
@@ -100,7 +102,7 @@ fn each_message_that_was_not_acknowledged_comes_back_whole() {
             sent.iter().any(|it| it.1) && sent.iter().any(|it| !it.1),
             "{sent:?} {interleaving} {from}"
         );
-        // Streams take turns.
+        // Streams are served round robin.
         all.sort_by_key(|it| it.context);
         let told: Vec<_> = all
             .iter()
@@ -121,7 +123,7 @@ fn each_message_that_was_not_acknowledged_comes_back_whole() {
     }
 }
 
-/// The peer is silent until all is given up, and an association that never came up.
+/// The peer is silent until the association fails, and an association that was never established.
 #[test]
 fn a_peer_that_is_not_there_gets_nothing() {
     let mut world = World::new(Config::default());
@@ -147,7 +149,7 @@ fn a_peer_that_is_not_there_gets_nothing() {
     assert_eq!((all.len(), all[0].sent, all[0].context), (1, false, 6));
 }
 
-/// What was acknowledged was delivered, and nothing comes back of a graceful end.
+/// Acknowledged data was delivered, and a graceful shutdown returns nothing.
 #[test]
 fn a_graceful_end_leaves_nothing() {
     let mut world = World::new(Config::default());
@@ -162,7 +164,7 @@ fn a_graceful_end_leaves_nothing() {
     assert!(all.is_empty(), "{all:?}");
 }
 
-/// A peer that lost its state begins again: what it had not acknowledged is lost.
+/// A peer that lost its state restarts: unacknowledged data is lost.
 #[test]
 fn a_restart_gives_back_what_was_not_acknowledged() {
     let mut world = World::new(Config::default());

@@ -1,4 +1,5 @@
-//! Packets without a checksum (RFC 9653): who may send them, which must have one all the same, and who takes them.
+//! Packets without a checksum (RFC 9653): permitted senders, exceptions, and receivers that accept
+//! them.
 
 use crate::common;
 
@@ -50,7 +51,7 @@ fn parameters_of(bytes: &Bytes) -> Vec<Bytes> {
     known.filter_map(whole).collect()
 }
 
-/// Established, with what was said kept.
+/// Established associations after a transfer, with the log kept.
 fn talked(a: Config, z: Config) -> (World, AssociationId, AssociationId) {
     let mut world = World::with_configs(a, z);
     let a = world.connect();
@@ -80,7 +81,8 @@ fn discards(world: &World, host: usize) -> [u64; 2] {
     [Discard::ZeroChecksum, Discard::Checksum].map(|it| discards.of(it))
 }
 
-/// §4, §5.1: the parameter is in INIT and INIT ACK with the number of DTLS; §5.2: all goes without but INIT and COOKIE ECHO.
+/// §4, §5.1: the parameter is in INIT and INIT ACK with the identifier of DTLS; §5.2: all packets
+/// except INIT and COOKIE ECHO have no checksum.
 #[test]
 fn both_agree_and_save_the_checksum() {
     let (world, ..) = talked(on(), on());
@@ -89,7 +91,7 @@ fn both_agree_and_save_the_checksum() {
         assert_eq!(announced, [Bytes::from_static(ANNOUNCED)]);
     }
     for shot in &world.shots {
-        // An INIT ACK is an answer of the endpoint, which knows no association yet.
+        // An INIT ACK is a stateless reply of the endpoint.
         let vital = shot.chunks.starts_with("INIT") || shot.chunks.contains("COOKIE ECHO");
         assert_eq!(is_zero(&shot.bytes), !vital, "{}", shot.chunks);
         assert!(is_zero(&shot.bytes) || checksum::verify(&shot.bytes));
@@ -101,7 +103,7 @@ fn both_agree_and_save_the_checksum() {
     assert_eq!([discards(&world, A), discards(&world, Z)], [[0; 2]; 2]);
 }
 
-/// §5.2: a COOKIE ECHO has its checksum also with DATA behind it.
+/// §5.2: a COOKIE ECHO has its checksum even with bundled DATA.
 #[test]
 fn data_beside_a_cookie_echo_is_summed() {
     let mut config = on();
@@ -116,7 +118,8 @@ fn data_beside_a_cookie_echo_is_summed() {
     assert!(association.negotiated().zero_checksum);
 }
 
-/// §5.2: without the peer's parameter every packet has its checksum; an INIT ACK has the parameter only where the INIT had it.
+/// §5.2: without the peer's parameter every packet has its checksum; an INIT ACK has the parameter
+/// only if the INIT had it.
 #[test]
 fn one_end_alone_sends_none_without() {
     for (a, z) in [(on(), off()), (off(), on()), (off(), off())] {
@@ -128,7 +131,7 @@ fn one_end_alone_sends_none_without() {
         assert_eq!(announced.is_empty(), !announces);
         assert!(parameters_of(&world.shot(Z, "INIT ACK")).is_empty());
     }
-    // Whoever does not know it skips it without a word (§4: the two high bits).
+    // An end that does not know it silently skips it (§4: the two high bits).
     assert_eq!(
         UnknownAction::of_parameter(0x8001),
         UnknownAction {
@@ -154,7 +157,8 @@ fn a_bare_init_announces_nothing() {
     assert!(world.receive_all(A, a).is_empty());
 }
 
-/// §5.2, §8: another method than ours is none; nor is a parameter of another length, which is skipped as an unknown one is.
+/// §5.2, §8: another method counts as none; a parameter of another length is skipped like an
+/// unknown one.
 #[test]
 fn another_method_is_not_ours() {
     let parameter = |edmid| {
@@ -186,7 +190,7 @@ fn another_method_is_not_ours() {
     }
 }
 
-/// §5.3: who announced it takes both kinds; a checksum that is wrong and not zero is wrong.
+/// §5.3: an end that announced it accepts both kinds; a wrong nonzero checksum is invalid.
 #[test]
 fn a_receiver_that_announced_it_takes_both_kinds() {
     let mut world = World::new(on());
@@ -209,7 +213,8 @@ fn a_receiver_that_announced_it_takes_both_kinds() {
     assert!(world.receive_all(Z, z).is_empty());
 }
 
-/// §5.3: the initiator said in its INIT that it takes them, also where the peer says nothing of the kind.
+/// §5.3: the initiator announced in its INIT that it accepts them, even if the peer does not
+/// announce it.
 #[test]
 fn an_initiator_takes_them_whatever_the_peer_announced() {
     let mut world = World::with_configs(on(), off());
@@ -217,7 +222,7 @@ fn an_initiator_takes_them_whatever_the_peer_announced() {
     world.send(Z, z, 0, "x");
     world.inject(A, without(&world.shot(Z, "DATA")));
     assert_eq!(world.receive_all(A, a).len(), 1);
-    // But whoever did not announce it takes none.
+    // An end that did not announce it accepts none.
     world.fate = Box::new(|_| Fate::Drop);
     world.send(A, a, 0, "y");
     let sent = world.shot(A, "DATA");
@@ -227,7 +232,8 @@ fn an_initiator_takes_them_whatever_the_peer_announced() {
     assert_eq!(world.endpoints[A].discards().of(Discard::Checksum), 0);
 }
 
-/// §5.2, §5.3: INIT, COOKIE ECHO and what belongs to no association must have theirs; each is counted, none answered.
+/// §5.2, §5.3: INIT, COOKIE ECHO and packets without an association must have a checksum; each
+/// violation is counted, none answered.
 #[test]
 fn what_must_have_a_checksum_is_dropped_without() {
     let mut world = World::new(on());
@@ -252,7 +258,7 @@ fn what_must_have_a_checksum_is_dropped_without() {
     world.inject(Z, without(&elsewhere.into()));
     assert_eq!(discards(&world, Z), [4, 0], "for another port");
     assert!(world.story.iter().all(|it| !it.starts_with("Z ->")));
-    // With it they are answered, and the answers have theirs.
+    // With a checksum they are answered, and the answers have one.
     world.inject(Z, a);
     world.inject(Z, packet(A, 9, &[&Chunk::ShutdownAck]));
     let answers: Vec<_> = world.shots.iter().filter(|it| it.from == Z).collect();
@@ -263,7 +269,7 @@ fn what_must_have_a_checksum_is_dropped_without() {
     assert_eq!(discards(&world, Z)[0], 4);
 }
 
-/// A peer that begins again without the parameter gets checksums, and must send them.
+/// A restarted peer without the parameter gets checksums, and must send them.
 #[test]
 fn a_restart_settles_it_anew() {
     let mut world = World::new(on());

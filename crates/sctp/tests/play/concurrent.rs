@@ -1,14 +1,14 @@
-//! Plays in which all paths are used at once.
+//! Fuzz cases that use all paths concurrently.
 
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
 use anabranch_sctp::Config;
 use anabranch_sctp::config::BufferSplit;
 
-/// Algorithms that a path may have, by name: coupled ones, and one that is not.
+/// Congestion controls of a path by name: coupled ones, and one that is not.
 const CONTROLS: [&str; 4] = ["sctp", "cmt_rp", "lia", "olia"];
 
-/// One play in eight, by its last byte; the one before it says how.
+/// One case in eight, selected by its last byte; the previous byte selects the variant.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     if whether & 0x07 != 5 || config.profile.rsctp {
         return;

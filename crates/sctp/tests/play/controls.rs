@@ -1,12 +1,12 @@
-//! Plays in which a path has another congestion control, and packets may be spread over the round
-//! trip.
+//! Fuzz cases in which a path has another congestion control, and packets may be paced.
 
 use anabranch_congestion::Needs;
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
 use anabranch_sctp::Config;
 
-/// Two plays in eight, by the last byte; the one before it says which control, and how.
+/// Two cases in eight, selected by the last byte; the previous byte selects the control and its
+/// options.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     if !matches!(whether & 0x07, 3 | 4) || config.profile.rsctp {
         return;
@@ -14,7 +14,7 @@ pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     let mut controls = registry::all(Protocol::Sctp);
     controls.retain(|it| it.needs == Needs::Nothing);
     config.congestion = controls[usize::from(how & 0x0F) % controls.len()];
-    // The slowest pace leaves more than a retransmission timeout between two packets.
+    // At the slowest pace, two packets are more than a retransmission timeout apart.
     config.pacing = match how & 0x90 {
         0x10 => Some(1.25),
         0x90 => Some(0.05),

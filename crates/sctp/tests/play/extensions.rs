@@ -1,5 +1,5 @@
-//! What extensions add to a play: users who wish for resets and more streams and give messages terms, and a peer who speaks the
-//! extensions' chunks, right and wrong.
+//! Extensions in fuzz cases: users who request resets and more streams and send messages with
+//! options, and a peer that sends valid and invalid chunks of the extensions.
 
 use anabranch_sctp::{Config, Reconfiguration, SendOptions, ZeroChecksum};
 use anabranch_transport::time::MILLISECOND;
@@ -8,7 +8,7 @@ use anabranch_wire::chunk::kind;
 
 use super::Play;
 
-/// Chunks of extensions.
+/// Chunk types of extensions.
 pub(super) const KINDS: [u8; 8] = [
     kind::I_DATA,
     kind::RE_CONFIG,
@@ -20,7 +20,7 @@ pub(super) const KINDS: [u8; 8] = [
     kind::I_DATA,
 ];
 
-/// The settings that the third byte of bits of a play asks for.
+/// Settings selected by the third byte of bits of a case.
 pub(super) fn set(config: &mut Config, extremes: u8) {
     config.partial_reliability = extremes & 0x10 != 0;
     config.interleaving = extremes & 0x20 != 0;
@@ -30,7 +30,7 @@ pub(super) fn set(config: &mut Config, extremes: u8) {
     }
 }
 
-/// Whether any is spoken.
+/// Whether any extension is offered.
 pub(super) fn any(config: &Config) -> bool {
     config.partial_reliability
         || config.interleaving
@@ -38,7 +38,7 @@ pub(super) fn any(config: &Config) -> bool {
         || config.zero_checksum != ZeroChecksum::Off
 }
 
-/// The terms of a message of `len` bytes.
+/// Options of a message of `len` bytes.
 pub(super) fn terms(config: &Config, len: u16) -> SendOptions {
     let options = SendOptions::new();
     if !config.partial_reliability {
@@ -52,7 +52,7 @@ pub(super) fn terms(config: &Config, len: u16) -> SendOptions {
     }
 }
 
-/// A chunk or parameter of this kind: its length stands behind two bytes of `head`.
+/// Chunk or parameter with a length field after the two bytes of `head`.
 fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
     out.extend_from_slice(&head);
     out.extend_from_slice(&(4 + value.len() as u16).to_be_bytes());
@@ -61,7 +61,7 @@ fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
 }
 
 impl Play<'_> {
-    /// A user wishes for a reset, or for more streams.
+    /// A user requests a reset, or more streams.
     pub(super) fn wish(&mut self, host: usize) {
         let (what, of) = (self.script.byte(), self.script.byte());
         let now = self.now;
@@ -74,7 +74,7 @@ impl Play<'_> {
         let streams: Vec<u16> = (0..u16::from(of & 3))
             .map(|at| at * 3 + u16::from(of >> 5))
             .collect();
-        // Refused where it is not spoken, or one is in flight.
+        // Refused without the extension, or if one is outstanding.
         let _ = match what % 8 {
             0..=3 => association.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
             4 | 5 => association.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
@@ -87,8 +87,8 @@ impl Play<'_> {
         self.drain(host);
     }
 
-    /// A peer who means harm speaks the extensions: chunks that are well formed, with numbers near those in use, and some that are
-    /// not.
+    /// A malicious peer sends chunks of the extensions: well-formed ones with numbers close to
+    /// those in use, and malformed ones.
     pub(super) fn extend(&mut self, host: usize) {
         let (how, near, count) = (self.script.byte(), self.script.byte(), self.script.byte());
         self.tampered = true;
@@ -124,20 +124,20 @@ impl Play<'_> {
         put(chunks, [kind::I_DATA, flags & 0x0F], &value);
     }
 
-    /// `each`: bytes of what is said of each stream.
+    /// `each`: bytes of an entry per stream.
     fn put_forward(&mut self, chunks: &mut Vec<u8>, tsn: Tsn, kind: u8, each: usize) {
         let len = usize::from(self.script.byte() % 64);
         let mut value = tsn.0.to_be_bytes().to_vec();
         value.extend_from_slice(self.script.take(len));
         if len & 1 == 0 {
-            // Whole entries, of streams that there may be.
+            // Whole entries, of possible streams.
             value.resize(4 + (value.len() - 4) / each * each, 0);
             value[4..].chunks_mut(each).for_each(|entry| entry[0] = 0);
         }
         put(chunks, [kind, 0], &value);
     }
 
-    /// A request or an answer of `from`, whose next request may be the one `near`.
+    /// Request or response of `from`, whose next request may be the one `near`.
     fn put_re_config(&mut self, chunks: &mut Vec<u8>, from: usize, near: i32) {
         let (what, of) = (self.script.byte(), self.script.byte());
         let request = self.known.request_of[from]
@@ -177,7 +177,7 @@ impl Play<'_> {
                 value.extend_from_slice(&[of & 0x80, of, 0, 0]);
                 17 + what % 7 - 4
             }
-            // Any bytes.
+            // Arbitrary bytes.
             _ => {
                 let any = self.script.take(usize::from(of % 40));
                 value.extend_from_slice(any);

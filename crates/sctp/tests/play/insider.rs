@@ -1,4 +1,4 @@
-//! A peer that finished the handshake and means harm: it knows every tag, and what it says is well formed.
+//! Malicious peer that completed the handshake: it knows every tag, and its chunks are well-formed.
 
 use std::net::IpAddr;
 
@@ -8,12 +8,12 @@ use anabranch_wire::chunk::kind;
 
 use super::{Play, address};
 
-/// Whether the address is one of those that [`Play::camp`] calls from; nobody is there.
+/// Whether the address is one from which [`Play::camp`] connects; no host has it.
 pub(super) fn is_elsewhere(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if address.octets()[1] == 66)
 }
 
-/// A DATA chunk that says `flags` (E 1, B 2, U 4) and `len` bytes.
+/// DATA chunk with `flags` (E 1, B 2, U 4) and `len` bytes.
 fn put_data(chunks: &mut Vec<u8>, tsn: Tsn, stream: u16, ssn: u16, flags: u8, len: usize) {
     chunks.extend_from_slice(&[kind::DATA, flags]);
     chunks.extend_from_slice(&(16 + len as u16).to_be_bytes());
@@ -39,7 +39,7 @@ fn put_sack(chunks: &mut Vec<u8>, cumulative: Tsn, a_rwnd: u32, blocks: &[(u16, 
 }
 
 impl Play<'_> {
-    /// SACKs that acknowledge by gap blocks and withdraw it again, one a packet or many.
+    /// SACKs that acknowledge data by gap blocks and renege it, one per packet or many.
     pub(super) fn swing(&mut self, host: usize) {
         let (how, count) = (self.script.byte(), 1 + self.script.byte() % 64);
         self.tampered = true;
@@ -51,7 +51,7 @@ impl Play<'_> {
         let ahead = u32::from(how & 7).min(in_flight);
         let (cumulative, left) = (Tsn(point.wrapping_add(ahead)), (in_flight - ahead) as u16);
         let all = [(2, left.max(2))];
-        // Every other chunk, as many as a packet holds.
+        // Every other chunk, as many as a packet can report.
         let every_other: Vec<_> = (2..=left).step_by(2).take(300).map(|at| (at, at)).collect();
         let a_rwnd = [1 << 20, 0, 1_500, u32::MAX][usize::from(how >> 6)];
         let mut chunks = Vec::new();
@@ -74,7 +74,7 @@ impl Play<'_> {
         self.check_memory_if(how & 0x20 != 0);
     }
 
-    /// Chunks in an order that somebody chose, small ones and on any stream.
+    /// Small chunks in a chosen order, on any stream.
     pub(super) fn fragments(&mut self, host: usize) {
         let (how, size) = (self.script.byte(), self.script.byte());
         let (count, stream) = (1 + self.script.word() % 1_024, self.script.word());
@@ -85,7 +85,8 @@ impl Play<'_> {
         let mut chunks = Vec::new();
         for turn in 0..count {
             let offset = match how & 7 {
-                // In order, from the last, from both ends, every other one, in pairs from the last, twice.
+                // In order, from the last, from both ends, every other one, in pairs from the last,
+                // twice.
                 0 => turn + 1,
                 1 | 2 => count - turn,
                 3 if turn % 2 == 0 => turn / 2 + 1,
@@ -93,12 +94,13 @@ impl Play<'_> {
                 4 => 2 * turn + 2,
                 5 => (count - turn) ^ 1,
                 6 => turn / 2 + 1,
-                // Always a hole at the front.
+                // Always a gap at the front.
                 _ => turn + 2,
             };
             let tsn = base.add(offset.into());
             let (flags, stream, ssn) = match how >> 4 & 7 {
-                // Fragments of one message, whole messages of one stream, of many streams, unordered ones, lone beginnings.
+                // Fragments of one message, complete messages of one stream, of many streams,
+                // unordered ones, single first fragments.
                 0 | 1 => (u8::from(offset == count) | u8::from(offset == 1) << 1, 0, 0),
                 2 => (3, stream % 10, offset),
                 3 => (3, offset.wrapping_mul(stream | 1), 1),
@@ -124,8 +126,8 @@ impl Play<'_> {
         self.check_memory_if(how & 8 != 0);
     }
 
-    /// Somebody calls from an address of its own and lists others, those of the two hosts among them; finishes the
-    /// handshake, and says something.
+    /// An attacker connects from its own address and lists others, including those of the two
+    /// hosts, completes the handshake, and sends data.
     pub(super) fn camp(&mut self, host: usize) {
         let (how, place) = (self.script.byte(), self.script.byte());
         self.tampered = true;

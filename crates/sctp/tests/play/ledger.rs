@@ -1,65 +1,67 @@
-//! Who sent what, and what of it came: each message once, whole, and in the order of its stream.
+//! Record of sent and received messages: each must arrive once, complete, and in the order of its
+//! stream.
 //!
-//! Once is once for each association of the reader. Where the reader's end of an association fails, or its host forgets, before the
-//! sender learns that its setup succeeded (DATA beside COOKIE ECHO), the sender sets up again and sends again what nobody
-//! acknowledged: another association of the reader gets it a second time.
+//! Once means once per association of the reader. If the reader's end of an association fails, or
+//! its host loses its state, before the sender learns that its setup succeeded (DATA with COOKIE
+//! ECHO), the sender connects again and retransmits unacknowledged data: another association of the
+//! reader receives it a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_sctp::{AssociationId, CloseReason, Config, Event, ReceivedMessage};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Messages from this size on say which they are.
+/// Messages of at least this size contain their number.
 const HEADER: usize = 12;
 
-/// Messages of one life of one association, from one end.
+/// Messages that one end sent in one incarnation of an association.
 #[derive(Debug)]
 struct Sent {
     host: usize,
     id: AssociationId,
-    /// How many were accepted, by stream and whether they were unordered.
+    /// Number of accepted messages, by stream and unordered flag.
     accepted: BTreeMap<(u16, bool), u32>,
-    /// No more are sent under this serial.
+    /// No more messages are sent with this serial.
     over: bool,
     closed: Option<CloseReason>,
-    /// An end lost its memory, or threw away what it had not read.
+    /// An end lost its state, or discarded unread messages.
     forgiven: bool,
 }
 
-/// The numbers of the messages that a reader got.
+/// Message numbers that a reader received.
 #[derive(Debug, Default)]
 struct Order {
-    /// How often the peer restarted.
+    /// Number of restarts of the peer.
     restarts: u32,
-    /// The restart that a stream is at, and the number that comes next.
+    /// Restart count of each stream, and its next number.
     next: BTreeMap<u16, (u32, u16)>,
 }
 
-/// One association that reads what is sent under a serial.
+/// Association that reads the messages of a serial.
 #[derive(Debug)]
 struct Reader {
-    /// Its id, and how often its host forgot before.
+    /// Its id, and the number of times that its host lost its state before.
     who: (AssociationId, u32),
-    /// The number that comes next, by stream.
+    /// Next number, by stream.
     next: BTreeMap<u16, u32>,
     unordered: BTreeSet<(u16, u32)>,
 }
 
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// Messages may be given up.
+    /// Messages may be abandoned.
     gives_up: bool,
-    /// Numbers of streams may begin anew, or be of another kind.
+    /// Stream sequence numbers may restart, or change their kind.
     renumbers: bool,
-    /// Messages that their senders gave up, by serial, stream and whether they were unordered.
+    /// Messages that their senders abandoned, by serial, stream and unordered flag.
     given_up: BTreeMap<(u32, u16, bool), BTreeSet<u32>>,
     sent: Vec<Sent>,
-    /// Ordered messages that came, by serial and stream.
+    /// Number of ordered messages received, by serial and stream.
     came: BTreeMap<(u32, u16), u32>,
     came_unordered: BTreeMap<(u32, u16), BTreeSet<u32>>,
-    /// What came to the association that reads a serial now.
+    /// Messages received by the association that reads a serial now.
     readers: BTreeMap<u32, Reader>,
-    /// How often each host forgot.
+    /// Number of state losses of each host.
     forgotten: [u32; 2],
     orders: BTreeMap<(usize, AssociationId), Order>,
 }
@@ -89,7 +91,7 @@ impl Ledger {
         }
     }
 
-    /// `host` gave a message up.
+    /// Records that `host` abandoned a message.
     fn give_up(&mut self, host: usize, payload: &[u8], tampered: bool) {
         assert!(self.gives_up, "nothing may be given up");
         let Some(label) = Label::read(payload) else {
@@ -108,7 +110,7 @@ impl Ledger {
             .is_some_and(|it| it.contains(&number))
     }
 
-    /// A payload of `len` bytes for the next message, and the serial it goes under.
+    /// Payload of `len` bytes for the next message, and its serial.
     pub(super) fn write(
         &mut self,
         host: usize,
@@ -151,7 +153,7 @@ impl Ledger {
             .unwrap_or(0)
     }
 
-    /// The message written last was taken.
+    /// Records that the last written message was accepted.
     pub(super) fn accepted(&mut self, serial: u32, stream: u16, unordered: bool) {
         if let Some(sent) = self.sent.get_mut(serial as usize) {
             *sent.accepted.entry((stream, unordered)).or_default() += 1;
@@ -178,7 +180,7 @@ impl Ledger {
         }
     }
 
-    /// `host` lost its memory.
+    /// Records that `host` lost its state.
     pub(super) fn forget(&mut self, host: usize) {
         self.sent.iter_mut().for_each(|it| it.forgiven = true);
         self.sent
@@ -189,15 +191,16 @@ impl Ledger {
         self.forgotten[host] += 1;
     }
 
-    /// `host` released an association, with what it had not read.
+    /// Records that `host` released an association, with its unread messages.
     pub(super) fn released(&mut self, host: usize, id: AssociationId) {
         self.orders.remove(&(host, id));
         let theirs = self.sent.iter_mut().filter(|it| it.host != host);
         theirs.for_each(|it| it.forgiven = true);
     }
 
-    /// `host` read a message. Its number follows the one before it in its stream, whoever sent it; where nobody interfered
-    /// it is one that the peer sent, not read before, with its bytes.
+    /// Records that `host` read a message. Its number follows the previous one in its stream,
+    /// whatever the sender; without interference it is one that the peer sent, was not read before,
+    /// and is unaltered.
     pub(super) fn take(
         &mut self,
         host: usize,
@@ -240,7 +243,7 @@ impl Ledger {
             let came = self.came_unordered.entry((serial, stream)).or_default();
             came.insert(number);
         } else {
-            // Another reader than before may begin with what the former one got last, but passes nothing over.
+            // A new reader may begin with the last message of the previous one, but skips nothing.
             let came = self.came.entry((serial, stream)).or_default();
             let next = reader.next.entry(stream).or_insert(number.min(*came));
             let given_up = self.given_up.get(&(serial, stream, false));
@@ -260,10 +263,11 @@ impl Ledger {
         let restarts = order.restarts;
         let (life, next) = order.next.entry(stream).or_default();
         if *life < restarts && ssn == 0 && *next != 0 {
-            // What several lives left unread may be read in one go.
+            // Unread messages of several incarnations may be read together.
             (*life, *next) = (*life + 1, 0);
         }
-        // Of what a former life left unread some may be gone, and numbers of messages that were given up are passed over.
+        // Some unread messages of an earlier incarnation may be lost, and numbers of abandoned
+        // messages are skipped.
         let passed = self.gives_up && ssn.wrapping_sub(*next) < 0x8000;
         assert!(
             ssn == *next || *life < restarts || passed,
@@ -272,7 +276,7 @@ impl Ledger {
         *next = ssn.wrapping_add(1);
     }
 
-    /// Bytes of heap that these books may take.
+    /// Maximum heap memory of this record in bytes.
     pub(super) fn held(&self) -> usize {
         let orders = self.orders.values().map(|it| it.next.len());
         let numbers = self.came_unordered.values().map(BTreeSet::len);
@@ -289,7 +293,7 @@ impl Ledger {
         4_096 + 256 * self.orders.len() + 128 * entries
     }
 
-    /// Everything has ended: what was sent by an association that closed in good order came.
+    /// Checks at the end that all messages of gracefully closed associations were received.
     pub(super) fn check(&self) {
         for (serial, sent) in self.sent.iter().enumerate() {
             if sent.closed != Some(CloseReason::Shutdown) || sent.forgiven {
@@ -315,7 +319,7 @@ impl Ledger {
     }
 }
 
-/// What a payload says of itself.
+/// Identification in a payload.
 struct Label {
     serial: u32,
     stream: u16,

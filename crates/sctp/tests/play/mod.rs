@@ -1,10 +1,11 @@
-//! A play of two endpoints and a stranger, written by arbitrary bytes: honest packets are lost, doubled, altered and
-//! replayed, the stranger's are put between them, one end may turn against the other, users send, read, close and begin
-//! again, and time passes, jumps, and goes back.
+//! Fuzz case of two endpoints and an attacker, controlled by arbitrary bytes: valid packets are
+//! lost, duplicated, altered and replayed, packets of the attacker are inserted, one end may become
+//! malicious, users send, read, close and connect again, and time advances, jumps ahead, and jumps
+//! back.
 //!
-//! Whatever is played, nothing panics; no timer spins; no packet draws a storm of answers; messages come once and in the
-//! order of their streams; what the endpoints hold is bounded by their buffers and what they do by the bytes they are
-//! given; and in the end all is silent.
+//! In every case nothing panics; no timer spins; no packet causes a storm of answers; messages
+//! arrive once and in the order of their streams; memory is bounded by the buffers and work by the
+//! received bytes; and in the end everything is silent.
 
 mod concurrent;
 mod controls;
@@ -32,17 +33,18 @@ use ledger::Ledger;
 use watch::Known;
 
 const PORTS: [u16; 2] = [5_000, 7];
-/// Acts of one play; later ones would only repeat.
+/// Maximum number of steps per case; later ones would only repeat.
 const MAX_ACTS: usize = 400;
-/// Addresses that a host has, unless a play is to have others.
+/// Number of addresses per host, by default.
 const HOMES: u8 = 2;
-/// Packets in a row after which an endpoint is taken to have run away.
+/// Number of consecutive packets after which an endpoint is considered to be in an endless loop.
 const MAX_PACKETS: usize = 1_000;
-/// What waits on the wire; the oldest is lost beyond it.
+/// Maximum number of packets in flight; beyond it the oldest is lost.
 const MAX_IN_FLIGHT: usize = 256;
-/// The second byte that asks for a play whose stream sequence numbers are about to wrap.
+/// Second byte that selects a case in which stream sequence numbers are about to wrap.
 const WIND_UP: u8 = 0xA5;
-/// Seeds with which the first TSN of host A, who calls, and of host Z, who is called, is at most 300 below the wrap.
+/// Seeds with which the first TSN of host A, which connects, and of host Z, which listens, is at
+/// most 300 below the wrap.
 pub const WRAP_SEEDS: [u64; 2] = [339_831, 14_557_405];
 
 const A: usize = 0;
@@ -52,7 +54,7 @@ fn address(host: usize, network: u8) -> IpAddr {
     [10, 0, network, 1 + host as u8].into()
 }
 
-/// The bytes that write the play.
+/// Bytes that control the case.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -75,7 +77,7 @@ impl Script<'_> {
     }
 }
 
-/// A packet on its way: destination, path there, bytes.
+/// Packet in flight: destination, path there, bytes.
 type Shot = (usize, Path, Bytes);
 
 struct Play<'a> {
@@ -83,37 +85,40 @@ struct Play<'a> {
     now: Nanos,
     config: Config,
     endpoints: [Endpoint; 2],
-    /// Addresses of each.
+    /// Number of addresses per host.
     homes: u8,
     lives: u8,
     wire: VecDeque<Shot>,
-    /// The first packets of the play.
+    /// First packets of the case.
     seen: Vec<Shot>,
-    /// Some of all the later ones, for who wants to play them again when their association is long gone.
+    /// Some of the later packets, for replay long after their association is gone.
     late: Vec<Shot>,
     known: Known,
     ledger: Ledger,
     meter: watch::Meter,
     out: BytesMut,
-    /// No stranger, nothing altered: packets are only lost, doubled, delayed and replayed.
+    /// No attacker and no alterations: packets are only lost, duplicated, delayed and replayed.
     honest: bool,
-    /// The stranger spoke under a tag that may be right: what only the two ends can know may have been spoilt for ever.
+    /// The attacker has used a possibly valid tag: shared state of the two ends may be permanently
+    /// corrupted.
     tampered: bool,
-    /// What every association records, where that is a matter of the play.
+    /// Probes recorded by every association, if they are part of the case.
     probes: Option<ProbeSet>,
-    /// Samples of these are part of the account.
+    /// Probes whose samples are included in the digest.
     compared: ProbeSet,
-    /// All packets that were sent so far, with their paths; where `probes` is a matter of the play, all counts and how all paths stood, too.
+    /// Digest of all packets sent so far, with their paths; if `probes` is part of the case, also
+    /// of all counters and path states.
     account: DefaultHasher,
 }
 
-/// Plays what `bytes` say. `held` tells how many bytes of the heap are in use, where that is known.
+/// Runs the case of `bytes`. `held` returns the number of allocated heap bytes, if it is measured.
 pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     play_anyhow(bytes, HOMES, held, None);
 }
 
-/// As [`play`], with so many addresses of each host and `probes` recorded. Gives one number for all packets that were sent, the samples of
-/// `compared`, all that was counted, and how every path stood after each step.
+/// Like [`play`], with this number of addresses per host and with `probes` recorded. Returns a
+/// digest of all sent packets, the samples of `compared`, all counters, and the state of every path
+/// after each step.
 pub fn play_recorded(bytes: &[u8], homes: u8, probes: ProbeSet, compared: ProbeSet) -> u64 {
     play_anyhow(bytes, homes, None, Some((probes, compared)))
 }
@@ -176,7 +181,7 @@ fn play_anyhow(
     play.account.finish()
 }
 
-/// `tail`: the last bytes of the play, which may ask for all paths at once.
+/// `tail`: the last bytes of the case, which may select concurrent paths.
 fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
     let names = Profile::NAMES;
     let mut profile =
@@ -205,7 +210,7 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         it.heartbeat_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;
-        // A play that winds up sends more messages than are worth numbers of two kinds.
+        // A case with the wrap sends more messages than is useful for two kinds of numbers.
         if extremes != WIND_UP {
             extensions::set(it, extremes);
         }
@@ -224,12 +229,12 @@ fn endpoint(host: usize, homes: u8, config: &Config, seed: [u8; 32]) -> Endpoint
     endpoint
 }
 
-/// The seed that [`WRAP_SEEDS`] has for `host`.
+/// Seed of `host` in [`WRAP_SEEDS`].
 pub fn wrap_seed(host: usize) -> [u8; 32] {
     seed_of(WRAP_SEEDS[host])
 }
 
-/// A seed that begins with `number`.
+/// Seed that begins with `number`.
 pub fn seed_of(number: u64) -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&number.to_be_bytes());
@@ -280,7 +285,7 @@ impl Play<'_> {
         }
     }
 
-    /// Hands over the packet that is `index` from the front of the wire.
+    /// Delivers the packet at `index`, counted from the oldest.
     fn deliver(&mut self, index: usize) {
         if self.wire.is_empty() {
             return;
@@ -295,7 +300,7 @@ impl Play<'_> {
     fn hand(&mut self, to: usize, path: Path, bytes: Bytes) {
         let len = bytes.len();
         self.meter.begin(len);
-        // Some packets come with each mark.
+        // Some packets have each ECN codepoint.
         let ecn = Ecn::from_bits((self.known.packets % 7) as u8);
         self.endpoints[to].handle_datagram(self.now, path, ecn, bytes);
         let answers = self.drain(to);
@@ -303,7 +308,7 @@ impl Play<'_> {
         self.meter.check("a packet");
     }
 
-    /// Takes all that `host` has to send and to tell.
+    /// Polls all packets and events of `host`.
     fn drain(&mut self, host: usize) -> watch::Answers {
         let mut answers = watch::Answers::default();
         let mut silent = false;
@@ -313,7 +318,7 @@ impl Play<'_> {
                 silent = true;
                 break;
             };
-            // A block of its own for each packet: who keeps a slice of it keeps this packet and no other.
+            // A separate allocation per packet: a retained slice keeps only this packet alive.
             let bytes = Bytes::copy_from_slice(&self.out);
             self.out.clear();
             assert_eq!(bytes.len(), transmit.len);
@@ -337,7 +342,8 @@ impl Play<'_> {
         answers
     }
 
-    /// What is recorded from now on by all associations of `host`; what was, is forgotten. What they have counted is noted.
+    /// Sets the recorded probes of all associations of `host`; earlier samples are dropped.
+    /// Counters are added to the digest.
     fn record(&mut self, host: usize) {
         let Some(probes) = self.probes else { return };
         let ids: Vec<_> = self.endpoints[host].associations().collect();
@@ -365,7 +371,7 @@ impl Play<'_> {
         self.account.write(format!("{discards:?}").as_bytes());
     }
 
-    /// A packet of `host` goes on the wire, and some are remembered.
+    /// Sends a packet of `host`, and remembers some packets.
     fn put(&mut self, host: usize, path: Path, bytes: Bytes) {
         if insider::is_elsewhere(path.remote) {
             return;
@@ -385,7 +391,8 @@ impl Play<'_> {
         }
     }
 
-    /// Time passes; timers run when they are due. Nothing arrives meanwhile, so that nothing is sent again without a timeout, but once.
+    /// Advances the time and runs due timers. Nothing arrives meanwhile, so that nothing is
+    /// retransmitted without a timeout, except once.
     fn pass(&mut self, span: Nanos) {
         let before = [A, Z].map(|host| watch::Sending::all(&self.endpoints[host]));
         self.pass_quietly(span);
@@ -425,7 +432,8 @@ impl Play<'_> {
         self.now = until;
     }
 
-    /// The clock jumps: ahead by up to 45 days, as after a sleep, with every timer overdue at once; or back by up to a minute.
+    /// The clock jumps: ahead by up to 45 days, as after a suspend, with every timer overdue at
+    /// once; or back by up to a minute.
     fn jump(&mut self) {
         let span = u64::from(self.script.word());
         if span & 1 == 0 {

@@ -1,8 +1,9 @@
-//! Plays with loss recoveries beside missing reports and T3-rtx.
+//! Fuzz cases with loss recovery in addition to missing reports and T3-rtx.
 
 use anabranch_sctp::Config;
 
-/// One play in eight, by its last byte, looks into timeouts, and one finds losses by time; the byte before it says what else.
+/// One case in eight, selected by its last byte, detects spurious timeouts, and one detects losses
+/// by time; the previous byte selects the options.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     match whether & 0x07 {
         5 => {

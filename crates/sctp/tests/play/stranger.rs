@@ -1,4 +1,5 @@
-//! A stranger who reads everything on the wire: alters, replays and makes up packets, and plays the router.
+//! On-path attacker who reads all packets: alters, replays and forges packets, and impersonates a
+//! router.
 
 use std::net::IpAddr;
 
@@ -10,7 +11,7 @@ use anabranch_wire::chunk::kind;
 use super::{PORTS, Play, address, extensions};
 
 impl Play<'_> {
-    /// An honest packet with a byte altered, its checksum made good.
+    /// Alters one byte of a valid packet, and corrects its checksum.
     pub(super) fn alter(&mut self) {
         self.tampered = true;
         let (at, with) = (self.script.word(), self.script.byte());
@@ -31,7 +32,7 @@ impl Play<'_> {
         }
     }
 
-    /// Up to eight packets of long ago, of associations that may be gone.
+    /// Replays up to eight old packets, of associations that may be gone.
     pub(super) fn replay_late(&mut self) {
         let (first, count) = (self.script.byte(), self.script.byte() % 8);
         for index in usize::from(first)..=usize::from(first) + usize::from(count) {
@@ -42,13 +43,13 @@ impl Play<'_> {
         }
     }
 
-    /// Hands `chunks` to `host` as from its peer, or from an address that is not the peer's.
+    /// Delivers `chunks` to `host` as if from its peer, or from a foreign address.
     pub(super) fn forge(&mut self, host: usize, tag: u32, chunks: &[u8], network: u8) {
         let path = Path::new(address(host, network & 1), address(1 - host, network));
         self.forge_over(host, path, tag, chunks);
     }
 
-    /// Hands `chunks` to `host` over `path`.
+    /// Delivers `chunks` to `host` over `path`.
     pub(super) fn forge_over(&mut self, host: usize, path: Path, tag: u32, chunks: &[u8]) {
         let mut bytes = Vec::with_capacity(12 + chunks.len());
         bytes.extend_from_slice(&PORTS[1 - host].to_be_bytes());
@@ -60,7 +61,7 @@ impl Play<'_> {
         self.hand(host, path, bytes.into());
     }
 
-    /// As [`Self::forge`], with a checksum of zero (RFC 9653).
+    /// Like [`Self::forge`], with a checksum of zero (RFC 9653).
     pub(super) fn forge_without_checksum(&mut self, host: usize, tag: u32, chunks: &[u8]) {
         let mut bytes = PORTS[1 - host].to_be_bytes().to_vec();
         bytes.extend_from_slice(&PORTS[host].to_be_bytes());
@@ -71,7 +72,7 @@ impl Play<'_> {
         self.hand(host, path, bytes.into());
     }
 
-    /// An INIT with parameters of the script.
+    /// INIT with parameters of the script.
     pub(super) fn init(&mut self, host: usize) {
         let (tag, len) = (self.script.byte(), usize::from(self.script.byte()));
         let parameters = self.script.take(len).to_vec();
@@ -83,7 +84,7 @@ impl Play<'_> {
         self.forge(host, 0, &chunk, tag % 3);
     }
 
-    /// The last cookie that `host` gave, back to it, with a chunk of the script behind it.
+    /// Returns the last cookie of `host` to it, followed by a chunk of the script.
     pub(super) fn echo_cookie(&mut self, host: usize) {
         let Some((tag, cookie)) = self.known.cookie_of[host].clone() else {
             return;
@@ -99,7 +100,8 @@ impl Play<'_> {
         self.forge(host, tag, &chunks, 0);
     }
 
-    /// An ICMP message to `host` about a packet of its own that was seen, cut and bent as the script says.
+    /// ICMP message to `host` about an observed packet of it, truncated and altered according to
+    /// the script.
     pub(super) fn router(&mut self, host: usize) {
         let (index, how, word) = (self.script.byte(), self.script.byte(), self.script.word());
         let of_host: Vec<_> = self.seen.iter().filter(|(to, ..)| *to != host).collect();
@@ -142,7 +144,7 @@ impl Play<'_> {
         self.drain(host);
     }
 
-    /// Chunks that the stranger makes up, under a tag that may be right.
+    /// Forged chunks with a possibly valid tag.
     pub(super) fn stranger(&mut self, host: usize) {
         let how = self.script.byte();
         let tag = match how & 7 {
@@ -159,11 +161,11 @@ impl Play<'_> {
         self.forge(host, tag, &chunks, (how >> 4) & 3);
     }
 
-    /// Kind, flags, value; the first word may be a TSN near the ones in use.
+    /// Type, flags, value; the first word may be a TSN close to the ones in use.
     fn add_chunk(&mut self, host: usize, chunks: &mut Vec<u8>) {
         let (kind, flags) = (self.script.byte(), self.script.byte());
         let (shape, len) = (self.script.byte(), usize::from(self.script.byte()));
-        // Kinds that exist are likelier.
+        // Existing types are more likely.
         let kind = match kind {
             0..0xC0 => kind % 16,
             0xC0..0xE0 => extensions::KINDS[usize::from(kind % 8)],
@@ -182,7 +184,7 @@ impl Play<'_> {
             value[..4].copy_from_slice(&tsn.0.to_be_bytes());
         }
         if kind == kind::SACK && value.len() >= 12 {
-            // As many blocks as there is room for.
+            // As many blocks as fit.
             let blocks = ((value.len() - 12) / 4) as u16;
             value[8..10].copy_from_slice(&blocks.to_be_bytes());
             value[10..12].copy_from_slice(&[0, 0]);

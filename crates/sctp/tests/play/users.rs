@@ -1,4 +1,4 @@
-//! What the users do.
+//! Actions of the users.
 
 use anabranch_sctp::profile::WhenFull;
 use anabranch_sctp::{AssociationId, SendError, SendOptions};
@@ -15,7 +15,8 @@ impl Play<'_> {
     pub(super) fn send(&mut self, host: usize) {
         let (stream, len) = (self.script.byte(), self.script.word());
         let Some(id) = self.first(host) else { return };
-        // A profile that drops in silence what finds no room is stuck with a message larger than that.
+        // A profile that silently drops data without buffer space never completes a message larger
+        // than this.
         let most = match self.config.profile.when_full {
             WhenFull::Silent => self.config.receive_buffer as usize / 4,
             _ => 8_000,
@@ -72,7 +73,7 @@ impl Play<'_> {
         self.drain(host);
     }
 
-    /// The host loses its memory.
+    /// The host loses its state.
     pub(super) fn live_anew(&mut self, host: usize) {
         self.lives = self.lives.wrapping_add(1);
         self.endpoints[host] = endpoint(host, self.homes, &self.config, [self.lives; 32]);
@@ -87,7 +88,7 @@ impl Play<'_> {
         }
     }
 
-    /// A sends Z messages of one byte, in order on stream 0, until their numbers are about to wrap.
+    /// A sends Z ordered messages of one byte on stream 0, until their numbers are about to wrap.
     pub(super) fn wind_up(&mut self) {
         let Some(id) = self.first(A) else { return };
         let (mut sent, mut idle) = (0, 0);

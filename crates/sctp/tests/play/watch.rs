@@ -1,4 +1,4 @@
-//! What is looked at while the play goes on, and in the end.
+//! Checks during a fuzz case, and at its end.
 
 use std::net::IpAddr;
 
@@ -14,45 +14,47 @@ use bytes::{Bytes, BytesMut};
 
 use super::{A, Play, Z};
 
-/// Packets without DATA that one packet may draw, and their bytes beyond its own.
+/// Maximum number of packets without DATA that one packet may cause, and their additional bytes.
 const MAX_ANSWERS: usize = 48;
 const MAX_ANSWER_BYTES: usize = 4_096;
-/// How many times the configured buffers may be held.
+/// Maximum memory as a multiple of the configured buffers.
 const BUFFERS: usize = 2;
-/// What an association may hold beside its buffers, bytes: its state, and the 320 chunks that the smallest receive buffer
-/// has room for (`LEAST_CHUNKS` in `rx/window.rs`).
+/// Maximum memory of an association in addition to its buffers, in bytes: its state, and the 320
+/// chunks for which the smallest receive buffer has space (`LEAST_CHUNKS` in `rx/window.rs`).
 const ASSOCIATION: usize = 96 << 10;
-/// Tables of an association that have a value for each stream (`stream_table.rs`): order of what is sent, of what comes, of I-DATA, of
-/// messages that are put together, scheduling, policies, and what waits for a reset.
+/// Number of tables of an association with a value per stream (`stream_table.rs`): order of sent
+/// data, of received data, of I-DATA, of reassembled messages, scheduling, policies, and data that
+/// waits for a reset.
 const STREAM_TABLES: usize = 8;
-/// What such a table holds for every stream up to the highest used: a pointer for each page of 64.
+/// Memory of such a table for every stream up to the highest used: a pointer per page of 64.
 const PAGE: (usize, usize) = (64, 16);
-/// What an endpoint may hold beside its associations, bytes.
+/// Maximum memory of an endpoint in addition to its associations, in bytes.
 const ENDPOINT: usize = 64 << 10;
-/// Steps that a byte may cost, given or sent.
+/// Maximum number of steps per byte, received or sent.
 const STEPS_PER_BYTE: u64 = 4;
-/// Steps that a packet and a timer may cost whatever they carry.
+/// Maximum number of steps per packet and per timer, independent of their content.
 const STEPS_PER_CALL: u64 = 100;
 
-/// What a stranger who reads everything on the wire knows.
+/// Knowledge of an on-path attacker.
 #[derive(Clone, Default)]
 pub(super) struct Known {
-    /// The tag in packets to each host.
+    /// Tag of packets to each host.
     pub tag_to: [u32; 2],
-    /// The last TSN each host sent.
+    /// Last TSN sent by each host.
     pub tsn_of: [u32; 2],
-    /// The number of the next request of each host for other streams.
+    /// Number of the next RE-CONFIG request of each host.
     pub request_of: [u32; 2],
-    /// How far what each host sent was acknowledged.
+    /// Cumulative acknowledgment of each host's data.
     pub acked_of: [u32; 2],
-    /// The last cookie each host gave, and the tag it goes with.
+    /// Last cookie of each host, and its tag.
     pub cookie_of: [Option<(u32, Bytes)>; 2],
-    /// Packets read.
+    /// Number of packets read.
     pub packets: u32,
 }
 
 impl Known {
-    /// Learns from a packet of `host`; whether it carries DATA. What this stack sends is sound to the last byte.
+    /// Learns from a packet of `host`; returns whether it contains DATA. Packets of this stack must
+    /// be valid to the last byte.
     pub(super) fn learn(&mut self, host: usize, bytes: &Bytes, zero: ZeroChecksum) -> bool {
         let without = zero != ZeroChecksum::Off && checksum::is_zero(bytes);
         let checksum = if without {
@@ -92,7 +94,7 @@ impl Known {
         data
     }
 
-    /// The same of a chunk of an extension.
+    /// Likewise for a chunk of an extension.
     fn learn_extension(&mut self, host: usize, raw: RawChunk) -> bool {
         match Extension::decode(raw).expect("sound") {
             Extension::IData(chunk) => {
@@ -125,7 +127,7 @@ impl Known {
     }
 }
 
-/// Packets that one packet drew, those with DATA aside.
+/// Packets caused by one packet, without those with DATA.
 #[derive(Default)]
 pub(super) struct Answers {
     packets: usize,
@@ -138,7 +140,7 @@ impl Answers {
         self.bytes += bytes;
     }
 
-    /// Checks them against the `len` bytes that drew them.
+    /// Checks them against the `len` bytes of the packet that caused them.
     pub(super) fn check(&self, len: usize) {
         let Self { packets, bytes } = *self;
         assert!(packets <= MAX_ANSWERS, "{packets} answers to one packet");
@@ -149,11 +151,11 @@ impl Answers {
     }
 }
 
-/// Heap and steps.
+/// Meter of heap memory and steps.
 pub(super) struct Meter {
     held: Option<fn() -> usize>,
     before: usize,
-    /// Steps that may be taken, for the bytes and calls so far; and those taken.
+    /// Permitted steps for the bytes and calls so far, and the steps made.
     allowed: u64,
     taken: u64,
 }
@@ -169,7 +171,7 @@ impl Meter {
         }
     }
 
-    /// A packet of `len` bytes is given.
+    /// Accounts for a delivered packet of `len` bytes.
     pub(super) fn begin(&mut self, len: usize) {
         self.allowed += STEPS_PER_CALL + STEPS_PER_BYTE * len as u64;
     }
@@ -178,12 +180,13 @@ impl Meter {
         self.allowed += STEPS_PER_CALL;
     }
 
-    /// A packet of `len` bytes was sent: what it carries is acknowledged one day, or sent again.
+    /// Accounts for a sent packet of `len` bytes: its data will be acknowledged or retransmitted
+    /// later.
     pub(super) fn sent(&mut self, len: usize) {
         self.allowed += STEPS_PER_BYTE * len as u64;
     }
 
-    /// Steps follow the bytes.
+    /// Checks that the steps are proportional to the bytes.
     pub(super) fn check(&mut self, what: &str) {
         self.taken += work::take();
         let Self { taken, allowed, .. } = self;
@@ -191,18 +194,18 @@ impl Meter {
     }
 }
 
-/// What an association has sent again, and why.
+/// Retransmissions of an association by cause.
 pub(super) struct Sending {
     id: AssociationId,
     again: u64,
     timeouts: u64,
-    /// All that was sent: more cannot be outstanding.
+    /// Total amount sent, which is the maximum that can be outstanding.
     sent: u64,
     acknowledged: u64,
 }
 
 impl Sending {
-    /// That of each association.
+    /// Values of all associations.
     pub(super) fn all(endpoint: &Endpoint) -> Vec<Self> {
         let of = |id| {
             let association = endpoint.association(id)?;
@@ -220,7 +223,7 @@ impl Sending {
         endpoint.associations().filter_map(of).collect()
     }
 
-    /// Checks what was done between the two, in which time nothing arrived.
+    /// Checks the difference between two points in time, between which nothing arrived.
     pub(super) fn check(before: &[Self], after: &[Self]) {
         for late in after {
             let Some(early) = before.iter().find(|it| it.id == late.id) else {
@@ -244,7 +247,8 @@ impl Play<'_> {
         }
     }
 
-    /// All that is on the wire is lost, so that what is still held the endpoints hold: a multiple of their buffers.
+    /// Drops all packets in flight, so that the remaining memory belongs to the endpoints, and
+    /// checks it against a multiple of their buffers.
     pub(super) fn check_memory(&mut self) {
         let Some(held) = self.meter.held else { return };
         self.wire = Default::default();
@@ -279,8 +283,8 @@ impl Play<'_> {
         );
     }
 
-    /// Nothing but HEARTBEATs, their answers and what belongs to no association goes to an address that is not known to be
-    /// the peer's (RFC 9260 §5.4).
+    /// Checks that only HEARTBEATs, HEARTBEAT ACKs and stateless replies are sent to an address
+    /// that is not known to be the peer's (RFC 9260 §5.4).
     pub(super) fn hold_back(&self, host: usize, remote: IpAddr, bytes: &Bytes) {
         const NEVER: [u8; 8] = [
             kind::DATA,
@@ -306,9 +310,10 @@ impl Play<'_> {
         assert!(verified, "host {host} trusts {remote}");
     }
 
-    /// Once the users close and the wire is honest again everything comes to an end, unless a stranger who knew the tags
-    /// interfered: with acknowledgements of what never arrived, say, neither end can know that it waits in vain. Then the
-    /// users abort. Afterwards all is silent.
+    /// Ends the case: when the users close and the network is reliable again, everything must end,
+    /// unless an attacker with the tags interfered: for example with acknowledgments of data that
+    /// never arrived, so that neither end can know that it waits in vain. In this case the users
+    /// abort. Afterwards everything must be silent.
     pub(super) fn end(&mut self) {
         for _ in 0..200 {
             self.close_all(false);
@@ -340,7 +345,7 @@ impl Play<'_> {
         }
     }
 
-    /// The users of both ends read all and close, or abort.
+    /// The users of both ends read all data and close, or abort.
     fn close_all(&mut self, abort: bool) {
         for host in [A, Z] {
             self.read(host);

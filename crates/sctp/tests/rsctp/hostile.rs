@@ -1,8 +1,8 @@
-//! HEARTBEAT ACKs that an attacker, or a peer that boasts, may send.
+//! HEARTBEAT ACKs of an attacker, or of a peer that exaggerates.
 
 use super::*;
 
-/// What an attacker could move: windows, estimates, the primary.
+/// Values that an attacker could change: windows, estimates, the primary path.
 fn standing(world: &World, a: AssociationId) -> String {
     let paths = of(world, A, a).paths();
     let mut text = format!("primary {:?}", paths.primary());
@@ -26,7 +26,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     world.fate = links([125_000, 125_000], |_, _| false);
     let (mut next, mut got) = (0, Vec::new());
     transfer(&mut world, (a, z), &mut next, &mut got, 5);
-    // From now on Z's own answers do not come: what A asked stays open.
+    // From now on Z's own answers are lost: A's HEARTBEATs stay outstanding.
     world.fate = Box::new(|shot| {
         if shot.from == Z && shot.chunks.contains("HEARTBEAT ACK") {
             Fate::Drop
@@ -77,15 +77,16 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
         let counted = count(&world, Discard::HeartbeatNonce) - nonces;
         assert_eq!(counted, index as u64 + 1);
     }
-    // A stranger has not even the tag.
+    // An off-path attacker does not know the tag.
     let tags = count(&world, Discard::VerificationTag);
     world.inject(A, retag(&answer(1_000, 0, info.to_vec()), tag ^ 1));
     assert_eq!(count(&world, Discard::VerificationTag), tags + 1);
-    // The nonce is right, and what is said cannot be: a receiver that lies. That the path lives is all that counts.
+    // The nonce is correct but the report is impossible, because the receiver lies. Only the path
+    // is shown to be alive.
     for (bandwidth, loss) in [
         (u32::MAX, 0),
         (1_250_000_001, NO_LOSS_RATE),
-        (10_000_000, 0), // 80 times the link, within a second that carried 125 kB at most
+        (10_000_000, 0), // 80 times the link rate, within a second that carried at most 125 kB
         (1_000, WHOLE + 1),
         (1_000, NO_LOSS_RATE - 1),
     ] {
@@ -100,7 +101,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
         transfer(&mut world, (a, z), &mut next, &mut got, 2);
         let (_, info) = heartbeats_of(&world, A, 0).pop().expect("asked");
         world.fate = Box::new(|_| Fate::Drop);
-        // An error so far is forgotten, since the path lives.
+        // Earlier errors are cleared, because the path is alive.
         let windows = |world: &World| -> Vec<String> {
             let standing = standing(world, a);
             let path = |text: &str| text.split(" errors ").next().map(str::to_owned);
@@ -111,7 +112,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(windows(&world), before, "{bandwidth} {loss}");
         assert_eq!(count(&world, Discard::HeartbeatReport), reports + 1);
-        // And it cannot be said twice.
+        // It cannot be sent twice.
         let nonces = count(&world, Discard::HeartbeatNonce);
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(count(&world, Discard::HeartbeatNonce), nonces + 1);
@@ -120,7 +121,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// A receiver that boasts of an idle path gets no larger burst than the window it offers.
+/// A receiver that exaggerates the rate of an idle path gets no larger burst than its window.
 #[test]
 fn a_boast_about_the_idle_path_is_bounded_by_the_window() {
     let mut world = world(config(|_| {}));

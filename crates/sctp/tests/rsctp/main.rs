@@ -1,5 +1,5 @@
-//! RSCTP between two hosts with two addresses each: how it is agreed on, what is measured, what is believed, and when the
-//! primary path changes.
+//! RSCTP between two hosts with two addresses each: negotiation, measurement, validation of
+//! reports, and changes of the primary path.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -51,8 +51,8 @@ fn network(address: IpAddr) -> u8 {
     }
 }
 
-/// Links of so many bytes per second each way on each network, with a queue; loses DATA on network 0 as `lost` says of
-/// the packet's number.
+/// Links with these rates in bytes per second in each direction, one per network, with a queue;
+/// DATA on network 0 is lost according to `lost`, by the packet's number.
 fn links(
     rates: [u64; 2],
     mut lost: impl FnMut(u64, &Shot) -> bool + 'static,
@@ -78,7 +78,7 @@ fn links(
     })
 }
 
-/// Offers numbered messages from A to Z as fast as they go, until `until`.
+/// Sends numbered messages from A to Z as fast as possible, until `until`.
 fn pump(world: &mut World, a: AssociationId, next: &mut u32, until: Nanos) {
     while world.now < until {
         let association = world.endpoints[A].association_mut(a).expect("known");
@@ -100,7 +100,8 @@ fn pump(world: &mut World, a: AssociationId, next: &mut u32, until: Nanos) {
     }
 }
 
-/// Waits for what is on its way and holds what Z has read so far against `0..count`: each once, in order.
+/// Waits for data in flight and compares the messages read by Z with `0..count`: each once, in
+/// order.
 fn all_arrived(world: &mut World, z: AssociationId, got: &mut Vec<u32>, count: u32) {
     for _ in 0..3_000 {
         take(world, z, got);
@@ -119,7 +120,7 @@ fn take(world: &mut World, z: AssociationId, got: &mut Vec<u32>) {
     }));
 }
 
-/// A transfer of `seconds`, what Z has read of it at its end.
+/// Transfer of `seconds`, with the messages that Z has read at its end.
 fn transfer(
     world: &mut World,
     (a, z): (AssociationId, AssociationId),
@@ -194,7 +195,7 @@ fn it_takes_two_and_falls_back_in_silence() {
         );
         assert_eq!((has(&init, rsctp), has(&ack, rsctp)), (caller, both));
         assert!(!has(&ack, report));
-        // Data flows, and HEARTBEATs are those of the RFC unless both speak it.
+        // Data flows, and HEARTBEATs follow the RFC unless both ends support RSCTP.
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 3);
         all_arrived(&mut world, z, &mut got, next);
@@ -214,7 +215,7 @@ fn it_takes_two_and_falls_back_in_silence() {
     }
 }
 
-/// The fields of Figs. 3-4 and 3-5 as they cross the wire.
+/// Fields of Figs. 3-4 and 3-5 on the wire.
 #[test]
 fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
     let mut world = world(config(|_| {}));
@@ -247,7 +248,7 @@ fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
         [0, 0, 4 * SECOND, 4 * SECOND, 8 * SECOND, 8 * SECOND],
         "pairs"
     );
-    // Each answer ends with the info it answers.
+    // Each answer ends with the info of its HEARTBEAT.
     let answers: Vec<_> = world
         .shots
         .iter()
@@ -265,7 +266,7 @@ fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
     }
     assert_eq!(answers[0].available_bandwidth, 0, "nothing to measure from");
     assert_eq!(answers[0].chunk_loss_rate, NO_LOSS_RATE);
-    // The end that sends no data does not measure.
+    // An end that sends no data does not measure.
     assert!(heartbeats_of(&world, Z, 0).is_empty());
 }
 
@@ -273,8 +274,8 @@ fn heartbeat(info: &Bytes) -> Chunk {
     Chunk::Heartbeat(anabranch_wire::chunk::Heartbeat { info: info.clone() })
 }
 
-/// A link of 125,000 bytes per second, full: the estimate is its rate less the packets' headers, and the losses are
-/// those made.
+/// A fully used link of 125,000 bytes per second: the estimate is its rate less the packet headers,
+/// and the loss rate is the configured one.
 #[test]
 fn the_estimate_of_a_full_path_is_its_rate() {
     let mut world = world(config(|profile| profile.rsctp_path_switch = false));
@@ -302,7 +303,7 @@ fn the_estimate_of_a_full_path_is_its_rate() {
         let share = sample.value / (8.0 * 50_000.0);
         assert!((0.999..1.001).contains(&share), "{share}");
     }
-    // cwnd of the secondary path is its estimate x RTT, if that is more than a new path's window.
+    // cwnd of the secondary path is its estimate x RTT, if that exceeds the initial cwnd.
     let paths = of(&world, A, a).paths();
     let entry = paths.get(PathId(1));
     let srtt = entry.rto().srtt().expect("measured") as f64 / SECOND as f64;
@@ -317,7 +318,7 @@ fn the_chunk_loss_rate_is_what_was_lost() {
     let mut world = world(config(|profile| profile.rsctp_path_switch = false));
     let (a, z) = world.established();
     record(&mut world, a, &[Probe::ChunkLossRate]);
-    // One of each 25 packets, a chunk each.
+    // One of 25 packets, with one chunk each.
     world.fate = links([125_000, 125_000], |number, _| number % 25 == 0);
     let (mut next, mut got) = (0, Vec::new());
     transfer(&mut world, (a, z), &mut next, &mut got, 30);
@@ -328,8 +329,8 @@ fn the_chunk_loss_rate_is_what_was_lost() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// Over MPLR the primary changes at the next loss; new data is on the other path within a round trip, and every message
-/// arrives once.
+/// Above MPLR the primary path changes at the next loss; new data uses the other path within a
+/// round trip, and every message arrives once.
 #[test]
 fn the_primary_changes_once_it_loses_too_much() {
     for policy in ["same_path", "alternate_path", "alternate_after_timeout"] {
@@ -386,7 +387,7 @@ fn the_primary_changes_once_it_loses_too_much() {
     }
 }
 
-/// Without the switch, and below MPLR, the primary stays.
+/// Without the switch, and below MPLR, the primary path stays.
 #[test]
 fn the_primary_stays_where_it_should() {
     for (every, switch) in [(30, true), (9, false)] {
@@ -400,7 +401,8 @@ fn the_primary_stays_where_it_should() {
     }
 }
 
-/// HEARTBEATs that only measure are no errors of a path that carries data: T3-rtx watches it.
+/// HEARTBEATs that only measure are no errors of a path that carries data, because T3-rtx monitors
+/// it.
 #[test]
 fn lost_heartbeats_of_a_busy_path_are_no_failure() {
     for loss in ["ignored", "judged"] {
@@ -426,7 +428,7 @@ fn lost_heartbeats_of_a_busy_path_are_no_failure() {
     }
 }
 
-/// Restart: RSCTP is agreed on anew, and not with a peer that comes back without it.
+/// Restart: RSCTP is negotiated again, and not used if the peer returns without it.
 #[test]
 fn a_restarted_peer_is_asked_again() {
     for speaks in [true, false] {
@@ -435,7 +437,7 @@ fn a_restarted_peer_is_asked_again() {
         world.fate = links([125_000, 125_000], |_, _| false);
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 3);
-        // A comes back without memory.
+        // A returns without state.
         let again = homes(A, if speaks { config(|_| {}) } else { plain() });
         world.endpoints[A] =
             anabranch_sctp::Endpoint::new(again, PORT_A, [9; 32]).expect("settings");
@@ -453,7 +455,7 @@ fn a_restarted_peer_is_asked_again() {
     }
 }
 
-/// Both call at once: one association, and RSCTP on both sides of it.
+/// Both connect at once: one association, with RSCTP on both sides.
 #[test]
 fn a_collision_agrees_on_it() {
     let mut world = world(config(|_| {}));
@@ -473,12 +475,12 @@ fn a_collision_agrees_on_it() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// Each loss that moves the window says what it is put down to, just before; and the window moves by that: half for
-/// congestion, by the square root for the radio.
+/// Each loss that changes cwnd reports its cause just before; cwnd changes accordingly: by half for
+/// congestion, by the square root for wireless loss.
 #[test]
 fn every_loss_tells_its_verdict_before_the_window_moves() {
     let mut seen = [0; 3];
-    // Now and then a second loss follows soon on the first, when less is sent than was measured before.
+    // Occasionally a second loss follows soon, when less is sent than was measured before.
     for (rate, next_loss) in [(125_000, 40), (1_250_000, 60)] {
         let mut world = world(config(|profile| profile.rsctp_path_switch = false));
         let (a, z) = world.established();
@@ -528,7 +530,7 @@ fn every_loss_tells_its_verdict_before_the_window_moves() {
     assert!(seen[1] > 0 && seen[2] > 0, "{seen:?}");
 }
 
-/// Plain SCTP has no opinion.
+/// Plain SCTP does not classify losses.
 #[test]
 fn without_rsctp_no_loss_has_a_verdict() {
     let mut world = world(Config::default());

@@ -1,4 +1,4 @@
-//! Setting an association up (RFC 9260 §5): AS, and the parts of IMH and E that belong to it.
+//! Association setup (RFC 9260 §5): AS, and the related parts of IMH and E.
 
 use super::*;
 use anabranch_wire::tlv::Tlv;
@@ -23,7 +23,7 @@ fn first_cause(chunks: &[Chunk]) -> (bool, Option<Cause>) {
     }
 }
 
-/// AS-V-1-1-1, AS-V-1-10-2: the endpoint calls, is up, and closes.
+/// AS-V-1-1-1, AS-V-1-10-2: the endpoint connects, is established, and closes.
 #[test]
 fn an_active_setup_and_its_end() {
     let mut script = Script::called(quick());
@@ -37,7 +37,7 @@ fn an_active_setup_and_its_end() {
     assert_eq!(script.state(), StateName::Closed);
 }
 
-/// AS-V-1-1-2, AS-V-1-10-1: the endpoint is called, and the peer closes.
+/// AS-V-1-1-2, AS-V-1-10-1: the peer connects and closes.
 #[test]
 fn a_passive_setup_and_its_end() {
     let mut script = Script::accepted(quick());
@@ -45,7 +45,7 @@ fn a_passive_setup_and_its_end() {
     script.tear_down(0);
 }
 
-/// AS-I-1-2-1, AS-I-1-2-2, RT-I-11: INIT and COOKIE ECHO are sent again, as they were.
+/// AS-I-1-2-1, AS-I-1-2-2, RT-I-11: INIT and COOKIE ECHO are retransmitted unchanged.
 #[test]
 fn init_and_cookie_echo_are_sent_again() {
     let mut script = Script::calling(quick());
@@ -77,7 +77,7 @@ fn init_and_cookie_echo_are_sent_again_eight_times() {
         }
         script.wait(SECOND);
         assert_eq!(script.state(), StateName::Closed);
-        // The peer is told by an ABORT if its tag is known.
+        // The peer is notified by an ABORT if its tag is known.
         if echoes {
             script.expect("ABORT");
         }
@@ -85,7 +85,7 @@ fn init_and_cookie_echo_are_sent_again_eight_times() {
     }
 }
 
-/// AS-I-1-4: INITs leave nothing behind.
+/// AS-I-1-4: INITs leave no state.
 #[test]
 fn an_init_costs_nothing() {
     let mut script = Script::listening(quick());
@@ -117,7 +117,7 @@ fn tags_differ() {
     assert!(!tags.contains(&0));
 }
 
-/// AS-V-1-6-1, AS-V-1-6-2, AS-V-1-13-1, AS-I-1-13-2: parameters that are known are taken, whatever
+/// AS-V-1-6-1, AS-V-1-6-2, AS-V-1-13-1, AS-I-1-13-2: known parameters are accepted, whatever
 /// families they list.
 #[test]
 fn known_parameters_are_taken() {
@@ -157,7 +157,7 @@ fn known_parameters_are_taken() {
     assert_eq!(script.state(), StateName::Established);
 }
 
-/// AS-V-1-7-1, AS-V-1-7-3, AS-V-1-7-5: the lesser number of streams counts.
+/// AS-V-1-7-1, AS-V-1-7-3, AS-V-1-7-5: the smaller number of streams is used.
 #[test]
 fn the_lesser_number_of_streams_counts() {
     let streams = |outbound: u16, inbound: u16| {
@@ -229,7 +229,7 @@ fn no_streams_are_refused() {
     }
 }
 
-/// AS-I-1-8-1 to AS-I-1-8-4: what the two high bits of an unknown parameter say.
+/// AS-I-1-8-1 to AS-I-1-8-4: meaning of the two high bits of an unknown parameter.
 #[test]
 fn unknown_parameters_of_an_init() {
     for (middle, expected) in [
@@ -255,7 +255,8 @@ fn unknown_parameters_of_an_init() {
     }
 }
 
-/// RFC 9260 §3.2.2: all that asks for a report is reported, as far as one packet holds it (§6.10).
+/// RFC 9260 §3.2.2: all parameters that ask for a report are reported, as far as they fit into one
+/// packet (§6.10).
 #[test]
 fn as_many_unknown_parameters_are_reported_as_a_packet_holds() {
     for count in [40, 100] {
@@ -269,7 +270,7 @@ fn as_many_unknown_parameters_are_reported_as_a_packet_holds() {
     }
 }
 
-/// Reports of 12 bytes beside the cookie in the INIT ACK.
+/// Number of reports of 12 bytes that fit next to the cookie in the INIT ACK.
 fn ack_room(script: &Script) -> usize {
     let packet = 1_500 - 20;
     let cookie = (script.cookie.len() + 4).next_multiple_of(4);
@@ -391,7 +392,7 @@ fn the_tag_0() {
 }
 
 /// IMH-I-3-1, IMH-I-3-2, IMH-I-3-8: setup chunks that are too short, or longer than their packets,
-/// do nothing.
+/// are ignored.
 #[test]
 fn setup_chunks_that_are_too_short_do_nothing() {
     for (tag, chunk) in [
@@ -410,7 +411,7 @@ fn setup_chunks_that_are_too_short_do_nothing() {
     script.expect_after(100 * MILLISECOND, "INIT");
 }
 
-/// IMH-I-3-3, IMH-I-3-5: a COOKIE ECHO under a wrong tag, or with a cookie that was never given.
+/// IMH-I-3-3, IMH-I-3-5: a COOKIE ECHO with a wrong tag, or with an unknown cookie.
 #[test]
 fn a_wrong_cookie_echo_does_nothing() {
     for forged in [false, true] {
@@ -443,7 +444,7 @@ fn a_wrong_checksum_does_nothing() {
     script.ask(init());
 }
 
-/// IMH-I-3-6: a cookie that is too old.
+/// IMH-I-3-6: an expired cookie.
 #[test]
 fn a_stale_cookie_is_told() {
     let mut script = Script::listening(quick());
@@ -461,8 +462,8 @@ fn a_stale_cookie_is_told() {
     assert_eq!(script.associations(), 0);
 }
 
-/// E-O-6-1, E-O-6-2: an ERROR with Stale Cookie begins the setup again, and means nothing once that
-/// is done.
+/// E-O-6-1, E-O-6-2: an ERROR with Stale Cookie restarts the setup, and is ignored once
+/// established.
 #[test]
 fn a_stale_cookie_begins_the_setup_again() {
     let stale = error(Cause::StaleCookie {
@@ -481,8 +482,8 @@ fn a_stale_cookie_begins_the_setup_again() {
     script.expect("SHUTDOWN");
 }
 
-/// RFC 9260 §5.2.6, §5.3.1: what begins again has a new tag, and an INIT ACK that answers the
-/// former INIT comes late.
+/// RFC 9260 §5.2.6, §5.3.1: a restarted setup has a new tag, and an INIT ACK that answers the
+/// earlier INIT is late.
 #[test]
 fn what_begins_again_has_a_new_tag() {
     let stale = || {
@@ -505,7 +506,7 @@ fn what_begins_again_has_a_new_tag() {
         );
         assert_eq!(sent.initial_tsn, script.first);
         assert!(!tags.contains(&sent.initiate_tag));
-        // It is sent again as it was.
+        // It is retransmitted unchanged.
         let again = script.expect_within(SECOND, "INIT");
         assert_eq!(again, [Chunk::Init(sent.clone())]);
         script.say(&[&init_ack_with(&[cookie()])]);
@@ -515,7 +516,7 @@ fn what_begins_again_has_a_new_tag() {
         tags.push(script.tag);
         script.say(&[&init_ack_with(&[cookie()])]);
         script.expect("COOKIE ECHO");
-        // The error that answers an earlier COOKIE ECHO says nothing of this one.
+        // The error that answers an earlier COOKIE ECHO does not apply to this one.
         script.say_under(tags[tags.len() - 2], &[&stale()]);
         script.expect_nothing();
     }
@@ -537,8 +538,8 @@ fn a_missing_cookie_is_told() {
     );
 }
 
-/// E-I-6-5, E-I-6-6: unknown parameters of an INIT ACK are reported beside the COOKIE ECHO, before
-/// and behind the cookie.
+/// E-I-6-5, E-I-6-6: unknown parameters of an INIT ACK are reported with the COOKIE ECHO, whether
+/// before or after the cookie.
 #[test]
 fn unknown_parameters_of_an_init_ack() {
     for first in [false, true] {

@@ -1,8 +1,8 @@
-//! Chunks together, unknown ones, and what has no meaning (RFC 9260 §3.2, §6.10): BDC, M, FH-V-5-2.
+//! Bundled chunks, unknown chunks, and reserved fields (RFC 9260 §3.2, §6.10): BDC, M, FH-V-5-2.
 
 use super::*;
 
-/// BDC-I-7-1, BDC-I-7-2: INIT and INIT ACK beside other chunks.
+/// BDC-I-7-1, BDC-I-7-2: INIT and INIT ACK bundled with other chunks.
 #[test]
 fn setup_chunks_that_are_not_alone_do_nothing() {
     let mut script = Script::listening(quick());
@@ -16,7 +16,7 @@ fn setup_chunks_that_are_not_alone_do_nothing() {
     script.expect_after(100 * MILLISECOND, "INIT");
 }
 
-/// BDC-I-7-3: SHUTDOWN COMPLETE beside another chunk.
+/// BDC-I-7-3: SHUTDOWN COMPLETE bundled with another chunk.
 #[test]
 fn a_shutdown_complete_that_is_not_alone_does_nothing() {
     let mut script = Script::accepted(quick());
@@ -46,7 +46,7 @@ fn data_beside_setup_chunks() {
     script.tear_down(0);
 }
 
-/// BDC-V-7-6, BDC-V-7-7, BDC-V-7-8: SACK and DATA beside the chunks of an end.
+/// BDC-V-7-6, BDC-V-7-7, BDC-V-7-8: SACK and DATA bundled with shutdown chunks.
 #[test]
 fn a_sack_beside_other_chunks() {
     let mut script = Script::accepted(quick());
@@ -71,7 +71,7 @@ fn a_sack_beside_other_chunks() {
     assert!(script.read().is_empty());
 }
 
-/// M-I-10-1 to M-I-10-4: what the two high bits of an unknown chunk say.
+/// M-I-10-1 to M-I-10-4: meaning of the two high bits of an unknown chunk.
 #[test]
 fn unknown_chunks() {
     for (kind, answer, goes_on) in [
@@ -102,14 +102,14 @@ fn unknown_chunks() {
     }
 }
 
-/// FH-V-5-2, RFC 9260 §8.3: a HEARTBEAT comes back unchanged, with all its parameters.
+/// FH-V-5-2, RFC 9260 §8.3: a HEARTBEAT is returned unchanged, with all its parameters.
 #[test]
 fn a_heartbeat_comes_back_unchanged() {
     for value in [
         &[0, 1, 0, 8, 1, 2, 3, 4][..],
         &[0, 1, 0, 5, 9],
         &[0, 1, 0, 4],
-        // Others beside it, of which none is defined.
+        // With additional parameters, none of which is defined.
         &[0, 1, 0, 6, 1, 2, 0, 0, 0x80, 9, 0, 8, 5, 5, 5, 5],
         &[0x80, 9, 0, 8, 5, 5, 5, 5, 0, 1, 0, 6, 1, 2],
     ] {
@@ -138,8 +138,8 @@ fn a_heartbeat_comes_back_unchanged() {
     }
 }
 
-/// RFC 9260 §3.2: flags that have no meaning are ignored, of each chunk in each state where it has
-/// an effect. Those that have one are left as they are.
+/// RFC 9260 §3.2: reserved flags are ignored, for each chunk in each state in which it has an
+/// effect. Defined flags keep their values.
 #[test]
 fn reserved_flags_are_ignored() {
     let flagged = |chunk: &Chunk, used: u8| {
@@ -203,7 +203,7 @@ fn reserved_flags_are_ignored() {
     script.expect("SHUTDOWN");
     script.say_raw(&flagged(&Chunk::ShutdownAck, 0));
     script.expect("SHUTDOWN COMPLETE");
-    // ABORT, under either tag.
+    // ABORT, with either tag.
     for reflected in [false, true] {
         let mut script = Script::called(quick());
         let tag = if reflected { TESTERS_TAG } else { script.tag };

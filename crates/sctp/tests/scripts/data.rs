@@ -17,7 +17,7 @@ fn messages_are_fragmented_where_they_do_not_fit() {
     assert_eq!(data_of(&script, &second), [(2, "E".into(), 548)]);
 }
 
-/// D-V-8-3: fragments are put together.
+/// D-V-8-3: fragments are reassembled.
 #[test]
 fn fragments_are_put_together() {
     let mut script = Script::called(quick());
@@ -30,7 +30,7 @@ fn fragments_are_put_together() {
     assert_eq!(script.read(), [300]);
 }
 
-/// D-I-8-5, D-V-8-4, RT-I-11-1, RT-I-11-2: retransmissions, and the timeouts that double.
+/// D-I-8-5, D-V-8-4, RT-I-11-1, RT-I-11-2: retransmissions, and exponential backoff of the timeout.
 #[test]
 fn data_is_sent_again_and_the_timeout_doubles() {
     let mut script = Script::called(quick());
@@ -40,7 +40,7 @@ fn data_is_sent_again_and_the_timeout_doubles() {
         let again = script.expect_after(span * MILLISECOND, "DATA");
         assert_eq!(again, sent);
     }
-    // A measurement brings RTO.Min back.
+    // A measurement restores RTO.Min.
     let mut script = Script::called(quick());
     script.send(1_000);
     script.expect("DATA");
@@ -50,7 +50,7 @@ fn data_is_sent_again_and_the_timeout_doubles() {
     script.expect_after(100 * MILLISECOND, "DATA");
 }
 
-/// D-O-8-6: duplicates are answered at once, and reported.
+/// D-O-8-6: duplicates are acknowledged at once, and reported.
 #[test]
 fn duplicates_are_reported() {
     let mut script = Script::called(quick());
@@ -66,7 +66,7 @@ fn duplicates_are_reported() {
     script.say(&[&data(2, "BE", 100)]);
     let sack = script.expect_after(200 * MILLISECOND, "SACK");
     assert_eq!(sack_of(&sack).3, [] as [u32; 0]);
-    // As often as they came.
+    // As often as they arrived.
     for offset in [0, 2, 2] {
         let packet = packet(
             A,
@@ -79,8 +79,8 @@ fn duplicates_are_reported() {
     }
 }
 
-/// D-O-8-7, D-O-8-8, RFC 9260 §6.1 A: a closed window is probed after one RTO, and then at
-/// intervals that double, with one chunk.
+/// D-O-8-7, D-O-8-8, RFC 9260 §6.1 A: a closed window is probed after one RTO, and then at doubling
+/// intervals, with one chunk.
 #[test]
 fn a_closed_window_is_probed() {
     let mut script = Script::called(quick());
@@ -102,7 +102,7 @@ fn a_closed_window_is_probed() {
     script.expect_nothing();
 }
 
-/// D-V-8-9: what is marked for retransmission goes before new data.
+/// D-V-8-9: data marked for retransmission is sent before new data.
 #[test]
 fn retransmissions_go_first() {
     let mut script = Script::called(quick());
@@ -119,7 +119,7 @@ fn retransmissions_go_first() {
     assert_eq!(data_of(&script, &next)[0].0, 1);
 }
 
-/// D-V-8-10: a SACK counts from whichever address it comes.
+/// D-V-8-10: a SACK counts with any source address.
 #[test]
 fn a_sack_from_another_address_counts() {
     let homes = quick().with(|it| it.addresses = vec![address(Z, 0), address(Z, 1)]);
@@ -199,7 +199,7 @@ fn acknowledgements() {
     assert_eq!(script.read(), [100, 100, 100]);
 }
 
-/// E-I-6-3: a stream that does not exist.
+/// E-I-6-3: a nonexistent stream.
 #[test]
 fn a_stream_that_does_not_exist() {
     let mut script = Script::called(quick().with(|it| it.inbound_streams = 1));

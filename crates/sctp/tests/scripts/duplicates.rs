@@ -1,4 +1,4 @@
-//! Setup chunks that come again, or unasked for (RFC 9260 §5.2): DM.
+//! Repeated or unexpected setup chunks (RFC 9260 §5.2): DM.
 
 use super::*;
 use anabranch_sctp::Event;
@@ -52,7 +52,7 @@ fn a_second_cookie_ack_is_ignored() {
     script.expect("SHUTDOWN");
 }
 
-/// DM-O-4-8: a cookie that cannot be one.
+/// DM-O-4-8: an invalid cookie.
 #[test]
 fn an_invalid_cookie_in_established_is_ignored() {
     let mut script = Script::called(quick());
@@ -63,7 +63,7 @@ fn an_invalid_cookie_in_established_is_ignored() {
     script.expect("HEARTBEAT ACK");
 }
 
-/// What the endpoint does with the COOKIE ECHO of a cookie that it gave before.
+/// Whether the endpoint answers the COOKIE ECHO of an earlier cookie.
 fn answered(script: &mut Script, tag: u32, cookie: Bytes) -> bool {
     script.say_under(tag, &[&Chunk::CookieEcho(CookieEcho { cookie })]);
     let more: Vec<_> = script.world.shots[script.seen..].iter().collect();
@@ -85,7 +85,7 @@ fn restarts(script: &Script) -> usize {
         .count()
 }
 
-/// RFC 9260 §5.2.4, A: neither tag fits, the Tie-Tags do: the peer has restarted.
+/// RFC 9260 §5.2.4, A: neither tag matches, the Tie-Tags do: the peer has restarted.
 #[test]
 fn action_a() {
     let mut script = Script::accepted(quick());
@@ -126,7 +126,7 @@ fn action_a_in_shutdown_ack_sent() {
     assert_eq!(cause, Some(Cause::CookieReceivedWhileShuttingDown));
 }
 
-/// RFC 9260 §5.2.4, B: only the endpoint's tag fits, or the peer's is not known yet.
+/// RFC 9260 §5.2.4, B: only the endpoint's tag matches, or the peer's is not known yet.
 #[test]
 fn action_b() {
     for echoed in [false, true] {
@@ -135,7 +135,7 @@ fn action_b() {
         if echoed {
             script.say(&[&init_ack_with(&[cookie()])]);
             script.expect("COOKIE ECHO");
-            // A cookie of the same instant counts as the older one.
+            // A cookie of the same time counts as the older one.
             script.wait(MILLISECOND);
         }
         script.ask(Init {
@@ -158,8 +158,8 @@ fn action_b() {
     }
 }
 
-/// RFC 9260 §5.2.4, B: also if the cookie is older than the INIT ACK that named the peer's tag,
-/// unless the profile has it come late: then it counts only if the own COOKIE ECHO is not answered
+/// RFC 9260 §5.2.4, B: also if the cookie is older than the INIT ACK that announced the peer's tag,
+/// unless the profile considers it late: then it counts only if the own COOKIE ECHO is not answered
 /// either.
 #[test]
 fn action_b_of_an_older_cookie() {
@@ -187,7 +187,7 @@ fn action_b_of_an_older_cookie() {
     }
 }
 
-/// RFC 9260 §5.2.4, C: only the peer's tag fits, and there are no Tie-Tags.
+/// RFC 9260 §5.2.4, C: only the peer's tag matches, and there are no Tie-Tags.
 #[test]
 fn action_c() {
     let mut script = Script::listening(quick());
@@ -210,7 +210,7 @@ fn action_c() {
     assert_eq!(script.state(), StateName::Established);
 }
 
-/// RFC 9260 §5.2.4, D: both tags fit; also when the cookie has expired.
+/// RFC 9260 §5.2.4, D: both tags match; also if the cookie has expired.
 #[test]
 fn action_d() {
     let mut script = Script::accepted(quick());
@@ -222,13 +222,13 @@ fn action_d() {
     script.tear_down(0);
 }
 
-/// RFC 9260 §5.2.4: what is no row of the table is discarded; an expired cookie is told if the tags
-/// do not fit.
+/// RFC 9260 §5.2.4: other combinations are discarded; an expired cookie is reported if the tags do
+/// not match.
 #[test]
 fn no_row_of_the_table() {
     let mut script = Script::accepted(quick());
     let own = script.tag;
-    // The peer's tag, another of the endpoint's, and Tie-Tags.
+    // The peer's tag, another tag of the endpoint, and Tie-Tags.
     script.ask(init());
     let (tag, cookie) = (script.tag, script.cookie.clone());
     assert!(!answered(&mut script, tag, cookie.clone()));

@@ -1,6 +1,6 @@
-//! Conformance scripts: an endpoint under test, and a tester who writes every packet of the peer by
-//! hand and waits for every answer. They follow the test purposes of ETSI TS 102 369 (their names
-//! stand at each) by the text of RFC 9260, which is later; where the two differ, RFC 9260 counts.
+//! Conformance scripts: an endpoint under test, and a tester that writes every packet of the peer
+//! by hand and checks every answer. They follow the test purposes of ETSI TS 102 369 (named at each
+//! test) according to the text of RFC 9260, which is newer; if the two differ, RFC 9260 applies.
 
 mod association;
 mod bundles;
@@ -23,9 +23,9 @@ use anabranch_wire::serial::{Ssn, Tsn};
 use anabranch_wire::{Cause, Causes};
 use bytes::Bytes;
 
-/// The tag in packets to the tester.
+/// Tag of packets to the tester.
 const TESTERS_TAG: u32 = 0x7E57;
-/// The first TSN of the tester.
+/// First TSN of the tester.
 const TESTERS_TSN: u32 = 100;
 
 /// Timeouts from 100 ms, doubling up to 800 ms, and no HEARTBEATs.
@@ -40,12 +40,12 @@ fn quick() -> Config {
 
 struct Script {
     world: World,
-    /// The tag in packets to the endpoint under test, once it is known.
+    /// Tag of packets to the endpoint under test, once it is known.
     tag: u32,
-    /// The first TSN of the endpoint under test.
+    /// First TSN of the endpoint under test.
     first: Tsn,
     cookie: Bytes,
-    /// Packets that were looked at.
+    /// Number of packets already examined.
     seen: usize,
 }
 
@@ -120,7 +120,7 @@ fn heartbeat(info: &'static [u8]) -> Chunk {
     })
 }
 
-/// The bytes of a SACK: its blocks as offsets, and its duplicates.
+/// Bytes of a SACK, with blocks as offsets, and duplicates.
 fn sack_bytes(cumulative: Tsn, a_rwnd: u32, gaps: &[(u16, u16)], duplicates: &[Tsn]) -> Vec<u8> {
     let length = 16 + 4 * (gaps.len() + duplicates.len());
     let mut bytes = vec![3, 0, 0, length as u8];
@@ -139,7 +139,7 @@ fn sack_bytes(cumulative: Tsn, a_rwnd: u32, gaps: &[(u16, u16)], duplicates: &[T
     bytes
 }
 
-/// A chunk as bytes.
+/// Encoded chunk.
 fn raw(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
     let length = (4 + value.len()) as u16;
     let mut bytes = vec![kind, flags];
@@ -150,7 +150,7 @@ fn raw(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
 }
 
 impl Script {
-    /// The endpoint listens, and knows of nobody.
+    /// The endpoint listens, without associations.
     fn listening(config: Config) -> Self {
         let mut world = World::with_configs(Config::default(), config);
         world.fate = Box::new(|_| Fate::Drop);
@@ -163,7 +163,7 @@ impl Script {
         }
     }
 
-    /// The endpoint has called the tester, whose INIT is the answer.
+    /// The endpoint connects to the tester, which has not answered its INIT.
     fn calling(config: Config) -> Self {
         Self::calling_at(config, &[address(A, 0)])
     }
@@ -181,7 +181,7 @@ impl Script {
         script
     }
 
-    /// It has called, and its COOKIE ECHO is out.
+    /// It connects, and its COOKIE ECHO was sent.
     fn cookie_echoed(config: Config) -> Self {
         let mut script = Self::calling(config);
         script.say(&[&init_ack_with(&[cookie()])]);
@@ -189,7 +189,7 @@ impl Script {
         script
     }
 
-    /// It has called, and is up.
+    /// It has connected, and is established.
     fn called(config: Config) -> Self {
         let mut script = Self::cookie_echoed(config);
         script.say(&[&Chunk::CookieAck]);
@@ -198,7 +198,7 @@ impl Script {
         script
     }
 
-    /// The tester has called, and it is up.
+    /// The tester has connected, and it is established.
     fn accepted(config: Config) -> Self {
         let mut script = Self::listening(config);
         script.ask(init());
@@ -207,7 +207,7 @@ impl Script {
         script
     }
 
-    /// An INIT of the tester, which is answered.
+    /// Sends an INIT of the tester, and returns the INIT ACK.
     fn ask(&mut self, init: Init) -> Init {
         self.say_under(0, &[&Chunk::Init(init)]);
         let Chunk::InitAck(ack) = self.expect("INIT ACK").remove(0) else {
@@ -250,14 +250,14 @@ impl Script {
         self.say_raw(&sack_bytes(cumulative, a_rwnd, gaps, &[]));
     }
 
-    /// What the endpoint answered at once: one packet of these chunks, and no more.
+    /// Expects an immediate answer of one packet with these chunks, and no more.
     fn expect(&mut self, chunks: &str) -> Vec<Chunk> {
         let found = self.expect_one(chunks);
         self.expect_nothing();
         found
     }
 
-    /// The next packet, of these chunks.
+    /// Expects these chunks in the next packet.
     fn expect_one(&mut self, chunks: &str) -> Vec<Chunk> {
         let shot = self.world.shots.get(self.seen);
         let shot = shot.unwrap_or_else(|| panic!("no {chunks}: {:#?}", self.world.story));
@@ -271,7 +271,7 @@ impl Script {
         assert!(more.is_empty(), "{more:#?}");
     }
 
-    /// Silence for `span`, and then this packet.
+    /// Expects silence for `span`, and then this packet.
     fn expect_after(&mut self, span: Nanos, chunks: &str) -> Vec<Chunk> {
         let due = self.world.now + span;
         self.world.run_until(due - 1);
@@ -284,7 +284,7 @@ impl Script {
         self.world.run_for(span);
     }
 
-    /// This packet within `span`, after any number of others of the same chunks.
+    /// Expects this packet within `span`, after any number of others with the same chunks.
     fn expect_within(&mut self, span: Nanos, chunks: &str) -> Vec<Chunk> {
         let until = self.world.now + span;
         while self.world.shots.len() == self.seen && self.world.step(until) {}
@@ -318,7 +318,7 @@ impl Script {
         self.world.shutdown(Z, id);
     }
 
-    /// The lengths of the messages that can be read.
+    /// Lengths of the readable messages.
     fn read(&mut self) -> Vec<usize> {
         let id = self.id();
         let messages = self.world.receive_all(Z, id);
@@ -329,7 +329,7 @@ impl Script {
         self.world.endpoints[Z].discards().of(reason)
     }
 
-    /// The peer ends the association in good order, having received so many chunks.
+    /// The peer closes the association gracefully, having received this number of chunks.
     fn tear_down(&mut self, received: u32) {
         let acknowledged = self.first.add(received).prev();
         self.say(&[&shutdown(acknowledged)]);
@@ -339,7 +339,7 @@ impl Script {
         assert_eq!(self.state(), StateName::Closed);
     }
 
-    /// RFC 9260 §8.4, rule 8: nothing is known of the association any more.
+    /// RFC 9260 §8.4, rule 8: checks that the association no longer exists.
     fn is_gone(&mut self) {
         self.say(&[&heartbeat(b"12345")]);
         let Chunk::Abort(abort) = self.expect("ABORT").remove(0) else {
@@ -351,7 +351,7 @@ impl Script {
     }
 }
 
-/// The point and the window of a SACK, its blocks and its duplicates.
+/// Cumulative TSN and window of a SACK, its blocks and its duplicates.
 fn sack_of(chunks: &[Chunk]) -> (u32, u32, Vec<(u16, u16)>, Vec<u32>) {
     let sack: &Sack = chunks
         .iter()

@@ -1,4 +1,4 @@
-//! Ends (RFC 9260 §8.4, §8.5.1, §9): AT, and the parts of IMH, DM and FH that belong to them.
+//! Association end (RFC 9260 §8.4, §8.5.1, §9): AT, and the related parts of IMH, DM and FH.
 
 use super::*;
 use anabranch_sctp::{CloseReason, Event};
@@ -27,8 +27,8 @@ fn an_abort_ends_it() {
     script.is_gone();
 }
 
-/// AT-I-2-3, AT-I-2-7-3: in SHUTDOWN-PENDING data is finished, no new data is taken, and then comes
-/// the SHUTDOWN.
+/// AT-I-2-3, AT-I-2-7-3: in SHUTDOWN-PENDING data is completed, no new data is accepted, and then
+/// the SHUTDOWN is sent.
 #[test]
 fn data_is_acknowledged_before_the_shutdown() {
     let mut script = Script::called(quick());
@@ -45,7 +45,7 @@ fn data_is_acknowledged_before_the_shutdown() {
     script.is_gone();
 }
 
-/// AT-I-2-4, AT-I-2-7-1: SHUTDOWN is sent again, and no new data is taken.
+/// AT-I-2-4, AT-I-2-7-1: SHUTDOWN is retransmitted, and no new data is accepted.
 #[test]
 fn a_shutdown_is_sent_again() {
     let mut script = closing(quick());
@@ -55,8 +55,8 @@ fn a_shutdown_is_sent_again() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// AT-I-2-5: T5-shutdown-guard ends the shutdown after five times RTO.Max, whatever the count of
-/// retransmissions says.
+/// AT-I-2-5: T5-shutdown-guard ends the shutdown after five times RTO.Max, regardless of the number
+/// of retransmissions.
 #[test]
 fn t5_ends_a_shutdown_that_is_never_answered() {
     let slow = |it: &mut Config| {
@@ -76,15 +76,15 @@ fn t5_ends_a_shutdown_that_is_never_answered() {
         assert_eq!(reason(&script), Some(CloseReason::ShutdownTimeout));
         script.is_gone();
     }
-    // The count goes first where it is exceeded first.
+    // The retransmission limit applies if it is reached first.
     let mut script = closing(quick().with(slow).with(|it| it.association_max_retrans = 2));
     script.wait(4 * SECOND);
     assert_eq!(reason(&script), Some(CloseReason::PeerUnreachable));
 }
 
-/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: nothing is known of an association after a graceful end,
-/// from either side, and however late. Only data and SACKs are known to be late for four RTOs,
-/// where the profile says so.
+/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: nothing is known of an association after a graceful
+/// shutdown, at either end and at any time. Only data and SACKs are recognized as late for four
+/// RTOs, if the profile says so.
 #[test]
 fn after_a_graceful_end_all_is_out_of_the_blue() {
     for (closes, waited, spares) in [
@@ -198,8 +198,8 @@ fn a_shutdown_ack_is_sent_again_and_given_up() {
     script.is_gone();
 }
 
-/// AT-I-2-8, RFC 9260 §9.2: in SHUTDOWN-SENT each packet with DATA brings the SHUTDOWN, with a SACK
-/// if there are gaps or duplicates, and T2-shutdown starts again.
+/// AT-I-2-8, RFC 9260 §9.2: in SHUTDOWN-SENT each packet with DATA is answered by the SHUTDOWN,
+/// with a SACK if there are gaps or duplicates, and T2-shutdown restarts.
 #[test]
 fn data_in_shutdown_sent_is_answered_at_once() {
     let mut script = closing(quick());
@@ -215,7 +215,7 @@ fn data_in_shutdown_sent_is_answered_at_once() {
     script.wait(60 * MILLISECOND);
     script.say(&[&data(0, "BE", 1_000)]);
     assert_eq!(script.read(), [1_000]);
-    // The window that it leaves may be told, too.
+    // The resulting window may be reported, too.
     let answer = script.world.shots[script.seen].chunks.clone();
     assert_eq!(told(&mut script, &answer).0, 1);
     script.wait(60 * MILLISECOND);
@@ -253,8 +253,8 @@ fn data_in_shutdown_sent_is_answered_at_once() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// RFC 9260 §9.2, §6.2: so it is with the first DATA of the association, with DATA on a stream that
-/// does not exist, and with DATA that comes in one packet with other chunks.
+/// RFC 9260 §9.2, §6.2: likewise for the first DATA of the association, for DATA on a nonexistent
+/// stream, and for DATA bundled with other chunks.
 #[test]
 fn a_gap_in_shutdown_sent_is_told_whichever_data_leaves_it() {
     for case in 0..4 {
@@ -389,7 +389,7 @@ fn init_and_data_in_shutdown_ack_sent() {
     assert_eq!(reason(&script), Some(CloseReason::Shutdown));
 }
 
-/// IMH-I-3-7, IMH-I-3-9, IMH-I-3-10: the ends under a wrong tag.
+/// IMH-I-3-7, IMH-I-3-9, IMH-I-3-10: chunks that end an association, with a wrong tag.
 #[test]
 fn ends_under_a_wrong_tag_do_nothing() {
     let mut script = Script::accepted(quick());
@@ -415,7 +415,7 @@ fn ends_under_a_wrong_tag_do_nothing() {
     assert_eq!(script.state(), StateName::Closed);
 }
 
-/// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for packets out of the blue, in
+/// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for out of the blue packets, in
 /// their order.
 #[test]
 fn packets_out_of_the_blue() {
@@ -434,7 +434,7 @@ fn packets_out_of_the_blue() {
         (vec![error(Cause::OutOfResource)], abort_t),
         // Rule 3 is for tag 0.
         (vec![Chunk::Init(init())], abort_t),
-        // Rule 2 before all.
+        // Rule 2 before all others.
         (vec![abort(false)], none),
         (vec![abort(true)], none),
         (vec![data(0, "BE", 10), abort(false)], none),
@@ -468,7 +468,7 @@ fn packets_out_of_the_blue() {
         }
         assert_eq!(script.associations(), 0);
     }
-    // An unknown chunk, and one behind which there is a partial one.
+    // An unknown chunk, and one followed by a partial one.
     for chunk in [
         raw(0xEF, 0, &[1]),
         raw(0x2F, 0, &[]),
@@ -481,7 +481,7 @@ fn packets_out_of_the_blue() {
     }
 }
 
-/// RFC 9260 §8.5.1 B: an ABORT that answers what came late to a peer that has ended finds an
+/// RFC 9260 §8.5.1 B: an ABORT that answers late packets to a peer that has closed finds an
 /// association whose data has all arrived.
 #[test]
 fn a_peer_that_has_ended_already_ends_it_in_good_order() {
@@ -491,7 +491,7 @@ fn a_peer_that_has_ended_already_ends_it_in_good_order() {
     script.expect("SHUTDOWN ACK");
     script.say_under(TESTERS_TAG, &[&abort(true)]);
     assert_eq!(reason(&script), Some(CloseReason::Shutdown));
-    // Under the endpoint's own tag the peer has decided to abort.
+    // With the endpoint's own tag the peer has decided to abort.
     let mut script = Script::called(quick());
     let none = script.first.prev();
     script.say(&[&shutdown(none)]);
@@ -503,7 +503,7 @@ fn a_peer_that_has_ended_already_ends_it_in_good_order() {
     );
 }
 
-/// FH-I-5-1-1, FH-I-5-1-2: Association.Max.Retrans, counted from the last acknowledgement.
+/// FH-I-5-1-1, FH-I-5-1-2: Association.Max.Retrans, counted from the last acknowledgment.
 #[test]
 fn a_peer_that_acknowledges_nothing_is_given_up() {
     let config = || {

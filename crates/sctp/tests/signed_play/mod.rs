@@ -1,7 +1,8 @@
-//! A play of two endpoints that authenticate and change addresses (RFC 4895, RFC 5061), and of an insider who has their key: it says
-//! what the bytes say, signed or not, between their packets.
+//! Fuzz case of two endpoints with AUTH and ASCONF (RFC 4895, RFC 5061), and of an insider with
+//! their key, who sends chunks of the bytes between their packets, authenticated or not.
 //!
-//! Whatever is said, nothing panics, no packet draws a storm of answers, and an endpoint keeps no more addresses than it has room for.
+//! In every case nothing panics, no packet causes a storm of answers, and an endpoint stores no
+//! more addresses than the limit.
 
 use std::net::IpAddr;
 
@@ -13,11 +14,12 @@ use bytes::Bytes;
 use crate::common::pair::{Pair, new, old, third};
 use crate::common::*;
 
-/// Acts of one play.
+/// Maximum number of steps per case.
 const MAX_ACTS: usize = 200;
-/// Packets that one packet may draw at once: an answer, and a HEARTBEAT to each address that it names.
+/// Maximum number of packets caused by one packet: an answer, and a HEARTBEAT to each address in
+/// it.
 const MAX_ANSWERS: usize = 64;
-/// Addresses of a peer.
+/// Maximum number of addresses of a peer.
 const MAX_ADDRESSES: usize = 64;
 
 struct Script<'a>(&'a [u8]);
@@ -38,7 +40,7 @@ impl Script<'_> {
     }
 }
 
-/// A chunk or parameter: two bytes, its length, what it holds.
+/// Chunk or parameter: two bytes, its length, its value.
 fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
     out.extend(head);
     out.extend((4 + value.len() as u16).to_be_bytes());
@@ -49,13 +51,14 @@ fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
 struct Play<'a> {
     script: Script<'a>,
     pair: Pair,
-    /// The serial that A expects of Z next.
+    /// Next serial number that A expects from Z.
     expected: u32,
-    /// About the serial that A said last.
+    /// Approximate last serial number of A.
     said: u32,
 }
 
-/// Two endpoints that are up, and the serials of either: they begin with the initial TSN (RFC 5061 §5.1), which the insider has read.
+/// Two established endpoints, and the serial numbers of both: they begin with the initial TSN (RFC
+/// 5061 §5.1), which the insider has read.
 fn begin() -> (Pair, [u32; 2]) {
     let mut pair = Pair::new();
     pair.world.narrate = false;
@@ -63,7 +66,7 @@ fn begin() -> (Pair, [u32; 2]) {
     (pair, serials)
 }
 
-/// Plays what `bytes` say.
+/// Runs the case of `bytes`.
 pub fn play(bytes: &[u8]) {
     let (pair, [expected, said]) = begin();
     let script = Script(bytes);
@@ -108,7 +111,7 @@ impl Play<'_> {
                 self.say(act, &chunk);
             }
             8 => {
-                // An AUTH of any fields, and what it should cover.
+                // AUTH with arbitrary fields, and the chunks that it should cover.
                 let len = self.script.byte();
                 let value = self.script.take(usize::from(len) % 64);
                 let mut chunks = Vec::new();
@@ -154,14 +157,14 @@ impl Play<'_> {
             }
             put(&mut value, [0xC0, what & 7], &request);
         }
-        // Chunks have lengths of 16 bits, and packets of less.
+        // Lengths of chunks have 16 bits, and packets are smaller.
         value.truncate(1_200);
         let mut chunk = Vec::new();
         put(&mut chunk, [kind, 0], &value);
         chunk
     }
 
-    /// An address parameter: known ones, new ones, none, a group's, one of another family, one that is cut.
+    /// Address parameter: known, new, empty, multicast, of another family, or truncated.
     fn put_address(&mut self, out: &mut Vec<u8>, how: u8) {
         let v4 = |address: IpAddr| match address {
             IpAddr::V4(it) => it.octets(),
@@ -180,7 +183,7 @@ impl Play<'_> {
         put(out, [0, 5], &address);
     }
 
-    /// Signed as the ends do, mostly.
+    /// Mostly authenticated as the ends do it.
     fn say(&mut self, how: u8, chunks: &[u8]) {
         if how & 0x80 == 0 {
             let signed = self.pair.signer.sign(chunks);
@@ -217,7 +220,7 @@ impl Play<'_> {
             2 => AddressChange::PeerPrimary(address),
             _ => AddressChange::KeepOnly(address),
         };
-        // Refused where it cannot be, or as many are under way as may be.
+        // Refused if impossible, or if the limit of outstanding requests is reached.
         if self.pair.try_change(&[change]).is_ok() {
             self.said = self.said.wrapping_add(1);
         }
@@ -226,7 +229,7 @@ impl Play<'_> {
     fn send(&mut self) {
         let len = 1 + usize::from(self.script.byte()) * 8;
         let message = Bytes::from(vec![1; len]);
-        // The association may have ended, or its buffer be full.
+        // The association may be closed, or its buffer full.
         let _ = self.pair.a().send(0, message, &SendOptions::new());
         self.pair.world.drain(A);
     }

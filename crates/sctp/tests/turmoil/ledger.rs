@@ -1,5 +1,5 @@
-//! Who sent what, and what came of it. An epoch begins when a host has lost its memory: what was sent before may be gone then, what is sent
-//! after it arrives.
+//! Record of sent and received messages. An epoch begins when a host has lost its state: earlier
+//! messages may then be lost, later ones must arrive.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::Random;
 
-/// Bytes of a message that say which it is.
+/// Bytes of a message that identify it.
 const HEADER: usize = 5;
 
 struct Sent {
@@ -20,22 +20,22 @@ struct Sent {
     given_up: u32,
 }
 
-/// Of one host: what it sent, and what the other has read of it.
+/// Messages that one host sent, and that the other has read.
 #[derive(Default)]
 pub struct Ledger {
     sent: Vec<Sent>,
-    /// The epoch of what it sends.
+    /// Epoch of sent messages.
     pub epoch: u32,
-    /// The epoch that its reader's memory begins with.
+    /// First epoch in the current state of the reader.
     pub reader_since: u32,
-    /// The last ordered message of each stream that was read.
+    /// Last ordered message of each stream that was read.
     last: BTreeMap<u16, u32>,
-    /// What was read of messages whose end is to come, by stream and whether they are unordered.
+    /// Parts of unfinished messages, by stream and unordered flag.
     begun: BTreeMap<(u16, bool, u32), BytesMut>,
 }
 
 impl Ledger {
-    /// The next message, of `len` bytes at least.
+    /// Next message, of at least `len` bytes.
     pub fn write(&self, len: usize) -> Bytes {
         let number = self.sent.len() as u32;
         let mut message = BytesMut::new();
@@ -44,7 +44,7 @@ impl Ledger {
         message.freeze()
     }
 
-    /// It was taken.
+    /// Records that it was accepted.
     pub fn accepted(&mut self, stream: u16, options: &SendOptions) {
         let policies = [
             options.lifetime.is_some(),
@@ -72,7 +72,7 @@ impl Ledger {
         (number, &mut self.sent[number as usize])
     }
 
-    /// The sender was told that it gave a message up.
+    /// Records that the sender was notified of an abandoned message.
     pub fn give_up(&mut self, payload: &[u8]) {
         let (number, sent) = self.entry(payload);
         sent.given_up += 1;
@@ -80,7 +80,7 @@ impl Ledger {
         assert_eq!(sent.given_up, 1, "{number} was given up twice");
     }
 
-    /// The reader read this.
+    /// Records that the reader read this part.
     pub fn read(&mut self, part: ReceivedPart, parts_of: impl Fn(&ReceivedPart) -> u32) {
         let key = (part.stream, part.unordered, parts_of(&part));
         if part.begins {
@@ -116,12 +116,13 @@ impl Ledger {
         }
     }
 
-    /// The rest of what was begun does not come.
+    /// Drops unfinished messages.
     pub fn break_off(&mut self) {
         self.begun.clear();
     }
 
-    /// Everything has settled: of this epoch all that was reliable was read, and of the rest what was not given up.
+    /// Checks the settled state: all reliable messages of this epoch were read, and all others that
+    /// were not abandoned.
     pub fn check(&self, epoch: u32) {
         for (number, sent) in self.sent.iter().enumerate() {
             let settled = sent.read == 1 || sent.given_up == 1;
@@ -130,19 +131,19 @@ impl Ledger {
         }
     }
 
-    /// Ordered messages that were sent on `stream`.
+    /// Number of ordered messages sent on `stream`.
     pub fn count_ordered(&self, stream: u16) -> usize {
         let of_stream = |it: &&Sent| it.stream == stream && !it.unordered;
         self.sent.iter().filter(of_stream).count()
     }
 
-    /// Messages that were read.
+    /// Number of messages read.
     pub fn count_read(&self) -> u64 {
         self.sent.iter().map(|it| u64::from(it.read)).sum()
     }
 }
 
-/// How a message is sent: on which stream, how long, and on which terms.
+/// Stream, length and options of a message.
 pub fn draw(random: &mut Random, may_be_lost: bool) -> (SendOptions, usize) {
     let mut options = SendOptions::new()
         .with_unordered(random.once_in(3))

@@ -1,5 +1,6 @@
-//! The way between two hosts: it loses, delays, repeats and bends packets, has a largest size that changes, and a NAT that forgets; routers
-//! speak, and liars in their name. The hosts' clocks may jump.
+//! Network between two hosts: it loses, delays, duplicates and corrupts packets, and has a variable
+//! MTU and a NAT that loses its mapping; routers and impostors send ICMP. The hosts' clocks may
+//! jump.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,56 +16,56 @@ use bytes::{Bytes, BytesMut};
 use super::Random;
 use crate::common::{A, Z, moves, poll_one};
 
-/// Headers around a packet: IPv4, and UDP.
+/// Lengths of headers around a packet: IPv4, and UDP.
 const IP: usize = 20;
 const UDP: usize = 8;
-/// The UDP port of host Z, and the first that host A seems to have.
+/// UDP port of host Z, and the first apparent port of host A.
 pub const REGISTERED: u16 = 9_899;
 const FIRST_PORT: u16 = 40_000;
-/// Steps that a byte, and a call, may cost (as in the plays of arbitrary bytes).
+/// Maximum number of steps per byte, and per call (as in the fuzz cases of arbitrary bytes).
 const STEPS_PER_BYTE: u64 = 4;
 const STEPS_PER_CALL: u64 = 100;
-/// Packets that a call may draw.
+/// Maximum number of packets that a call may cause.
 const MOST_PACKETS: usize = 1_000;
 
-/// What arrives.
+/// Kinds of arrivals.
 enum Load {
     Packet(Path, u16, Ecn, Bytes),
-    /// Type, code, MTU, and what it quotes.
+    /// Type, code, MTU, and quoted bytes.
     Icmp(u8, u8, u32, Vec<u8>),
 }
 
-/// What the way does to packets.
+/// Impairments of the network.
 #[derive(Clone, Copy, Default)]
 pub struct Weather {
-    /// Of a hundred: lost, late, repeated, bent, marked.
+    /// In percent: lost, late, duplicated, corrupted, marked.
     pub lost: u64,
     pub late: u64,
     pub repeated: u64,
     pub bent: u64,
     pub marked: u64,
-    /// Of a hundred SACKs: a smaller window than was said.
+    /// Percentage of SACKs with a reduced window.
     pub shrunk: u64,
-    /// Of a thousand packets: one that draws a lie of a router's.
+    /// Packets per thousand that cause a forged ICMP message.
     pub lies: u64,
-    /// Routers tell of packets that are too large.
+    /// Routers report packets that are too large.
     pub tells: bool,
 }
 
 pub struct Wire {
-    /// The time, and how far the clock of each host is ahead of it.
+    /// Current time, and the offset of each host's clock.
     pub now: Nanos,
     pub ahead: [Nanos; 2],
     pub endpoints: [Endpoint; 2],
     pub events: [Vec<(AssociationId, Event)>; 2],
     pub weather: Weather,
-    /// The largest IP packet from each host that arrives whole.
+    /// MTU of packets from each host.
     pub mtu: [usize; 2],
-    /// Packets go inside UDP, and seem to come from this port of host A.
+    /// Packets are encapsulated in UDP, and appear to come from this port of host A.
     pub nat: Option<u16>,
-    /// Packets without a checksum may be on the way.
+    /// Packets without a checksum may be in flight.
     pub unsummed: bool,
-    /// Chunks that arrive twice, at most.
+    /// Maximum number of duplicated chunks.
     pub repeats: u64,
     random: Random,
     in_flight: BTreeMap<(Nanos, u64), (usize, Load)>,
@@ -96,12 +97,12 @@ impl Wire {
         }
     }
 
-    /// The time by the clock of `host`.
+    /// Time by the clock of `host`.
     pub fn time(&self, host: usize) -> Nanos {
         self.now + self.ahead[host]
     }
 
-    /// Puts what `host` has to send on the wire, and keeps what it tells.
+    /// Sends the packets of `host`, and stores its events.
     pub fn drain(&mut self, host: usize) {
         let mut packets = 0;
         loop {
@@ -133,7 +134,7 @@ impl Wire {
             }
             return;
         }
-        // The NAT has forgotten the port.
+        // The NAT has lost the mapping of the port.
         if from == Z && self.nat.is_some_and(|port| port != outgoing.udp_port) {
             return;
         }
@@ -188,12 +189,12 @@ impl Wire {
             .insert((self.now + after, self.sequence), (to, load));
     }
 
-    /// A byte is another; or the checksum, where it is missing.
+    /// Changes one byte; or the checksum, if it is missing.
     fn bent(&mut self, bytes: Bytes) -> Bytes {
         let mut bent = bytes.to_vec();
         if self.unsummed && checksum::is_zero(&bytes) {
             checksum::fill(&mut bent);
-            // One that is there must be right (RFC 9653 §5.3).
+            // A checksum that is present must be valid (RFC 9653 §5.3).
             bent[8] ^= self.random.below(2) as u8;
         } else {
             let at = self.random.below(bent.len() as u64) as usize;
@@ -202,7 +203,7 @@ impl Wire {
         bent.into()
     }
 
-    /// What a router quotes of a packet of `host`.
+    /// Quote of a packet of `host` in an ICMP message.
     fn quote(&self, host: usize, path: Path, bytes: &Bytes) -> Vec<u8> {
         let IpAddr::V4(remote) = path.remote else {
             panic!("{path:?}")
@@ -221,7 +222,8 @@ impl Wire {
         quoted
     }
 
-    /// Somebody who did not see the packet says that it did not arrive; or somebody who did see it, that its way is narrow or broken.
+    /// An off-path impostor claims that the packet did not arrive; or an on-path one that its path
+    /// is narrow or broken.
     fn lie(&mut self, from: usize, path: Path, bytes: &Bytes) {
         if self.random.below(1_000) >= self.weather.lies {
             return;
@@ -247,7 +249,7 @@ impl Wire {
         self.send_on(to, 5 * MILLISECOND, load);
     }
 
-    /// The next arrival or timeout, if it is not after `until`.
+    /// Runs the next arrival or timeout that is not after `until`.
     fn step(&mut self, until: Nanos) -> bool {
         let arrival = self.in_flight.keys().next().copied();
         let due = [A, Z].map(|host| {
@@ -303,7 +305,7 @@ impl Wire {
         }
     }
 
-    /// What was due is done, and due no more.
+    /// Checks that due timers were handled, and are no longer due.
     fn run_timers(&mut self, host: usize) {
         let now = self.time(host);
         let mut before: Option<String> = None;
@@ -334,13 +336,13 @@ impl Wire {
         self.ahead[host] += span;
     }
 
-    /// The NAT takes another port for host A.
+    /// The NAT selects another port for host A.
     pub fn rebind(&mut self) {
         self.nat = self.nat.map(|port| port + 1);
     }
 }
 
-/// The kinds of a packet's chunks, and where each stands.
+/// Types of a packet's chunks, and their offsets.
 fn chunks(bytes: &Bytes) -> impl Iterator<Item = (u8, usize)> {
     let whole = bytes.slice(COMMON_HEADER.min(bytes.len())..);
     let mut at = COMMON_HEADER;
@@ -355,7 +357,8 @@ fn chunks(bytes: &Bytes) -> impl Iterator<Item = (u8, usize)> {
     found.into_iter()
 }
 
-/// The same packet with smaller windows in its SACKs; not where it is signed, and not where it has no checksum.
+/// The same packet with smaller windows in its SACKs; unchanged if it is authenticated or has no
+/// checksum.
 fn shrunk(bytes: Bytes, random: &mut Random) -> Bytes {
     let places: Vec<_> = chunks(&bytes).collect();
     let signed = places.iter().any(|(it, _)| *it == kind::AUTH);
