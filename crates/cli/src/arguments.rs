@@ -39,8 +39,8 @@ pub struct Arguments {
     pub command: Command,
 }
 
-// With `defer`, clap makes the arguments of a command when that is asked for. It would then also take what it finds above a struct of
-// arguments for the help of the command: no doc comments there.
+// With `defer`, clap builds the arguments of a command when that is requested. It would then use a
+// doc comment of a struct of arguments as the help of the command: so those have none.
 /// What to do.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -270,12 +270,12 @@ pub struct Man {
     pub out: Option<PathBuf>,
 }
 
-/// When a path begins.
+/// Start of a path.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
     /// At a date.
     Date(Date),
-    /// So long after the epoch.
+    /// Time after the epoch.
     After(Span),
 }
 
@@ -432,17 +432,17 @@ pub struct Advise {
     pub quiet: bool,
 }
 
-/// Reads a value with its unit, as in a spec; the space between may be missing.
+/// Parses a value with its unit, as in a spec; the space between is optional.
 fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse()
 }
 
-/// Reads a probability as a share.
+/// Parses a probability as a share.
 fn loss(text: &str) -> Result<Probability, String> {
     share(text).map(Probability)
 }
 
-// What both kinds of run have.
+// Options of both kinds of run.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Common {
@@ -475,7 +475,7 @@ pub struct Common {
     pub set: Vec<String>,
 }
 
-/// Reads `LINK=FILE`.
+/// Parses `LINK=FILE`.
 fn capture(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((link, file)) if !link.is_empty() && !file.is_empty() => {

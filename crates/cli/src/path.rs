@@ -20,17 +20,17 @@ use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::note::note;
 
-/// The most steps that are computed.
+/// Maximum number of computed steps.
 const MOST_STEPS: f64 = 1e7;
 
-/// Computes a path, and shows it.
+/// Computes a path, and prints it.
 pub fn path(arguments: &Path) -> Result<(), Failure> {
     let _interruption = Interruption::watch();
     let constellation = constellation(arguments)?;
     if let Some(file) = &arguments.places {
         return matrix::show(arguments, constellation, file);
     }
-    // The other is required with each.
+    // Each requires the other.
     let (Some(from), Some(to)) = (arguments.from, arguments.to) else {
         return Ok(());
     };
@@ -75,7 +75,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the map that is asked for.
+/// Writes the requested map.
 fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Result<(), Failure> {
     let Some(file) = &arguments.map else {
         return Ok(());
@@ -85,7 +85,7 @@ fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Re
     written.map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))
 }
 
-/// So many seconds after the epoch it begins.
+/// Start of the path, seconds after the epoch.
 fn begin(arguments: &Path) -> f64 {
     match arguments.start {
         Some(Start::After(span)) => span.seconds(),
@@ -100,7 +100,7 @@ fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
     })?;
     let mut sky = known.sky();
     if arguments.tle.is_some() {
-        // Elements do not say which satellites have links.
+        // Orbital elements contain no information about inter-satellite links.
         sky.relay = Relay::BentPipe;
     }
     for setting in &arguments.set {
@@ -144,7 +144,7 @@ fn milliseconds(seconds: f64) -> String {
     format!("{:.2}", seconds * 1e3)
 }
 
-/// In hours, minutes and seconds.
+/// A duration in hours, minutes and seconds.
 fn span(seconds: f64) -> String {
     let (hours, minutes, rest) = (
         (seconds / 3600.0).floor(),
@@ -290,7 +290,7 @@ fn csv(constellation: &Constellation, followed: &Followed) -> String {
     text
 }
 
-/// The delay over time: a curve for as long as there is a path.
+/// The delay over time: one curve for each period with a path.
 fn figure(followed: &Followed) -> Figure {
     let mut layers: Vec<Layer> = Vec::new();
     let mut open = false;

@@ -1,21 +1,22 @@
-//! The keys of an association: by epoch, and those that are kept for a restart (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §7).
+//! The keys of an association: by epoch, and those that are kept for a restart
+//! (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §7).
 
 use thiserror::Error;
 
 use crate::material::KeyMaterial;
 use crate::record::{self, OpenError, OpeningKey, SealError, SealingKey};
 
-/// The epoch of the first keys; those below are a handshake's (RFC 9147 §6.1).
+/// The epoch of the first keys; lower ones belong to a handshake (RFC 9147 §6.1).
 const FIRST_EPOCH: u64 = 3;
-/// Epochs that the two bits of a record tell apart.
+/// Number of epochs that the two bits of a record distinguish.
 const EPOCHS: usize = 4;
 
-/// What names the keys of one direction.
+/// Identifier of the keys of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
     /// They are kept for a restart.
     pub restart: bool,
-    /// The epoch, 3 at least.
+    /// The epoch, at least 3.
     pub epoch: u64,
 }
 
@@ -44,15 +45,16 @@ pub enum InstallError {
     /// The epoch of the first keys must be 3, and that of others the next or the same as before.
     #[error("the epoch is {found}, and must be {wanted}")]
     Epoch {
-        /// What was given.
+        /// The epoch that was given.
         found: u64,
-        /// What comes next.
+        /// The epoch that is required.
         wanted: u64,
     },
     /// Records of the epoch were sealed or opened already.
     #[error("epoch {0} is in use")]
     InUse(u64),
-    /// Keys to seal restarts with come after those of normal traffic, or they would be used for it.
+    /// Keys for sealing restarts must follow those of normal traffic, because they would be used
+    /// for it otherwise.
     #[error("the keys of normal traffic must be installed before those of a restart")]
     NoPrimary,
     /// The association does not use the DTLS chunk.
@@ -60,7 +62,7 @@ pub enum InstallError {
     NotUsed,
 }
 
-/// What was done with the keys so far.
+/// Counters of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextCounters {
@@ -77,9 +79,9 @@ pub struct ContextCounters {
 /// A record that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Which keys it was opened with.
+    /// The keys that opened it.
     pub key: KeyId,
-    /// Bytes of its content, which begins behind [`record::HEADER`] bytes.
+    /// Size of its content, bytes; it starts after [`record::HEADER`] bytes.
     pub content: usize,
 }
 
@@ -100,7 +102,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Without keys; those to come have replay windows of `window` records.
+    /// Creates an empty set; later keys have replay windows of `window` records.
     pub fn new(window: usize) -> Self {
         Self {
             sealing: None,
@@ -113,7 +115,7 @@ impl Contexts {
         }
     }
 
-    /// Installs keys to seal with. Those of normal traffic are used from now on.
+    /// Installs keys for sealing. Those of normal traffic are used from now on.
     ///
     /// # Errors
     /// The epoch is not the next one, or keys of a restart come first.
@@ -135,7 +137,8 @@ impl Contexts {
         Ok(())
     }
 
-    /// Installs keys to open with, beside those that are there. Of five epochs in a row the newest replaces the oldest.
+    /// Installs keys for opening, in addition to the existing ones. Of five consecutive epochs the
+    /// newest replaces the oldest.
     ///
     /// # Errors
     /// The epoch is neither the first nor the next one.
@@ -153,7 +156,8 @@ impl Contexts {
         Ok(())
     }
 
-    /// Installs the keys of an association that is about to be restarted from here: both directions, and nothing else.
+    /// Replaces all keys by those of an association that this end is about to restart: both
+    /// directions.
     pub fn restarting(&mut self, epoch: u64, sealing: &KeyMaterial, opening: &KeyMaterial) {
         *self = Self::new(self.window);
         let key = SealingKey::new(sealing, epoch);
@@ -163,15 +167,17 @@ impl Contexts {
         self.restart = Some(epoch);
     }
 
-    /// The peer restarted the association, by the restart keys of `epoch`: the keys of normal traffic are gone, and those of the restart
-    /// serve until there are new ones, whose epoch is 3 again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    /// The peer restarted the association, by the restart keys of `epoch`: the keys of normal
+    /// traffic are removed, and those of the restart are used until there are new ones, whose epoch
+    /// is 3 again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     pub fn restarted(&mut self, epoch: u64) {
         self.sealing = None;
         self.opening = Default::default();
         self.restart = Some(epoch);
     }
 
-    /// Forgets keys to open with, and those to seal a restart of the same epoch with that does not take place; whether there were any.
+    /// Removes keys for opening, and those for sealing a restart of the same epoch that is not in
+    /// progress; returns true if there were any.
     pub fn remove(&mut self, id: KeyId) -> bool {
         if id.restart && self.restart != Some(id.epoch) {
             take_if(&mut self.restart_sealing[place(id.epoch)], id.epoch);
@@ -179,12 +185,12 @@ impl Contexts {
         take_if(&mut self.opening_of(id.restart)[place(id.epoch)], id.epoch)
     }
 
-    /// The epoch of the newest keys of normal traffic to open with.
+    /// The epoch of the newest keys of normal traffic for opening.
     pub fn newest_opening(&self) -> Option<u64> {
         self.opening.iter().flatten().map(|it| it.0).max()
     }
 
-    /// What seals: the keys of normal traffic, else those of a restart that takes place.
+    /// The current keys for sealing: those of normal traffic, else those of a restart in progress.
     fn sealing(&self) -> Option<(KeyId, &SealingKey)> {
         if let Some((epoch, key)) = &self.sealing {
             return Some((KeyId::primary(*epoch), key));
@@ -194,50 +200,51 @@ impl Contexts {
         Some((KeyId::restart(epoch), key))
     }
 
-    /// Whether `epoch` is the newest, and nothing was opened with its keys: they may be replaced.
+    /// Returns true if `epoch` is the newest, and its keys have opened nothing: they may be
+    /// replaced.
     fn is_unused(&self, epoch: u64) -> bool {
         let key = self.opening[place(epoch)].as_deref();
         let unused = key.is_some_and(|(of, key)| *of == epoch && key.opened() == 0);
         unused && self.newest_opening() == Some(epoch)
     }
 
-    /// Whether there are keys to seal with.
+    /// Returns true if there are keys for sealing.
     pub fn seals(&self) -> bool {
         self.sealing().is_some()
     }
 
-    /// Which keys seal.
+    /// The identifier of the current keys for sealing.
     pub fn sealing_id(&self) -> Option<KeyId> {
         self.sealing().map(|(id, _)| id)
     }
 
-    /// Whether there are keys to seal with in a restart by the keys of `epoch`.
+    /// Returns true if there are keys for sealing in a restart by the keys of `epoch`.
     pub fn seals_restart(&self, epoch: u64) -> bool {
         let key = self.restart_sealing[place(epoch)].as_ref();
         key.is_some_and(|it| it.0 == epoch)
     }
 
-    /// Whether there are keys to open records of a restart with.
+    /// Returns true if there are keys for opening records of a restart.
     pub fn opens_restarts(&self) -> bool {
         self.restart_opening.iter().any(Option::is_some)
     }
 
-    /// Records that the keys in use may yet seal.
+    /// Number of records that the current keys may still seal.
     pub fn left_to_seal(&self) -> u64 {
         self.sealing().map_or(u64::MAX, |(_, key)| key.left())
     }
 
-    /// Records that the keys in use may seal in all.
+    /// Maximum number of records that the current keys may seal.
     pub fn most_sealed(&self) -> u64 {
         self.sealing().map_or(u64::MAX, |(_, key)| key.most())
     }
 
-    /// What was done so far.
+    /// Counters since the creation.
     pub fn counters(&self) -> ContextCounters {
         self.counters
     }
 
-    /// Seals in place, see [`SealingKey::seal`]; whether by the keys of a restart.
+    /// Seals in place, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
     ///
     /// # Errors
     /// There are no keys, they are exhausted, or the lengths are wrong.
@@ -259,7 +266,7 @@ impl Contexts {
     /// Opens in place, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
     ///
     /// # Errors
-    /// It is not to be taken.
+    /// The record must be dropped.
     pub fn open(&mut self, restart: bool, record: &mut [u8]) -> Result<Opened, OpenError> {
         let bits = record::epoch_bits(record).ok_or(OpenError::Format)?;
         let key = self.opening_of(restart)[usize::from(bits)].as_deref_mut();
@@ -291,7 +298,7 @@ impl Contexts {
     }
 }
 
-/// Where keys of `epoch` are.
+/// Index of the keys of `epoch`.
 fn place(epoch: u64) -> usize {
     (epoch % EPOCHS as u64) as usize
 }

@@ -1,8 +1,8 @@
 //! Key management by a secret that both ends share.
 //!
 //! Three messages prove to each end that the other has the secret, and that the DTLS Key Management
-//! Parameters arrived as they were sent. The keys of the next epoch are derived from the secret, a
-//! random number of each end, and both parameters:
+//! Parameters were not modified. The keys of the next epoch are derived from the secret, a random
+//! number of each end, and both parameters:
 //!
 //! ```text
 //!     client                                server
@@ -15,15 +15,16 @@
 //!       |    accepts nothing unprotected        |
 //! ```
 //!
-//! The header of messages, the control message at the end and the time that old keys are kept are
-//! those of draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), in which TLS 1.3 takes the place of the
-//! three messages. In that draft the client protects its packets only after the last message, while
-//! the server discards unprotected packets before: if an acknowledgement of the client is lost, its
-//! repetition is discarded, and the last message may never be sent. Here each end can open what the
-//! other sends at any time, so that a loss delays the handshake and does not end it.
+//! The header of messages, the control message at the end and the lifetime of old keys are those of
+//! draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), which uses TLS 1.3 instead of the three
+//! messages. In that draft the client protects its packets only after the last message, while the
+//! server discards unprotected packets before: if an acknowledgement of the client is lost, its
+//! retransmission is discarded, and the last message may never be sent. Here each end can open the
+//! other's packets at any time, so that a loss delays the handshake but does not end it.
 //!
-//! There is no forward secrecy: who learns the secret later can read what was recorded. That takes an exchange of ephemeral keys,
-//! which the TLS handshake of the draft has.
+//! There is no forward secrecy: an attacker who obtains the secret later can decrypt recorded
+//! packets. Forward secrecy requires an exchange of ephemeral keys, like the TLS handshake of the
+//! draft.
 
 mod exchange;
 #[cfg(test)]
@@ -38,8 +39,8 @@ use crate::management::{Action, KeyManagement, Role, Start};
 use crate::suite::Suite;
 use exchange::{Exchange, MAC, RANDOM};
 
-/// The number by which the method is offered. It is not registered: of the range that is given to first comers
-/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
+/// The number of the method in offers. It is not registered, but belongs to the First Come First
+/// Served range (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
 pub const METHOD: u8 = 250;
 
 /// The first bit of a message: it is a control message.
@@ -52,10 +53,12 @@ const FINISHED: u8 = 3;
 
 const FIRST_EPOCH: u64 = 3;
 const SECOND: u64 = 1_000_000_000;
-/// How long keys of the epoch before are kept (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2.3).
+/// Lifetime of keys of the previous epoch (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2.3),
+/// nanoseconds.
 const DRAIN: u64 = 120 * SECOND;
 
-/// Bytes that the three messages are filled up to, so that they take the time on a link that those of another handshake would.
+/// Sizes to which the three messages are padded, bytes, so that their transmission takes the time
+/// of another handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flights {
     /// The client's first.
@@ -67,7 +70,7 @@ pub struct Flights {
 }
 
 impl Flights {
-    /// About those of TLS 1.3 with certificates on both sides, two for each, of P-256.
+    /// Approximately those of TLS 1.3 with certificates on both sides, two for each, of P-256.
     pub const CERTIFICATES: Self = Self {
         hello: 220,
         answer: 1_560,
@@ -75,25 +78,26 @@ impl Flights {
     };
 }
 
-/// What both ends have to be given alike, but for the seed.
+/// Settings that must be equal at both ends.
 #[derive(Clone)]
 pub struct Settings {
-    /// The secret: 16 bytes at least, and not a password that can be guessed.
+    /// The secret: at least 16 bytes, and not a password that can be guessed.
     pub secret: Zeroizing<Vec<u8>>,
     /// The cipher suite.
     pub suite: Suite,
     /// Keys for a protected restart are agreed on, too.
     pub restart: bool,
-    /// Nanoseconds after which keys of the next epoch are agreed on. `None`: only when they are nearly exhausted, or the user asks.
+    /// Nanoseconds after which keys of the next epoch are agreed on. `None`: only when they are
+    /// nearly exhausted, or the user requests it.
     pub rekey_interval: Option<u64>,
-    /// Nanoseconds after which the first keys must be agreed on; else the association ends.
+    /// Time limit for the first keys, nanoseconds; after that the association ends.
     pub handshake_timeout: u64,
-    /// Lengths of messages.
+    /// Sizes of messages.
     pub flights: Flights,
 }
 
 impl std::fmt::Debug for Settings {
-    /// Tells all but the secret.
+    /// Shows everything except the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field("suite", &self.suite)
@@ -106,7 +110,7 @@ impl std::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// With that secret, AES-128-GCM, restarts, and new keys each hour.
+    /// Settings with that secret, AES-128-GCM, restarts, and new keys each hour.
     pub fn new(secret: &[u8]) -> Self {
         Self {
             secret: Zeroizing::new(secret.to_vec()),
@@ -119,16 +123,16 @@ impl Settings {
     }
 }
 
-/// How far the agreement on the next epoch has come.
+/// State of the agreement on the next epoch.
 #[derive(Debug, Default)]
 enum Step {
     #[default]
     Idle,
-    /// The hello is out.
+    /// The hello was sent.
     Hello(Box<Exchange>),
-    /// The answer is out.
+    /// The answer was sent.
     Answered(Box<Exchange>),
-    /// The last message is out.
+    /// The last message was sent.
     Finished(Box<Exchange>),
 }
 
@@ -143,12 +147,13 @@ pub struct Preshared {
     epoch: u64,
     step: Step,
     rekey_at: Option<u64>,
-    /// When the first keys must be there.
+    /// Deadline of the first keys.
     give_up_at: Option<u64>,
-    /// When keys of the epoch before are forgotten.
+    /// Time to remove the keys of the previous epoch.
     drain_at: Option<u64>,
-    /// The first agreement after a restart, whose keys are in use meanwhile: those of the next restart are installed when nothing of them
-    /// can be on its way (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    /// The first agreement after a restart, whose keys are in use meanwhile: those of the next
+    /// restart are installed when no packet of this one can be in flight
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     late: Option<Box<Exchange>>,
     restarted: bool,
     actions: VecDeque<Action>,
@@ -156,7 +161,8 @@ pub struct Preshared {
 }
 
 impl Preshared {
-    /// For one association; its random numbers come from `seed`, which must be secret and another for each association.
+    /// Creates it for one association; its random numbers are derived from `seed`, which must be
+    /// secret and different for each association.
     pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
         Self {
             settings,
@@ -179,7 +185,7 @@ impl Preshared {
         self.epoch >= FIRST_EPOCH
     }
 
-    /// Begins as client.
+    /// Starts as client.
     fn begin(&mut self) {
         let random = self.random.draw();
         let exchange = self.exchange(self.epoch + 1, random);
@@ -211,7 +217,7 @@ impl Preshared {
         };
         match (&self.step, self.role) {
             (Step::Idle, _) => {}
-            // Both began at the same time: the client's own goes on.
+            // Both started at the same time: the client's own agreement continues.
             (Step::Hello(_), Role::Client) => return,
             (Step::Hello(_), Role::Server) => {}
             _ => return self.fail("a hello in the middle of a handshake"),
@@ -279,7 +285,7 @@ impl Preshared {
         self.switch_to(now, exchange);
     }
 
-    /// Installs what the keys of `sender` protect: to seal with, or to open with.
+    /// Installs the keys of `sender`: for sealing, or for opening.
     fn install(&mut self, exchange: &Exchange, sender: Role, sealing: bool) {
         let epoch = exchange.epoch;
         self.install_one(exchange, KeyId::primary(epoch), sender, sealing);
@@ -288,8 +294,8 @@ impl Preshared {
         }
     }
 
-    /// Installs the keys to answer a restart with before those of normal traffic of their epoch: the
-    /// client may restart as soon as it has the answer.
+    /// Installs the keys for answering a restart before those of normal traffic of their epoch,
+    /// because the client may restart as soon as it has the answer.
     fn install_restart_early(&mut self, exchange: &Exchange, own: Role) {
         if self.settings.restart && self.is_protected() && !self.restarted {
             self.install_one(exchange, KeyId::restart(exchange.epoch), own, true);
@@ -305,7 +311,7 @@ impl Preshared {
         });
     }
 
-    /// The keys that were agreed on are in use on this side.
+    /// This end now uses the keys that were agreed on.
     fn switch_to(&mut self, now: u64, exchange: Box<Exchange>) {
         let first = !self.is_protected();
         self.give_up_at = None;
@@ -330,7 +336,7 @@ impl Preshared {
         }
     }
 
-    /// Keys of the epoch before are forgotten.
+    /// Removes the keys of the previous epoch.
     fn drain(&mut self) {
         self.drain_at = None;
         self.restarted = false;
@@ -378,7 +384,7 @@ impl KeyManagement for Preshared {
             return;
         }
         if first & EPOCH_BITS != epoch {
-            // What is late of a handshake that lost to the peer's own.
+            // A late message of an agreement that was abandoned for the peer's.
             return;
         }
         match (first & CONTROL != 0, kind) {

@@ -1,5 +1,6 @@
-//! Records of DTLS 1.3 as the DTLS chunk has them (RFC 9147 §4; draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §4.2): a sequence number of
-//! 16 bits, neither a length nor a connection ID.
+//! Records of DTLS 1.3 in the form of the DTLS chunk (RFC 9147 §4;
+//! draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §4.2): a sequence number of 16 bits, neither a length
+//! nor a connection ID.
 //!
 //! ```text
 //!  0 1 2 3 4 5 6 7
@@ -23,11 +24,11 @@ use cipher::{Aead, Mask};
 
 /// Bytes before the encrypted part.
 pub const HEADER: usize = 3;
-/// Bytes of the tag.
+/// Size of the tag, bytes.
 pub const TAG: usize = 16;
 /// Bytes that a record adds to its content: header, the content's type, tag.
 pub const OVERHEAD: usize = HEADER + 1 + TAG;
-/// The most content of a record, bytes (RFC 9147 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1).
+/// Maximum content of a record, bytes (RFC 9147 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1).
 pub const MOST_CONTENT: usize = 1 << 14;
 
 /// The fixed bits of the first byte: 001, no connection ID, 16 bits of sequence number, no length.
@@ -40,13 +41,13 @@ const APPLICATION_DATA: u8 = 23;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The key has sealed as many records as it may ([`Suite::most_sealed`]).
+    /// The key has sealed its maximum number of records ([`Suite::most_sealed`]).
     #[error("the key has sealed as many records as it may")]
     Exhausted,
-    /// The content is longer than 16,384 bytes, or there is no room for what the record adds.
+    /// The content is longer than 16,384 bytes, or there is no room for the record's overhead.
     #[error("the content does not fit a record")]
     Length,
-    /// There is no key to seal with.
+    /// There is no key for sealing.
     #[error("there is no key to seal with")]
     NoKey,
 }
@@ -55,7 +56,7 @@ pub enum SealError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is too short, or its header is none that the DTLS chunk has.
+    /// It is too short, or its header is not one of the DTLS chunk.
     #[error("the record is too short, or its header is another than that of the DTLS chunk")]
     Format,
     /// There is no key of its epoch.
@@ -64,18 +65,19 @@ pub enum OpenError {
     /// It was opened before, or is older than the replay window.
     #[error("it was opened before, or is older than the replay window")]
     Replayed,
-    /// It was not sealed with this key, or was changed.
+    /// It was not sealed with this key, or was modified.
     #[error("it is not authentic")]
     Forged,
-    /// It is authentic, and its content is no application data.
+    /// It is authentic, but its content is no application data.
     #[error("its content is no application data")]
     Content,
-    /// So many records of the key were forged that it may not be used any more ([`Suite::most_forged`]).
+    /// The key must not be used any more, because too many of its records were forged
+    /// ([`Suite::most_forged`]).
     #[error("too many records of the key were forged")]
     Exhausted,
 }
 
-/// The epoch of a record, modulo 4. `None` where its header is none that the DTLS chunk has.
+/// The epoch of a record, modulo 4. `None` if its header is not one of the DTLS chunk.
 pub fn epoch_bits(record: &[u8]) -> Option<u8> {
     let (&first, _) = record.split_first()?;
     let long_enough = record.len() >= OVERHEAD;
@@ -123,7 +125,7 @@ impl std::fmt::Debug for OpeningKey {
 }
 
 impl SealingKey {
-    /// Of `material`, for `epoch`.
+    /// Creates it from `material`, for `epoch`.
     pub fn new(material: &KeyMaterial, epoch: u64) -> Self {
         Self {
             suite: material.suite(),
@@ -140,17 +142,17 @@ impl SealingKey {
         self.next
     }
 
-    /// Records that may be sealed in all.
+    /// Maximum number of records that may be sealed.
     pub fn most(&self) -> u64 {
         self.suite.most_sealed()
     }
 
-    /// Records that may yet be sealed.
+    /// Number of records that may still be sealed.
     pub fn left(&self) -> u64 {
         self.suite.most_sealed().saturating_sub(self.next)
     }
 
-    /// Seals in place: `record` has [`HEADER`] bytes, the content, and `1 + TAG` bytes more.
+    /// Seals in place: `record` has [`HEADER`] bytes, the content, and `1 + TAG` further bytes.
     ///
     /// # Errors
     /// The key is exhausted, or the lengths are wrong; `record` is then unchanged.
@@ -181,7 +183,7 @@ impl SealingKey {
 }
 
 impl OpeningKey {
-    /// Of `material`, with a replay window of `window` records.
+    /// Creates it from `material`, with a replay window of `window` records.
     pub fn new(material: &KeyMaterial, window: usize) -> Self {
         Self {
             suite: material.suite(),
@@ -204,10 +206,11 @@ impl OpeningKey {
         self.forged
     }
 
-    /// Opens `record` in place and returns the length of its content, which begins behind [`HEADER`] bytes.
+    /// Opens `record` in place and returns the size of its content, which starts after [`HEADER`]
+    /// bytes.
     ///
     /// # Errors
-    /// It is not to be taken. What `record` then has is of no use.
+    /// The record must be dropped. The content of `record` is then undefined.
     pub fn open(&mut self, record: &mut [u8]) -> Result<usize, OpenError> {
         epoch_bits(record).ok_or(OpenError::Format)?;
         if self.forged >= self.suite.most_forged() {
@@ -220,7 +223,8 @@ impl OpeningKey {
             self.window.next(),
             u16::from_be_bytes([header[1], header[2]]),
         );
-        // Before the costly part. A forger learns nothing by it: it is the number that the record claims to have.
+        // Before the expensive part. It reveals nothing to an attacker, because it is the number
+        // that the record claims to have.
         if !self.window.is_new(number) {
             return Err(OpenError::Replayed);
         }
@@ -234,7 +238,7 @@ impl OpeningKey {
         }
         self.window.take(number);
         self.opened += 1;
-        // Zeros behind the type are padding (RFC 9147 §4).
+        // Zeros after the type are padding (RFC 9147 §4).
         match inner.iter().rposition(|&byte| byte != 0) {
             Some(content) if inner[content] == APPLICATION_DATA && content <= MOST_CONTENT => {
                 Ok(content)
@@ -244,7 +248,7 @@ impl OpeningKey {
     }
 }
 
-/// The nonce of a record (RFC 8446 §5.3). In DTLS 1.3 the epoch is no part of it.
+/// The nonce of a record (RFC 8446 §5.3). In DTLS 1.3 it does not contain the epoch.
 fn nonce(iv: &[u8; IV_LEN], number: u64) -> [u8; IV_LEN] {
     let mut nonce = *iv;
     for (byte, with) in nonce[IV_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
@@ -253,8 +257,8 @@ fn nonce(iv: &[u8; IV_LEN], number: u64) -> [u8; IV_LEN] {
     nonce
 }
 
-/// The sequence number that ends with these 16 bits and is closest to `next`, the one behind the highest that was taken (RFC 9147
-/// §4.2.2).
+/// The sequence number that ends with these 16 bits and is closest to `next`, the number after the
+/// highest accepted one (RFC 9147 §4.2.2).
 fn nearest(next: u64, low: u16) -> u64 {
     const TURN: u64 = 1 << 16;
     let candidate = (next & !(TURN - 1)) | u64::from(low);

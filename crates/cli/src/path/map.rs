@@ -1,26 +1,26 @@
-//! A map of a constellation at the begin (equirectangular, SVG): satellites, the links between them
-//! by how many paths use them, and the places.
+//! A map of a constellation at the start (equirectangular, SVG): satellites, the links between them
+//! with the number of paths that use them, and the places.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot};
 
-/// Pixels a degree.
+/// Pixels per degree.
 const SCALE: f64 = 4.0;
 
-/// Where a point of the ground is on the map.
+/// Position of a ground point on the map.
 fn point(latitude: f64, longitude: f64) -> [f64; 2] {
     [(longitude + 180.0) * SCALE, (90.0 - latitude) * SCALE]
 }
 
-/// Where the point below a satellite is.
+/// Position of the point below a satellite.
 fn below([x, y, z]: [f64; 3]) -> [f64; 2] {
     let latitude = z.atan2((x * x + y * y).sqrt());
     point(latitude.to_degrees(), y.atan2(x).to_degrees())
 }
 
-/// A line on the map; two where it passes the edge.
+/// A line on the map; two lines if it crosses the edge.
 fn line(text: &mut String, [from, to]: [[f64; 2]; 2], style: &str) {
     let width = 360.0 * SCALE;
     let over = to[0] - from[0];
@@ -44,7 +44,7 @@ fn line(text: &mut String, [from, to]: [[f64; 2]; 2], style: &str) {
     }
 }
 
-/// The map at so many seconds after the epoch, with the paths of all pairs of the places.
+/// The map at a time in seconds after the epoch, with the paths of all pairs of the places.
 pub fn svg(constellation: &Constellation, places: &[Place], at: f64) -> String {
     let shells = Shells::new(vec![constellation.clone()]);
     let mut positions = Vec::new();

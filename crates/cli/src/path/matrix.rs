@@ -9,14 +9,14 @@ use super::{begin, draw};
 use crate::arguments::Path;
 use crate::failure::{Failure, unread};
 
-/// The most pairs that are followed.
+/// Maximum number of pairs.
 const MOST_PAIRS: usize = 1_000_000;
 
-/// What a path has been over time.
+/// Range of a path's properties over time.
 #[derive(Clone, Debug)]
 struct Pair {
     ends: [usize; 2],
-    /// Least and greatest round trip, seconds.
+    /// Minimum and maximum round-trip time, seconds.
     round_trip: [f64; 2],
     satellites: [usize; 2],
     changes: usize,
@@ -24,7 +24,7 @@ struct Pair {
     last: Option<Vec<usize>>,
 }
 
-/// Follows all pairs, and shows what came of them.
+/// Computes all pairs, and prints the results.
 pub fn show(
     arguments: &Path,
     constellation: Constellation,
@@ -127,7 +127,7 @@ fn csv(pairs: &[Pair], names: &[String], places: &[Place]) -> String {
     text
 }
 
-/// The value below which a share of them is; they are in order.
+/// The value below which this share of the sorted values is.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let place = share * values.len().saturating_sub(1) as f64;
     values.get(place.round() as usize).copied().unwrap_or(0.0)

@@ -1,4 +1,5 @@
-//! Shared keys of authenticated chunks (RFC 4895), from files: what stands on a command line is no secret.
+//! Shared keys of authenticated chunks (RFC 4895), from files, because a command line is visible to
+//! other users.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use anabranch_net::sctp::{Config, KeyMethods, Security};
 
 use crate::failure::Failure;
 
-/// Reads `ID=FILE`.
+/// Parses `ID=FILE`.
 pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
     let (id, file) = text
         .split_once('=')
@@ -24,7 +25,7 @@ pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
     Ok((id, file.into()))
 }
 
-/// The keys that were named; the first signs. `None`: none was.
+/// The keys of the command line; the first one authenticates. `None`: there are none.
 pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     let mut keys: Option<SharedKeys> = None;
     for (at, (id, file)) in named.iter().enumerate() {
@@ -50,11 +51,11 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     Ok(keys)
 }
 
-/// The fewest bytes of a pre-shared secret.
+/// Minimum size of a pre-shared secret, bytes.
 const LEAST_SECRET: usize = 16;
 
-/// Gives the endpoint the pre-shared secret of `file` for the DTLS chunk. Without a file the DTLS chunk
-/// has no keys, so that it must be off.
+/// Sets the pre-shared secret of `file` for the DTLS chunk of the endpoint. Without a file the DTLS
+/// chunk has no keys, so that it must be off.
 pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Failure> {
     let Some(file) = file else {
         return match config.security {

@@ -52,20 +52,20 @@ use crew::Crew;
 use moves::Moves;
 use watch::{Watch, Watched};
 
-/// The largest message that these commands send, and put together to send back or print.
+/// Size of the largest message that these commands send, or assemble to echo or print it, bytes.
 const MOST_MESSAGE: u64 = 16 << 20;
-/// Receive and send buffer where the settings do not say, bytes.
+/// Default size of the receive and send buffer, bytes.
 const BUFFER: u32 = 4 << 20;
 
-/// How long a command that ends waits until peers are told and its lines are read.
+/// Time for which a command that ends waits until peers are notified and its lines are read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Longer than anybody waits.
+/// Longer than any wait.
 const NEVER: Duration = Duration::from_secs(365 * 86_400);
-/// Time between two looks at what is acknowledged.
+/// Interval of checks for acknowledgements.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Becomes another program, where this one was begun to do so ([`shell`]).
+/// Executes another program, if this one was started for that ([`shell`]).
 pub fn become_one() -> Option<std::process::ExitCode> {
     #[cfg(target_os = "linux")]
     return shell::become_one();
@@ -92,8 +92,9 @@ pub fn run(command: WireCommand) -> Result<(), Failure> {
     }
 }
 
-/// Runs `work` as a task of a runtime: a task shares its thread with the one that owns the sockets, where what a runtime blocks on has a
-/// thread of its own, and messages that change threads cost twice the time.
+/// Runs `work` as a task of a runtime: a task shares its thread with the one that owns the sockets.
+/// The future that a runtime blocks on has a thread of its own, and messages that change threads
+/// cost twice the time.
 fn in_runtime<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -103,24 +104,24 @@ fn in_runtime<T: Send + 'static>(
     })
 }
 
-/// Runs `work` on the thread that asks, beside a runtime.
+/// Runs `work` on the caller's thread, next to a runtime.
 fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Wire(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(work);
-    // What still closes after an error has no more to say.
+    // Associations that are still closing after an error have nothing to report.
     runtime.shutdown_background();
     result
 }
 
-/// Reads a value with its unit; the space between may be missing.
+/// Parses a value with its unit; the space between is optional.
 fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse()
 }
 
-/// Reads a size with its unit, or as iperf3 has it: bytes without one, or K, M, G, T of 1024 each.
+/// Parses a size with its unit, or in iperf3's form: bytes without one, or K, M, G, T of 1024 each.
 fn size(text: &str) -> Result<Size, String> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let step: f64 = match &text[digits.len()..] {
@@ -139,7 +140,7 @@ fn size(text: &str) -> Result<Size, String> {
     }
 }
 
-/// Reads a rate with its unit, or as iperf3 has it: bit/s without one, or K, M, G of 1000 each.
+/// Parses a rate with its unit, or in iperf3's form: bit/s without one, or K, M, G of 1000 each.
 fn bitrate(text: &str) -> Result<Rate, String> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -152,7 +153,7 @@ fn bitrate(text: &str) -> Result<Rate, String> {
     format!("{digits} {unit}").parse()
 }
 
-/// Reads how much is to be sent.
+/// Parses an amount of data to send.
 fn amount(text: &str) -> Result<Size, String> {
     match size(text)? {
         Size(0) => Err("found 0; allowed: more than 0".to_owned()),
@@ -160,7 +161,7 @@ fn amount(text: &str) -> Result<Size, String> {
     }
 }
 
-/// Reads the size of a message.
+/// Parses the size of a message.
 fn message_size(text: &str) -> Result<Size, String> {
     let size = size(text)?;
     if (1..=MOST_MESSAGE).contains(&size.0) {
@@ -176,15 +177,15 @@ fn message_size(text: &str) -> Result<Size, String> {
 /// SCTP ports of the endpoints of a command.
 #[derive(Clone, Copy, Debug)]
 enum Ports<'a> {
-    /// This one and those after it, or as many drawn at random. They accept nobody.
+    /// This port and the following ones, or as many random ones. They accept no associations.
     Own(Option<u16>, usize),
-    /// These, where peers may begin associations.
+    /// These ports, which accept associations.
     Served(&'a [u16]),
-    /// As [`Ports::Served`], with as many streams each way as a peer asks for.
+    /// Like [`Ports::Served`], with as many outbound streams as a peer requests.
     Echoed(&'a [u16]),
 }
 
-/// Reads the size of packets.
+/// Parses the size of packets.
 fn pmtu(text: &str) -> Result<Pmtu, String> {
     if text == "auto" {
         return Ok(Pmtu::Auto);
@@ -200,31 +201,33 @@ fn pmtu(text: &str) -> Result<Pmtu, String> {
     }
 }
 
-/// Bound endpoints, and what was asked of them. Those of a thread are on the same sockets; with several threads, each has its own.
+/// Bound endpoints, and the parameters of their binding. Those of a thread share sockets; with
+/// several threads, each has its own.
 struct Bound {
-    /// Those of the first thread, a port each, then those of the next.
+    /// Those of the first thread, one per port, then those of the next.
     endpoints: Vec<Endpoint>,
-    /// Ports.
+    /// Number of ports.
     ports: usize,
-    /// The ports that were asked for; 0: drawn.
+    /// The requested ports; 0: random.
     numbers: Vec<u16>,
     crew: Crew,
     sctp: Sctp,
     watched: Watched,
     moves: Moves,
-    /// What they were bound on and by.
+    /// The sockets and settings of their binding.
     sockets: Vec<SharedSockets>,
     config: Config,
     watch: Option<Watch>,
 }
 
 impl Bound {
-    /// Whether the port of the endpoint of that number was drawn, and not asked for.
+    /// Returns true if the port of the endpoint of that number is random.
     fn is_drawn(&self, number: usize) -> bool {
         self.numbers[number % self.ports] == 0
     }
 
-    /// Binds an endpoint at another port, drawn again, in the place of the one of that number, which then has ended.
+    /// Binds an endpoint at another random port, in place of the one of that number, which has
+    /// ended.
     fn draw_again(&mut self, number: usize) -> Result<(), Failure> {
         let sockets = &self.sockets[number / self.ports];
         let another = bind_at(sockets, &self.config, 0, self.watch.as_ref(), number);
@@ -232,7 +235,7 @@ impl Bound {
         Ok(())
     }
 
-    /// Where it can be reached.
+    /// Addresses and ports of the endpoints.
     fn place(&self) -> String {
         let ports = self.endpoints.iter().take(self.ports);
         let ports: Vec<String> = ports.map(|it| it.port().to_string()).collect();
@@ -252,7 +255,7 @@ impl Bound {
         format!("SCTP {word} {ports}, {carrier}, at {addresses}{threads}")
     }
 
-    /// The same for programs; `udp_port` is `null` directly over IP.
+    /// The same as JSON; `udp_port` is `null` directly over IP.
     fn place_json(&self) -> serde_json::Value {
         let first = &self.endpoints[0];
         let ports = self.endpoints.iter().take(self.ports);
@@ -271,12 +274,12 @@ impl Bound {
 }
 
 impl Wire {
-    /// Whether the command line says something of that key.
+    /// Returns true if the command line sets that key.
     fn sets(&self, key: &str) -> bool {
         (key == "streams" && self.streams.is_some()) || self.is_in_set(key)
     }
 
-    /// Whether `--set` says something of that key.
+    /// Returns true if `--set` sets that key.
     fn is_in_set(&self, key: &str) -> bool {
         let named = |setting: &String| {
             let name = setting.split('=').next().unwrap_or_default();
@@ -285,7 +288,7 @@ impl Wire {
         self.set.iter().any(named)
     }
 
-    /// An option and a setting of `--set` that say the same thing.
+    /// Refuses an option together with the setting of `--set` that has the same meaning.
     fn check_once(&self) -> Result<(), Failure> {
         let given = [
             ("--profile", "profile", self.profile.is_some()),
@@ -324,7 +327,8 @@ impl Wire {
             None if self.is_in_set("send_buffer") => sctp.config.send_buffer,
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
-        // As the library has it, and not the simulator: packets of one size go by one call.
+        // As in the library, unlike the simulator, because packets of one size are sent by one
+        // call.
         if !self.sets("fill_packets") {
             sctp.config.fill_packets = sctp.config.bundling;
         }
@@ -353,7 +357,7 @@ impl Wire {
         Ok(sctp)
     }
 
-    /// What carries packets, of a server or of a client.
+    /// The carrier of packets, for a server or a client.
     fn carrier(&self, accept: bool) -> Result<Carrier, Failure> {
         let usual = if accept { ENCAPSULATION_PORT } else { 0 };
         let port = self.udp_port.unwrap_or(usual);
@@ -373,13 +377,14 @@ impl Wire {
         }
     }
 
-    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
+    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP
+    /// ports (RFC 6951 §5.1).
     fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>) -> Result<Bound, Failure> {
         self.bind_for(ports, peer, Crew::default(), None)
     }
 
-    /// The same for at most so many associations of a port at a time that peers begin. With several threads that is done for each, which
-    /// has its share of them, and a peer is served by one of them.
+    /// The same with a maximum of simultaneous associations per port that peers may start. With
+    /// several threads each has its share of the maximum, and a peer is served by one of them.
     fn bind_for(
         &self,
         ports: Ports<'_>,
@@ -432,7 +437,7 @@ impl Wire {
     }
 }
 
-/// So many ports from the first on; 0 stands for one that is drawn.
+/// `count` consecutive ports from the first on; 0 stands for a random one.
 fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
     let Some(first) = first else {
         return Ok(vec![0; count]);
@@ -447,7 +452,7 @@ fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
     }
 }
 
-/// Binds an endpoint, which is the one of that number, at a port.
+/// Binds the endpoint of that number at a port.
 fn bind_at(
     sockets: &SharedSockets,
     config: &Config,
@@ -474,12 +479,12 @@ fn unbound(error: BindError) -> Failure {
     }
 }
 
-/// Finds the peer that `host` and further addresses name, at the port `usual` unless `host` says another; and one of its addresses with a
-/// zone, if there is one.
+/// Resolves the peer that `host` and further addresses name, at the port `usual` unless `host`
+/// names another; also returns one of its addresses with a zone, if there is one.
 async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option<Zoned>), Failure> {
     let bare = |text: &str| text.split('%').next().unwrap_or_default().to_owned();
     let named = |text: &str| {
-        // An IPv6 address alone has colons too.
+        // A plain IPv6 address contains colons too.
         let port = text
             .rsplit_once(':')
             .filter(|_| bare(text).parse::<IpAddr>().is_err() && !text.ends_with(']'));
@@ -533,7 +538,7 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
     Ok((Peer::new(addresses, port), zoned))
 }
 
-/// The duration of a limit, where 0 stands for none.
+/// The duration of a limit; 0 stands for none.
 fn limit(span: Span) -> Duration {
     match span {
         Span(0) => NEVER,
@@ -541,7 +546,7 @@ fn limit(span: Span) -> Duration {
     }
 }
 
-/// Names behind a word, where there are any.
+/// Names in brackets after a word, if there are any.
 fn in_brackets(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -549,7 +554,7 @@ fn in_brackets(names: &[&str]) -> String {
     }
 }
 
-/// Waits until everything given to the association is acknowledged, or it has ended.
+/// Waits until everything queued is acknowledged, or the association has ended.
 async fn all_acknowledged(association: &Association) {
     let acknowledged = async {
         let waits = |it: Status| it.unackdata > 0 || it.penddata > 0;
@@ -563,9 +568,9 @@ async fn all_acknowledged(association: &Association) {
     }
 }
 
-/// Ctrl-C, and the word to end (SIGTERM). From its making on none is missed, and none ends the process by itself.
+/// Ctrl-C and SIGTERM. From its creation on, none is missed, and none ends the process by itself.
 struct Interrupts {
-    /// `None`: the system lets nobody listen, and a signal ends the process.
+    /// `None`: the system permits no handler, and a signal ends the process.
     signals: Option<[Signal; 2]>,
 }
 
@@ -578,12 +583,12 @@ impl Interrupts {
         }
     }
 
-    /// Waits for the next. Cancel-safe.
+    /// Waits for the next one. Cancel-safe.
     async fn next(&mut self) {
         self.next_signal().await;
     }
 
-    /// The same, with the signal it was.
+    /// The same; returns the signal.
     async fn next_signal(&mut self) -> nix::sys::signal::Signal {
         use nix::sys::signal::Signal;
         let Some([interrupt, terminate]) = &mut self.signals else {

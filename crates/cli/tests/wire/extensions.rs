@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::common::{SMALL, anabranch, json, run, server, text};
 
-/// Both ends offer four extensions, with a key from a file: all are spoken and named, and the data is authenticated by the key.
+/// Both ends offer four extensions, with a key from a file: all are used and listed, and the data
+/// is authenticated by the key.
 #[test]
 fn what_is_spoken_is_named_as_the_settings_are() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -46,7 +47,7 @@ fn what_is_spoken_is_named_as_the_settings_are() {
     assert_eq!(sink.end().0, 0);
 }
 
-/// All packets are encrypted with a secret of both ends, which are refused with another or none.
+/// All packets are encrypted with a secret of both ends, which refuse a peer with another or none.
 #[test]
 fn a_preshared_secret_encrypts() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -86,7 +87,7 @@ fn a_preshared_secret_encrypts() {
     assert_eq!(sink.end().0, 0);
 }
 
-/// What is given up is counted as such, and the other end still tells what came.
+/// Abandoned messages are counted as such, and the other end still reports the received ones.
 #[test]
 fn messages_that_are_given_up_are_not_counted_as_sent() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -113,7 +114,7 @@ fn messages_that_are_given_up_are_not_counted_as_sent() {
     assert!(received >= end["sum_sent"]["messages"].as_u64(), "{end}");
 }
 
-/// All paths at once: each of them carried something.
+/// All paths at once: each of them carried data.
 #[test]
 fn both_paths_carry_data_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -158,7 +159,7 @@ const CHANGES: [&str; 4] = [
     "address_changes=true",
 ];
 
-/// The server asks in the handshake to be sent to at its second address.
+/// The server requests in the handshake that data is sent to its second address.
 #[test]
 fn data_goes_to_the_address_that_a_server_prefers() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -198,8 +199,9 @@ fn preferences_that_cannot_be_are_told_before_anything_is_sent() {
     }
 }
 
-/// `cat` moves to another address, and goes on from there: nothing is said before it has moved. No other test has these addresses, so that a UDP
-/// port that was free at one is free at the other.
+/// `cat` moves to another address, and continues from there: nothing is sent before it has moved.
+/// No other test uses these addresses, so that a UDP port that was free at one is free at the
+/// other.
 #[test]
 fn a_client_moves_to_another_address() {
     use std::io::{BufRead, BufReader, Write};

@@ -5,7 +5,7 @@ use anabranch_sctp::{self as sctp, Negotiated};
 use super::Association;
 
 impl Association {
-    /// The extensions in use; none before the association is up and once it is forgotten.
+    /// The extensions in use; none before the association is established and after it is removed.
     pub fn negotiated(&self) -> Negotiated {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
