@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/datachannel/tests/channel_play/mod.rs"]
-mod channel_play;
+#[path = "../../crates/datachannel/tests/channel_scenario/mod.rs"]
+mod channel_scenario;
 
-fuzz_target!(|bytes: &[u8]| channel_play::play(bytes));
+fuzz_target!(|bytes: &[u8]| channel_scenario::play(bytes));

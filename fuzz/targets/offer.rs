@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/datachannel/tests/channel_play/offer.rs"]
+#[path = "../../crates/datachannel/tests/channel_scenario/offer.rs"]
 mod offer;
 
 fuzz_target!(|bytes: &[u8]| offer::check(bytes));

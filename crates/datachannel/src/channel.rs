@@ -89,7 +89,7 @@ impl ChannelOptions {
 pub struct ChannelId {
     pub(crate) stream: u16,
     /// Number of channels that used the stream before.
-    pub(crate) turn: u32,
+    pub(crate) generation: u32,
 }
 
 impl ChannelId {

@@ -1,11 +1,13 @@
-//! The channels of an association (RFC 8831, RFC 8832), without the association: they are handed messages, and hand messages to a
-//! [`Carrier`](crate::carrier::Carrier).
+//! Channels of an association (RFC 8831, RFC 8832), independent of the association itself: messages
+//! are passed in, and passed out to a [`SctpTransport`](crate::sctp_transport::SctpTransport).
 
-mod feed;
-mod handed;
-mod line;
-mod one;
-mod ready;
+mod backpressure;
+mod channel;
+mod channel_state;
+mod error;
+mod in_flight;
+mod pump;
+mod ready_set;
 mod refused;
 #[cfg(test)]
 mod tests;
@@ -14,22 +16,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_transport::Nanos;
 use bytes::Bytes;
-use thiserror::Error;
 
 use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
 use crate::dcep::{Dcep, Open, is_open};
 use crate::discard::{Discard, Discards};
-use line::Line;
-use one::{Channel, Queued, State};
-use ready::Ready;
+use backpressure::SpaceQueue;
+use channel::{Channel, QueuedMessage};
+use channel_state::State;
+pub use error::{OpenError, SendError};
+use ready_set::ReadySet;
 use refused::Refusals;
 
-/// Stream 65,535 is not to be used (RFC 8832 §5: identifiers are below it).
+/// Stream 65,535 must not be used (RFC 8832 §5: identifiers are below it).
 const MAX_STREAM: u16 = 65_534;
-/// Bytes of labels and protocols of the channels that the peer opened, all together.
+/// Limit on the total size of labels and protocols of channels that the peer opened, bytes.
 const MAX_NAMES: usize = 1 << 20;
 
-/// Which end of DTLS this is, which says whose streams are even (RFC 8832 §6).
+/// DTLS role of this end, which determines the parity of its streams (RFC 8832 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The DTLS client opens channels on even streams.
@@ -39,7 +42,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// What a stream that this end opens leaves when divided by 2.
+    /// Parity of the streams that this end opens.
     fn parity(self) -> u16 {
         match self {
             Self::Client => 0,
@@ -48,75 +51,32 @@ impl Role {
     }
 }
 
-/// Why no channel was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Every stream of this end's parity that the association has is taken.
-    #[error("no stream is left")]
-    NoStream,
-    /// The stream that was agreed on is taken, or the association has it not.
-    #[error("stream {0} cannot be used")]
-    Stream(u16),
-    /// There are as many channels as there may be.
-    #[error("{0} channels are open, as many as there may be")]
-    TooMany(usize),
-    /// A label or protocol is longer than its field can tell.
-    #[error("a {0} of {1} bytes; allowed: 65535")]
-    Name(&'static str, usize),
-    /// The connection ended.
-    #[error("the connection is closed")]
-    Closed,
-}
-
-/// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// The channel is closing or closed.
-    #[error("the channel is closed")]
-    Closed,
-    /// It is larger than the peer takes (`a=max-message-size`, RFC 8841 §6.1).
-    #[error("a message of {length} bytes; the peer takes {max}")]
-    TooLarge {
-        /// Its length.
-        length: usize,
-        /// The largest that the peer takes.
-        max: usize,
-    },
-    /// The channel's queue is full; try again when `bufferedAmount` has fallen.
-    #[error("the channel's queue is full")]
-    Full,
-    /// The queues of all channels together are full, or others wait for room there; try again when `bufferedAmount` of one has fallen.
-    #[error("the queues of the connection's channels are full")]
-    ConnectionFull,
-}
-
-/// What channels tell.
+/// Events of channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChannelEvent {
     /// The peer opened a channel.
     Incoming(ChannelId),
-    /// The peer took a channel of ours.
+    /// The peer acknowledged a channel of this end.
     Opened(ChannelId),
-    /// A message came.
+    /// A message arrived.
     Message(ChannelId, Payload),
-    /// `bufferedAmount` fell to the low mark.
+    /// `bufferedAmount` fell to the low threshold.
     BufferedAmountLow(ChannelId),
-    /// A message of ours was given up by the channel's [`Reliability`](crate::Reliability). One of which all was sent may have arrived all the same.
+    /// A message of this end was abandoned because of the channel's
+    /// [`Reliability`](crate::Reliability). If all of it was sent, it may still have arrived.
     Abandoned(ChannelId),
-    /// A channel ended; the last of it.
+    /// A channel was closed; its last event.
     Closed(ChannelId),
 }
 
-/// What an event holds beside its payload, about, bytes.
+/// Approximate memory of an event besides its payload, bytes.
 const EVENT: usize = 64;
-/// Memory of a channel that ended until the end is polled, without its names, about, bytes.
+/// Approximate memory of a closed channel until its end is polled, without its names, bytes.
 const GONE: usize = 128;
 
 impl ChannelEvent {
-    /// Memory that it holds until it is polled, about, bytes.
+    /// Approximate memory that it occupies until it is polled, bytes.
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Message(_, payload) => payload.len() + EVENT,
@@ -130,18 +90,18 @@ impl ChannelEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The largest message that the peer takes, bytes.
+    /// Maximum message size that the peer accepts, bytes.
     pub max_message: usize,
-    /// The most that a channel's queue holds, bytes.
+    /// Maximum size of a channel's queue, bytes.
     pub max_buffered: usize,
-    /// The most that the queues of all channels hold together, bytes.
+    /// Maximum total size of the queues of all channels, bytes.
     pub max_buffered_total: usize,
-    /// The most channels.
+    /// Maximum number of channels.
     pub max_channels: usize,
 }
 
 impl Limits {
-    /// Those of a connection with these settings; the peer takes messages of any length.
+    /// Limits for a connection with this configuration; the peer accepts messages of any length.
     pub fn of(config: &crate::Config) -> Self {
         Self {
             max_message: usize::MAX,
@@ -152,11 +112,11 @@ impl Limits {
     }
 }
 
-/// A channel that ended.
+/// A closed channel.
 #[derive(Debug)]
-struct Gone {
+struct ClosedChannel {
     options: ChannelOptions,
-    /// Bytes of label and protocol, where the peer named them.
+    /// Bytes of label and protocol, if the peer chose them.
     names: usize,
 }
 
@@ -165,38 +125,39 @@ struct Gone {
 pub struct Channels {
     role: Role,
     limits: Limits,
-    /// Streams either way, once the association is up.
+    /// Number of streams in each direction, once the association is established.
     streams: Option<u16>,
     ended: bool,
     table: BTreeMap<u16, Channel>,
-    /// The options of channels that ended, until their end is polled.
-    gone: BTreeMap<ChannelId, Gone>,
-    /// How many channels each stream carried before.
-    turns: BTreeMap<u16, u32>,
-    /// Streams that cannot be used again, since they were closed without a reset.
-    spent: BTreeSet<u16>,
-    /// Streams that are reset because a channel of the peer was refused there.
+    /// Options of closed channels, until their end is polled.
+    closed: BTreeMap<ChannelId, ClosedChannel>,
+    /// Number of channels that used each stream before.
+    generations: BTreeMap<u16, u32>,
+    /// Streams that cannot be used again because they were closed without a reset.
+    unusable: BTreeSet<u16>,
+    /// Streams that are being reset because a channel of the peer was refused.
     refused: Refusals,
-    /// Bytes of the peer's labels and protocols, also of channels whose end was not polled.
+    /// Bytes of labels and protocols chosen by the peer, including closed channels whose end was
+    /// not polled.
     names: usize,
-    /// Bytes of large messages of which the association has not sent all, with what it has sent of them.
+    /// Total size of large messages that the association has not sent completely, bytes.
     large: usize,
-    /// Which channels have something to do.
-    ready: Ready,
-    /// Channels that were full, were asked for room, and have it now.
-    relieved: BTreeSet<ChannelId>,
-    /// Channels that wait for room in all queues together.
-    line: Line,
-    /// Somebody polls who was relieved.
-    watched: bool,
-    /// Weighted fair queueing: the finish of the message served last.
+    /// Channels with pending work.
+    ready: ReadySet,
+    /// Channels that became writable after a message was refused.
+    writable: BTreeSet<ChannelId>,
+    /// Channels that wait for space in the queues of all channels together.
+    space_queue: SpaceQueue,
+    /// `poll_writable` is in use.
+    reports_writable: bool,
+    /// Weighted fair queueing: virtual finish time of the message that was served last.
     served: u64,
     events: VecDeque<ChannelEvent>,
     discards: Discards,
 }
 
 impl Channels {
-    /// No channels yet.
+    /// Creates an empty set of channels.
     pub fn new(role: Role, limits: Limits) -> Self {
         Self {
             role,
@@ -204,16 +165,16 @@ impl Channels {
             streams: None,
             ended: false,
             table: BTreeMap::new(),
-            gone: BTreeMap::new(),
-            turns: BTreeMap::new(),
-            spent: BTreeSet::new(),
+            closed: BTreeMap::new(),
+            generations: BTreeMap::new(),
+            unusable: BTreeSet::new(),
             refused: Refusals::default(),
             names: 0,
             large: 0,
-            ready: Ready::default(),
-            relieved: BTreeSet::new(),
-            line: Line::default(),
-            watched: false,
+            ready: ReadySet::default(),
+            writable: BTreeSet::new(),
+            space_queue: SpaceQueue::default(),
+            reports_writable: false,
             served: 0,
             events: VecDeque::new(),
             discards: Discards::default(),
@@ -227,29 +188,30 @@ impl Channels {
         Some(event)
     }
 
-    /// The next event. [`Channels::forget_polled`] is to be called when the user has polled it.
+    /// The next event. [`Channels::forget_polled`] must be called when the user has polled it.
     pub(crate) fn take_event(&mut self) -> Option<ChannelEvent> {
         self.events.pop_front()
     }
 
-    /// The user polled this event: nothing is kept of a channel that it reports as closed.
+    /// Drops the state of a channel when the user has polled the event of its end.
     pub(crate) fn forget_polled(&mut self, event: &ChannelEvent) {
         if let ChannelEvent::Closed(id) = event
-            && let Some(gone) = self.gone.remove(id)
+            && let Some(closed) = self.closed.remove(id)
         {
-            self.names -= gone.names;
+            self.names -= closed.names;
         }
     }
 
-    /// What the peer sent in vain.
+    /// Discarded messages of the peer.
     pub fn discards(&self) -> &Discards {
         &self.discards
     }
 
-    /// Opens a channel. Messages may be sent at once (RFC 8832 §6); [`ChannelEvent::Opened`] tells that the peer took it.
+    /// Opens a channel. Messages may be sent immediately (RFC 8832 §6); [`ChannelEvent::Opened`]
+    /// reports the peer's acknowledgement.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The channel cannot be opened.
     pub fn open(&mut self, options: ChannelOptions) -> Result<ChannelId, OpenError> {
         if self.ended {
             return Err(OpenError::Closed);
@@ -267,30 +229,31 @@ impl Channels {
             Some(stream) => return Err(OpenError::Stream(stream)),
             None => self.free_stream().ok_or(OpenError::NoStream)?,
         };
-        let id = self.name(stream);
+        let id = self.next_id(stream);
         let negotiated = options.negotiated.is_some();
         let mut channel = Channel::new(id, options, self.served);
         if negotiated {
             channel.state = State::Open;
             self.events.push_back(ChannelEvent::Opened(id));
         } else {
-            channel.push(Queued::control(&open_message(&channel.options)));
+            channel.push(QueuedMessage::control(&open_message(&channel.options)));
         }
         self.insert(channel);
         Ok(id)
     }
 
-    fn name(&self, stream: u16) -> ChannelId {
-        let turn = self.turns.get(&stream).copied().unwrap_or_default();
-        ChannelId { stream, turn }
+    fn next_id(&self, stream: u16) -> ChannelId {
+        let generation = self.generations.get(&stream).copied().unwrap_or_default();
+        ChannelId { stream, generation }
     }
 
-    /// Whether a channel may be opened on `stream`. Before the association is up all there can be are assumed.
+    /// Whether a channel may be opened on `stream`. Before the association is established, all
+    /// streams are assumed to exist.
     fn usable(&self, stream: u16) -> bool {
         stream <= MAX_STREAM
             && self.streams.is_none_or(|streams| stream < streams)
             && !self.table.contains_key(&stream)
-            && !self.spent.contains(&stream)
+            && !self.unusable.contains(&stream)
             && !self.refused.contains(stream)
     }
 
@@ -308,20 +271,21 @@ impl Channels {
         self.table.get_mut(&id.stream).filter(|it| it.id == id)
     }
 
-    /// The options that either end asked for; `None` once [`ChannelEvent::Closed`] was polled.
+    /// Options chosen by the end that opened the channel; `None` once [`ChannelEvent::Closed`] was
+    /// polled.
     pub fn options(&self, id: ChannelId) -> Option<&ChannelOptions> {
         let open = self.get(id).map(|channel| &channel.options);
-        open.or_else(|| self.gone.get(&id).map(|gone| &gone.options))
+        open.or_else(|| self.closed.get(&id).map(|closed| &closed.options))
     }
 
     /// Queues a message.
     ///
     /// # Errors
-    /// It was not taken.
+    /// The message was not accepted.
     pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
         let limits = self.limits;
         let served = self.served;
-        let held = self.ready.held();
+        let held = self.ready.queued_bytes();
         let channel = self.table.get_mut(&id.stream).filter(|it| it.id == id);
         let channel = channel.ok_or(SendError::Closed)?;
         if channel.state == State::Closing {
@@ -333,67 +297,74 @@ impl Channels {
             return Err(SendError::TooLarge { length, max });
         }
         if channel.is_full(limits.max_buffered) {
-            channel.asked = true;
+            channel.was_refused = true;
             return Err(SendError::Full);
         }
-        if !self.line.lets_in(channel, held, &limits) {
-            self.queue_up(id, length);
+        if !self.space_queue.admits(channel, held, &limits) {
+            self.wait_for_space(id, length);
             return Err(SendError::ConnectionFull);
         }
-        self.line.leave(id, std::mem::take(&mut channel.place));
+        self.space_queue
+            .remove(id, std::mem::take(&mut channel.space_request));
         if channel.queue.is_empty() {
             channel.finish = channel.finish.max(served);
         }
-        channel.push(Queued::data(payload, channel.deadline(now)));
-        self.list(id.stream);
+        channel.push(QueuedMessage::data(payload, channel.deadline(now)));
+        self.update_ready(id.stream);
         Ok(())
     }
 
-    /// Bytes given to `send` that are not sent yet (`bufferedAmount`). 0 once the channel is closed.
+    /// Bytes passed to `send` that are not sent yet (`bufferedAmount`). 0 once the channel is
+    /// closed.
     pub fn buffered_amount(&self, id: ChannelId) -> usize {
         self.get(id).map_or(0, |channel| channel.buffered())
     }
 
-    /// Messages of the channel that were given up by its [`Reliability`](crate::Reliability). One of which all was sent may have arrived all the same. 0 once
-    /// the channel is closed.
+    /// Messages of the channel that were abandoned because of its
+    /// [`Reliability`](crate::Reliability). If all of a message was sent, it may still have
+    /// arrived. 0 once the channel is closed.
     pub fn abandoned(&self, id: ChannelId) -> u64 {
         self.get(id).map_or(0, |channel| channel.abandoned)
     }
 
-    /// Sets the mark at which [`ChannelEvent::BufferedAmountLow`] comes (`bufferedAmountLowThreshold`); 0 at first.
+    /// Sets the threshold for [`ChannelEvent::BufferedAmountLow`] (`bufferedAmountLowThreshold`);
+    /// default 0.
     pub fn set_buffered_amount_low(&mut self, id: ChannelId, bytes: usize) {
         if let Some(channel) = self.get_mut(id) {
             channel.low = bytes;
         }
     }
 
-    /// Closes a channel, when what was queued is sent (RFC 8831 §6.7). [`ChannelEvent::Closed`] follows.
+    /// Closes a channel after its queued messages are sent (RFC 8831 §6.7).
+    /// [`ChannelEvent::Closed`] follows.
     pub fn close(&mut self, id: ChannelId) {
         if let Some(channel) = self.get_mut(id) {
             channel.state = State::Closing;
-            self.list(id.stream);
+            self.update_ready(id.stream);
         }
     }
 
-    /// The carrier sent something of the stream, or gave it up. To be called before [`Channels::pump`], which asks for no other's.
+    /// The transport sent or abandoned data of the stream. Must be called before
+    /// [`Channels::pump`], which only checks these streams.
     pub fn handle_sent(&mut self, stream: u16) {
         if self
             .table
             .get(&stream)
-            .is_some_and(|it| !it.handed.is_empty())
+            .is_some_and(|it| !it.in_flight.is_empty())
         {
             self.ready.sent.insert(stream);
         }
     }
 
-    /// The carrier may have sent something of any stream.
+    /// The transport may have sent data of any stream.
     pub fn handle_sent_any(&mut self) {
-        let handed = self.table.iter().filter(|(_, it)| !it.handed.is_empty());
-        self.ready.sent.extend(handed.map(|(&stream, _)| stream));
+        let in_flight = self.table.iter().filter(|(_, it)| !it.in_flight.is_empty());
+        self.ready.sent.extend(in_flight.map(|(&stream, _)| stream));
     }
 
-    /// The association is up, with so many streams outwards and inwards. Channels on others end.
-    pub fn handle_up(&mut self, outbound: u16, inbound: u16) {
+    /// The association is established with these numbers of streams. Channels on other streams are
+    /// closed.
+    pub fn handle_established(&mut self, outbound: u16, inbound: u16) {
         let streams = outbound.min(inbound);
         self.streams = Some(streams);
         let beyond: Vec<u16> = self.table.range(streams..).map(|(&it, _)| it).collect();
@@ -402,7 +373,7 @@ impl Channels {
         }
     }
 
-    /// The connection ended: every channel does.
+    /// The connection ended: closes all channels.
     pub fn handle_end(&mut self) {
         self.ended = true;
         self.refused.clear();
@@ -411,14 +382,14 @@ impl Channels {
         }
     }
 
-    /// A message of the peer's.
+    /// A message from the peer.
     pub fn handle_message(&mut self, stream: u16, ppid: u32, bytes: Bytes) {
         if self.ended {
             return;
         }
         if ppid == ppid::DCEP {
             if is_open(&bytes) {
-                self.begin_again(stream);
+                self.reopen(stream);
             }
             return match Dcep::decode(&bytes) {
                 Ok(Dcep::Open(open)) => self.on_open(stream, open),
@@ -432,7 +403,7 @@ impl Channels {
             return self.discards.count(Discard::NoChannel);
         };
         let id = channel.id;
-        // Whatever the peer sends on the stream says that it knows the channel (RFC 8832 §6).
+        // Any message of the peer on the stream shows that it knows the channel (RFC 8832 §6).
         if channel.state == State::Opening {
             channel.state = State::Open;
             self.events.push_back(ChannelEvent::Opened(id));
@@ -443,14 +414,14 @@ impl Channels {
         }
     }
 
-    /// The peer opens a channel on the stream. If it has reset its half, it has carried out our reset,
-    /// too, though its answer was lost.
-    fn begin_again(&mut self, stream: u16) {
-        let again = |channel: &Channel| channel.reset_in && channel.reset_asked;
+    /// The peer opens a channel on the stream. If it has reset its outgoing stream, it has also
+    /// performed our reset, even if its response was lost.
+    fn reopen(&mut self, stream: u16) {
+        let again = |channel: &Channel| channel.reset_in && channel.reset_requested;
         if self.table.get(&stream).is_some_and(again) {
             self.handle_reset_done(stream);
         }
-        self.refused.begin_again(stream);
+        self.refused.reopen(stream);
     }
 
     /// DATA_CHANNEL_OPEN (RFC 8832 §6).
@@ -464,7 +435,7 @@ impl Channels {
             return self.refuse(stream, Discard::TooManyChannels);
         }
         self.names += names;
-        let id = self.name(stream);
+        let id = self.next_id(stream);
         let options = ChannelOptions {
             label: open.label,
             protocol: open.protocol,
@@ -476,7 +447,7 @@ impl Channels {
         let mut channel = Channel::new(id, options, self.served);
         channel.state = State::Open;
         channel.names = names;
-        channel.push(Queued::control(&Dcep::Ack));
+        channel.push(QueuedMessage::control(&Dcep::Ack));
         self.insert(channel);
         self.events.push_back(ChannelEvent::Incoming(id));
     }
@@ -493,7 +464,7 @@ impl Channels {
         }
     }
 
-    /// The carrier gave up a message of the stream.
+    /// The transport abandoned a message of the stream.
     pub fn handle_abandoned(&mut self, stream: u16) {
         if let Some(channel) = self.table.get_mut(&stream) {
             channel.abandoned += 1;
@@ -502,37 +473,38 @@ impl Channels {
         self.handle_sent(stream);
     }
 
-    /// The peer reset its half of the stream: the channel closes here, too (RFC 8831 §6.7).
+    /// The peer reset its outgoing stream: the channel is closed here too (RFC 8831 §6.7).
     pub fn handle_reset(&mut self, stream: u16) {
         if let Some(channel) = self.table.get_mut(&stream) {
             channel.state = State::Closing;
             channel.reset_in = true;
-            // What the peer will not read need not be sent.
+            // Queued messages are dropped, because the peer would not read them.
             channel.drop_queue();
-            self.list(stream);
+            self.update_ready(stream);
             self.end_if_reset(stream);
         }
         self.refused.handle_reset(stream);
     }
 
-    /// The peer carried out our reset of the stream.
+    /// The peer performed our reset of the stream.
     pub fn handle_reset_done(&mut self, stream: u16) {
         self.refused.handle_reset_done(stream);
         let channel = self.table.get_mut(&stream);
-        if let Some(channel) = channel.filter(|it| it.reset_asked) {
+        if let Some(channel) = channel.filter(|it| it.reset_requested) {
             channel.reset_out = true;
             self.end_if_reset(stream);
         }
     }
 
-    /// The peer refused our reset of the stream: the channel ends here, and the stream cannot be used again.
+    /// The peer denied our reset of the stream: the channel is closed, and the stream cannot be
+    /// used again.
     pub fn handle_reset_refused(&mut self, stream: u16) {
         if self.refused.contains(stream) {
-            self.spent.insert(stream);
+            self.unusable.insert(stream);
             self.refused.forget(stream);
         }
-        if self.table.get(&stream).is_some_and(|it| it.reset_asked) {
-            self.spent.insert(stream);
+        if self.table.get(&stream).is_some_and(|it| it.reset_requested) {
+            self.unusable.insert(stream);
             self.end(stream);
         }
     }
@@ -542,19 +514,21 @@ impl Channels {
         self.table.keys().copied().collect()
     }
 
-    /// The peer reset all its streams: those that have channels, or whose DATA_CHANNEL_OPEN was
-    /// refused, and that were not reset before. A request of a few bytes costs as much once for each.
+    /// The peer reset all its streams: returns those that have channels or a refused
+    /// DATA_CHANNEL_OPEN, and were not reset before. Each is returned only once, because a request
+    /// of a few bytes is cheap for the peer to repeat.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
         let streams = std::mem::take(&mut self.ready.unreset);
         streams.into_iter().chain(self.refused.unreset()).collect()
     }
 
-    /// There are more streams outwards and inwards.
-    pub fn handle_added(&mut self, outbound: u16, inbound: u16) {
+    /// Streams were added; new total numbers.
+    pub fn handle_streams_added(&mut self, outbound: u16, inbound: u16) {
         self.streams = Some(outbound.min(inbound));
     }
 
-    /// A stream that is reset both ways can carry another channel.
+    /// Closes the channel of a stream that is reset in both directions, so another channel can use
+    /// the stream.
     fn end_if_reset(&mut self, stream: u16) {
         let reset = self.table.get(&stream);
         if reset.is_some_and(|channel| channel.reset_in && channel.reset_out) {
@@ -566,25 +540,26 @@ impl Channels {
         let stream = channel.id.stream;
         self.table.insert(stream, channel);
         self.ready.unreset.insert(stream);
-        self.list(stream);
+        self.update_ready(stream);
     }
 
     fn end(&mut self, stream: u16) {
         if let Some(channel) = self.table.remove(&stream) {
-            self.ready.forget(stream, channel.listed);
-            self.line.leave(channel.id, channel.place);
-            if channel.asked && self.watched {
-                self.relieved.insert(channel.id);
+            self.ready.forget(stream, channel.pending);
+            self.space_queue.remove(channel.id, channel.space_request);
+            if channel.was_refused && self.reports_writable {
+                self.writable.insert(channel.id);
             }
-            // A name is used once, also where there was no reset: the stream may not have been agreed on, and be added later.
-            *self.turns.entry(stream).or_default() += 1;
-            self.large -= channel.handed.large();
+            // An identifier is used only once, even without a reset: the stream may not exist yet
+            // and be added later.
+            *self.generations.entry(stream).or_default() += 1;
+            self.large -= channel.in_flight.large();
             self.events.push_back(ChannelEvent::Closed(channel.id));
-            let gone = Gone {
+            let closed = ClosedChannel {
                 options: channel.options,
                 names: channel.names,
             };
-            self.gone.insert(channel.id, gone);
+            self.closed.insert(channel.id, closed);
         }
     }
 }

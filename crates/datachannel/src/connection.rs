@@ -1,7 +1,7 @@
 //! Sans-I/O connection with one peer: datagrams and times in, datagrams and events out.
 
 mod drive;
-mod secret;
+mod rng;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +23,7 @@ use crate::ice::Lite;
 use crate::identity::{Identity, IdentityError};
 use crate::sdp::{Local, Offer, SCTP_PORT, SdpError};
 
-pub use secret::Secret;
+pub use rng::RandomSeed;
 
 /// SCTP inside DTLS sees no addresses (RFC 8261 §6.1); these represent the two ends.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -103,7 +103,7 @@ impl Connection {
         offer: &str,
         config: &Config,
         identity: &Identity,
-        secret: &Secret,
+        secret: &RandomSeed,
         address: SocketAddr,
         (origin, now): (Instant, Nanos),
     ) -> Result<(Self, String), AcceptError> {
@@ -318,7 +318,7 @@ impl Connection {
 /// packet size.
 fn sctp_endpoint(
     config: &Config,
-    secret: &Secret,
+    secret: &RandomSeed,
 ) -> Result<Endpoint, anabranch_sctp::ConfigError> {
     let sctp = anabranch_sctp::Config::default().with(|it| {
         it.mtu = MAX_DATAGRAM - OVERHEAD + IP_HEADER;
@@ -353,7 +353,7 @@ mod tests {
     /// RFC 8261 §6.1: INIT has neither address parameters nor Supported Address Types.
     #[test]
     fn an_init_inside_dtls_says_nothing_of_addresses() {
-        let secret = Secret::new([1; 32]);
+        let secret = RandomSeed::new([1; 32]);
         let mut endpoint = sctp_endpoint(&Config::default(), &secret).unwrap();
         endpoint.connect(0, &[THERE], SCTP_PORT).unwrap();
         let mut packet = BytesMut::new();

@@ -4,7 +4,7 @@
 //! and `dimpl` buffers records that it cannot use yet until its buffer is full. It therefore only
 //! gets records that it can use immediately: [`handshake`] parses all records first.
 
-mod door;
+mod cookie_exchange;
 mod flight;
 mod handshake;
 mod record;
@@ -22,7 +22,7 @@ use crate::close::Closed;
 use crate::discard::Discards;
 use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
-use door::{Budget, Engines};
+use cookie_exchange::{EngineBudget, EngineFactory};
 use handshake::{Handshake, Stage};
 
 /// Overhead of a record: its header, the explicit nonce, the tag (AES-GCM), bytes.
@@ -46,8 +46,8 @@ pub(crate) enum Output {
 /// One end of a DTLS connection.
 pub(crate) struct Dtls {
     inner: dimpl::Dtls,
-    engines: Engines,
-    budget: Budget,
+    engines: EngineFactory,
+    budget: EngineBudget,
     handshake: Handshake,
     expected: Fingerprint,
     /// The peer presented the expected certificate.
@@ -82,11 +82,11 @@ impl Dtls {
         expected: Fingerprint,
         seed: u64,
     ) -> Result<Self, Closed> {
-        let engines = Engines::new(origin, identity, role, seed)?;
+        let engines = EngineFactory::new(origin, identity, role, seed)?;
         Ok(Self {
             inner: engines.plain(now),
             engines,
-            budget: Budget::new(now),
+            budget: EngineBudget::new(now),
             handshake: Handshake::new(role),
             expected,
             shown: false,

@@ -29,7 +29,6 @@
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
 #![warn(clippy::use_self)]
 
-pub mod carrier;
 mod channel;
 pub mod channels;
 mod close;
@@ -42,13 +41,14 @@ mod fingerprint;
 mod ice;
 mod identity;
 mod peer;
+pub mod sctp_transport;
 pub mod sdp;
 
 pub use channel::{ChannelId, ChannelOptions, Payload, Reliability};
 pub use channels::{OpenError, SendError};
 pub use close::Closed;
 pub use config::Config;
-pub use connection::{AcceptError, Connection, Event, Secret};
+pub use connection::{AcceptError, Connection, Event, RandomSeed};
 pub use discard::{Discard, Discards};
 pub use fingerprint::Fingerprint;
 pub use identity::{Identity, IdentityError};

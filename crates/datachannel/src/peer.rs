@@ -15,9 +15,9 @@ use crate::channel::ChannelOptions;
 use crate::channels::OpenError;
 use crate::close::Closed;
 use crate::config::Config;
-use crate::connection::{AcceptError, Connection, Secret};
+use crate::connection::{AcceptError, Connection, RandomSeed};
 use crate::identity::Identity;
-use shared::{Held, Shared, State};
+use shared::{Shared, SharedHandle, State};
 
 pub use channel::DataChannel;
 
@@ -44,7 +44,7 @@ pub enum BindError {
 /// A connection with a peer. It is closed when it and all its channels are dropped.
 #[derive(Debug)]
 pub struct PeerConnection {
-    shared: Arc<Held>,
+    shared: Arc<SharedHandle>,
 }
 
 impl PeerConnection {
@@ -63,13 +63,13 @@ impl PeerConnection {
             offer,
             &config,
             &identity,
-            &Secret::new(random()?),
+            &RandomSeed::new(random()?),
             bound,
             (origin, 0),
         )?;
         let shared = Arc::new(Shared::new(connection, origin));
         tokio::spawn(driver::drive(socket, Arc::clone(&shared)));
-        let shared = Arc::new(Held(shared));
+        let shared = Arc::new(SharedHandle(shared));
         Ok((Self { shared }, answer))
     }
 

@@ -5,9 +5,9 @@
 mod common;
 mod world;
 
-mod forged;
-mod front;
-mod hostile;
+mod connections;
 mod interleaving;
+mod malicious_peer;
 mod partial;
-mod two_cores;
+mod peer_connection;
+mod spoofed_dtls;

@@ -7,14 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Channels, State};
-use crate::carrier::Carrier;
+use super::Channels;
+use super::channel_state::State;
 use crate::discard::Discard;
+use crate::sctp_transport::SctpTransport;
 
 /// Reset state of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resets {
-    asked: bool,
+    requested: bool,
     out: bool,
     r#in: bool,
 }
@@ -62,11 +63,11 @@ impl Refusals {
 
     /// The peer performed our reset.
     pub(super) fn handle_reset_done(&mut self, stream: u16) {
-        self.change(stream, |resets| resets.out = resets.asked);
+        self.change(stream, |resets| resets.out = resets.requested);
     }
 
     /// The peer uses the stream again, although its response to our reset was lost.
-    pub(super) fn begin_again(&mut self, stream: u16) {
+    pub(super) fn reopen(&mut self, stream: u16) {
         if self.streams.get(&stream).is_some_and(|it| it.r#in) {
             self.handle_reset_done(stream);
         }
@@ -90,23 +91,25 @@ impl Channels {
         match self.table.get_mut(&stream) {
             Some(channel) => {
                 channel.state = State::Closing;
-                self.list(stream);
+                self.update_ready(stream);
             }
             // The peer denied a reset of it before.
-            None if self.spent.contains(&stream) => {}
+            None if self.unusable.contains(&stream) => {}
             None => self.refused.add(stream),
         }
     }
 
     /// Requests the resets of refused streams from the transport. A stream that it cannot reset is
     /// dropped, because the peer cannot be notified.
-    pub(super) fn reset_refused(&mut self, carrier: &mut impl Carrier) {
+    pub(super) fn reset_refused(&mut self, transport: &mut impl SctpTransport) {
         if self.streams.is_none() {
             return;
         }
         while let Some(stream) = self.refused.due.pop_first() {
-            match carrier.reset(stream) {
-                Ok(()) => self.refused.change(stream, |resets| resets.asked = true),
+            match transport.reset(stream) {
+                Ok(()) => self
+                    .refused
+                    .change(stream, |resets| resets.requested = true),
                 Err(_) => self.refused.forget(stream),
             }
         }

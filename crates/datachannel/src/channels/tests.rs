@@ -2,12 +2,12 @@
 
 mod bounds;
 mod closing;
-mod play;
+mod random_sequences;
 mod refused;
 
 use super::*;
-use crate::carrier::{Carrier, NoReset, Outgoing, Refused};
 use crate::channel::Reliability;
+use crate::sctp_transport::{OutgoingMessage, ReconfigUnavailable, SctpTransport, SendRefused};
 
 const LIMITS: Limits = Limits {
     max_message: 1 << 20,
@@ -19,7 +19,7 @@ const LIMITS: Limits = Limits {
 /// Accepts messages in order, and sends them on request.
 #[derive(Default)]
 struct Pipe {
-    waiting: VecDeque<Outgoing>,
+    waiting: VecDeque<OutgoingMessage>,
     /// Unsent bytes of each stream.
     bytes: BTreeMap<u16, usize>,
     /// Streams whose reset was requested; `None`: RE-CONFIG is not supported.
@@ -37,14 +37,14 @@ impl Pipe {
     }
 
     /// Sends the next message.
-    fn pop(&mut self) -> Option<Outgoing> {
+    fn pop(&mut self) -> Option<OutgoingMessage> {
         let message = self.waiting.pop_front()?;
         *self.bytes.get_mut(&message.stream).unwrap() -= message.payload.len();
         Some(message)
     }
 }
 
-impl Carrier for Pipe {
+impl SctpTransport for Pipe {
     fn buffered(&self, stream: u16) -> usize {
         self.bytes.get(&stream).copied().unwrap_or_default()
     }
@@ -53,18 +53,21 @@ impl Carrier for Pipe {
         self.weights.insert(stream, weight);
     }
 
-    fn send(&mut self, _now: Nanos, message: Outgoing) -> Result<(), Refused> {
+    fn send(&mut self, _now: Nanos, message: OutgoingMessage) -> Result<(), SendRefused> {
         assert!(!message.payload.is_empty(), "SCTP carries no empty message");
         if self.full {
-            return Err(Refused::Full);
+            return Err(SendRefused::Full);
         }
         *self.bytes.entry(message.stream).or_default() += message.payload.len();
         self.waiting.push_back(message);
         Ok(())
     }
 
-    fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
-        self.resets.as_mut().ok_or(NoReset)?.push_back(stream);
+    fn reset(&mut self, stream: u16) -> Result<(), ReconfigUnavailable> {
+        self.resets
+            .as_mut()
+            .ok_or(ReconfigUnavailable)?
+            .push_back(stream);
         Ok(())
     }
 }
@@ -106,7 +109,7 @@ impl End {
     }
 
     fn up(mut self) -> Self {
-        self.channels.handle_up(1_000, 1_000);
+        self.channels.handle_established(1_000, 1_000);
         self
     }
 }
@@ -135,7 +138,7 @@ fn exchange(a: &mut End, b: &mut End) {
 /// Transfers one message or reset; a reset follows the messages sent before it.
 fn carry(from: &mut End, to: &mut End) -> bool {
     if let Some(message) = from.pipe.pop() {
-        let Outgoing {
+        let OutgoingMessage {
             stream,
             ppid,
             payload,
@@ -185,7 +188,7 @@ fn each_end_has_its_own_streams() {
 #[test]
 fn what_is_asked_arrives() {
     let (mut a, mut b) = pair();
-    let asked = ChannelOptions {
+    let was_refused = ChannelOptions {
         label: "label".into(),
         protocol: "protocol".into(),
         ordered: false,
@@ -193,7 +196,7 @@ fn what_is_asked_arrives() {
         priority: 1_024,
         negotiated: None,
     };
-    let id = a.open(asked.clone());
+    let id = a.open(was_refused.clone());
     a.channels.send(0, id, text("first")).unwrap();
     exchange(&mut a, &mut b);
     assert_eq!(
@@ -203,7 +206,7 @@ fn what_is_asked_arrives() {
             ChannelEvent::Message(id, text("first"))
         ]
     );
-    assert_eq!(b.channels.options(id), Some(&asked));
+    assert_eq!(b.channels.options(id), Some(&was_refused));
     assert_eq!(a.events(), [ChannelEvent::Opened(id)]);
 }
 
@@ -471,7 +474,7 @@ fn channels_before_the_association() {
     a.channels.close(closed);
     a.pump();
     assert!(a.pipe.waiting.is_empty());
-    a.channels.handle_up(10, 20);
+    a.channels.handle_established(10, 20);
     a.pump();
     // Both DATA_CHANNEL_OPENs and the message; then one channel's stream is reset.
     assert_eq!(a.pipe.waiting.len(), 3);

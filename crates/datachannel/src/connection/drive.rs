@@ -114,7 +114,8 @@ impl Connection {
                 outbound_streams,
                 inbound_streams,
             } => {
-                self.channels.handle_up(outbound_streams, inbound_streams);
+                self.channels
+                    .handle_established(outbound_streams, inbound_streams);
                 self.events.push_back(Event::Connected);
             }
             E::MessageAbandoned(message) => {
@@ -135,7 +136,7 @@ impl Connection {
                 ..
             } => self
                 .channels
-                .handle_added(outbound_streams, inbound_streams),
+                .handle_streams_added(outbound_streams, inbound_streams),
             // The peer's channels are all gone: a connection is one association long (RFC 8831 §6.2).
             E::Restarted { .. } => {
                 return Some(Closed::Association(CloseReason::AbortedByPeer {

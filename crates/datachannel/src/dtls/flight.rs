@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::record::{Piece, number_of_3};
+use super::record::{HandshakeFragment, number_of_3};
 
 /// Maximum number of gaps in a message: a message received in order has one.
 const MAX_GAPS: usize = 16;
@@ -35,7 +35,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    fn of(piece: &Piece<'_>) -> Self {
+    fn of(piece: &HandshakeFragment<'_>) -> Self {
         Self {
             kind: piece.kind,
             number: piece.number,
@@ -61,8 +61,8 @@ impl Message {
     }
 
     /// The message as a single fragment.
-    pub(super) fn piece(&self) -> Piece<'_> {
-        Piece {
+    pub(super) fn piece(&self) -> HandshakeFragment<'_> {
+        HandshakeFragment {
             kind: self.kind,
             number: self.number,
             length: self.body.len(),
@@ -72,13 +72,13 @@ impl Message {
     }
 
     /// Whether the fragment is the start of this message, or all of it.
-    pub(super) fn begins_with(&self, piece: &Piece<'_>) -> bool {
+    pub(super) fn begins_with(&self, piece: &HandshakeFragment<'_>) -> bool {
         (piece.kind, piece.number, piece.length, piece.offset)
             == (self.kind, self.number, self.body.len(), 0)
             && self.body.starts_with(piece.bytes)
     }
 
-    fn take(&mut self, piece: &Piece<'_>) {
+    fn take(&mut self, piece: &HandshakeFragment<'_>) {
         let filled = piece.offset..piece.offset + piece.bytes.len();
         self.body[filled.clone()].copy_from_slice(piece.bytes);
         let around = |gap: Range<usize>| {
@@ -94,7 +94,7 @@ impl Message {
 }
 
 /// Adds a fragment to its slot; returns whether the message is complete.
-pub(super) fn put(place: &mut Option<Message>, piece: &Piece<'_>) -> bool {
+pub(super) fn put(place: &mut Option<Message>, piece: &HandshakeFragment<'_>) -> bool {
     let same = |it: &Message| {
         let fits = (it.kind, it.number, it.body.len()) == (piece.kind, piece.number, piece.length);
         fits && it.gaps.len() < MAX_GAPS
@@ -156,17 +156,17 @@ impl Flight {
     /// Describes the fault.
     pub(super) fn take(
         &mut self,
-        piece: &Piece<'_>,
+        piece: &HandshakeFragment<'_>,
         trusted: impl FnOnce(&[u8]) -> bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RejectedFragment> {
         let place = usize::from(
             piece
                 .number
                 .checked_sub(self.first)
-                .ok_or(Refused::Useless)?,
+                .ok_or(RejectedFragment::Unexpected)?,
         );
         if !self.kinds(place).contains(&piece.kind) {
-            return Err(Refused::Useless);
+            return Err(RejectedFragment::Unexpected);
         }
         let place = &mut self.places[place];
         let whole = put(place, piece);
@@ -175,7 +175,7 @@ impl Flight {
             && !place.as_ref().is_some_and(|it| trusted(&it.body))
         {
             *place = None;
-            return Err(Refused::Certificate);
+            return Err(RejectedFragment::Certificate);
         }
         Ok(())
     }
@@ -210,9 +210,9 @@ impl Flight {
 
 /// Reasons for which a fragment is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum RejectedFragment {
     /// It does not belong to an expected message.
-    Useless,
+    Unexpected,
     /// The certificate does not match the offer.
     Certificate,
 }

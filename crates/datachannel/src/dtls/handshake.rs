@@ -9,8 +9,8 @@ use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
 use super::Dtls;
-use super::flight::{Flight, Message, Refused, first_certificate, message, put};
-use super::record::{self, Piece, Record, kind};
+use super::flight::{Flight, Message, RejectedFragment, first_certificate, message, put};
+use super::record::{self, HandshakeFragment, Record, kind};
 use crate::channels::Role;
 use crate::close::Closed;
 use crate::discard::{Discard, Discards};
@@ -97,7 +97,7 @@ impl Handshake {
     }
 
     /// Encodes the fragment as a record for the engine.
-    pub(super) fn encode(&mut self, piece: &Piece<'_>) -> Vec<u8> {
+    pub(super) fn encode(&mut self, piece: &HandshakeFragment<'_>) -> Vec<u8> {
         self.given += 1;
         record::encode(piece, self.given)
     }
@@ -110,7 +110,7 @@ impl Handshake {
     fn take_piece(
         &mut self,
         now: Nanos,
-        piece: &Piece<'_>,
+        piece: &HandshakeFragment<'_>,
         expected: Fingerprint,
     ) -> Result<(), Discard> {
         let server = matches!(self.stage, Stage::Hello | Stage::Flight) && !self.flight.is_server();
@@ -132,8 +132,8 @@ impl Handshake {
                     first_certificate(body).is_some_and(|it| Fingerprint::of(it) == expected)
                 };
                 self.flight.take(piece, trusted).map_err(|why| match why {
-                    Refused::Useless => Discard::DtlsMessage,
-                    Refused::Certificate => {
+                    RejectedFragment::Unexpected => Discard::DtlsMessage,
+                    RejectedFragment::Certificate => {
                         self.foreign = true;
                         Discard::DtlsCertificate
                     }

@@ -78,7 +78,7 @@ fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
 
 /// A fragment of a handshake message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct HandshakeFragment<'a> {
     pub kind: u8,
     pub number: u16,
     /// Length of the complete message.
@@ -95,7 +95,7 @@ pub(super) fn number_of_3(bytes: &[u8]) -> usize {
 }
 
 /// Parses the fragments in a record; `None` for an invalid one, which ends the sequence.
-pub(super) fn pieces(mut fragment: &[u8]) -> impl Iterator<Item = Option<Piece<'_>>> {
+pub(super) fn pieces(mut fragment: &[u8]) -> impl Iterator<Item = Option<HandshakeFragment<'_>>> {
     std::iter::from_fn(move || {
         if fragment.is_empty() {
             return None;
@@ -109,7 +109,7 @@ pub(super) fn pieces(mut fragment: &[u8]) -> impl Iterator<Item = Option<Piece<'
     })
 }
 
-fn piece(fragment: &[u8]) -> Option<(Piece<'_>, &[u8])> {
+fn piece(fragment: &[u8]) -> Option<(HandshakeFragment<'_>, &[u8])> {
     let (header, rest) = fragment.split_at_checked(MESSAGE_HEADER)?;
     let length = number_of_3(&header[1..4]);
     let offset = number_of_3(&header[6..9]);
@@ -118,7 +118,7 @@ fn piece(fragment: &[u8]) -> Option<(Piece<'_>, &[u8])> {
     let sound = length <= MAX_MESSAGE
         && offset + bytes.len() <= length
         && bytes.is_empty() == (length == 0);
-    let piece = Piece {
+    let piece = HandshakeFragment {
         kind: header[0],
         number: u16::from_be_bytes([header[4], header[5]]),
         length,
@@ -129,7 +129,7 @@ fn piece(fragment: &[u8]) -> Option<(Piece<'_>, &[u8])> {
 }
 
 /// Encodes an unencrypted record with one fragment, as record number `count`.
-pub(super) fn encode(piece: &Piece<'_>, count: u64) -> Vec<u8> {
+pub(super) fn encode(piece: &HandshakeFragment<'_>, count: u64) -> Vec<u8> {
     let three = |number: usize| {
         let [.., a, b, c] = number.to_be_bytes();
         [a, b, c]

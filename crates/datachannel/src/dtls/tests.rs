@@ -66,7 +66,7 @@ fn the_engine_alone_panics_at_two_records() {
 fn pieces_are_put_together() {
     use flight::{Flight, message, put};
     let body: Vec<u8> = (0..1_000_u32).map(|it| (it * 7) as u8).collect();
-    let piece = |from: usize, to: usize| record::Piece {
+    let piece = |from: usize, to: usize| record::HandshakeFragment {
         kind: message::CLIENT_HELLO,
         number: 0,
         length: body.len(),
@@ -85,7 +85,7 @@ fn pieces_are_put_together() {
         // Previous data is replaced.
         put(
             &mut place,
-            &record::Piece {
+            &record::HandshakeFragment {
                 length: 5,
                 bytes: &[9; 5],
                 ..piece(0, 1)
@@ -108,7 +108,7 @@ fn pieces_are_put_together() {
     // Messages in the wrong slot or of another type should not be accepted.
     let mut flight = Flight::new(true, 1);
     for number in [0, 1, 6, 7, u16::MAX] {
-        let piece = record::Piece {
+        let piece = record::HandshakeFragment {
             number,
             ..piece(0, 1_000)
         };

@@ -5,21 +5,21 @@ use std::task::Poll;
 
 use tokio::sync::Notify;
 
-use super::shared::{Held, State};
+use super::shared::{SharedHandle, State};
 use crate::channel::{ChannelId, ChannelOptions, Payload};
 use crate::channels::SendError;
 
 /// A data channel. Closed when dropped.
 #[derive(Debug)]
 pub struct DataChannel {
-    shared: Arc<Held>,
+    shared: Arc<SharedHandle>,
     id: ChannelId,
     options: ChannelOptions,
     news: Arc<Notify>,
 }
 
 impl DataChannel {
-    pub(super) fn new(shared: Arc<Held>, id: ChannelId, options: ChannelOptions) -> Self {
+    pub(super) fn new(shared: Arc<SharedHandle>, id: ChannelId, options: ChannelOptions) -> Self {
         let news = shared.with(|state| state.inboxes.get(&id).map(|it| Arc::clone(&it.news)));
         Self {
             shared,
@@ -88,7 +88,7 @@ impl DataChannel {
         let mut woken = false;
         let answers = |state: &mut State| {
             let woken = std::mem::replace(&mut woken, true);
-            if woken || state.connection.channels().answers(self.id) {
+            if woken || state.connection.channels().is_writable_or_closed(self.id) {
                 Poll::Ready(())
             } else {
                 Poll::Pending

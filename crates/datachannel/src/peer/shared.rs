@@ -22,7 +22,7 @@ const MESSAGE: usize = 64;
 const INCOMING: usize = 320;
 
 /// Approximate memory of a channel that was not accepted yet, with its names, bytes.
-fn held_by(options: &ChannelOptions) -> usize {
+fn memory_of(options: &ChannelOptions) -> usize {
     INCOMING + options.label.len() + options.protocol.len()
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Inbox {
 
 /// Notifications of changes of the connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
+pub(super) struct Notifiers {
     /// The peer opened a channel.
     pub(super) incoming: Arc<Notify>,
     /// Channels can be used.
@@ -63,7 +63,7 @@ pub(super) struct State {
     unread: usize,
     connected: bool,
     reason: Option<Closed>,
-    news: News,
+    news: Notifiers,
     /// Channels with changes.
     touched: BTreeSet<ChannelId>,
     /// Pending notifications of the connection.
@@ -74,7 +74,7 @@ impl State {
     pub(super) fn next_incoming(&mut self) -> Poll<Option<(ChannelId, ChannelOptions)>> {
         match self.incoming.pop_front() {
             Some(taken) => {
-                self.unread -= held_by(&taken.1);
+                self.unread -= memory_of(&taken.1);
                 Poll::Ready(Some(taken))
             }
             None if self.reason.is_some() => Poll::Ready(None),
@@ -147,7 +147,7 @@ impl State {
             self.connection.resume(now);
         }
         let channels = self.connection.channels_mut();
-        while let Some(id) = channels.poll_relieved() {
+        while let Some(id) = channels.poll_writable() {
             self.touched.insert(id);
         }
     }
@@ -161,7 +161,7 @@ impl State {
         wakes
     }
 
-    fn wake(&mut self, which: impl FnOnce(&News) -> &Arc<Notify>) {
+    fn wake(&mut self, which: impl FnOnce(&Notifiers) -> &Arc<Notify>) {
         self.wakes.push(Arc::clone(which(&self.news)));
     }
 
@@ -173,7 +173,7 @@ impl State {
                 let options = self.connection.channels().options(id).cloned();
                 // The channel exists: its end is polled later.
                 let options = options.unwrap_or_else(|| ChannelOptions::new(""));
-                self.unread += held_by(&options);
+                self.unread += memory_of(&options);
                 self.incoming.push_back((id, options));
                 self.wake(|news| &news.incoming);
             }
@@ -213,13 +213,13 @@ pub(super) struct Shared {
     origin: Instant,
     /// Wakes the task: there may be data to send, or an earlier deadline.
     wake: Arc<Notify>,
-    pub(super) news: News,
+    pub(super) news: Notifiers,
 }
 
 impl Shared {
     pub(super) fn new(mut connection: Connection, origin: Instant) -> Self {
-        connection.channels_mut().watch();
-        let news = News::default();
+        connection.channels_mut().report_writable();
+        let news = Notifiers::default();
         Self {
             state: Mutex::new(State {
                 connection,
@@ -331,9 +331,9 @@ impl Shared {
 
 /// Owned by handles: when the last one is dropped, the connection is closed.
 #[derive(Debug)]
-pub(super) struct Held(pub(super) Arc<Shared>);
+pub(super) struct SharedHandle(pub(super) Arc<Shared>);
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for SharedHandle {
     type Target = Shared;
 
     fn deref(&self) -> &Shared {
@@ -341,7 +341,7 @@ impl std::ops::Deref for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for SharedHandle {
     fn drop(&mut self) {
         self.0.close();
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anabranch_datachannel::channels::ChannelEvent;
 use anabranch_datachannel::{
-    AcceptError, ChannelId, Config, Connection, Event, Identity, Payload, Secret,
+    AcceptError, ChannelId, Config, Connection, Event, Identity, Payload, RandomSeed,
 };
 use bytes::Bytes;
 
@@ -62,7 +62,7 @@ pub fn accept(
     config: &Config,
     origin: Instant,
 ) -> Result<(Connection, String), AcceptError> {
-    let secret = Secret::new([end as u8 + 7; 32]);
+    let secret = RandomSeed::new([end as u8 + 7; 32]);
     let at = (origin, 0);
     Connection::accept(offer, config, &identity(end), &secret, address(end), at)
 }

@@ -1,7 +1,7 @@
 //! Cost and limits of many queued messages.
 
-use super::super::one::LOOKS;
-use super::super::ready::CHANNELS;
+use super::super::channel::MESSAGES_EXAMINED;
+use super::super::ready_set::CHANNELS_EXAMINED;
 use super::*;
 
 /// The number of queued messages that a call examines should not depend on the length of the queue.
@@ -19,9 +19,13 @@ fn work_does_not_grow_with_what_waits() {
         let id = a.open(options);
         for _ in 0..1_000 {
             a.channels.send(0, id, text("x")).unwrap();
-            LOOKS.set(0);
+            MESSAGES_EXAMINED.set(0);
             a.pump();
-            assert!(LOOKS.get() <= 2, "{} looks", LOOKS.get());
+            assert!(
+                MESSAGES_EXAMINED.get() <= 2,
+                "{} looks",
+                MESSAGES_EXAMINED.get()
+            );
         }
     }
 }
@@ -37,7 +41,7 @@ fn work_does_not_grow_with_the_channels() {
         };
         let mut a = End::new(Role::Client, Pipe::with_resets()).up();
         a.channels = Channels::new(Role::Client, limits);
-        a.channels.handle_up(u16::MAX, u16::MAX);
+        a.channels.handle_established(u16::MAX, u16::MAX);
         let options = ChannelOptions::new("").with_reliability(Reliability::MaxLifetime(50));
         let ids: Vec<_> = (0..channels).map(|_| a.open(options.clone())).collect();
         a.pump();
@@ -52,11 +56,11 @@ fn work_does_not_grow_with_the_channels() {
         let most = |a: &mut End, act: &mut dyn FnMut(&mut End, usize)| {
             let mut most = 0;
             for turn in 0..50 {
-                CHANNELS.set(0);
-                LOOKS.set(0);
+                CHANNELS_EXAMINED.set(0);
+                MESSAGES_EXAMINED.set(0);
                 act(a, turn);
                 a.channels.pump(a.now, &mut a.pipe);
-                most = most.max(CHANNELS.get() + LOOKS.get());
+                most = most.max(CHANNELS_EXAMINED.get() + MESSAGES_EXAMINED.get());
             }
             most
         };
@@ -113,34 +117,34 @@ fn the_queues_have_a_limit_together() {
     let late = a.open(ChannelOptions::new(""));
     let refused = Err(SendError::ConnectionFull);
     assert_eq!(a.channels.send(0, late, text("")), refused);
-    assert!(!a.channels.answers(first) && !a.channels.answers(late));
+    assert!(!a.channels.is_writable_or_closed(first) && !a.channels.is_writable_or_closed(late));
     let other = ids.iter().find(|&&it| it != first).copied().unwrap();
     let room = |a: &mut End, room: usize| {
-        a.channels.limits.max_buffered_total = a.channels.ready.held() + room;
+        a.channels.limits.max_buffered_total = a.channels.ready.queued_bytes() + room;
         a.pump();
     };
     // Space for one; the others follow, however often they check.
     for _ in 0..5 {
         room(&mut a, 1);
-        assert!(a.channels.answers(first) && !a.channels.answers(late));
+        assert!(a.channels.is_writable_or_closed(first) && !a.channels.is_writable_or_closed(late));
         assert_eq!(a.channels.send(0, other, text("")), refused);
     }
     // A channel that finds no space should return to its previous position.
     a.channels.limits.max_buffered_total = 0;
     assert_eq!(a.channels.send(0, first, text("")), refused);
     room(&mut a, 1);
-    assert!(a.channels.answers(first) && !a.channels.answers(late));
+    assert!(a.channels.is_writable_or_closed(first) && !a.channels.is_writable_or_closed(late));
     a.channels.send(0, first, payload.clone()).unwrap();
     assert_eq!(a.channels.send(0, first, text("")), refused);
     // A channel that does not use its reservation should lose it.
     room(&mut a, 1);
-    assert!(a.channels.answers(late) && !a.channels.answers(other));
+    assert!(a.channels.is_writable_or_closed(late) && !a.channels.is_writable_or_closed(other));
     a.now = a.channels.deadline().unwrap();
     room(&mut a, 1);
-    assert!(!a.channels.answers(late) && a.channels.answers(other));
+    assert!(!a.channels.is_writable_or_closed(late) && a.channels.is_writable_or_closed(other));
     a.now = a.channels.deadline().unwrap();
     room(&mut a, 1);
-    assert!(!a.channels.answers(other) && a.channels.answers(first));
+    assert!(!a.channels.is_writable_or_closed(other) && a.channels.is_writable_or_closed(first));
     assert_eq!(a.channels.deadline(), None);
     a.channels.send(a.now, first, text("")).unwrap();
     a.channels.limits.max_buffered_total = 2 * MOST;
@@ -160,7 +164,7 @@ fn the_queues_have_a_limit_together() {
     }
     exchange(&mut a, &mut b);
     a.channels.handle_end();
-    assert_eq!(a.channels.ready.held(), 0);
+    assert_eq!(a.channels.ready.queued_bytes(), 0);
     assert_eq!(a.channels.deadline(), None);
 }
 

@@ -9,8 +9,8 @@ fn sound() -> Bytes {
 /// The resets that the end requests from its transport.
 fn resets(end: &mut End) -> Vec<u16> {
     end.pump();
-    let asked = end.pipe.resets.as_mut().map(std::mem::take);
-    asked.unwrap_or_default().into()
+    let was_refused = end.pipe.resets.as_mut().map(std::mem::take);
+    was_refused.unwrap_or_default().into()
 }
 
 /// No DATA_CHANNEL_ACK is in flight.
@@ -152,7 +152,7 @@ fn a_reset_of_all_streams_covers_those_that_were_refused() {
 #[test]
 fn a_peer_that_is_refused_everywhere() {
     let (mut a, _) = pair();
-    a.channels.handle_added(u16::MAX, u16::MAX);
+    a.channels.handle_streams_added(u16::MAX, u16::MAX);
     for _ in 0..3 {
         for stream in 0..u16::MAX {
             a.channels

@@ -11,34 +11,34 @@ pub(super) fn large(length: usize) -> usize {
 }
 
 #[derive(Debug)]
-struct Piece {
+struct PassedMessage {
     /// Length in bytes.
     length: usize,
     /// Unsent bytes.
-    left: usize,
+    unsent: usize,
     /// Counted by `bufferedAmount`.
     counts: bool,
 }
 
 /// Messages of a channel in the transport, which sends them in order.
 #[derive(Debug, Default)]
-pub(super) struct Handed {
-    pieces: VecDeque<Piece>,
-    left: usize,
+pub(super) struct InFlight {
+    messages: VecDeque<PassedMessage>,
+    unsent: usize,
     counted: usize,
     large: usize,
 }
 
-impl Handed {
+impl InFlight {
     pub(super) fn push(&mut self, length: usize, counts: bool) {
-        self.left += length;
+        self.unsent += length;
         self.large += large(length);
         if counts {
             self.counted += length;
         }
-        self.pieces.push_back(Piece {
+        self.messages.push_back(PassedMessage {
             length,
-            left: length,
+            unsent: length,
             counts,
         });
     }
@@ -47,18 +47,18 @@ impl Handed {
     /// large messages that are now sent completely.
     pub(super) fn settle(&mut self, buffered: usize) -> usize {
         let mut ended = 0;
-        while self.left > buffered
-            && let Some(first) = self.pieces.front_mut()
+        while self.unsent > buffered
+            && let Some(first) = self.messages.front_mut()
         {
-            let sent = first.left.min(self.left - buffered);
-            first.left -= sent;
-            self.left -= sent;
+            let sent = first.unsent.min(self.unsent - buffered);
+            first.unsent -= sent;
+            self.unsent -= sent;
             if first.counts {
                 self.counted -= sent;
             }
-            if first.left == 0 {
+            if first.unsent == 0 {
                 ended += large(first.length);
-                self.pieces.pop_front();
+                self.messages.pop_front();
             }
         }
         self.large -= ended;
@@ -66,16 +66,16 @@ impl Handed {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
+        self.messages.is_empty()
     }
 
     /// Unsent bytes.
-    pub(super) fn left(&self) -> usize {
-        self.left
+    pub(super) fn unsent(&self) -> usize {
+        self.unsent
     }
 
     /// Unsent bytes that `bufferedAmount` counts.
-    pub(super) fn counted(&self) -> usize {
+    pub(super) fn counted_unsent(&self) -> usize {
         self.counted
     }
 

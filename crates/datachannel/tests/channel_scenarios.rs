@@ -1,8 +1,8 @@
 //! Random scenarios for channels, random offers, and the corpus of the fuzz targets `channels` and
 //! `offer`.
 
-mod channel_play;
-#[path = "channel_play/offer.rs"]
+mod channel_scenario;
+#[path = "channel_scenario/offer.rs"]
 mod offer;
 #[path = "../../sctp/tests/common/seeds.rs"]
 #[allow(dead_code, reason = "each test has its part")]
@@ -21,7 +21,7 @@ fn random_plays_end_well() {
         // Established in the first step, so that the scenario has an effect.
         let mut bytes = vec![byte(), 9, 200, 0];
         bytes.extend((0..2_000).map(|_| byte()));
-        channel_play::play(&bytes);
+        channel_scenario::play(&bytes);
     });
 }
 
@@ -37,6 +37,6 @@ fn corpus(name: &str, check: fn(&[u8])) {
 
 #[test]
 fn the_corpus_ends_well() {
-    corpus("channels", channel_play::play);
+    corpus("channels", channel_scenario::play);
     corpus("offer", offer::check);
 }

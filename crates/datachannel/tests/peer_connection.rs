@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anabranch_datachannel::channels::{ChannelEvent, SendError};
 use anabranch_datachannel::{
     ChannelId, ChannelOptions, Config, Connection, DataChannel, Event, Identity, Payload,
-    PeerConnection, Secret,
+    PeerConnection, RandomSeed,
 };
 use bytes::Bytes;
 use common::{attribute, check, offer_of};
@@ -52,7 +52,7 @@ impl Client {
         let address = socket.local_addr().unwrap();
         let identity = Identity::new([1; 32]).unwrap();
         let accept = |offer: &str| {
-            let secret = Secret::new([2; 32]);
+            let secret = RandomSeed::new([2; 32]);
             let config = Config::default();
             Connection::accept(offer, &config, &identity, &secret, address, (origin, 0)).unwrap()
         };

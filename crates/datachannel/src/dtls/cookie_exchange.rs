@@ -20,17 +20,17 @@ use crate::close::Closed;
 use crate::identity::Identity;
 
 /// Factory of engines.
-pub(super) struct Engines {
+pub(super) struct EngineFactory {
     /// Instant of time 0.
     origin: Instant,
     role: Role,
     certificate: dimpl::DtlsCertificate,
     plain: Arc<dimpl::Config>,
     /// Configuration that requests cookies.
-    asking: Arc<dimpl::Config>,
+    with_cookie: Arc<dimpl::Config>,
 }
 
-impl Engines {
+impl EngineFactory {
     pub(super) fn new(
         origin: Instant,
         identity: &Identity,
@@ -42,7 +42,7 @@ impl Engines {
         let plain = config().use_server_cookie(false).build().map_err(failed)?;
         // The seed is only used for values that are no keys: randoms, nonces, the cookie secret.
         // Keys come from the system, so that no nonce is used twice with a key.
-        let asking = config()
+        let with_cookie = config()
             .use_server_cookie(true)
             .dangerously_set_rng_seed(seed)
             .build()
@@ -52,7 +52,7 @@ impl Engines {
             role,
             certificate: identity.certificate.clone(),
             plain: Arc::new(plain),
-            asking: Arc::new(asking),
+            with_cookie: Arc::new(with_cookie),
         })
     }
 
@@ -81,18 +81,18 @@ impl Engines {
 /// Number of engines that may be created: each costs a little, and an attacker must not control
 /// their number.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct EngineBudget {
     left: u64,
     since: Nanos,
 }
 
-impl Budget {
-    const MOST: u64 = 16;
+impl EngineBudget {
+    const MAX: u64 = 16;
     const EACH: Nanos = 10 * MILLISECOND;
 
     pub(super) fn new(now: Nanos) -> Self {
         Self {
-            left: Self::MOST,
+            left: Self::MAX,
             since: now,
         }
     }
@@ -100,7 +100,7 @@ impl Budget {
     fn take(&mut self, now: Nanos) -> bool {
         let more = now.saturating_sub(self.since) / Self::EACH;
         self.since += more * Self::EACH;
-        self.left = self.left.saturating_add(more).min(Self::MOST);
+        self.left = self.left.saturating_add(more).min(Self::MAX);
         let some = self.left > 0;
         self.left -= u64::from(some);
         some
@@ -163,7 +163,7 @@ impl Dtls {
 
     /// An engine that has requested a cookie for `hello`, and its HelloVerifyRequest.
     fn request_of(&self, now: Nanos, hello: &Message) -> Option<(dimpl::Dtls, Bytes)> {
-        let mut engine = self.engines.of(&self.engines.asking, now);
+        let mut engine = self.engines.of(&self.engines.with_cookie, now);
         engine.handle_timeout(self.engines.instant(now)).ok()?;
         let bytes = record::encode(&hello.piece(), 0);
         engine.handle_packet(&bytes).ok()?;

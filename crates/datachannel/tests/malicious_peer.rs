@@ -5,8 +5,10 @@ use crate::world;
 
 use std::collections::BTreeMap;
 
-use anabranch_datachannel::carrier::{Carrier, NoReset, Outgoing, Refused};
 use anabranch_datachannel::channels::{ChannelEvent, Channels, Limits, Role};
+use anabranch_datachannel::sctp_transport::{
+    OutgoingMessage, ReconfigUnavailable, SctpTransport, SendRefused,
+};
 use anabranch_datachannel::sdp::{Offer, SdpError};
 use anabranch_datachannel::{ChannelOptions, Config, Discard, Event, Payload};
 use bytes::Bytes;
@@ -15,30 +17,30 @@ use world::{SECOND, World};
 /// An association that accepts all messages, or none.
 #[derive(Default)]
 struct Sink {
-    taken: Vec<Outgoing>,
+    taken: Vec<OutgoingMessage>,
     resets: Vec<u16>,
     full: bool,
 }
 
-impl Carrier for Sink {
+impl SctpTransport for Sink {
     fn buffered(&self, _stream: u16) -> usize {
         0
     }
 
     fn set_weight(&mut self, _stream: u16, _weight: u16) {}
 
-    fn send(&mut self, _now: u64, message: Outgoing) -> Result<(), Refused> {
+    fn send(&mut self, _now: u64, message: OutgoingMessage) -> Result<(), SendRefused> {
         if self.full {
-            return Err(Refused::Full);
+            return Err(SendRefused::Full);
         }
         self.taken.push(message);
         Ok(())
     }
 
-    fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
+    fn reset(&mut self, stream: u16) -> Result<(), ReconfigUnavailable> {
         // Like an association with 1,000 streams.
         if stream >= 1_000 {
-            return Err(NoReset);
+            return Err(ReconfigUnavailable);
         }
         self.resets.push(stream);
         Ok(())
@@ -51,7 +53,7 @@ fn server(change: impl FnOnce(&mut Limits)) -> Channels {
     let mut limits = Limits::of(&Config::default());
     change(&mut limits);
     let mut channels = Channels::new(Role::Server, limits);
-    channels.handle_up(1_000, 1_000);
+    channels.handle_established(1_000, 1_000);
     channels
 }
 
@@ -161,7 +163,7 @@ fn too_many_channels() {
     let name = vec![b'x'; 65_535];
     let long = open(0, [65_535, 0], &name);
     let mut channels = server(|_| ());
-    channels.handle_added(65_535, 65_535);
+    channels.handle_streams_added(65_535, 65_535);
     for stream in (0..65_535).step_by(2) {
         channels.handle_message(stream, DCEP, long.clone());
     }
@@ -210,9 +212,9 @@ fn a_name_is_used_once() {
     let limits = Limits::of(&Config::default());
     let mut channels = Channels::new(Role::Client, limits);
     let early = [(); 2].map(|()| channels.open(ChannelOptions::new("early")).unwrap());
-    channels.handle_up(1, 1);
+    channels.handle_established(1, 1);
     assert_eq!(events(&mut channels), [ChannelEvent::Closed(early[1])]);
-    channels.handle_added(1_000, 1_000);
+    channels.handle_streams_added(1_000, 1_000);
     let late = channels.open(ChannelOptions::new("late")).unwrap();
     assert_eq!(late.stream(), early[1].stream());
     assert_ne!(late, early[1]);

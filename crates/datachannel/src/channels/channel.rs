@@ -6,18 +6,17 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
-use super::handed::{Handed, large};
-use super::line::Place;
-use super::ready::{FEED, Listed};
+use super::channel_state::{MESSAGE_OVERHEAD, PendingWork, SpaceRequest, State};
+use super::in_flight::{InFlight, large};
 use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
 use crate::dcep::Dcep;
 
-/// Approximate memory of a queued message besides its payload, bytes.
-pub(super) const QUEUED: usize = 64;
+/// Bytes of a channel that should be queued in the association: enough that it never runs dry.
+const TARGET_IN_FLIGHT: usize = 64 << 10;
 
 /// A queued message.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     pub(super) ppid: u32,
     pub(super) payload: Bytes,
     /// Its bytes counted by `bufferedAmount`.
@@ -29,10 +28,10 @@ pub(super) struct Queued {
 #[cfg(test)]
 thread_local! {
     /// Number of queued messages examined.
-    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    pub(super) static MESSAGES_EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-impl Queued {
+impl QueuedMessage {
     pub(super) fn control(message: &Dcep) -> Self {
         Self {
             ppid: ppid::DCEP,
@@ -56,7 +55,7 @@ impl Queued {
     /// Time at which it is abandoned.
     pub(super) fn deadline(&self) -> Option<Nanos> {
         #[cfg(test)]
-        LOOKS.set(LOOKS.get() + 1);
+        MESSAGES_EXAMINED.set(MESSAGES_EXAMINED.get() + 1);
         self.deadline
     }
 
@@ -66,17 +65,6 @@ impl Queued {
     }
 }
 
-/// State of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// The peer has not acknowledged it.
-    Opening,
-    /// Both ends know it.
-    Open,
-    /// It is being closed.
-    Closing,
-}
-
 /// A channel.
 #[derive(Debug)]
 pub(super) struct Channel {
@@ -84,13 +72,13 @@ pub(super) struct Channel {
     pub(super) options: ChannelOptions,
     pub(super) state: State,
     /// Messages not yet passed to the transport.
-    pub(super) queue: VecDeque<Queued>,
+    pub(super) queue: VecDeque<QueuedMessage>,
     /// Bytes of these that `bufferedAmount` counts.
     pub(super) queued: usize,
     /// Messages in the transport.
-    pub(super) handed: Handed,
+    pub(super) in_flight: InFlight,
     /// The transport knows its weight.
-    pub(super) weighed: bool,
+    pub(super) weight_set: bool,
     /// The low threshold.
     pub(super) low: usize,
     /// Weighted fair queueing: virtual finish time of the last message, in bytes of a channel of
@@ -101,14 +89,14 @@ pub(super) struct Channel {
     /// Bytes of label and protocol, if the peer chose them.
     pub(super) names: usize,
     /// A message was refused because the queue was full.
-    pub(super) asked: bool,
+    pub(super) was_refused: bool,
     /// Position in the queue for space of all channels.
-    pub(super) place: Place,
+    pub(super) space_request: SpaceRequest,
     /// Pending work as registered in the index.
-    pub(super) listed: Listed,
+    pub(super) pending: PendingWork,
     /// The transport did not reset the stream.
     pub(super) reset_refused: bool,
-    pub(super) reset_asked: bool,
+    pub(super) reset_requested: bool,
     pub(super) reset_out: bool,
     pub(super) reset_in: bool,
 }
@@ -121,43 +109,43 @@ impl Channel {
             state: State::Opening,
             queue: VecDeque::new(),
             queued: 0,
-            handed: Handed::default(),
-            weighed: false,
+            in_flight: InFlight::default(),
+            weight_set: false,
             low: 0,
             finish: served,
             abandoned: 0,
             names: 0,
-            asked: false,
-            place: Place::default(),
-            listed: Listed::default(),
+            was_refused: false,
+            space_request: SpaceRequest::default(),
+            pending: PendingWork::default(),
             reset_refused: false,
-            reset_asked: false,
+            reset_requested: false,
             reset_out: false,
             reset_in: false,
         }
     }
 
-    pub(super) fn push(&mut self, queued: Queued) {
+    pub(super) fn push(&mut self, queued: QueuedMessage) {
         self.queued += queued.counted;
         self.queue.push_back(queued);
     }
 
     /// Whether the queue is full. Empty messages count with their memory.
     pub(super) fn is_full(&self, most: usize) -> bool {
-        self.queued >= most || self.queue.len() >= most / QUEUED
+        self.queued >= most || self.queue.len() >= most / MESSAGE_OVERHEAD
     }
 
     /// Its pending work.
-    pub(super) fn listing(&self) -> Listed {
+    pub(super) fn pending_work(&self) -> PendingWork {
         let first = self.queue.front();
-        let due = first.filter(|_| self.handed.left() < FEED);
+        let due = first.filter(|_| self.in_flight.unsent() < TARGET_IN_FLIGHT);
         let aging = self.queue.get(self.first_data());
-        let quiet = self.queue.is_empty() && (!self.reset_refused || self.handed.is_empty());
-        Listed {
-            turn: due.map(|it| (it.large() > 0, self.finish_of(it))),
-            deadline: aging.and_then(Queued::deadline),
-            closing: self.state == State::Closing && !self.reset_asked && quiet,
-            held: self.queued + QUEUED * self.queue.len(),
+        let quiet = self.queue.is_empty() && (!self.reset_refused || self.in_flight.is_empty());
+        PendingWork {
+            next_message: due.map(|it| (it.large() > 0, self.finish_of(it))),
+            deadline: aging.and_then(QueuedMessage::deadline),
+            closing: self.state == State::Closing && !self.reset_requested && quiet,
+            queued_bytes: self.queued + MESSAGE_OVERHEAD * self.queue.len(),
         }
     }
 
@@ -168,12 +156,12 @@ impl Channel {
     }
 
     /// Removes the first message, which was passed on; returns its size as a large one.
-    pub(super) fn hand_first(&mut self) -> usize {
+    pub(super) fn move_first_to_transport(&mut self) -> usize {
         let Some(first) = self.queue.pop_front() else {
             return 0;
         };
         self.queued -= first.counted;
-        self.handed.push(first.payload.len(), first.counted > 0);
+        self.in_flight.push(first.payload.len(), first.counted > 0);
         first.large()
     }
 
@@ -188,7 +176,8 @@ impl Channel {
     /// Abandons expired queued messages; returns their number. These are the first ones, because
     /// all messages have the same lifetime.
     pub(super) fn abandon(&mut self, now: Nanos) -> u64 {
-        let over = |queued: &Queued| queued.deadline().is_some_and(|deadline| deadline <= now);
+        let over =
+            |queued: &QueuedMessage| queued.deadline().is_some_and(|deadline| deadline <= now);
         let at = self.first_data();
         let before = self.abandoned;
         while self.queue.get(at).is_some_and(over)
@@ -206,7 +195,7 @@ impl Channel {
     }
 
     pub(super) fn buffered(&self) -> usize {
-        self.queued + self.handed.counted()
+        self.queued + self.in_flight.counted_unsent()
     }
 
     /// Whether `bufferedAmount`, which was `before`, fell to the low threshold.
@@ -220,7 +209,7 @@ impl Channel {
     }
 
     /// Virtual finish time of `next`.
-    pub(super) fn finish_of(&self, next: &Queued) -> u64 {
+    pub(super) fn finish_of(&self, next: &QueuedMessage) -> u64 {
         let weight = u64::from(self.weight());
         // 65,536: integers for any weight, and each message costs something even if it is empty.
         self.finish + (next.payload.len() as u64 + 1) * 65_536 / weight

@@ -8,10 +8,10 @@
 
 use anabranch_transport::Nanos;
 
-use super::one::State;
+use super::channel_state::State;
 use super::{ChannelEvent, Channels};
-use crate::carrier::{Carrier, Outgoing, Refused};
 use crate::channel::{Reliability, ppid};
+use crate::sctp_transport::{OutgoingMessage, SctpTransport, SendRefused};
 
 /// Limit on the total size of large messages in transmission, bytes, except for a single one: half
 /// of the minimum receive buffer.
@@ -21,27 +21,27 @@ impl Channels {
     /// Passes messages to the transport while it accepts them, and closes channels that are due.
     /// Must be called after every other call, and whenever the transport has sent data, after
     /// [`Channels::handle_sent`].
-    pub fn pump(&mut self, now: Nanos, carrier: &mut impl Carrier) {
-        self.settle(carrier);
+    pub fn pump(&mut self, now: Nanos, transport: &mut impl SctpTransport) {
+        self.settle(transport);
         self.abandon(now);
         while self.streams.is_some() {
-            let Some(stream) = self.next_to_hand() else {
+            let Some(stream) = self.next_to_send() else {
                 break;
             };
-            if !self.hand(now, stream, carrier) {
+            if !self.pass_on(now, stream, transport) {
                 break;
             }
         }
-        self.reset_closing(carrier);
-        self.reset_refused(carrier);
-        self.take_turns(now);
+        self.reset_closing(transport);
+        self.reset_refused(transport);
+        self.grant_reservations(now);
     }
 
     /// Selects the channel whose first message has the earliest virtual finish time, weighted by
     /// priority (RFC 8831 §6.4), among those with a message to pass on. A large message that does
     /// not fit blocks other large messages, so that it is not starved.
-    fn next_to_hand(&self) -> Option<u16> {
-        let [small, large] = &self.ready.turns;
+    fn next_to_send(&self) -> Option<u16> {
+        let [small, large] = &self.ready.by_finish_time;
         let large = large.first().filter(|&&(_, stream)| {
             let first = self.table.get(&stream).and_then(|it| it.queue.front());
             self.large == 0 || first.is_some_and(|it| self.large + it.large() <= MAX_LARGE)
@@ -51,7 +51,7 @@ impl Channels {
     }
 
     /// Passes on the stream's first message; `false` if the transport accepts none now.
-    fn hand(&mut self, now: Nanos, stream: u16, carrier: &mut impl Carrier) -> bool {
+    fn pass_on(&mut self, now: Nanos, stream: u16, transport: &mut impl SctpTransport) -> bool {
         let Some(channel) = self.table.get_mut(&stream) else {
             return false;
         };
@@ -63,7 +63,7 @@ impl Channels {
         // §6), which is reliable.
         let control = next.ppid == ppid::DCEP;
         let unordered = !control && !channel.options.ordered && channel.state != State::Opening;
-        let outgoing = Outgoing {
+        let outgoing = OutgoingMessage {
             stream,
             ppid: next.ppid,
             unordered,
@@ -74,39 +74,39 @@ impl Channels {
             },
             payload: next.payload.clone(),
         };
-        if !channel.weighed {
-            carrier.set_weight(stream, channel.weight());
-            channel.weighed = true;
+        if !channel.weight_set {
+            transport.set_weight(stream, channel.weight());
+            channel.weight_set = true;
         }
-        let sent = carrier.send(now, outgoing);
+        let sent = transport.send(now, outgoing);
         match sent {
             Ok(()) => {
                 channel.finish = finish;
                 self.served = self.served.max(finish);
-                self.large += channel.hand_first();
+                self.large += channel.move_first_to_transport();
             }
-            Err(Refused::Full) => {}
-            Err(Refused::Closing) => channel.drop_queue(),
+            Err(SendRefused::Full) => {}
+            Err(SendRefused::Closing) => channel.drop_queue(),
         }
-        self.list(stream);
+        self.update_ready(stream);
         sent.is_ok()
     }
 
     /// Accounts for messages that the transport has sent or abandoned.
-    fn settle(&mut self, carrier: &impl Carrier) {
+    fn settle(&mut self, transport: &impl SctpTransport) {
         while let Some(stream) = self.ready.sent.pop_first() {
             let Some(channel) = self.table.get_mut(&stream) else {
                 continue;
             };
             let before = channel.buffered();
-            self.large -= channel.handed.settle(carrier.buffered(stream));
-            self.tell_low(stream, before);
+            self.large -= channel.in_flight.settle(transport.buffered(stream));
+            self.emit_if_low(stream, before);
         }
     }
 
     /// Abandons queued messages that have expired. Messages in the transport are handled there.
     fn abandon(&mut self, now: Nanos) {
-        while let Some(&(deadline, stream)) = self.ready.aging.first()
+        while let Some(&(deadline, stream)) = self.ready.by_deadline.first()
             && deadline <= now
             && let Some(channel) = self.table.get_mut(&stream)
         {
@@ -114,41 +114,41 @@ impl Channels {
             let abandoned = channel.abandon(now);
             let event = ChannelEvent::Abandoned(channel.id);
             self.events.extend((0..abandoned).map(|_| event.clone()));
-            self.tell_low(stream, before);
+            self.emit_if_low(stream, before);
         }
     }
 
     /// Emits an event if `bufferedAmount` of the stream's channel, which was `before`, fell to the
     /// low threshold.
-    fn tell_low(&mut self, stream: u16, before: usize) {
+    fn emit_if_low(&mut self, stream: u16, before: usize) {
         if let Some(channel) = self.table.get(&stream)
             && channel.fell_to_low(before)
         {
             let low = ChannelEvent::BufferedAmountLow(channel.id);
             self.events.push_back(low);
         }
-        self.list(stream);
+        self.update_ready(stream);
     }
 
     /// Resets the streams of closing channels that have no more messages to pass on.
-    fn reset_closing(&mut self, carrier: &mut impl Carrier) {
+    fn reset_closing(&mut self, transport: &mut impl SctpTransport) {
         while let Some(&stream) = self.ready.closing.first()
             && let Some(channel) = self.table.get_mut(&stream)
         {
             // Before the association is established the peer knows of no channel.
             if self.streams.is_none() {
                 self.end(stream);
-            } else if carrier.reset(stream).is_ok() {
-                channel.reset_asked = true;
-                self.list(stream);
-            } else if channel.handed.is_empty() {
+            } else if transport.reset(stream).is_ok() {
+                channel.reset_requested = true;
+                self.update_ready(stream);
+            } else if channel.in_flight.is_empty() {
                 // The peer cannot be notified. Its outgoing stream stays open, so the stream cannot
                 // be used again.
-                self.spent.insert(stream);
+                self.unusable.insert(stream);
                 self.end(stream);
             } else {
                 channel.reset_refused = true;
-                self.list(stream);
+                self.update_ready(stream);
             }
         }
     }

@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_datachannel::carrier::{Carrier, NoReset, Outgoing, Refused};
 use anabranch_datachannel::channels::{ChannelEvent, Channels, Limits, Role};
+use anabranch_datachannel::sctp_transport::{
+    OutgoingMessage, ReconfigUnavailable, SctpTransport, SendRefused,
+};
 use anabranch_datachannel::{ChannelId, ChannelOptions, Config, Payload, Reliability};
 use bytes::Bytes;
 
@@ -42,7 +44,7 @@ struct Sink {
     resets: bool,
 }
 
-impl Carrier for Sink {
+impl SctpTransport for Sink {
     fn buffered(&self, stream: u16) -> usize {
         self.left.get(&stream).copied().unwrap_or_default()
     }
@@ -51,18 +53,22 @@ impl Carrier for Sink {
         assert_ne!(weight, 0);
     }
 
-    fn send(&mut self, _now: u64, message: Outgoing) -> Result<(), Refused> {
+    fn send(&mut self, _now: u64, message: OutgoingMessage) -> Result<(), SendRefused> {
         assert!(!message.payload.is_empty(), "SCTP carries no empty message");
         let Some(room) = self.room.checked_sub(1) else {
-            return Err(Refused::Full);
+            return Err(SendRefused::Full);
         };
         self.room = room;
         *self.left.entry(message.stream).or_default() += message.payload.len();
         Ok(())
     }
 
-    fn reset(&mut self, _stream: u16) -> Result<(), NoReset> {
-        if self.resets { Ok(()) } else { Err(NoReset) }
+    fn reset(&mut self, _stream: u16) -> Result<(), ReconfigUnavailable> {
+        if self.resets {
+            Ok(())
+        } else {
+            Err(ReconfigUnavailable)
+        }
     }
 }
 
@@ -176,8 +182,8 @@ impl Play<'_> {
             9 => {
                 let streams = self.script.byte();
                 match self.script.byte() % 2 {
-                    0 => self.channels.handle_up(streams.into(), 1_000),
-                    _ => self.channels.handle_added(1_000, 2_000),
+                    0 => self.channels.handle_established(streams.into(), 1_000),
+                    _ => self.channels.handle_streams_added(1_000, 2_000),
                 }
             }
             10 => self.open(),

@@ -6,15 +6,15 @@ use crate::sdp::IceCredentials;
 
 /// Seed of a connection's random numbers: 32 secret random bytes, unique to the connection.
 #[derive(Clone)]
-pub struct Secret([u8; 32]);
+pub struct RandomSeed([u8; 32]);
 
-impl std::fmt::Debug for Secret {
+impl std::fmt::Debug for RandomSeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret")
+        f.write_str("RandomSeed")
     }
 }
 
-impl Secret {
+impl RandomSeed {
     /// Creates it from these bytes.
     pub fn new(seed: [u8; 32]) -> Self {
         Self(seed)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// A message for the association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// Stream of the message.
     pub stream: u16,
     /// Payload Protocol Identifier of the message.
@@ -25,7 +25,7 @@ pub struct Outgoing {
 /// Reasons for which a message is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum SendRefused {
     /// No buffer space at the moment.
     Full,
     /// The association accepts no more messages.
@@ -34,10 +34,10 @@ pub enum Refused {
 
 /// RE-CONFIG is not supported by both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoReset;
+pub struct ReconfigUnavailable;
 
 /// An association, as used by channels.
-pub trait Carrier {
+pub trait SctpTransport {
     /// Bytes of user data that were accepted for the stream and are not sent yet. Messages of one
     /// stream are sent in the order in which they were accepted.
     fn buffered(&self, stream: u16) -> usize;
@@ -50,16 +50,16 @@ pub trait Carrier {
     ///
     /// # Errors
     /// The message was not accepted.
-    fn send(&mut self, now: Nanos, message: Outgoing) -> Result<(), Refused>;
+    fn send(&mut self, now: Nanos, message: OutgoingMessage) -> Result<(), SendRefused>;
 
     /// Resets the outgoing stream once all its data is acknowledged (RFC 8831 §6.7).
     ///
     /// # Errors
     /// RE-CONFIG is not supported.
-    fn reset(&mut self, stream: u16) -> Result<(), NoReset>;
+    fn reset(&mut self, stream: u16) -> Result<(), ReconfigUnavailable>;
 }
 
-impl Carrier for Association {
+impl SctpTransport for Association {
     fn buffered(&self, stream: u16) -> usize {
         self.buffered_on(stream)
     }
@@ -68,8 +68,8 @@ impl Carrier for Association {
         self.set_stream_value(stream, weight);
     }
 
-    fn send(&mut self, now: Nanos, message: Outgoing) -> Result<(), Refused> {
-        let Outgoing {
+    fn send(&mut self, now: Nanos, message: OutgoingMessage) -> Result<(), SendRefused> {
+        let OutgoingMessage {
             stream,
             ppid,
             unordered,
@@ -85,17 +85,17 @@ impl Carrier for Association {
             .with_lifetime(deadline.map(|deadline| deadline.saturating_sub(now)))
             .with_max_retransmits(max_retransmits);
         Self::send(self, now, payload, &options).map_err(|error| match error {
-            anabranch_sctp::SendError::BufferFull => Refused::Full,
-            _ => Refused::Closing,
+            anabranch_sctp::SendError::BufferFull => SendRefused::Full,
+            _ => SendRefused::Closing,
         })
     }
 
-    fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
+    fn reset(&mut self, stream: u16) -> Result<(), ReconfigUnavailable> {
         // The time only matters for a reset of the association.
         match self.reconfigure(0, &Reconfiguration::reset_outgoing([stream])) {
             // The peer has requested it as well.
             Ok(()) | Err(ReconfigError::AlreadyInProgress) => Ok(()),
-            Err(_) => Err(NoReset),
+            Err(_) => Err(ReconfigUnavailable),
         }
     }
 }
