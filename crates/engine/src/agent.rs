@@ -18,12 +18,12 @@ pub mod taking;
 pub mod tally;
 pub mod transfers;
 
-use anabranch_sim::workload::{Facts, Made, Message, Offer, Workload};
+use anabranch_sim::workload::{BoxedWorkload, Facts, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 
 /// A workload with the message that was taken from it and found no room yet.
 pub struct Feed {
-    workload: Made,
+    workload: BoxedWorkload,
     waiting: Option<Message>,
     next: Option<Nanos>,
     state: FeedState,
@@ -38,7 +38,7 @@ enum FeedState {
 
 impl Feed {
     /// A feed that offers nothing before it is started.
-    pub fn new(workload: Made) -> Self {
+    pub fn new(workload: BoxedWorkload) -> Self {
         Self {
             workload,
             waiting: None,

@@ -13,7 +13,7 @@ use anabranch_scenario::{Flow, Link, Spec};
 use anabranch_settings::{Effect, Registry};
 use anabranch_sim::loss::Traffic;
 use anabranch_sim::wifi::Propagation as Law;
-use anabranch_sim::workload::{Carrier, Context};
+use anabranch_sim::workload::{Context, TransportCapabilities};
 
 use crate::kinds::Standard;
 use crate::medium;
@@ -227,7 +227,7 @@ impl Judge<'_, '_> {
             return;
         };
         let mut context = Context::default();
-        context.carrier = Carrier {
+        context.carrier = TransportCapabilities {
             title: transport.title(),
             messages: transport.messages,
             one_stream: transport.one_stream,

@@ -43,7 +43,7 @@ pub struct Standard {
     /// Kinds of routing over moving nodes.
     pub routings: Registry<Box<dyn RoutingKind>>,
     /// Workloads.
-    pub workloads: Registry<workload::Made, workload::Context>,
+    pub workloads: Registry<workload::BoxedWorkload, workload::Context>,
     /// Metrics.
     pub metrics: Registry<metric::Made>,
     /// Transports.
@@ -52,7 +52,7 @@ pub struct Standard {
     pub probes: Vec<&'static probe::Entry>,
     /// Decides the passage of every packet step by step, also where a link knows it when the packet comes: what arrives is
     /// the same, and takes longer to compute.
-    pub stepwise: bool,
+    pub event_driven: bool,
 }
 
 impl Default for Standard {
@@ -68,7 +68,7 @@ impl Default for Standard {
             metrics: metric::kinds(),
             transports: Transports::default(),
             probes: probe::KINDS.to_vec(),
-            stepwise: false,
+            event_driven: false,
         }
     }
 }
@@ -76,8 +76,8 @@ impl Default for Standard {
 impl Standard {
     /// With links that are decided step by step.
     #[must_use]
-    pub fn stepwise(mut self) -> Self {
-        self.stepwise = true;
+    pub fn event_driven(mut self) -> Self {
+        self.event_driven = true;
         self
     }
 
@@ -113,7 +113,7 @@ impl Standard {
     #[must_use]
     pub fn with_workload(
         mut self,
-        entry: &'static Entry<workload::Made, workload::Context>,
+        entry: &'static Entry<workload::BoxedWorkload, workload::Context>,
     ) -> Self {
         self.workloads = self.workloads.with(entry);
         self
@@ -150,7 +150,7 @@ impl Standard {
         chosen: &Workload,
         rng: Rng,
         packet: usize,
-    ) -> Result<workload::Made, Refusal> {
+    ) -> Result<workload::BoxedWorkload, Refusal> {
         let context = workload::Context::new(rng, packet);
         self.prepare_workload(chosen)?.build(context)
     }
@@ -162,7 +162,7 @@ impl Standard {
     pub fn prepare_workload(
         &self,
         chosen: &Workload,
-    ) -> Result<Prepared<workload::Made, workload::Context>, Refusal> {
+    ) -> Result<Prepared<workload::BoxedWorkload, workload::Context>, Refusal> {
         let values = chosen.values(&self.workloads);
         self.workloads.prepare(&chosen.kind, values)
     }

@@ -20,8 +20,8 @@ use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::propagation::Propagation;
 use anabranch_sim::queue::QueueDiscipline;
 use anabranch_sim::{
-    BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, NodeId, Outage, OverTime,
-    Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
+    BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, LossPosition, NodeId, Outage,
+    PlacedLoss, Probability, Reordering, StepFunction, Topology,
 };
 
 use crate::flows::Members;
@@ -116,8 +116,8 @@ pub struct Parts {
     links: Vec<[Direction; 2]>,
     constellations: Vec<ConstellationParts>,
     routing: Option<RoutingParts>,
-    /// As [`Standard::stepwise`].
-    stepwise: bool,
+    /// As [`Standard::event_driven`].
+    event_driven: bool,
 }
 
 /// A loss model, which is made knowing the flows.
@@ -129,7 +129,7 @@ struct Direction {
     queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
     /// And whether packets may overtake each other.
     propagation: Option<(Prepared<Box<dyn Propagation>>, bool)>,
-    loss: Option<(LossKind, SimPlace)>,
+    loss: Option<(LossKind, LossPosition)>,
 }
 
 impl Parts {
@@ -148,7 +148,7 @@ impl Parts {
                 .map(|it| ConstellationParts::of(it, kinds))
                 .collect::<Result<_, _>>()?,
             routing: RoutingParts::of(spec, kinds)?,
-            stepwise: kinds.stepwise,
+            event_driven: kinds.event_driven,
         })
     }
 }
@@ -176,10 +176,10 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
 }
 
 /// Where a loss strikes.
-fn place_of(loss: &anabranch_scenario::Loss) -> SimPlace {
+fn place_of(loss: &anabranch_scenario::Loss) -> LossPosition {
     match loss.place() {
-        Place::BeforeQueue => SimPlace::BeforeQueue,
-        Place::AfterQueue => SimPlace::AfterQueue,
+        Place::BeforeQueue => LossPosition::BeforeQueue,
+        Place::AfterQueue => LossPosition::AfterQueue,
     }
 }
 
@@ -198,7 +198,7 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
     for (link, [forward, backward]) in spec.links.iter().zip(&parts.links) {
         let config = |to_second, direction| {
             let mut config = configure(link, to_second, direction, traffic)?;
-            config.stepwise = parts.stepwise;
+            config.event_driven = parts.event_driven;
             Ok::<_, NetworkError>(config)
         };
         let both = || Ok([config(true, forward)?, config(false, backward)?]);
@@ -208,7 +208,7 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
         links.push(wifi::add_cell(&mut topology, spec, cell)?);
     }
     for (constellation, own) in spec.constellations.iter().zip(&parts.constellations) {
-        let how = (traffic, parts.stepwise);
+        let how = (traffic, parts.event_driven);
         links.extend(constellation::add(
             &mut topology,
             spec,
@@ -337,9 +337,9 @@ fn configure(
     Ok(config.with_outages(outages.map(|[from, until]| Outage { from, until })))
 }
 
-fn over_time(rate: &RateOverTime) -> Result<OverTime<u64>, BuildError> {
+fn over_time(rate: &RateOverTime) -> Result<StepFunction<u64>, BuildError> {
     let steps = rate.steps();
-    let values = OverTime::steps(steps[0].1, steps.iter().copied())?;
+    let values = StepFunction::steps(steps[0].1, steps.iter().copied())?;
     match rate.repeat() {
         Some(period) => values.repeating(period),
         None => Ok(values),

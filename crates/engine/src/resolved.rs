@@ -11,8 +11,8 @@ use anabranch_scenario::spec::Record;
 use anabranch_scenario::tree::Node;
 use anabranch_scenario::{Experiment, Metric, Spec, names};
 use anabranch_settings::Prepared;
-use anabranch_sim::workload::{self as workload_kinds, Made as Workload};
-use anabranch_sim::{NodeId, Ways};
+use anabranch_sim::workload::{self as workload_kinds, BoxedWorkload as Workload};
+use anabranch_sim::{NodeId, PathFinder};
 use anabranch_transport::{Nanos, Probe};
 use serde_json::Value;
 
@@ -451,7 +451,7 @@ fn members(
     kinds: &Standard,
     transports: &[Made],
 ) -> Result<Vec<Member>, NetworkError> {
-    let mut ways = Ways::new(&built.topology);
+    let mut ways = PathFinder::new(&built.topology);
     let member = |member: Members<'_>| {
         let nodes = network::ends(&built.topology, spec, &member)?;
         let paths = homes::paths(built, spec, transports, &member)?;

@@ -10,7 +10,7 @@
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Size;
 use anabranch_scenario::tree::{Entry, Node, NodeValue};
-use anabranch_sim::OverTime;
+use anabranch_sim::StepFunction;
 use anabranch_transport::time::MILLISECOND;
 
 use crate::files::Files;
@@ -190,7 +190,7 @@ fn opportunities(text: &str, size: u64) -> Result<(Vec<(String, NodeValue)>, Str
         })?;
         times.push(at * MILLISECOND);
     }
-    let rate = OverTime::opportunities(times, size as usize)
+    let rate = StepFunction::opportunities(times, size as usize)
         .map_err(|_| "its times do not rise, or there are none above 0".to_owned())?;
     let (first, later) = rate.changes();
     let step = |(at, rate): (u64, u64)| {

@@ -13,7 +13,7 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::transport::{Transport as Written, TransportKind};
 use anabranch_settings::{Datum, Setting};
 use anabranch_sim::ip::{IPV4_HEADER, IPV6_HEADER};
-use anabranch_sim::workload::{Facts, Made as Workload};
+use anabranch_sim::workload::{BoxedWorkload as Workload, Facts};
 use anabranch_sim::{Agent, Rng, Seed};
 use anabranch_transport::Path;
 

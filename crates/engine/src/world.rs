@@ -167,7 +167,7 @@ pub fn run(
     let tallies = flows::attach(&mut world, &context, &mut recording)?;
     attach_proxies(&mut world, &context)?;
     if measures.need_packets() {
-        world.set_watch(Box::new(flows::packet_counter(point, &tallies)));
+        world.set_tap(Box::new(flows::packet_counter(point, &tallies)));
     }
     let lanes = recording.attach_links(&mut world, spec, &built.links, measures)?;
     for capture in captures {

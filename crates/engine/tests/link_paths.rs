@@ -68,7 +68,7 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
     let (mut runs, mut more_events) = (0, 0);
     for paper in found {
         let at_once = shortened(plan(&paper, &Standard::default()));
-        let by_steps = shortened(plan(&paper, &Standard::default().stepwise()));
+        let by_steps = shortened(plan(&paper, &Standard::default().event_driven()));
         for (one, other) in Unit::all(&at_once).iter().zip(Unit::all(&by_steps)) {
             let [mut one_sink, mut other_sink] = [Memory::default(), Memory::default()];
             let mut one_record = world::run(one, 7, &mut one_sink, &[]).expect("a run");

@@ -1,7 +1,7 @@
 //! Workloads written in Python.
 
 use anabranch_settings::{Datum, Entry, Kind, Refusal, Setting, Variant};
-use anabranch_sim::workload::{Context, Facts, Made, Message, Offer, Workload};
+use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -122,7 +122,7 @@ fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
 fn make(
     parameters: &anabranch_settings::Parameters<'_>,
     mut context: Context,
-) -> Result<Made, Refusal> {
+) -> Result<BoxedWorkload, Refusal> {
     let values = parameters.all()?;
     let seed = context.rng.bits();
     let made = Python::attach(|py| -> PyResult<Written> {
@@ -235,7 +235,7 @@ pub fn add_workload(
     }
     // Declarations live until the end of the program.
     let kind: &'static str = Box::leak(name.clone().into_boxed_str());
-    let entry: &'static Entry<Made, Context> = Box::leak(Box::new(Entry {
+    let entry: &'static Entry<BoxedWorkload, Context> = Box::leak(Box::new(Entry {
         variant: Variant {
             name: kind,
             about: Box::leak(about.into_boxed_str()),

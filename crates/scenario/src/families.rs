@@ -84,7 +84,7 @@ impl Family for PropagationModel {
             least: 0,
             most: u64::MAX,
         };
-        vec![Kind::OverTime(&TIME).json_schema()]
+        vec![Kind::StepFunction(&TIME).json_schema()]
     }
 
     fn from_text(text: &str) -> Result<Propagation, String> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::quantity::Rate;
 
 /// How a rate over time is written.
-const KIND: Kind = Kind::OverTime(&Kind::Rate {
+const KIND: Kind = Kind::StepFunction(&Kind::Rate {
     least: 0,
     most: 1_000_000_000_000_000,
 });

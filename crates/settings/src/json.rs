@@ -24,8 +24,8 @@ impl Kind {
                 let name = table.get(TAG).and_then(Json::as_str).ok_or_else(misfit)?;
                 return self.read_variant(&variants(), name, table);
             }
-            (Kind::OverTime(inner), Json::Object(table)) => read_steps(inner, table)?,
-            (Kind::OverTime(inner), _) => return inner.read(value),
+            (Kind::StepFunction(inner), Json::Object(table)) => read_steps(inner, table)?,
+            (Kind::StepFunction(inner), _) => return inner.read(value),
             (Kind::Either(_, other), Json::Number(_) | Json::Object(_) | Json::Array(_)) => {
                 return other.read(value).map_err(|inner| Misfit {
                     allowed: self.allowed(),
@@ -109,7 +109,7 @@ impl Kind {
                 let items = kinds.iter().zip(items);
                 items.map(|(kind, datum)| kind.to_json(datum)).collect()
             }
-            (Kind::OverTime(inner), Datum::Table(_)) => {
+            (Kind::StepFunction(inner), Datum::Table(_)) => {
                 let steps = datum.key(STEPS).map_or(&[][..], Datum::items);
                 let steps = steps.iter().map(|step| match step.items() {
                     [at, value] => json!([STEP_TIME.to_json(at), inner.to_json(value)]),
@@ -122,7 +122,7 @@ impl Kind {
                 }
                 Json::Object(table)
             }
-            (Kind::OverTime(inner), _) => inner.to_json(datum),
+            (Kind::StepFunction(inner), _) => inner.to_json(datum),
             (Kind::Table(settings), Datum::Table(entries)) => {
                 Json::Object(keys_to_json(settings, entries))
             }
@@ -202,7 +202,7 @@ impl Kind {
                 json!({ "type": "array", "items": items, "minItems": count, "maxItems": count })
             }
             Kind::Table(settings) => table_schema(settings),
-            Kind::OverTime(inner) => {
+            Kind::StepFunction(inner) => {
                 let step = json!({
                     "type": "array",
                     "items": [STEP_TIME.json_schema(), inner.json_schema()],

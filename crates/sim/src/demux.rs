@@ -59,7 +59,7 @@ pub(crate) struct Demux {
 
 /// Another agent already has this binding.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Taken;
+pub(crate) struct BindingConflict;
 
 impl Demux {
     pub fn has(&self, protocol: u8, binding: Binding) -> bool {
@@ -68,9 +68,14 @@ impl Demux {
         entries.any(|entry| entry.group == group && entry.binding == binding)
     }
 
-    pub fn add(&mut self, protocol: u8, binding: Binding, agent: u32) -> Result<(), Taken> {
+    pub fn add(
+        &mut self,
+        protocol: u8,
+        binding: Binding,
+        agent: u32,
+    ) -> Result<(), BindingConflict> {
         if self.has(protocol, binding) {
-            return Err(Taken);
+            return Err(BindingConflict);
         }
         let entry = Entry {
             group: group(protocol, binding.port),
@@ -168,7 +173,7 @@ mod tests {
         demux.add(TCP, Binding::port(80).at(here), 2).unwrap();
         demux.add(TCP, Binding::port(80).from_port(5), 3).unwrap();
         demux.add(SCTP, Binding::port(80), 4).unwrap();
-        assert_eq!(demux.add(SCTP, Binding::port(80), 9), Err(Taken));
+        assert_eq!(demux.add(SCTP, Binding::port(80), 9), Err(BindingConflict));
         let find = |protocol, ports: [u8; 4], host| {
             let packet = packet(protocol, &ports, host);
             let found = demux.find(&packet);

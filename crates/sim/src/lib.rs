@@ -21,38 +21,38 @@
 //!
 //! An agent's `poll_transmit` writes it to the world's arena → its path is resolved to an interface
 //! → the interface's lane (see [`link`]) decides its whole passage at once: admission to the queue,
-//! end of serialisation, loss, arrival → the agenda wakes the lane when the first arrival is due →
-//! the node forwards it by a table lookup, or its demultiplexer passes the same bytes to an agent's
-//! `handle_datagram`. This takes one event per packet and hop, and neither a copy nor an allocation
-//! in steady state.
+//! end of serialisation, loss, arrival → the scheduler wakes the lane when the first arrival is due
+//! → the node forwards it by a table lookup, or its demultiplexer passes the same bytes to an
+//! agent's `handle_datagram`. This takes one event per packet and hop, and neither a copy nor an
+//! allocation in steady state.
 #![forbid(unsafe_code)]
 
-mod agenda;
 mod agent;
 mod arena;
 mod capture;
 mod demux;
 mod ephemeris;
 mod error;
+mod external;
 mod ids;
 pub mod ip;
 mod ledger;
 pub mod link;
 pub mod loss;
 mod network;
-mod outside;
-mod over_time;
 pub mod packet;
+mod packet_tap;
 pub mod probe;
 pub mod propagation;
 pub mod queue;
+mod reachability;
 pub mod rng;
 mod router;
 pub mod routing;
+mod scheduler;
+mod step_function;
 mod topology;
 pub mod udp;
-mod watch;
-mod ways;
 pub mod wifi;
 pub mod workload;
 mod world;
@@ -60,23 +60,23 @@ mod world;
 pub use agent::{Agent, AgentId, Attachment, Binding};
 pub use capture::{Frame, PacketFile, Way};
 pub use error::{BuildError, RunError};
+pub use external::{EgressDatagram, RejectedDatagram};
 pub use ids::{Direction, Family, LinkId, MediumId, NodeId};
 pub use ledger::{Imbalance, Ledger, Progress};
 pub use link::{
     Count, DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss, Reordering,
 };
-pub use loss::{Loss, Place};
-pub use outside::{Left, Stray};
-pub use over_time::OverTime;
+pub use loss::{Loss, LossPosition};
 pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
+pub use packet_tap::PacketTap;
 pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use propagation::Propagation;
 pub use queue::{CoDel, CoDelConfig, DropTail, Limit, QueueDiscipline};
+pub use reachability::{PathFinder, Reachability};
 pub use rng::{Probability, Rng, Seed, start_time};
+pub use step_function::StepFunction;
 pub use topology::{
     ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, LinkClass,
     MediumConfig, MovingRoutes, Routing, Topology,
 };
-pub use watch::PacketWatch;
-pub use ways::{Passage, Ways};
 pub use world::{CaptureError, World};

@@ -1,27 +1,28 @@
-//! The network below the agents: lanes, routes, observers, and the agenda shared with the agents.
+//! The network below the agents: lanes, routes, observers, and the scheduler shared with the
+//! agents.
 
-mod air;
-mod outside;
+mod external;
+mod wireless;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_transport::{Nanos, Path};
 
-use crate::agenda::Agenda;
 use crate::capture::Capture;
 use crate::error::BuildError;
+use crate::external::External;
 use crate::ids::{Direction, Family, LinkId, NodeId, opposite};
 use crate::ip::header_size;
 use crate::ledger::{Ledger, Progress};
 use crate::link::{Cell, Lane};
-use crate::outside::Outside;
 use crate::packet::{DropCounts, DropReason, NO_RECEIVER, Packet, Parcel, Parcels};
+use crate::packet_tap::PacketTap;
 use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
 use crate::router::{GROUND, HERE, Hop, Router, Sender};
+use crate::scheduler::Scheduler;
 use crate::topology::{Topology, lane};
-use crate::watch::PacketWatch;
 
 /// Outgoing interface and addresses of the packets on one path from a node.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +48,7 @@ pub(crate) struct Network {
     /// Packets that left a medium and have not yet been processed at the receiving interface.
     arrived: VecDeque<(u32, Parcel)>,
     /// Event sources: the lanes first, then the media, then the agents.
-    pub agenda: Agenda,
+    pub scheduler: Scheduler,
     /// Sequence number of the next event.
     pub sequence: u64,
     pub sent: u64,
@@ -56,7 +57,7 @@ pub(crate) struct Network {
     hops: u64,
     /// Packets that reached the end of a former wire.
     unfolded: u64,
-    /// Events of media and of links that are not wires. One entry of the agenda may stand for
+    /// Events of media and of links that are not wires. One entry of the scheduler may stand for
     /// several of them, and some have none.
     pub instants: u64,
     /// The world is in a long run, so that media are inspected only when it stops.
@@ -68,22 +69,22 @@ pub(crate) struct Network {
     pub recorder: Option<Box<dyn Recorder>>,
     /// Whether any lane has probes.
     probing: bool,
-    pub watch: Option<Box<dyn PacketWatch>>,
+    pub tap: Option<Box<dyn PacketTap>>,
     /// Agents that receive the packets that pass through their nodes: node, protocol, agent.
     pub transits: Vec<(NodeId, u8, u32)>,
     /// The external interface of the world.
-    pub outside: Outside,
+    pub external: External,
 }
 
 impl Network {
     pub fn new(mut topology: Topology, seed: Seed) -> Result<Self, BuildError> {
         let mut router = Router::new(&topology);
         router.follow(&topology, 0);
-        let cells = air::cells(&topology, seed)?;
+        let cells = wireless::cells(&topology, seed)?;
         let mut lanes = Vec::with_capacity(topology.links.len() * 2);
         let ids = topology.links();
         for id in ids {
-            if let Some(wireless) = air::lanes(&topology, id) {
+            if let Some(wireless) = wireless::lanes(&topology, id) {
                 lanes.extend(wireless);
                 continue;
             }
@@ -102,7 +103,7 @@ impl Network {
             }
         }
         Ok(Self {
-            agenda: Agenda::new(lanes.len() + cells.len()),
+            scheduler: Scheduler::new(lanes.len() + cells.len()),
             topology,
             router,
             lanes,
@@ -120,9 +121,9 @@ impl Network {
             captures: Vec::new(),
             recorder: None,
             probing: false,
-            watch: None,
+            tap: None,
             transits: Vec::new(),
-            outside: Outside::default(),
+            external: External::default(),
         })
     }
 
@@ -184,12 +185,12 @@ impl Network {
     #[inline(always)] // Called by agents and routers: the fast path of wires.
     pub fn offer_sized(&mut self, now: Nanos, via: u32, packet: Parcel, size: usize) {
         debug_assert_eq!(size, packet.wire_size());
-        let Some(Lane::Wire(wire)) = self.lanes.get_mut(via as usize) else {
+        let Some(Lane::DelayLine(wire)) = self.lanes.get_mut(via as usize) else {
             return self.offer_otherwise(now, via, packet);
         };
         match wire.offer(now, packet, size, &mut self.sequence) {
             Ok(None) => {}
-            Ok(Some(next)) => self.agenda.begin(next),
+            Ok(Some(next)) => self.scheduler.begin(next),
             Err(packet) => self.reuse(packet),
         }
     }
@@ -206,8 +207,8 @@ impl Network {
         if packet.header != 0 {
             self.check_size(now, via, &packet);
         }
-        if let Lane::Air(_) = self.lanes[via as usize] {
-            return self.offer_to_air(now, via, packet);
+        if let Lane::Wireless(_) = self.lanes[via as usize] {
+            return self.offer_to_medium(now, via, packet);
         }
         if packet.receiver != NO_RECEIVER && self.is_turning(now, via, packet.receiver) {
             let node = self.topology.interfaces()[via as usize].node;
@@ -217,7 +218,7 @@ impl Network {
         let lane = &mut self.lanes[via as usize];
         let offered = lane.offer(now, packet, &mut self.sequence);
         if offered.next_changed {
-            self.agenda.set(via as usize, lane.next());
+            self.scheduler.set(via as usize, lane.next());
         }
         if let (Some(packet), Some(at)) = (captured, offered.transmission) {
             for capture in &mut self.captures {
@@ -261,10 +262,10 @@ impl Network {
 
     /// Disables the fast path of a lane, because it is observed from now on.
     pub fn unfold(&mut self, now: Nanos, index: usize) {
-        if let Lane::Wire(wire) = &self.lanes[index] {
+        if let Lane::DelayLine(wire) = &self.lanes[index] {
             self.unfolded += wire.arrived();
             let lane = self.lanes.swap_remove(index).unfold(now);
-            self.agenda.unsettle(index, lane.next());
+            self.scheduler.unsettle(index, lane.next());
             self.lanes.push(lane);
             let last = self.lanes.len() - 1;
             self.lanes.swap(index, last);
@@ -275,11 +276,11 @@ impl Network {
     /// destination.
     #[inline(always)] // Called once, in the event loop.
     pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
-        let Lane::Wire(wire) = &mut self.lanes[index] else {
+        let Lane::DelayLine(wire) = &mut self.lanes[index] else {
             return self.step_lane_otherwise(now, index);
         };
         let (node, packet, size, next) = wire.arrive();
-        self.agenda.follow(next);
+        self.scheduler.follow(next);
         self.forward(now, node, packet?, size)
     }
 
@@ -289,7 +290,7 @@ impl Network {
         self.instants += 1;
         let lane = &mut self.lanes[index];
         let arrived = lane.step(now, &mut self.sequence);
-        self.agenda.set(index, lane.next());
+        self.scheduler.set(index, lane.next());
         if !self.captures.is_empty() {
             self.tell_captures(now, index);
         }
@@ -428,7 +429,7 @@ impl Network {
     /// Number of packets that reached the end of a wire. Each was a separate event.
     fn wired(&self) -> u64 {
         let wires = self.lanes.iter().map(|lane| match lane {
-            Lane::Wire(wire) => wire.arrived(),
+            Lane::DelayLine(wire) => wire.arrived(),
             _ => 0,
         });
         wires.sum::<u64>() + self.unfolded

@@ -20,11 +20,11 @@ pub(crate) use constellation::Constellation;
 pub use constellation::{
     ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, LinkClass,
 };
-pub(crate) use wireless::Air;
 pub use wireless::MediumConfig;
+pub(crate) use wireless::WirelessMedium;
 
 /// Number of links for which there are automatic addresses.
-const MOST_LINKS: usize = 1 << 16;
+const MAX_LINKS: usize = 1 << 16;
 
 /// The connection of a node to a link. Interface `2 n` is the first end of link `n`, `2 n + 1` the
 /// second; the lane of the same number carries the packets that the interface sends.
@@ -215,8 +215,8 @@ impl Topology {
         if self.link(&link.name).is_some() {
             return Err(BuildError::DuplicateLink(link.name));
         }
-        if self.links.len() == MOST_LINKS {
-            return Err(BuildError::TooManyLinks(MOST_LINKS));
+        if self.links.len() == MAX_LINKS {
+            return Err(BuildError::TooManyLinks(MAX_LINKS));
         }
         let [first, second] = link.between;
         let number = self.links.len() as u16;

@@ -1,8 +1,8 @@
 //! The world: a network, its agents, and the clock.
 
-mod ends;
-mod outside;
-mod slot;
+mod agent_io;
+mod agent_slot;
+mod external;
 
 use std::any::Any;
 use std::io::{self, Write};
@@ -19,13 +19,13 @@ use crate::ledger::{Ledger, Progress};
 use crate::link::LinkStats;
 use crate::network::Network;
 use crate::packet::Parcel;
+use crate::packet_tap::PacketTap;
 use crate::probe::{LaneProbes, LinkProbes, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::topology::Topology;
-use crate::watch::PacketWatch;
 use crate::wifi::StationStats;
-use ends::{deliver, drive, set_alarm};
-use slot::Slot;
+use agent_io::{deliver, drive, set_alarm};
+use agent_slot::AgentSlot;
 
 /// A deterministic network with agents: a function of its topology, its agents and its seed.
 ///
@@ -51,7 +51,7 @@ pub struct World {
     now: Nanos,
     seed: Seed,
     network: Network,
-    slots: Vec<Slot>,
+    slots: Vec<AgentSlot>,
     /// The demultiplexer of each node.
     demux: Vec<Demux>,
     arena: Arena,
@@ -145,7 +145,7 @@ impl World {
                 .map_err(|_| taken(binding.port))?;
         }
         let source = self.network.sources() + index;
-        self.slots.push(Slot {
+        self.slots.push(AgentSlot {
             agent,
             source,
             node,
@@ -158,14 +158,14 @@ impl World {
             woken: 0,
             wakes: 0,
         });
-        self.network.agenda.grow(source + 1);
+        self.network.scheduler.grow(source + 1);
         set_alarm(&mut self.network, self.now, &self.slots[index]);
         Ok(AgentId(index as u32))
     }
 
     /// Adds an agent that receives every packet of an IP protocol that `node` would forward, and
     /// may send with the addresses of others: a proxy. The packets that it receives and sends are
-    /// not shown to the watch, because they are not those of the hosts.
+    /// not shown to the tap, because they are not those of the hosts.
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`] (port `None`) if the node already
@@ -247,7 +247,7 @@ impl World {
 
     /// The time of the next event; `None` if there is none.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.network.agenda.earliest().map(|(at, _)| at)
+        self.network.scheduler.earliest().map(|(at, _)| at)
     }
 
     // ---- observers
@@ -279,10 +279,10 @@ impl World {
         self.network.recorder.replace(recorder)
     }
 
-    /// Sets the watch, which receives every packet that an agent sends and every packet delivered
-    /// to an agent, and returns the previous one.
-    pub fn set_watch(&mut self, watch: Box<dyn PacketWatch>) -> Option<Box<dyn PacketWatch>> {
-        self.network.watch.replace(watch)
+    /// Sets the packet tap, which receives every packet that an agent sends and every packet
+    /// delivered to an agent, and returns the previous one.
+    pub fn set_tap(&mut self, tap: Box<dyn PacketTap>) -> Option<Box<dyn PacketTap>> {
+        self.network.tap.replace(tap)
     }
 
     /// Statistics of a node as a station of a medium; `None` if it is not a station.
@@ -360,7 +360,7 @@ impl World {
     /// [`RunError::Stalled`].
     pub fn step(&mut self) -> Result<bool, RunError> {
         self.stalled.take().map_or(Ok(()), Err)?;
-        if self.network.agenda.is_empty() {
+        if self.network.scheduler.is_empty() {
             return Ok(false);
         }
         (self.ahead, self.clear) = (0, 0);
@@ -392,7 +392,7 @@ impl World {
     #[inline(never)]
     fn run(&mut self) {
         loop {
-            let (at, source) = self.network.agenda.first();
+            let (at, source) = self.network.scheduler.first();
             if at >= self.clear && !self.goes_on(at) {
                 return;
             }
@@ -437,7 +437,7 @@ impl World {
     fn goes_on(&mut self, at: Nanos) -> bool {
         if at >= self.ahead {
             let single = std::mem::take(&mut self.single);
-            if (!single && self.ahead < Nanos::MAX) || self.network.agenda.is_empty() {
+            if (!single && self.ahead < Nanos::MAX) || self.network.scheduler.is_empty() {
                 return false;
             }
         }

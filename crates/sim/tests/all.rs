@@ -5,12 +5,12 @@
 mod common;
 
 mod capture;
+mod event_driven;
+mod external;
 mod kinds;
 mod links;
-mod outside;
 mod routes;
-mod stepwise;
 mod wifi_models;
 mod wireless;
-mod wireless_ahead;
+mod wireless_lookahead;
 mod worlds;

@@ -26,7 +26,7 @@ fn least(kind: &Kind) -> Datum {
         | Kind::Rate { least, .. } => Datum::Whole(least),
         Kind::List(item) => Datum::List(vec![least(item)]),
         Kind::Tuple(kinds) => Datum::List(kinds.iter().map(least).collect()),
-        Kind::OverTime(inner) => least(inner),
+        Kind::StepFunction(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
         Kind::Choice(choices) => Datum::word(choices[0].name),
         // The only text parameters so far are coordinates.

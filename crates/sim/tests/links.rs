@@ -68,9 +68,9 @@ fn a_link_carries_no_more_than_its_rate() {
         let by = |n: u64| (n * picoseconds + 500) / 1000;
         let expected: Vec<(Nanos, u64)> = (0..1000).map(|n| (by(n + 1), n)).collect();
         let wire = DirectionConfig::new(rate, 0);
-        let mut stepwise = DirectionConfig::new(rate, 0);
-        stepwise.stepwise = true;
-        for direction in [wire, stepwise] {
+        let mut event_driven = DirectionConfig::new(rate, 0);
+        event_driven.event_driven = true;
+        for direction in [wire, event_driven] {
             let line = Line::new(1, vec![direction], burst(0, 1000, 16)).run(SECOND);
             assert_eq!(line.arrivals(), expected, "{rate} bit/s");
             assert_eq!(line.stats(0).busy, by(1000), "{rate} bit/s");

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use anabranch_sim::wifi::{ParameterError, Parameters, Position};
 use anabranch_sim::{
     AgentId, Attachment, BuildError, Direction, DirectionConfig, DropReason, Family, LinkConfig,
-    LinkId, LinkProbe, LinkProbes, LinkSample, MediumConfig, MediumId, NodeId, Packet, PacketWatch,
+    LinkId, LinkProbe, LinkProbes, LinkSample, MediumConfig, MediumId, NodeId, Packet, PacketTap,
     Seed, Topology, World,
 };
 use anabranch_transport::{Nanos, Path};
@@ -358,7 +358,7 @@ type Shown = Rc<RefCell<Vec<(Option<Nanos>, Nanos, Nanos)>>>;
 
 struct Watch(Shown);
 
-impl PacketWatch for Watch {
+impl PacketTap for Watch {
     fn sent(&mut self, packet: &Packet) {
         let shown = (None, packet.sent, packet.departed);
         self.0.borrow_mut().push(shown);
@@ -378,7 +378,7 @@ fn a_watch_is_shown_when_packets_were_sent_and_departed() {
     let ends = [cell.host, cell.stations[0]];
     let (mut world, _) = sending(cell.topology, 1, ends, burst(0, 2, PAYLOAD));
     let shown = Shown::default();
-    world.set_watch(Box::new(Watch(Rc::clone(&shown))));
+    world.set_tap(Box::new(Watch(Rc::clone(&shown))));
     world.run_until(SECOND).unwrap();
     let arrival = 7 * MS + DATA + LIGHT;
     let shown = shown.borrow();

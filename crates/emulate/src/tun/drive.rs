@@ -167,7 +167,7 @@ impl Driver {
 
     /// Delivers the packets that have crossed the world.
     fn leave(&mut self) {
-        while let Some(left) = self.world.poll_left() {
+        while let Some(left) = self.world.poll_egress() {
             let place = self.hosts.iter().position(|host| host.node == left.node);
             let Some(place) = place else { continue };
             match self.hosts[place].tun.send(&left.datagram) {

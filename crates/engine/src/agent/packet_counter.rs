@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use anabranch_sim::{Packet, PacketWatch};
+use anabranch_sim::{Packet, PacketTap};
 use anabranch_transport::Nanos;
 
 use super::inspect::{Reader, Seen};
@@ -39,7 +39,7 @@ impl PacketCounter {
     }
 }
 
-impl PacketWatch for PacketCounter {
+impl PacketTap for PacketCounter {
     fn sent(&mut self, packet: &Packet) {
         if let Some((tally, seen)) = self.tally(packet) {
             let packets = &mut tally.borrow_mut().packets;

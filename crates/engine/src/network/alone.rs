@@ -2,7 +2,7 @@
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::wifi::Carrier;
-use anabranch_sim::{Direction, LinkId, NodeId, Ways};
+use anabranch_sim::{Direction, LinkId, NodeId, PathFinder};
 use anabranch_transport::Nanos;
 
 use crate::kinds::Standard;
@@ -11,7 +11,7 @@ use crate::metric::Alone;
 /// The path from one node to the other and back, `path` as the first sees it, by the routes of the beginning; `None` if packets
 /// do not arrive, or cross a link without a rate of its own, or with a delay that changes.
 pub fn alone(
-    ways: &mut Ways<'_>,
+    ways: &mut PathFinder<'_>,
     spec: &Spec,
     kinds: &Standard,
     links: &[Vec<LinkId>],

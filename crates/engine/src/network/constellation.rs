@@ -40,7 +40,10 @@ pub struct ConstellationParts {
 #[derive(Debug)]
 struct ClassParts {
     queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
-    loss: Option<(Prepared<Box<dyn Loss>, Traffic>, anabranch_sim::Place)>,
+    loss: Option<(
+        Prepared<Box<dyn Loss>, Traffic>,
+        anabranch_sim::LossPosition,
+    )>,
 }
 
 /// The shells of a constellation.
@@ -274,7 +277,7 @@ pub fn add(
     spec: &Spec,
     constellation: &Constellation,
     parts: &ConstellationParts,
-    (traffic, stepwise): (&Traffic, bool),
+    (traffic, event_driven): (&Traffic, bool),
 ) -> Result<Vec<Vec<LinkId>>, NetworkError> {
     let node = |name: &str, count: u32, index: u32| -> Result<NodeId, BuildError> {
         let found = topology.node(&member_name(name, count, index));
@@ -326,7 +329,7 @@ pub fn add(
             Some(((_, parts), transmitter)) => parts.direction(transmitter, traffic)?,
             None => DirectionConfig::instant(0),
         };
-        config.stepwise = stepwise;
+        config.event_driven = event_driven;
         Ok::<_, NetworkError>(config)
     })?;
     let all = [

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anabranch_scenario::Spec;
 use anabranch_scenario::names::{Name, count_of, member_name};
 use anabranch_scenario::routes::Route;
-use anabranch_sim::{BuildError, Family, LinkId, NodeId, Passage, Topology, Ways};
+use anabranch_sim::{BuildError, Family, LinkId, NodeId, PathFinder, Reachability, Topology};
 
 use super::Built;
 
@@ -66,13 +66,13 @@ fn range_within(name: &Name<'_>, count: usize) -> std::ops::Range<usize> {
 
 /// What is wrong with the given routes of a network, and at which key: packets that go in a circle with all links up.
 pub fn check(topology: &Topology, spec: &Spec) -> Option<(String, String)> {
-    let mut ways = Ways::new(topology);
+    let mut ways = PathFinder::new(topology);
     for (index, route) in spec.routes.iter().enumerate() {
         for node in named(topology, spec, &route.node) {
             let own = addresses(topology, node).next()?;
             for to in named(topology, spec, &route.to) {
                 for address in addresses(topology, to) {
-                    if ways.find(0, node, own, address) == Passage::Circle {
+                    if ways.find(0, node, own, address) == Reachability::Loop {
                         let (from, to) = (topology.node_name(node), topology.node_name(to));
                         let message = format!(
                             "packets from {from} to {to} go in a circle; a node on the way sends them back"

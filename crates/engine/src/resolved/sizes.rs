@@ -3,7 +3,7 @@
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::wifi::Carrier;
 use anabranch_scenario::{Link, Spec};
-use anabranch_sim::{LinkId, NodeId, Ways};
+use anabranch_sim::{LinkId, NodeId, PathFinder};
 use anabranch_transport::Nanos;
 
 use super::Member;
@@ -39,7 +39,7 @@ pub fn check(
     if suspects.is_empty() || spec.nodes.iter().any(|node| node.proxy.is_some()) {
         return;
     }
-    let mut ways = Ways::new(&built.topology);
+    let mut ways = PathFinder::new(&built.topology);
     let mut times = vec![0];
     let end = spec.world.duration.0;
     times.extend(ways.changes(end).into_iter().filter(|at| *at < end));
@@ -49,7 +49,7 @@ pub fn check(
             let found = own.flat_map(|it| it.paths.iter().map(|path| (it.nodes, *path)));
             for (nodes, [near, far]) in found {
                 let there = narrow.on_way(&mut ways, now, nodes[0], [near, far], &suspect.largest);
-                let back = |ways: &mut Ways<'_>| {
+                let back = |ways: &mut PathFinder<'_>| {
                     narrow.on_way(ways, now, nodes[1], [far, near], &suspect.largest)
                 };
                 let stop = there.or_else(|| back(&mut ways).filter(|_| suspect.answered));
@@ -125,7 +125,7 @@ impl<'a> Narrow<'a> {
     /// The first link of a way that does not carry the packets, with what it carries.
     fn on_way(
         &self,
-        ways: &mut Ways<'_>,
+        ways: &mut PathFinder<'_>,
         now: Nanos,
         from: NodeId,
         [near, far]: [std::net::IpAddr; 2],

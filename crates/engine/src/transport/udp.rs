@@ -7,7 +7,7 @@ use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, settings};
 use anabranch_sim::Agent;
 use anabranch_sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
-use anabranch_sim::workload::{Facts, Made as MadeWorkload, Offer, Workload};
+use anabranch_sim::workload::{BoxedWorkload as MadeWorkload, Facts, Offer, Workload};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_scenario::Flow;
 use anabranch_settings::counted;
-use anabranch_sim::{Direction, DropReason, LinkId, Passage, Seed, Ways};
+use anabranch_sim::{Direction, DropReason, LinkId, PathFinder, Reachability, Seed};
 use anabranch_transport::{Nanos, time};
 
 use super::{WorldError, build};
@@ -48,7 +48,7 @@ pub fn failures(
         let flow = &spec.flows[member.flow];
         let start = start(member);
         let stop = flow.stop.map_or(end, |stop| stop.0.min(end));
-        let mut ways = Ways::new(&built.topology);
+        let mut ways = PathFinder::new(&built.topology);
         let times = ways.changes(end);
         let mut open = |now: Nanos| {
             let both = member.paths.iter().map(|[near, far]| {
@@ -57,8 +57,8 @@ pub fn failures(
                     ways.find(now, member.nodes[1], *far, *near),
                 ]
             });
-            let both: Vec<[Passage; 2]> = both.collect();
-            (!both.contains(&[Passage::Leads; 2])).then(|| both[0])
+            let both: Vec<[Reachability; 2]> = both.collect();
+            (!both.contains(&[Reachability::Reachable; 2])).then(|| both[0])
         };
         let Some([there, back]) = open(start) else {
             if tally.delivered == 0 {
@@ -80,20 +80,20 @@ pub fn failures(
 fn no_way(
     flow: &Flow,
     member: &Member,
-    [there, back]: [Passage; 2],
+    [there, back]: [Reachability; 2],
     start: Nanos,
     until: Option<Nanos>,
 ) -> String {
     let (from, to) = (&flow.from, &flow.to);
     let (from, to, why) = match there {
-        Passage::Leads => (to, from, back),
+        Reachability::Reachable => (to, from, back),
         why => (from, to, why),
     };
     let why = match why {
-        Passage::NoRoute => "there is no route",
-        Passage::Down => "a link on the way is down",
-        Passage::Circle => "the routes go in a circle",
-        Passage::Leads => "its paths are not open both ways",
+        Reachability::NoRoute => "there is no route",
+        Reachability::LinkDown => "a link on the way is down",
+        Reachability::Loop => "the routes go in a circle",
+        Reachability::Reachable => "its paths are not open both ways",
     };
     let when = match until {
         Some(at) => format!(
@@ -113,7 +113,7 @@ fn no_way(
 fn too_big(
     built: &Built,
     outcomes: &[LinkOutcome],
-    ways: &mut Ways<'_>,
+    ways: &mut PathFinder<'_>,
     member: &Member,
     start: Nanos,
 ) -> Option<String> {

@@ -172,7 +172,7 @@ fn candidates(kind: &Kind, default: Option<&Datum>) -> Vec<Datum> {
                 .map(|variant| table(variant, least(variant)))
                 .collect()
         }
-        Kind::OverTime(inner) => candidates(inner, default),
+        Kind::StepFunction(inner) => candidates(inner, default),
         // What these mean, only a spec knows.
         Kind::Text(_) | Kind::Name(_) | Kind::Table(_) | Kind::Named(_) => Vec::new(),
     }

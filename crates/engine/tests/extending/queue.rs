@@ -1,7 +1,9 @@
 //! A queue discipline: drop-tail that drops at random before it is full, the more often the fuller it is.
 
 use anabranch_settings::{Entry, Kind, Refusal, idle_if, kind};
-use anabranch_sim::queue::{Fifo, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use anabranch_sim::queue::{
+    EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+};
 use anabranch_sim::{DropReason, Probability};
 
 /// A number of packets.
@@ -47,9 +49,9 @@ impl QueueDiscipline for Early {
     fn enqueue(
         &mut self,
         _now: u64,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let EarlyConfig {
             from,
             limit,
@@ -63,17 +65,17 @@ impl QueueDiscipline for Early {
         self.dropped = transmitter.rng.chance(chance) && !spared;
         if self.dropped {
             let reason = DropReason::Aqm;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         self.waiting.push(packet);
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: u64, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, _now: u64, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

@@ -112,7 +112,7 @@ pub enum Kind {
     /// A table with these keys: `{ flow = "web", number = 8 }`.
     Table(&'static [Setting]),
     /// A value of this kind, or `{ steps = [["0 s", VALUE], ["10 s", VALUE]], repeat = "20 s" }`.
-    OverTime(&'static Kind),
+    StepFunction(&'static Kind),
     /// The name of a `flow`, a `link` or a `node` of the spec. The reader must check that it exists.
     Name(&'static str),
     /// A table of arbitrary names, each with a value of this kind: `{ early = ["0 s", "5 s"] }`.
@@ -190,7 +190,7 @@ impl Kind {
                 parameters: Vec::new(),
             }),
             Kind::Tuple(_) | Kind::Table(_) | Kind::Named(_) => None,
-            Kind::OverTime(inner) => return inner.parse(text),
+            Kind::StepFunction(inner) => return inner.parse(text),
         };
         let misfit = || self.misfit(format!("{text:?}"));
         let datum = datum.ok_or_else(misfit)?;
@@ -316,7 +316,7 @@ impl Kind {
                 let mut pairs = kinds.iter().zip(items);
                 kinds.len() == items.len() && pairs.all(|(kind, datum)| kind.holds(datum))
             }
-            (Kind::OverTime(inner), Datum::Table(_)) => {
+            (Kind::StepFunction(inner), Datum::Table(_)) => {
                 let mut steps = datum.key(STEPS).map_or(&[][..], Datum::items).iter();
                 let fits = |step: &Datum| match step.items() {
                     [Datum::Whole(_), value] => inner.holds(value),
@@ -324,7 +324,7 @@ impl Kind {
                 };
                 steps.len() > 0 && steps.all(fits)
             }
-            (Kind::OverTime(inner), _) => inner.holds(datum),
+            (Kind::StepFunction(inner), _) => inner.holds(datum),
             (Kind::Table(settings), Datum::Table(entries)) => {
                 let known = |name: &str| settings.iter().find(|known| known.name == name);
                 let given = |name: &str| entries.iter().any(|(given, _)| given == name);
@@ -369,8 +369,8 @@ impl Kind {
                 units::show_size(*bytes)
             }
             (Kind::Rate { .. }, Datum::Whole(rate)) => units::show_rate(*rate),
-            (Kind::OverTime(_), Datum::Table(_)) => "steps over time".to_owned(),
-            (Kind::OverTime(inner), _) => inner.show(datum),
+            (Kind::StepFunction(_), Datum::Table(_)) => "steps over time".to_owned(),
+            (Kind::StepFunction(inner), _) => inner.show(datum),
             (Kind::List(item), Datum::List(items)) => {
                 let items: Vec<String> = items.iter().map(|datum| item.show(datum)).collect();
                 items.join(", ")
@@ -406,7 +406,7 @@ impl Kind {
             Kind::Amount { .. } => "amount",
             Kind::Choice(_) | Kind::Registered(_) => "choice",
             Kind::Text(_) | Kind::Name(_) => "text",
-            Kind::Either(_, other) | Kind::OverTime(other) => other.type_name(),
+            Kind::Either(_, other) | Kind::StepFunction(other) => other.type_name(),
             Kind::List(_) | Kind::Tuple(_) => "list",
             Kind::Variant(_) | Kind::Table(_) | Kind::Named(_) => "table",
         }
@@ -432,7 +432,7 @@ impl Kind {
             Kind::Amount { .. } => &[&SEGMENTS[..1], SIZE],
             Kind::Either(_, other)
             | Kind::List(other)
-            | Kind::OverTime(other)
+            | Kind::StepFunction(other)
             | Kind::Named(other) => {
                 return other.unit();
             }
@@ -454,7 +454,7 @@ impl Kind {
             Kind::Amount { .. } => "10 segments",
             Kind::Either(_, other)
             | Kind::List(other)
-            | Kind::OverTime(other)
+            | Kind::StepFunction(other)
             | Kind::Named(other) => other.example(),
             _ => "",
         }
@@ -518,7 +518,7 @@ impl Kind {
             }
             Kind::Named(item) => format!("each {}", item.range()),
             Kind::Name(what) => format!("the name of a {what}"),
-            Kind::OverTime(inner) => format!("{}, or steps over time", inner.range()),
+            Kind::StepFunction(inner) => format!("{}, or steps over time", inner.range()),
         }
     }
 
@@ -537,7 +537,7 @@ impl Kind {
             }
             Kind::Either(words, other) => either(words, other.allowed()),
             Kind::List(item) => format!("a list, each item {}", item.allowed()),
-            Kind::OverTime(inner) => {
+            Kind::StepFunction(inner) => {
                 format!(
                     "{}, or {{ {STEPS} = [[\"0 s\", ...], ...] }}",
                     inner.allowed()

@@ -7,7 +7,8 @@ use anabranch_transport::Nanos;
 use super::frame::{Frame, Way};
 use super::ip;
 
-// Codes of the pcapng format (draft-ietf-opsawg-pcapng), sections 4.1 to 4.3. A crate would bring seven more.
+// Codes of the pcapng format (draft-ietf-opsawg-pcapng), sections 4.1 to 4.3. A crate would bring
+// seven more.
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;

@@ -6,15 +6,15 @@ use anabranch_transport::Nanos;
 
 use super::{Impairments, Outage};
 use crate::ids::NodeId;
-use crate::loss::{Loss, Place};
-use crate::over_time::OverTime;
+use crate::loss::{Loss, LossPosition};
 use crate::propagation::{Fixed, Propagation};
 use crate::queue::{DropTail, QueueDiscipline};
+use crate::step_function::StepFunction;
 
 /// A loss model and its position.
 pub struct PlacedLoss {
     /// Before the queue or in the channel.
-    pub place: Place,
+    pub place: LossPosition,
     /// Model.
     pub model: Box<dyn Loss>,
     /// Name of its random stream. `None`: a stream of its position, `link <link> <direction> loss
@@ -26,7 +26,7 @@ impl PlacedLoss {
     /// `model` before the queue, with its default stream.
     pub fn before_queue(model: impl Loss + 'static) -> Self {
         Self {
-            place: Place::BeforeQueue,
+            place: LossPosition::BeforeQueue,
             model: Box::new(model),
             stream: None,
         }
@@ -35,7 +35,7 @@ impl PlacedLoss {
     /// `model` in the channel, with its default stream.
     pub fn after_queue(model: impl Loss + 'static) -> Self {
         Self {
-            place: Place::AfterQueue,
+            place: LossPosition::AfterQueue,
             ..Self::before_queue(model)
         }
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for PlacedLoss {
 /// One direction of a point-to-point link.
 pub struct DirectionConfig {
     /// Rate in bits per second, which may be 0 for some time; `None`: serialisation takes no time.
-    pub rate: Option<OverTime<u64>>,
+    pub rate: Option<StepFunction<u64>>,
     /// Propagation delay.
     pub propagation: Box<dyn Propagation>,
     /// A packet with a shorter propagation delay may arrive before an earlier one. `false`: it
@@ -76,7 +76,7 @@ pub struct DirectionConfig {
     /// Processes every packet step by step, also if its passage is known at its arrival (drop-tail
     /// queue and constant rate). Arrivals are the same, but drops are counted when they occur, and
     /// not when they are known.
-    pub stepwise: bool,
+    pub event_driven: bool,
 }
 
 impl DirectionConfig {
@@ -100,13 +100,13 @@ impl DirectionConfig {
             outages: Vec::new(),
             mtu: None,
             mtu_changes: Vec::new(),
-            stepwise: false,
+            event_driven: false,
         }
     }
 
     /// Sets the rate, bits per second.
     #[must_use]
-    pub fn with_rate(mut self, rate: impl Into<OverTime<u64>>) -> Self {
+    pub fn with_rate(mut self, rate: impl Into<StepFunction<u64>>) -> Self {
         self.rate = Some(rate.into());
         self
     }
@@ -125,8 +125,8 @@ impl DirectionConfig {
 
     /// Selects step-by-step processing.
     #[must_use]
-    pub fn stepwise(mut self) -> Self {
-        self.stepwise = true;
+    pub fn event_driven(mut self) -> Self {
+        self.event_driven = true;
         self
     }
 

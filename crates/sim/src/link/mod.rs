@@ -17,18 +17,18 @@
 //! - *step by step* otherwise: the discipline is called whenever the transmitter is idle, which is
 //!   an event too.
 
-mod account;
-mod air;
+mod analytic;
+mod channel;
 mod config;
-mod entrance;
-mod flight;
+mod counters;
+mod delay_line;
+mod event_driven;
 mod impairment;
+mod ingress;
 mod outage;
-mod point_to_point;
 mod stats;
-mod stepwise;
 mod transmitter;
-mod wire;
+mod wireless;
 
 use anabranch_transport::Nanos;
 
@@ -37,16 +37,16 @@ pub use impairment::{Impairments, Reordering};
 pub use outage::Outage;
 pub use stats::{Count, LinkStats};
 
-pub(crate) use air::{AirLane, Aloft, Cell, Landing};
-use point_to_point::PointToPoint;
-use stepwise::Stepwise;
-use wire::{LONGEST_DELAY, Wire};
+use analytic::Analytic;
+use delay_line::{DelayLine, MAX_DELAY};
+use event_driven::EventDriven;
+pub(crate) use wireless::{Cell, PacketOnMedium, PacketOutcome, WirelessLane};
 
-use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::ids::{NodeId, opposite};
 use crate::packet::{Packet, Parcel};
 use crate::rng::Seed;
+use crate::scheduler::EventKey;
 
 /// Result of offering a packet to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +69,13 @@ impl Offered {
 pub(crate) enum Lane {
     /// Direction of a point-to-point link, computed analytically, without probes, captures or
     /// losses.
-    Wire(Box<Wire>),
+    DelayLine(Box<DelayLine>),
     /// Direction of a point-to-point link, computed analytically.
-    PointToPoint(Box<PointToPoint>),
+    Analytic(Box<Analytic>),
     /// Direction of a point-to-point link, computed step by step.
-    Stepwise(Box<Stepwise>),
+    EventDriven(Box<EventDriven>),
     /// Direction of a wireless link. Packets are offered to its medium, which has the events.
-    Air(Box<AirLane>),
+    Wireless(Box<WirelessLane>),
 }
 
 impl Lane {
@@ -97,27 +97,27 @@ impl Lane {
             None => Some(None),
             Some(rate) => rate.as_constant().map(Some),
         };
-        let limit = config.queue.as_drop_tail().filter(|_| !config.stepwise);
+        let limit = config.queue.as_drop_tail().filter(|_| !config.event_driven);
         Ok(match (rate, limit) {
             (Some(rate), Some(limit)) => {
-                let lane = PointToPoint::new(config, (rate, limit), link, name, to, seed)?;
+                let lane = Analytic::new(config, (rate, limit), link, name, to, seed)?;
                 match lane.plain_delay() {
-                    Some(delay) if delay <= LONGEST_DELAY => {
+                    Some(delay) if delay <= MAX_DELAY => {
                         // It is the lane of the interface opposite to the one at which its packets
                         // arrive.
                         let source = opposite(to) as usize;
-                        Lane::Wire(Box::new(Wire::new(lane, delay, node, source)))
+                        Lane::DelayLine(Box::new(DelayLine::new(lane, delay, node, source)))
                     }
-                    _ => Lane::PointToPoint(Box::new(lane)),
+                    _ => Lane::Analytic(Box::new(lane)),
                 }
             }
-            _ => Lane::Stepwise(Box::new(Stepwise::new(config, link, name, to, seed)?)),
+            _ => Lane::EventDriven(Box::new(EventDriven::new(config, link, name, to, seed)?)),
         })
     }
 
     /// Keeps copies of the packets that it begins to send, for [`Lane::poll_begun`].
     pub fn tap(&mut self) {
-        if let Lane::Stepwise(lane) = self {
+        if let Lane::EventDriven(lane) = self {
             lane.tap();
         }
     }
@@ -127,17 +127,17 @@ impl Lane {
     #[inline]
     pub fn poll_begun(&mut self) -> Option<(Nanos, Packet)> {
         match self {
-            Lane::Stepwise(lane) => lane.poll_begun(),
-            Lane::Wire(_) | Lane::PointToPoint(_) | Lane::Air(_) => None,
+            Lane::EventDriven(lane) => lane.poll_begun(),
+            Lane::DelayLine(_) | Lane::Analytic(_) | Lane::Wireless(_) => None,
         }
     }
 
     /// Maximum packet size at `now`, bytes with the IP header; [`usize::MAX`] for any.
     pub fn mtu(&self, now: Nanos) -> usize {
         match self {
-            Lane::Wire(_) | Lane::Air(_) => usize::MAX,
-            Lane::PointToPoint(lane) => lane.mtu(now),
-            Lane::Stepwise(lane) => lane.mtu(now),
+            Lane::DelayLine(_) | Lane::Wireless(_) => usize::MAX,
+            Lane::Analytic(lane) => lane.mtu(now),
+            Lane::EventDriven(lane) => lane.mtu(now),
         }
     }
 
@@ -145,7 +145,7 @@ impl Lane {
     #[must_use]
     pub fn unfold(self, now: Nanos) -> Self {
         match self {
-            Lane::Wire(wire) => Lane::PointToPoint(Box::new(wire.unfold(now))),
+            Lane::DelayLine(wire) => Lane::Analytic(Box::new(wire.unfold(now))),
             other => other,
         }
     }
@@ -154,20 +154,20 @@ impl Lane {
     /// wireless lanes have functions of their kind.
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
-            Lane::PointToPoint(lane) => lane.offer(now, packet, sequence),
-            Lane::Stepwise(lane) => lane.offer(now, packet, sequence),
-            Lane::Wire(_) | Lane::Air(_) => Offered::REFUSED,
+            Lane::Analytic(lane) => lane.offer(now, packet, sequence),
+            Lane::EventDriven(lane) => lane.offer(now, packet, sequence),
+            Lane::DelayLine(_) | Lane::Wireless(_) => Offered::REFUSED,
         }
     }
 
     /// Next event of the lane.
     #[inline]
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         match self {
-            Lane::Wire(wire) => wire.next(),
-            Lane::PointToPoint(lane) => lane.next(),
-            Lane::Stepwise(lane) => lane.next(),
-            Lane::Air(_) => Key::NEVER,
+            Lane::DelayLine(wire) => wire.next(),
+            Lane::Analytic(lane) => lane.next(),
+            Lane::EventDriven(lane) => lane.next(),
+            Lane::Wireless(_) => EventKey::NEVER,
         }
     }
 
@@ -176,39 +176,39 @@ impl Lane {
     #[inline]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
         match self {
-            Lane::PointToPoint(lane) => lane.step(now),
-            Lane::Stepwise(lane) => lane.step(now, sequence),
-            Lane::Wire(_) | Lane::Air(_) => None,
+            Lane::Analytic(lane) => lane.step(now),
+            Lane::EventDriven(lane) => lane.step(now, sequence),
+            Lane::DelayLine(_) | Lane::Wireless(_) => None,
         }
     }
 
     /// Packets accepted, or created by duplication, that have neither arrived nor been dropped.
     pub fn in_flight(&self) -> u64 {
         match self {
-            Lane::Wire(wire) => wire.in_flight(),
-            Lane::PointToPoint(lane) => lane.in_flight(),
-            Lane::Stepwise(lane) => lane.in_flight(),
-            Lane::Air(lane) => lane.in_flight(),
+            Lane::DelayLine(wire) => wire.in_flight(),
+            Lane::Analytic(lane) => lane.in_flight(),
+            Lane::EventDriven(lane) => lane.in_flight(),
+            Lane::Wireless(lane) => lane.in_flight(),
         }
     }
 
     /// Statistics up to `now`.
     pub fn stats(&self, now: Nanos) -> LinkStats {
         match self {
-            Lane::Wire(wire) => wire.stats(now),
-            Lane::PointToPoint(lane) => lane.stats(now),
-            Lane::Stepwise(lane) => lane.stats(now),
-            Lane::Air(lane) => lane.stats(),
+            Lane::DelayLine(wire) => wire.stats(now),
+            Lane::Analytic(lane) => lane.stats(now),
+            Lane::EventDriven(lane) => lane.stats(now),
+            Lane::Wireless(lane) => lane.stats(),
         }
     }
 
     /// Updates its probes up to `now`.
     pub fn settle(&mut self, now: Nanos) {
         match self {
-            Lane::Wire(_) => {}
-            Lane::PointToPoint(lane) => lane.settle(now),
-            Lane::Stepwise(lane) => lane.settle(now),
-            Lane::Air(lane) => lane.settle(now),
+            Lane::DelayLine(_) => {}
+            Lane::Analytic(lane) => lane.settle(now),
+            Lane::EventDriven(lane) => lane.settle(now),
+            Lane::Wireless(lane) => lane.settle(now),
         }
     }
 
@@ -216,29 +216,29 @@ impl Lane {
     #[inline]
     pub fn probes(&mut self) -> Option<&mut crate::probe::LaneProbes> {
         match self {
-            Lane::Wire(_) => None,
-            Lane::PointToPoint(lane) => lane.account.probes.as_deref_mut(),
-            Lane::Stepwise(lane) => lane.account.probes.as_deref_mut(),
-            Lane::Air(lane) => lane.probes.as_deref_mut(),
+            Lane::DelayLine(_) => None,
+            Lane::Analytic(lane) => lane.counters.probes.as_deref_mut(),
+            Lane::EventDriven(lane) => lane.counters.probes.as_deref_mut(),
+            Lane::Wireless(lane) => lane.probes.as_deref_mut(),
         }
     }
 
     /// Its counters, if it belongs to a wireless link.
     #[inline]
-    pub fn air(&mut self) -> Option<&mut AirLane> {
+    pub fn air(&mut self) -> Option<&mut WirelessLane> {
         match self {
-            Lane::Wire(_) | Lane::PointToPoint(_) | Lane::Stepwise(_) => None,
-            Lane::Air(lane) => Some(lane),
+            Lane::DelayLine(_) | Lane::Analytic(_) | Lane::EventDriven(_) => None,
+            Lane::Wireless(lane) => Some(lane),
         }
     }
 
     /// Enables probes on a lane that is not a wire.
     pub fn set_probes(&mut self, probes: crate::probe::LaneProbes) {
         match self {
-            Lane::Wire(_) => {}
-            Lane::PointToPoint(lane) => lane.account.probes = Some(Box::new(probes)),
-            Lane::Stepwise(lane) => lane.account.probes = Some(Box::new(probes)),
-            Lane::Air(lane) => lane.probes = Some(Box::new(probes)),
+            Lane::DelayLine(_) => {}
+            Lane::Analytic(lane) => lane.counters.probes = Some(Box::new(probes)),
+            Lane::EventDriven(lane) => lane.counters.probes = Some(Box::new(probes)),
+            Lane::Wireless(lane) => lane.probes = Some(Box::new(probes)),
         }
     }
 }

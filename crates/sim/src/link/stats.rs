@@ -30,7 +30,7 @@ impl Count {
 
 /// Statistics of one direction of a link up to a given time.
 ///
-/// `offered + duplicated = delivered + dropped + in flight`, in packets.
+/// `offered + duplicated = delivered + dropped + in channel`, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {

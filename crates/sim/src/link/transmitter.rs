@@ -10,7 +10,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::over_time::{Cursor, OverTime};
+use crate::step_function::{Cursor, StepFunction};
 
 /// A byte at a rate of one bit per second, in nanoseconds; work is counted in bits per second times
 /// nanoseconds.
@@ -162,7 +162,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    pub fn new(rate: Option<OverTime<u64>>) -> Self {
+    pub fn new(rate: Option<StepFunction<u64>>) -> Self {
         Self {
             rate: rate.map(Cursor::new),
             done: 0,
@@ -233,7 +233,7 @@ mod tests {
     /// transmitters.
     fn departures(rate: u64, packets: &[(Nanos, usize)]) -> Vec<Nanos> {
         let mut steady = Steady::new(Some(rate));
-        let mut stepwise = Rate::new(Some(rate.into()));
+        let mut event_driven = Rate::new(Some(rate.into()));
         let mut all = Vec::new();
         for &(came, size) in packets {
             let start = all.last().copied().unwrap_or(0).max(came);
@@ -241,7 +241,7 @@ mod tests {
             let (from, longer) = steady.send(came);
             let takes = steady.takes(size).saturating_add_signed(longer.into());
             assert_eq!((from, from + takes), (start, steady.busy_until));
-            assert_eq!(stepwise.finish(came, start, size), from + takes);
+            assert_eq!(event_driven.finish(came, start, size), from + takes);
             all.push(from + takes);
         }
         all
@@ -293,7 +293,7 @@ mod tests {
     fn a_change_of_rate_finds_what_is_left() {
         // 100 bytes take 533,333.33 ns at 1.5 Mbit/s; a third of a nanosecond's work is left, which
         // takes 500 ns at 1 kbit/s.
-        let steps = OverTime::steps(1_500_000, [(533_333, 1000)]).unwrap();
+        let steps = StepFunction::steps(1_500_000, [(533_333, 1000)]).unwrap();
         let mut rate = Rate::new(Some(steps));
         assert_eq!(rate.finish(0, 0, 100), 533_333 + 500);
     }
@@ -302,14 +302,14 @@ mod tests {
     fn a_packet_on_the_wire_goes_on_at_the_new_rate() {
         // 1500 bytes: 12 ms at 1 Mbit/s, 6 ms at 2 Mbit/s. 4 ms at the first rate leave two thirds
         // of it.
-        let steps = OverTime::steps(
+        let steps = StepFunction::steps(
             1_000_000,
             [(4 * MS, 2_000_000), (6 * MS, 0), (9 * MS, 500_000)],
         );
         let mut rate = Rate::new(Some(steps.unwrap()));
         // 4,000 bits, then 4,000 in 2 ms, nothing until 9 ms, the other 4,000 in 8 ms.
         assert_eq!(rate.finish(0, 0, 1500), 17 * MS);
-        let mut dead = Rate::new(Some(OverTime::steps(1_000_000, [(4 * MS, 0)]).unwrap()));
+        let mut dead = Rate::new(Some(StepFunction::steps(1_000_000, [(4 * MS, 0)]).unwrap()));
         assert_eq!(dead.finish(0, 0, 500), 4 * MS);
         assert_eq!(dead.finish(4 * MS, 4 * MS, 1), Nanos::MAX);
     }

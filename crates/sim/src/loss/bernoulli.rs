@@ -5,15 +5,15 @@ use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Schedule, Traffic};
 use crate::error::BuildError;
-use crate::over_time::OverTime;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
+use crate::step_function::StepFunction;
 
 kind! {
     /// The parameters of [`Bernoulli`].
     struct BernoulliConfig {
         /// Probability that a packet is lost.
-        probability: OverTime<f64>, Kind::OverTime(&CHANCE);
+        probability: StepFunction<f64>, Kind::StepFunction(&CHANCE);
     }
     /// Each packet is lost independently, with the same probability.
     pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "bernoulli", |config, _| {

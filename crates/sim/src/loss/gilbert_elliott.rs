@@ -6,22 +6,22 @@ use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
 use crate::error::BuildError;
-use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
+use crate::step_function::{Cursor, StepFunction};
 
 kind! {
     /// The four probabilities of [`GilbertElliott`].
     #[derive(Clone, Debug, PartialEq)]
     pub struct GilbertElliottConfig {
         /// Probability that the state turns bad at a packet.
-        to_bad: OverTime<f64>, Kind::OverTime(&CHANCE);
+        to_bad: StepFunction<f64>, Kind::StepFunction(&CHANCE);
         /// Probability that the state turns good at a packet.
-        to_good: OverTime<f64>, Kind::OverTime(&CHANCE);
+        to_good: StepFunction<f64>, Kind::StepFunction(&CHANCE);
         /// Probability of loss in the good state.
-        loss_good: OverTime<f64> = 0, Kind::OverTime(&CHANCE);
+        loss_good: StepFunction<f64> = 0, Kind::StepFunction(&CHANCE);
         /// Probability of loss in the bad state.
-        loss_bad: OverTime<f64> = 1, Kind::OverTime(&CHANCE);
+        loss_bad: StepFunction<f64> = 1, Kind::StepFunction(&CHANCE);
     }
     /// Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott
     /// 1963).
@@ -45,7 +45,7 @@ impl GilbertElliott {
     /// # Errors
     /// [`BuildError::Probability`] if one is outside 0 to 1.
     pub fn new(config: &GilbertElliottConfig) -> Result<Self, BuildError> {
-        let cursor = |values: &OverTime<f64>| values.try_map(Probability::new).map(Cursor::new);
+        let cursor = |values: &StepFunction<f64>| values.try_map(Probability::new).map(Cursor::new);
         Ok(Self {
             to_bad: cursor(&config.to_bad)?,
             to_good: cursor(&config.to_good)?,

@@ -54,7 +54,7 @@ pub trait Loss {
 
 /// Position of a loss model on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum LossPosition {
     /// Before the queue: a lost packet uses neither buffer space nor transmission time (ns-2's
     /// `errormodule`).
     #[default]

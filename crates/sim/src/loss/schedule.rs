@@ -6,9 +6,9 @@ use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
 use crate::error::BuildError;
-use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
+use crate::step_function::{Cursor, StepFunction};
 
 kind! {
     /// The parameter of [`Schedule`].
@@ -33,14 +33,14 @@ impl Schedule {
     /// [`BuildError::Schedule`] if the times do not increase, [`BuildError::Probability`] outside 0
     /// to 1.
     pub fn new(steps: impl IntoIterator<Item = (Nanos, f64)>) -> Result<Self, BuildError> {
-        Self::over_time(&OverTime::steps(0.0, steps)?)
+        Self::over_time(&StepFunction::steps(0.0, steps)?)
     }
 
     /// Packets are lost with the probability at their time of arrival.
     ///
     /// # Errors
     /// [`BuildError::Probability`] outside 0 to 1.
-    pub fn over_time(probability: &OverTime<f64>) -> Result<Self, BuildError> {
+    pub fn over_time(probability: &StepFunction<f64>) -> Result<Self, BuildError> {
         let probability = probability.try_map(Probability::new)?;
         Ok(Self(Cursor::new(probability)))
     }

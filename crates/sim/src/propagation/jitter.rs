@@ -4,14 +4,14 @@ use anabranch_settings::{Entry, Kind, Refusal, Value, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{DELAY, Propagation, TIME, Varying, no_overtaking};
-use crate::over_time::OverTime;
 use crate::packet::Packet;
 use crate::rng::Rng;
+use crate::step_function::StepFunction;
 
 kind! {
     /// The parameters of [`Jitter`] with a one-parameter distribution.
     struct JitterConfig {
-        delay: OverTime<Nanos> as DELAY;
+        delay: StepFunction<Nanos> as DELAY;
         /// The random part: its maximum if `uniform`, its mean if `exponential`.
         jitter: Nanos, TIME;
         /// Distribution of the random part.
@@ -31,7 +31,7 @@ kind! {
 kind! {
     /// The parameters of [`Jitter`] with measured values of the random component.
     struct ListedConfig {
-        delay: OverTime<Nanos> as DELAY;
+        delay: StepFunction<Nanos> as DELAY;
         /// The values of the random part, all equally likely. A value may be listed several times.
         delays: Vec<Nanos>, Kind::List(&TIME);
     }

@@ -36,7 +36,7 @@ const TIME: Kind = Kind::duration(0, Nanos::MAX);
 const DELAY: Setting = Setting::new(
     "delay",
     " Time from the last bit sent to the last bit received. If it changes over time: the value when the last bit is sent.",
-    Kind::OverTime(&TIME),
+    Kind::StepFunction(&TIME),
 );
 
 /// The reason why `overtaking` has no effect, if it has none.

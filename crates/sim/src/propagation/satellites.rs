@@ -28,8 +28,8 @@ kind! {
         /// File with the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
         /// Links between the satellites of `elements`: each line has the numbers of two satellites,
-        /// from 0 in the order of the elements that are used; `relay` is "isl" then. A spec names an
-        /// `isls_file` instead.
+        /// from 0 in the order of the elements that are used; `relay` is "isl" then. A spec names
+        /// an `isls_file` instead.
         isls: Option<String> = none, Kind::Text("lines of two numbers");
         /// File with the links, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");

@@ -4,14 +4,14 @@ use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
 use super::{DELAY, Fixed, Propagation, no_overtaking};
-use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::Rng;
+use crate::step_function::{Cursor, StepFunction};
 
 kind! {
     /// The parameter of [`Fixed`] and of [`Varying`].
     struct DeterministicConfig {
-        delay: OverTime<Nanos> as DELAY;
+        delay: StepFunction<Nanos> as DELAY;
     }
     idle {
         overtaking: |it, ()| no_overtaking(it.delay.as_constant().is_some());
@@ -34,7 +34,7 @@ pub struct Varying {
 
 impl Varying {
     /// The delay over time.
-    pub fn new(delay: OverTime<Nanos>) -> Self {
+    pub fn new(delay: StepFunction<Nanos>) -> Self {
         Self {
             fixed: delay.as_constant(),
             delay: Cursor::new(delay),

@@ -10,7 +10,9 @@
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter};
+use super::{
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -55,7 +57,7 @@ pub struct CoDel {
 
 /// The packet at the head, and whether the queue stands.
 struct Head {
-    packet: Queued,
+    packet: QueuedPacket,
     stands: bool,
 }
 
@@ -156,19 +158,19 @@ impl QueueDiscipline for CoDel {
     fn enqueue(
         &mut self,
         _now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.config.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         self.waiting.push(packet);
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         let Some(head) = self.head(now) else {
             self.dropping = false;
             return None;
@@ -186,7 +188,7 @@ impl QueueDiscipline for CoDel {
         head.map(|head| head.packet)
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

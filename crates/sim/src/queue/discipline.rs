@@ -33,7 +33,7 @@ impl Occupancy {
 
 /// A packet that is in a queue or arrives at one.
 #[derive(Debug)]
-pub struct Queued {
+pub struct QueuedPacket {
     pub(crate) parcel: Parcel,
     /// The first of two sequence numbers that were reserved for its arrivals when it joined.
     pub(crate) sequence: u64,
@@ -42,7 +42,7 @@ pub struct Queued {
     marked: bool,
 }
 
-impl Queued {
+impl QueuedPacket {
     pub(crate) fn new(parcel: Parcel, came: Nanos, size: usize, sequence: u64) -> Self {
         Self {
             parcel,
@@ -92,9 +92,9 @@ impl Queued {
 
 /// A packet that is not admitted to a queue.
 #[derive(Debug)]
-pub struct Refused {
+pub struct EnqueueError {
     /// The packet.
-    pub packet: Queued,
+    pub packet: QueuedPacket,
     /// The reason of the drop.
     pub reason: DropReason,
 }
@@ -106,13 +106,13 @@ pub struct Transmitter<'a> {
     pub in_service: Occupancy,
     /// The discipline's own random stream, `link <link> <direction> queue`.
     pub rng: &'a mut Rng,
-    pub(crate) dropped: &'a mut Vec<Refused>,
+    pub(crate) dropped: &'a mut Vec<EnqueueError>,
 }
 
 impl Transmitter<'_> {
     /// Drops a packet that was in the queue.
-    pub fn drop(&mut self, packet: Queued, reason: DropReason) {
-        self.dropped.push(Refused { packet, reason });
+    pub fn drop(&mut self, packet: QueuedPacket, reason: DropReason) {
+        self.dropped.push(EnqueueError { packet, reason });
     }
 }
 
@@ -133,15 +133,15 @@ pub trait QueueDiscipline {
     fn enqueue(
         &mut self,
         now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused>;
+    ) -> Result<(), EnqueueError>;
 
     /// The packet to send at `now`; `None` if there is none, or none may be sent yet.
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued>;
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket>;
 
     /// Removes any packet without dropping or marking, because the link went down.
-    fn remove(&mut self) -> Option<Queued>;
+    fn remove(&mut self) -> Option<QueuedPacket>;
 
     /// The queued packets, without the packet in transmission.
     fn occupancy(&self) -> Occupancy;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{LIMIT, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{EnqueueError, LIMIT, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -63,7 +63,7 @@ impl Limit {
 /// Packets in the order of arrival, with their total size: the storage of most disciplines.
 #[derive(Debug, Default)]
 pub struct Fifo {
-    packets: VecDeque<Queued>,
+    packets: VecDeque<QueuedPacket>,
     occupancy: Occupancy,
 }
 
@@ -74,20 +74,20 @@ impl Fifo {
     }
 
     /// Appends a packet.
-    pub fn push(&mut self, packet: Queued) {
+    pub fn push(&mut self, packet: QueuedPacket) {
         self.occupancy.add(packet.size());
         self.packets.push_back(packet);
     }
 
     /// Removes the oldest packet.
-    pub fn pop(&mut self) -> Option<Queued> {
+    pub fn pop(&mut self) -> Option<QueuedPacket> {
         let packet = self.packets.pop_front()?;
         self.occupancy.remove(packet.size());
         Some(packet)
     }
 
     /// The oldest packet.
-    pub fn front(&self) -> Option<&Queued> {
+    pub fn front(&self) -> Option<&QueuedPacket> {
         self.packets.front()
     }
 
@@ -137,23 +137,23 @@ impl QueueDiscipline for DropTail {
     fn enqueue(
         &mut self,
         _now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         self.waiting.push(packet);
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

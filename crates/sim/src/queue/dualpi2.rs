@@ -10,7 +10,8 @@ use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::{Ecn, Nanos};
 
 use super::{
-    Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter, above_zero,
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    above_zero,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -177,9 +178,9 @@ impl DualPi2 {
     fn judge_low(
         &mut self,
         now: Nanos,
-        mut packet: Queued,
+        mut packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Option<Queued> {
+    ) -> Option<QueuedPacket> {
         let coupled = self.config.coupling * self.probability;
         if coupled < 1.0 {
             let bytes = self.low.waiting.occupancy().bytes + packet.size() as u64;
@@ -204,9 +205,9 @@ impl DualPi2 {
     /// Sends, marks or drops a packet of the classic queue.
     fn judge_classic(
         &mut self,
-        mut packet: Queued,
+        mut packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Option<Queued> {
+    ) -> Option<QueuedPacket> {
         let likelihood = self.probability * self.probability;
         if !self.classic.recurs(likelihood) {
             return Some(packet);
@@ -224,9 +225,9 @@ impl QueueDiscipline for DualPi2 {
     fn enqueue(
         &mut self,
         now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         self.catch_up(now);
         let waiting = self.occupancy();
         let occupancy = Occupancy {
@@ -235,7 +236,7 @@ impl QueueDiscipline for DualPi2 {
         };
         if !self.config.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         match packet.packet().ecn {
             Ecn::Ect1 | Ecn::Ce => self.low.waiting.push(packet),
@@ -244,7 +245,7 @@ impl QueueDiscipline for DualPi2 {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         self.catch_up(now);
         loop {
             let judged = if self.takes_low() {
@@ -262,7 +263,7 @@ impl QueueDiscipline for DualPi2 {
         }
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.low
             .waiting
             .pop()

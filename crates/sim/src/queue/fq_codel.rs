@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{CoDel, CoDelConfig, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter};
+use super::{
+    CoDel, CoDelConfig, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+};
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet};
 
@@ -168,9 +170,9 @@ impl QueueDiscipline for FqCoDel {
     fn enqueue(
         &mut self,
         now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let salt = *self.salt.get_or_insert_with(|| transmitter.rng.bits());
         let at = self.queue_of(packet.packet(), salt);
         let size = packet.size();
@@ -188,7 +190,7 @@ impl QueueDiscipline for FqCoDel {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         // The loop ends, because in each round a queue gains credit, leaves a list, or sends a
         // packet.
         while let Some(at) = self.next() {
@@ -215,7 +217,7 @@ impl QueueDiscipline for FqCoDel {
         None
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         let at = self
             .flows
             .iter()

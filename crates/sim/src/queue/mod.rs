@@ -17,7 +17,7 @@ mod token_bucket;
 use anabranch_settings::{Datum, Entry, Kind, Registry, Setting, Value};
 
 pub use codel::{CoDel, CoDelConfig};
-pub use discipline::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+pub use discipline::{EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
 pub use drop_tail::{DropTail, Fifo, Limit};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};

@@ -9,7 +9,9 @@
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter};
+use super::{
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 use crate::rng::{Probability, Rng};
@@ -217,27 +219,27 @@ impl QueueDiscipline for Pie {
     fn enqueue(
         &mut self,
         now: Nanos,
-        mut packet: Queued,
+        mut packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         self.catch_up(now);
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.config.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         if self.chooses(transmitter.rng) {
             let marked = self.config.ecn && self.probability < MARKED && packet.mark();
             if !marked {
                 let reason = DropReason::Aqm;
-                return Err(Refused { packet, reason });
+                return Err(EnqueueError { packet, reason });
             }
         }
         self.waiting.push(packet);
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         self.catch_up(now);
         let packet = self.waiting.pop();
         match &packet {
@@ -248,7 +250,7 @@ impl QueueDiscipline for Pie {
         packet
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

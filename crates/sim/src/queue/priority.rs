@@ -6,7 +6,9 @@
 use anabranch_settings::{Entry, Kind, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -77,7 +79,7 @@ impl Priority {
         })
     }
 
-    fn next(&mut self) -> Option<Queued> {
+    fn next(&mut self) -> Option<QueuedPacket> {
         self.waiting.iter_mut().find_map(Fifo::pop)
     }
 }
@@ -86,9 +88,9 @@ impl QueueDiscipline for Priority {
     fn enqueue(
         &mut self,
         _now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let protocol = packet.packet().protocol;
         let known = self.order.iter().position(|&known| known == protocol);
         let class = known.unwrap_or(self.order.len());
@@ -101,17 +103,17 @@ impl QueueDiscipline for Priority {
             Some(queue) => queue.push(packet),
             None => {
                 let reason = DropReason::QueueFull;
-                return Err(Refused { packet, reason });
+                return Err(EnqueueError { packet, reason });
             }
         }
         Ok(())
     }
 
-    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         self.next()
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.next()
     }
 

@@ -9,7 +9,8 @@ use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, TIME, Transmitter, above_zero,
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    above_zero,
 };
 use crate::error::BuildError;
 use crate::packet::DropReason;
@@ -186,9 +187,9 @@ impl QueueDiscipline for Red {
     fn enqueue(
         &mut self,
         now: Nanos,
-        mut packet: Queued,
+        mut packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         let counted = if self.config.waiting_only {
             self.waiting.occupancy()
@@ -198,13 +199,13 @@ impl QueueDiscipline for Red {
         self.sample(now, counted.packets);
         if !self.config.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         if let Some(surely) = self.chooses(transmitter.rng) {
             let marked = self.config.ecn && !surely && packet.mark();
             if !marked {
                 let reason = DropReason::Aqm;
-                return Err(Refused { packet, reason });
+                return Err(EnqueueError { packet, reason });
             }
         }
         self.idle = None;
@@ -212,7 +213,7 @@ impl QueueDiscipline for Red {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         let packet = self.waiting.pop();
         if packet.is_none() {
             self.idle.get_or_insert(now);
@@ -220,7 +221,7 @@ impl QueueDiscipline for Red {
         packet
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

@@ -5,7 +5,9 @@
 use anabranch_settings::{Entry, Kind, Value, kind};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -61,27 +63,27 @@ impl QueueDiscipline for Step {
     fn enqueue(
         &mut self,
         _: Nanos,
-        mut packet: Queued,
+        mut packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         let occupancy = self.waiting.with(transmitter.in_service);
         if !self.config.limit.admits(occupancy, packet.size()) {
             let reason = DropReason::QueueFull;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         if self.is_above(occupancy) && !packet.mark() && !self.config.mark_only {
             let reason = DropReason::Aqm;
-            return Err(Refused { packet, reason });
+            return Err(EnqueueError { packet, reason });
         }
         self.waiting.push(packet);
         Ok(())
     }
 
-    fn dequeue(&mut self, _: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, _: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

@@ -6,7 +6,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos};
 use bytes::Bytes;
 
-use super::{Occupancy, QueueDiscipline, Queued, Transmitter};
+use super::{Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
 use crate::packet::Packet;
 use crate::rng::{Rng, Seed};
 
@@ -74,7 +74,7 @@ impl Bench {
             };
             self.came += 1;
             let size = packet.wire_size();
-            let queued = Queued::new(Box::new(packet), now, size, 0);
+            let queued = QueuedPacket::new(Box::new(packet), now, size, 0);
             let taken =
                 self.with(|queue, transmitter| queue.enqueue(now, queued, transmitter).is_ok());
             refused += u64::from(!taken);

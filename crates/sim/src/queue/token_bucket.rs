@@ -6,7 +6,9 @@
 use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
-use super::{Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use super::{
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
+};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -85,10 +87,10 @@ impl QueueDiscipline for TokenBucket {
     fn enqueue(
         &mut self,
         now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
-        let refused = |packet, reason| Err(Refused { packet, reason });
+    ) -> Result<(), EnqueueError> {
+        let refused = |packet, reason| Err(EnqueueError { packet, reason });
         let size = packet.size();
         if size as u64 > self.config.burst {
             return refused(packet, DropReason::Aqm);
@@ -104,13 +106,13 @@ impl QueueDiscipline for TokenBucket {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         let size = self.waiting.front()?.size();
         let passes = self.config.police || self.take(now, size);
         if passes { self.waiting.pop() } else { None }
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 

@@ -14,10 +14,10 @@ use crate::topology::{Constellation, GroundPolicy, Handover, Topology};
 
 /// Maximum lookahead of a station that searches for the satellite that stays in reach longest, and
 /// its step.
-const LONGEST_VIEW: Nanos = 3600 * time::SECOND;
+const MAX_VIEW: Nanos = 3600 * time::SECOND;
 const VIEW_STEP: Nanos = 5 * time::SECOND;
 /// Maximum number of times of possible route changes that are listed.
-const MOST_CHANGES: u64 = 500;
+const MAX_CHANGES: u64 = 500;
 
 /// The satellites that the stations of a constellation use.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ impl Moving {
 
     pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         let all = until / self.interval;
-        let step = all.div_ceil(MOST_CHANGES).max(1);
+        let step = all.div_ceil(MAX_CHANGES).max(1);
         let turns = (1..=all / step).map(|turn| turn * step * self.interval);
         let mut all: Vec<Nanos> = turns.chain(self.outages.changes()).collect();
         all.sort_unstable();
@@ -223,10 +223,10 @@ impl Moving {
             (GroundPolicy::Longest, None) => {
                 let view = |satellite: usize| {
                     let steps = (1..).map(|step| step * VIEW_STEP);
-                    let mut steps = steps.take_while(|after| *after <= LONGEST_VIEW);
+                    let mut steps = steps.take_while(|after| *after <= MAX_VIEW);
                     let leaves =
                         steps.find(|after| !motion.reaches(station, satellite, at + after));
-                    leaves.unwrap_or(LONGEST_VIEW)
+                    leaves.unwrap_or(MAX_VIEW)
                 };
                 // The nearest of those that stay in reach equally long.
                 let all = in_reach.iter().copied();

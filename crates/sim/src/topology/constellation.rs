@@ -225,7 +225,7 @@ impl Topology {
                     from: (first_body + index) as u32,
                     far,
                     known: Vec::new(),
-                    rate: rate.and_then(crate::OverTime::as_constant),
+                    rate: rate.and_then(crate::StepFunction::as_constant),
                     left: 0,
                 };
                 let forward = forward.with_propagation(beam, true);
@@ -272,7 +272,7 @@ struct Beam {
 }
 
 /// Cache size, because a satellite sends to few stations at a time.
-const MOST_KNOWN: usize = 8;
+const MAX_KNOWN: usize = 8;
 
 impl Beam {
     #[cold]
@@ -282,7 +282,7 @@ impl Beam {
         match self.known.iter_mut().find(|(known, _)| *known == to) {
             Some(known) => known.1 = segment,
             None => {
-                if self.known.len() == MOST_KNOWN {
+                if self.known.len() == MAX_KNOWN {
                     self.known.remove(0);
                 }
                 self.known.push((to, segment));

@@ -23,7 +23,7 @@ pub struct MediumConfig {
 
 /// A medium and its stations.
 #[derive(Debug)]
-pub(crate) struct Air {
+pub(crate) struct WirelessMedium {
     pub config: MediumConfig,
     /// In the order of their station numbers.
     pub stations: Vec<(NodeId, Position)>,
@@ -32,7 +32,7 @@ pub(crate) struct Air {
 /// The wireless part of a topology.
 #[derive(Debug, Default)]
 pub(crate) struct Wireless {
-    pub media: Vec<Air>,
+    pub media: Vec<WirelessMedium>,
     /// The wireless links and their media.
     pub links: Vec<(LinkId, MediumId)>,
 }
@@ -60,7 +60,7 @@ impl Topology {
             let medium = config.name;
             return Err(BuildError::Medium { medium, error });
         }
-        media.push(Air {
+        media.push(WirelessMedium {
             config,
             stations: Vec::new(),
         });
@@ -131,7 +131,7 @@ impl Topology {
         Some(MediumId(index as u32))
     }
 
-    fn air(&self, medium: MediumId) -> Result<&Air, BuildError> {
+    fn air(&self, medium: MediumId) -> Result<&WirelessMedium, BuildError> {
         let media = &self.wireless.media;
         media
             .get(medium.index())

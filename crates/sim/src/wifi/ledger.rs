@@ -1,7 +1,7 @@
 //! Accounting of packets and of the frames of each station.
 
 use super::frame::{Frame, FrameKind};
-use super::phy::Arrival;
+use super::phy::SignalStart;
 
 /// Reason for which a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,13 +101,13 @@ impl StationStats {
         }
     }
 
-    pub(super) fn heard(&mut self, arrival: Arrival) {
+    pub(super) fn heard(&mut self, arrival: SignalStart) {
         match arrival {
-            Arrival::Followed => {}
-            Arrival::Weak => self.weak += 1,
-            Arrival::WhileTransmitting => self.while_transmitting += 1,
-            Arrival::Captured => self.captures += 1,
-            Arrival::Collided => self.collisions += 1,
+            SignalStart::Followed => {}
+            SignalStart::Weak => self.weak += 1,
+            SignalStart::WhileTransmitting => self.while_transmitting += 1,
+            SignalStart::Captured => self.captures += 1,
+            SignalStart::Collided => self.collisions += 1,
         }
     }
 }

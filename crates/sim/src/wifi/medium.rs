@@ -1,22 +1,22 @@
 //! The shared medium: stations, transmissions on the air, and the outcomes of packets.
 
-mod ahead;
-mod clear;
-mod mesh;
+mod lookahead;
+mod single_domain;
+mod undisturbed;
 
 use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
 
-use self::ahead::Held;
-use self::mesh::Mesh;
+use self::lookahead::LoneFrame;
+use self::single_domain::SingleDomain;
 use super::backoff::backoff_stream;
 use super::dcf::{Dcf, Exchange, Expired, Finished, NEVER, Rules};
-use super::due::{Air, Deadlines, Transmission};
+use super::event_queue::{Air, Deadlines, Transmission};
 use super::frame::{Frame, MacAddress, StationId};
 use super::ledger::{DropReason, Ledger, StationStats};
 use super::parameters::{ParameterError, Parameters};
-use super::phy::{Ending, Receiver, Timing, TransmissionId};
+use super::phy::{Receiver, SignalEnd, Timing, TransmissionId};
 use super::propagation::{Position, propagation_delay};
 
 /// A packet that has reached its receiver.
@@ -63,7 +63,7 @@ pub enum Outcome<P> {
 
 /// A transmitted frame, for traces and captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct FrameTrace {
     /// Time at which its first bit left the antenna.
     pub at: Nanos,
     /// Frame.
@@ -73,7 +73,7 @@ pub struct Sighting {
 /// A packet in the queue of a station. The payload is removed at delivery; the rest remains until
 /// the sender receives the ACK.
 #[derive(Debug)]
-struct Queued<P> {
+struct QueuedPacket<P> {
     to: StationId,
     bytes: u32,
     payload: Option<P>,
@@ -93,7 +93,7 @@ struct Station<P> {
     address: MacAddress,
     dcf: Dcf,
     receiver: Receiver,
-    queue: VecDeque<Queued<P>>,
+    queue: VecDeque<QueuedPacket<P>>,
     /// By delay, then by station.
     listeners: Vec<Listener>,
 }
@@ -117,15 +117,15 @@ pub struct Medium<P> {
     events: u64,
     ledger: Ledger,
     outcomes: VecDeque<Outcome<P>>,
-    sightings: Option<Vec<Sighting>>,
+    frame_traces: Option<Vec<FrameTrace>>,
     /// Propagation between all stations, if all hear each other; computed when the first packet
     /// arrives.
-    mesh: Option<Mesh>,
+    mesh: Option<SingleDomain>,
     /// Number of stations that have a packet.
     backlogged: usize,
     /// A frame that has begun at all stations and was taken off the air, because it is the only
     /// one.
-    held: Option<Held>,
+    held: Option<LoneFrame>,
     /// A frame may currently be held.
     holding: bool,
     /// The exchange that the earliest deadline will start, if it is known and certain.
@@ -156,7 +156,7 @@ impl<P> Medium<P> {
             events: 0,
             ledger: Ledger::default(),
             outcomes: VecDeque::new(),
-            sightings: None,
+            frame_traces: None,
             mesh: None,
             backlogged: 0,
             held: None,
@@ -241,7 +241,7 @@ impl<P> Medium<P> {
             "a packet from {station:?} for {to:?}"
         );
         if self.ledger.offered == 0 {
-            self.mesh = Mesh::of(&self.stations, &self.rules);
+            self.mesh = SingleDomain::of(&self.stations, &self.rules);
         }
         self.run_until(now);
         self.ledger.offered += 1;
@@ -266,7 +266,7 @@ impl<P> Medium<P> {
             });
         }
         self.ledger.waiting += 1;
-        sender.queue.push_back(Queued {
+        sender.queue.push_back(QueuedPacket {
             to,
             bytes,
             payload: Some(payload),
@@ -382,14 +382,14 @@ impl<P> Medium<P> {
 
     /// Starts or stops the recording of all frames.
     pub fn observe(&mut self, on: bool) {
-        self.sightings = on.then(Vec::new);
+        self.frame_traces = on.then(Vec::new);
     }
 
     /// Frames recorded since the last call.
-    pub fn drain_sightings(&mut self) -> impl Iterator<Item = Sighting> + '_ {
-        self.sightings
+    pub fn drain_frame_traces(&mut self) -> impl Iterator<Item = FrameTrace> + '_ {
+        self.frame_traces
             .iter_mut()
-            .flat_map(|sightings| sightings.drain(..))
+            .flat_map(|frame_traces| frame_traces.drain(..))
     }
 
     /// Accounting of all packets.
@@ -454,8 +454,8 @@ impl<P> Medium<P> {
     }
 
     fn transmit(&mut self, start: Nanos, frame: Frame, limit: Nanos) {
-        if let Some(sightings) = &mut self.sightings {
-            sightings.push(Sighting { at: start, frame });
+        if let Some(frame_traces) = &mut self.frame_traces {
+            frame_traces.push(FrameTrace { at: start, frame });
         }
         if !self.stations[frame.from.index()].listeners.is_empty() {
             self.send(&frame, start, limit);
@@ -518,20 +518,20 @@ impl<P> Medium<P> {
         &mut self,
         now: Nanos,
         station: StationId,
-        (ending, following): (Ending, bool),
+        (ending, following): (SignalEnd, bool),
         frame: &Frame,
     ) {
         let dcf = &mut self.stations[station.index()].dcf;
         let (fresh, mut finished) = match ending {
-            Ending::Decoded => {
+            SignalEnd::Decoded => {
                 let decoded = dcf.decoded(now, frame, &self.rules);
                 (decoded.fresh, decoded.finished)
             }
-            Ending::Spoiled => {
+            SignalEnd::Spoiled => {
                 dcf.spoiled(now, &self.rules);
                 (false, None)
             }
-            Ending::Ignored => (false, None),
+            SignalEnd::Ignored => (false, None),
         };
         if !following {
             finished = finished.or(dcf.nothing_followed(now, &self.rules));
@@ -585,8 +585,8 @@ impl<P> Medium<P> {
         self.rearm(station, now);
     }
 
-    fn give_up(&mut self, at: Nanos, from: StationId, packet: Queued<P>, reason: DropReason) {
-        let Queued { to, bytes, payload } = packet;
+    fn give_up(&mut self, at: Nanos, from: StationId, packet: QueuedPacket<P>, reason: DropReason) {
+        let QueuedPacket { to, bytes, payload } = packet;
         match payload {
             Some(payload) => {
                 self.ledger.waiting -= 1;

@@ -20,7 +20,7 @@
 
 mod backoff;
 mod dcf;
-mod due;
+mod event_queue;
 pub mod frame;
 pub mod ledger;
 pub mod medium;
@@ -33,7 +33,7 @@ mod tests;
 
 pub use frame::{Frame, FrameKind, MacAddress, StationId};
 pub use ledger::{DropReason, Ledger, StationStats};
-pub use medium::{Delivery, Dropped, Medium, Outcome, Sighting};
+pub use medium::{Delivery, Dropped, FrameTrace, Medium, Outcome};
 pub use parameters::{
     AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, ResponseTimeout,
 };

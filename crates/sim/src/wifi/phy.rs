@@ -101,7 +101,7 @@ struct Lock {
 
 /// Effect of the beginning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum SignalStart {
     /// The receiver follows it.
     Followed,
     /// It is too weak to decode.
@@ -116,7 +116,7 @@ pub enum Arrival {
 
 /// Effect of the end of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum SignalEnd {
     /// The frame was decoded.
     Decoded,
     /// A frame was detected and could not be decoded.
@@ -166,7 +166,7 @@ impl Receiver {
         transmission: TransmissionId,
         power: f64,
         radio: &Radio,
-    ) -> Arrival {
+    ) -> SignalStart {
         let followed = self.lock.map(|lock| lock.transmission);
         let disturbing = self
             .signals
@@ -174,55 +174,55 @@ impl Receiver {
             .filter(|signal| Some(signal.transmission) != followed);
         let others: f64 = disturbing.map(|signal| signal.power).sum();
         let arrival = if self.is_transmitting(now) {
-            Arrival::WhileTransmitting
+            SignalStart::WhileTransmitting
         } else if let Some(lock) = &mut self.lock {
             if lock.power >= radio.capture_ratio * (others + power) {
-                Arrival::Captured
+                SignalStart::Captured
             } else {
                 lock.spoiled = true;
-                Arrival::Collided
+                SignalStart::Collided
             }
         } else if !radio.decodes(power) {
-            Arrival::Weak
+            SignalStart::Weak
         } else if power >= radio.capture_ratio * others {
             self.lock = Some(Lock {
                 transmission,
                 power,
                 spoiled: false,
             });
-            Arrival::Followed
+            SignalStart::Followed
         } else {
-            Arrival::Collided
+            SignalStart::Collided
         };
         self.signals.push(Signal {
             transmission,
             power,
-            weak: arrival == Arrival::Weak,
+            weak: arrival == SignalStart::Weak,
         });
         arrival
     }
 
     /// A signal leaves the antenna.
-    pub fn end(&mut self, transmission: TransmissionId) -> Ending {
+    pub fn end(&mut self, transmission: TransmissionId) -> SignalEnd {
         let Some(index) = self
             .signals
             .iter()
             .position(|signal| signal.transmission == transmission)
         else {
-            return Ending::Ignored;
+            return SignalEnd::Ignored;
         };
         let signal = self.signals.swap_remove(index);
         match self.lock {
             Some(lock) if lock.transmission == transmission => {
                 self.lock = None;
                 if lock.spoiled {
-                    Ending::Spoiled
+                    SignalEnd::Spoiled
                 } else {
-                    Ending::Decoded
+                    SignalEnd::Decoded
                 }
             }
-            _ if signal.weak => Ending::Spoiled,
-            _ => Ending::Ignored,
+            _ if signal.weak => SignalEnd::Spoiled,
+            _ => SignalEnd::Ignored,
         }
     }
 }

@@ -29,12 +29,12 @@ fn medium(parameters: Parameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<St
 }
 
 /// A transmitted frame: time, kind, sender, receiver.
-type Told = (Nanos, FrameKind, u16, u16);
+type SentFrame = (Nanos, FrameKind, u16, u16);
 
-fn told(medium: &mut Medium<u32>) -> Vec<Told> {
+fn told(medium: &mut Medium<u32>) -> Vec<SentFrame> {
     medium
-        .drain_sightings()
-        .map(|Sighting { at, frame }| (at, frame.kind, frame.from.0, frame.to.0))
+        .drain_frame_traces()
+        .map(|FrameTrace { at, frame }| (at, frame.kind, frame.from.0, frame.to.0))
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{Context, Facts, Made, Message, Offer, SIZE, Workload};
+use super::{BoxedWorkload, Context, Facts, Message, Offer, SIZE, Workload};
 
 kind! {
     /// The parameters of [`Bulk`].
@@ -14,7 +14,7 @@ kind! {
         total: Option<u64> = none, SIZE;
     }
     /// A greedy sender: there is always more to send.
-    pub(super) static ENTRY: Entry<Made, Context> = "bulk", |config, context: Context| {
+    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "bulk", |config, context: Context| {
         let message = config.message.unwrap_or(context.packet);
         Ok(Box::new(match config.total {
             Some(total) => Bulk::of(total, message),

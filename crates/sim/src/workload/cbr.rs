@@ -3,7 +3,7 @@
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{COUNT, Context, Facts, MESSAGE, Made, Message, Offer, RATE, Workload};
+use super::{BoxedWorkload, COUNT, Context, Facts, MESSAGE, Message, Offer, RATE, Workload};
 use crate::error::BuildError;
 
 kind! {
@@ -15,7 +15,7 @@ kind! {
         count: Option<u64> = none, COUNT;
     }
     /// Messages at a constant rate.
-    pub(super) static ENTRY: Entry<Made, Context> = "cbr", |config, _| {
+    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "cbr", |config, _| {
         let cbr = Cbr::new(config.rate, config.message)?;
         Ok(Box::new(match config.count {
             Some(count) => cbr.limited_to(count),

@@ -3,7 +3,7 @@
 use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{Context, Facts, INTERVAL, Made, Message, Offer, SIZE, Workload};
+use super::{BoxedWorkload, Context, Facts, INTERVAL, Message, Offer, SIZE, Workload};
 use crate::error::BuildError;
 
 kind! {
@@ -28,7 +28,7 @@ kind! {
     }
     /// Small messages on stream 0, and large ones on the streams after it, in turn; each class at a
     /// constant interval, the first of both at once.
-    pub(super) static ENTRY: Entry<Made, Context> = "mixed", |config, _| {
+    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "mixed", |config, _| {
         let small = Class::new(config.small, config.small_every);
         let large = Class::new(config.large, config.large_every);
         Ok(Box::new(Mixed::new(small, large, config.large_streams)?))

@@ -26,11 +26,11 @@ pub use transfers::{Arrivals, Transfers};
 use crate::rng::{Rng, Seed};
 
 /// A boxed workload.
-pub type Made = Box<dyn Workload>;
+pub type BoxedWorkload = Box<dyn Workload>;
 
 /// All workloads that a spec can name. Each entry refers to the declaration in the module of the
 /// workload.
-pub const KINDS: &[&Entry<Made, Context>] = &[
+pub const KINDS: &[&Entry<BoxedWorkload, Context>] = &[
     &bulk::ENTRY,
     &cbr::ENTRY,
     &on_off::ENTRY,
@@ -41,7 +41,7 @@ pub const KINDS: &[&Entry<Made, Context>] = &[
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own workloads.
-pub fn kinds() -> Registry<Made, Context> {
+pub fn kinds() -> Registry<BoxedWorkload, Context> {
     Registry::new(KINDS)
 }
 
@@ -53,13 +53,13 @@ pub struct Context {
     /// Size of a message that fills a packet of its transport, bytes.
     pub packet: usize,
     /// Properties of the transport.
-    pub carrier: Carrier,
+    pub carrier: TransportCapabilities,
 }
 
 /// Capabilities of a transport, because some parameters of workloads have no effect over some
 /// transports.
 #[derive(Clone, Debug)]
-pub struct Carrier {
+pub struct TransportCapabilities {
     /// Name of the transport in error messages.
     pub title: String,
     /// It preserves message boundaries.
@@ -71,7 +71,7 @@ pub struct Carrier {
 impl Context {
     /// A context with a transport that has all capabilities.
     pub const fn new(rng: Rng, packet: usize) -> Self {
-        let carrier = Carrier {
+        let carrier = TransportCapabilities {
             title: String::new(),
             messages: true,
             one_stream: false,
@@ -85,7 +85,7 @@ impl Context {
 
     /// The reason why the largest message of a transfer has no effect, if it has none.
     fn no_messages(&self) -> Option<String> {
-        let Carrier {
+        let TransportCapabilities {
             title, messages, ..
         } = &self.carrier;
         let why = || format!("over {title}, which carries bytes and no messages");
@@ -229,7 +229,7 @@ pub trait Workload {
     }
 }
 
-impl Workload for Made {
+impl Workload for BoxedWorkload {
     fn next(&mut self, now: Nanos) -> Offer {
         (**self).next(now)
     }

@@ -4,7 +4,9 @@ use anabranch_settings::{Entry, Kind, kind};
 use anabranch_transport::Nanos;
 
 use super::cbr::Pace;
-use super::{Context, Facts, INTERVAL, MESSAGE, Made, Message, Offer, PAUSE, RATE, Workload};
+use super::{
+    BoxedWorkload, Context, Facts, INTERVAL, MESSAGE, Message, Offer, PAUSE, RATE, Workload,
+};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -21,7 +23,7 @@ kind! {
         exponential: bool = false, Kind::Flag;
     }
     /// A constant rate in on periods, nothing in off periods.
-    pub(super) static ENTRY: Entry<Made, Context> = "on-off", |config, context: Context| {
+    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "on-off", |config, context: Context| {
         let [on, off] = [config.on, config.off].map(|it| Span::new(it, config.exponential));
         let source = OnOff::new(config.rate, config.message, on, off, context.rng);
         Ok(Box::new(source?))

@@ -4,8 +4,8 @@ use anabranch_settings::{Entry, Kind, Part, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
-use super::transfers::MOST_MESSAGE;
-use super::{COUNT, Context, Facts, Made, Message, Offer, PAUSE, Span, Workload};
+use super::transfers::MAX_MESSAGE;
+use super::{BoxedWorkload, COUNT, Context, Facts, Message, Offer, PAUSE, Span, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -23,7 +23,7 @@ kind! {
         exponential: bool = false, Kind::Flag;
         /// Total number of requests. Unlimited if left out.
         count: Option<u64> = none, COUNT;
-        message: Option<usize> as MOST_MESSAGE;
+        message: Option<usize> as MAX_MESSAGE;
     }
     idle {
         exponential: |it, _| idle_if(
@@ -35,7 +35,7 @@ kind! {
     /// The source sends a request, the sink answers when the request is complete, and the source
     /// waits (`think`) before the next one. There is one request at a time. A transfer is a request
     /// with its answer. Needs a transport that carries data in both directions.
-    pub(super) static ENTRY: Entry<Made, Context> = "request-response", |config, context: Context| {
+    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "request-response", |config, context: Context| {
         let sizes = [size::make(&config.request)?, size::make(&config.response)?];
         let think = Span::new(config.think, config.exponential);
         let piece = config.message.unwrap_or(context.packet);

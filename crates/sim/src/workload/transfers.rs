@@ -4,7 +4,7 @@ use anabranch_settings::{Entry, Part, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
-use super::{COUNT, Context, Facts, INTERVAL, Made, Message, Offer, SIZE, Span, Workload};
+use super::{BoxedWorkload, COUNT, Context, Facts, INTERVAL, Message, Offer, SIZE, Span, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -26,7 +26,7 @@ kind! {
         size: Part, size::SIZES;
         /// Total number of transfers. Unlimited if left out.
         count: Option<u64> = none, COUNT;
-        message: Option<usize> as MOST_MESSAGE;
+        message: Option<usize> as MAX_MESSAGE;
     }
     idle {
         message: |_, context: &Context| context.no_messages();
@@ -35,7 +35,7 @@ kind! {
     /// many users over one connection. The first arrives after one interval. Over SCTP a transfer
     /// is sent in messages of at most `message`, all on one stream: its number modulo the number of
     /// streams.
-    pub(super) static ENTRY: Entry<Made, Context> = "transfers", |config, context: Context| {
+    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "transfers", |config, context: Context| {
         let arrivals = Arrivals {
             gaps: Span::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
             count: config.count,
@@ -47,7 +47,7 @@ kind! {
 }
 
 /// Maximum size of the messages that carry parts of a transfer.
-pub(super) const MOST_MESSAGE: Setting = Setting::new(
+pub(super) const MAX_MESSAGE: Setting = Setting::new(
     "message",
     " Over SCTP: largest message that carries part of a transfer. One that fills a packet if \
      left out.",

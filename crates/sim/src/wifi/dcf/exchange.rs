@@ -3,7 +3,7 @@
 //!
 //! Each function performs in one step the transitions of the state machine for each edge.
 //! Transitions that a later frame undoes are omitted, such as a slot count that starts after the
-//! NAV and is interrupted before its first slot. [`Mesh`](crate::wifi::medium) checks the
+//! NAV and is interrupted before its first slot. [`SingleDomain`](crate::wifi::medium) checks the
 //! conditions.
 
 use anabranch_transport::Nanos;

@@ -6,9 +6,9 @@ use rand_core::RngCore;
 use rand_pcg::Pcg64;
 
 /// A random medium under random load, derived from its seed: the outcomes, and every frame.
-fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
-    let (outcomes, sightings, _) = run(seed, false, true);
-    (outcomes, sightings)
+fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<FrameTrace>) {
+    let (outcomes, frame_traces, _) = run(seed, false, true);
+    (outcomes, frame_traces)
 }
 
 /// As [`random_run`], with the statistics of the stations and the number of events; `edge_by_edge`,
@@ -17,7 +17,7 @@ fn run(
     seed: u64,
     edge_by_edge: bool,
     observed: bool,
-) -> (Vec<Outcome<u32>>, Vec<Sighting>, Counted) {
+) -> (Vec<Outcome<u32>>, Vec<FrameTrace>, Counted) {
     let mut rng = Pcg64::new(seed.into(), 99);
     let mut below = |bound: u32| rng.next_u32() % bound;
     let mut parameters = if below(2) == 0 {
@@ -101,9 +101,9 @@ fn run(
             "seed {seed}"
         );
     }
-    let sightings = medium.drain_sightings().collect();
+    let frame_traces = medium.drain_frame_traces().collect();
     let counted = ids.iter().map(|&id| medium.stats(id)).collect();
-    (outcomes, sightings, (counted, medium.events()))
+    (outcomes, frame_traces, (counted, medium.events()))
 }
 
 /// The statistics of each station, and the number of events of the medium.
@@ -139,9 +139,9 @@ fn a_run_is_a_function_of_its_seed() {
 #[test]
 fn a_station_sends_one_frame_at_a_time() {
     for seed in 200..230 {
-        let (_, sightings) = random_run(seed);
+        let (_, frame_traces) = random_run(seed);
         let mut busy_until = std::collections::BTreeMap::new();
-        for Sighting { at, frame } in sightings {
+        for FrameTrace { at, frame } in frame_traces {
             let until = busy_until
                 .insert(frame.from, at + frame.air_time)
                 .unwrap_or(0);

@@ -180,8 +180,8 @@ fn long_packets_are_announced() {
     while let Some(at) = medium.next_event() {
         medium.advance(at);
     }
-    let frames: Vec<Sighting> = medium.drain_sightings().collect();
-    let told: Vec<Told> = frames
+    let frames: Vec<FrameTrace> = medium.drain_frame_traces().collect();
+    let told: Vec<SentFrame> = frames
         .iter()
         .map(|s| (s.at, s.frame.kind, s.frame.from.0, s.frame.to.0))
         .collect();

@@ -9,25 +9,25 @@ use crate::error::BuildError;
 /// A value over time: a constant, or a step function, which may be periodic.
 ///
 /// ```
-/// use anabranch_sim::OverTime;
+/// use anabranch_sim::StepFunction;
 ///
 /// // 10 Mbit/s, then 2 Mbit/s from 1 s on.
-/// let _step = OverTime::steps(10_000_000, [(1_000_000_000, 2_000_000)])?;
+/// let _step = StepFunction::steps(10_000_000, [(1_000_000_000, 2_000_000)])?;
 /// // The same again every 3 s.
-/// let _saw = OverTime::steps(10_000_000, [(1_000_000_000, 2_000_000)])?.repeating(3_000_000_000)?;
+/// let _saw = StepFunction::steps(10_000_000, [(1_000_000_000, 2_000_000)])?.repeating(3_000_000_000)?;
 /// # Ok::<(), anabranch_sim::BuildError>(())
 /// ```
 ///
 /// The simulator opens no file: a caller that has a trace file should read it into such a list.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OverTime<T> {
+pub struct StepFunction<T> {
     first: T,
     /// Each value holds from its time until the next. Times increase and are above 0.
     steps: Vec<(Nanos, T)>,
     period: Option<Nanos>,
 }
 
-impl<T: Copy> OverTime<T> {
+impl<T: Copy> StepFunction<T> {
     /// Always `value`.
     pub const fn constant(value: T) -> Self {
         Self {
@@ -89,9 +89,9 @@ impl<T: Copy> OverTime<T> {
     ///
     /// # Errors
     /// Those of `of`.
-    pub fn try_map<U, E>(&self, of: impl Fn(T) -> Result<U, E>) -> Result<OverTime<U>, E> {
+    pub fn try_map<U, E>(&self, of: impl Fn(T) -> Result<U, E>) -> Result<StepFunction<U>, E> {
         let steps = self.steps.iter();
-        Ok(OverTime {
+        Ok(StepFunction {
             first: of(self.first)?,
             steps: steps
                 .map(|(at, value)| Ok((*at, of(*value)?)))
@@ -111,13 +111,13 @@ impl<T: Copy> OverTime<T> {
     }
 }
 
-impl<T: Copy> From<T> for OverTime<T> {
+impl<T: Copy> From<T> for StepFunction<T> {
     fn from(value: T) -> Self {
         Self::constant(value)
     }
 }
 
-impl OverTime<u64> {
+impl StepFunction<u64> {
     /// The rate, in bits per second, of a trace of delivery opportunities as recorded by mahimahi:
     /// at each of `times` one packet of `size` bytes can leave, and the trace repeats after its
     /// last time. The opportunities of each millisecond are spread evenly over it.
@@ -156,8 +156,8 @@ impl OverTime<u64> {
 
 /// The form in specs: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first
 /// step is at 0.
-impl<T: Value + Copy> Value for OverTime<T> {
-    const KIND: Kind = Kind::OverTime(&T::KIND);
+impl<T: Value + Copy> Value for StepFunction<T> {
+    const KIND: Kind = Kind::StepFunction(&T::KIND);
 
     fn from_datum(datum: &Datum) -> Option<Self> {
         let Datum::Table(_) = datum else {
@@ -192,7 +192,7 @@ impl<T: Value + Copy> Value for OverTime<T> {
 /// Reads a value over time at non-decreasing times.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<T> {
-    values: OverTime<T>,
+    values: StepFunction<T>,
     /// Start of the current period.
     origin: Nanos,
     /// Number of steps of this period that have begun.
@@ -200,7 +200,7 @@ pub(crate) struct Cursor<T> {
 }
 
 impl<T: Copy> Cursor<T> {
-    pub fn new(values: OverTime<T>) -> Self {
+    pub fn new(values: StepFunction<T>) -> Self {
         Self {
             values,
             origin: 0,
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn steps_begin_at_their_times_and_repeat() {
-        let values = OverTime::steps('a', [(10, 'b'), (20, 'c')]).unwrap();
+        let values = StepFunction::steps('a', [(10, 'b'), (20, 'c')]).unwrap();
         let mut once = Cursor::new(values.clone());
         let seen: Vec<_> = [0, 9, 10, 19, 20, 1000]
             .map(|now| once.at(now))
@@ -279,19 +279,27 @@ mod tests {
 
     #[test]
     fn what_is_out_of_order_is_refused() {
-        assert!(OverTime::steps(0, [(5, 1), (5, 2)]).is_err());
-        assert!(OverTime::steps(0, [(5, 1)]).unwrap().repeating(5).is_err());
-        let first = OverTime::steps(0, [(0, 7)]).unwrap();
+        assert!(StepFunction::steps(0, [(5, 1), (5, 2)]).is_err());
+        assert!(
+            StepFunction::steps(0, [(5, 1)])
+                .unwrap()
+                .repeating(5)
+                .is_err()
+        );
+        let first = StepFunction::steps(0, [(0, 7)]).unwrap();
         assert_eq!(first.as_constant(), Some(7));
-        assert_eq!(OverTime::steps(0, [(1, 7)]).unwrap().as_constant(), None);
-        assert!(OverTime::opportunities([], 1500).is_err());
-        assert!(OverTime::opportunities([2 * MS, MS], 1500).is_err());
+        assert_eq!(
+            StepFunction::steps(0, [(1, 7)]).unwrap().as_constant(),
+            None
+        );
+        assert!(StepFunction::opportunities([], 1500).is_err());
+        assert!(StepFunction::opportunities([2 * MS, MS], 1500).is_err());
     }
 
     #[test]
     fn opportunities_are_a_rate_for_each_millisecond() {
         // Two packets by 1 ms, none by 2 ms, one by 3 ms; then the trace repeats.
-        let trace = OverTime::opportunities([MS, MS, 3 * MS], 1500).unwrap();
+        let trace = StepFunction::opportunities([MS, MS, 3 * MS], 1500).unwrap();
         let mut cursor = Cursor::new(trace);
         assert_eq!(cursor.at(0), (24_000_000, MS));
         assert_eq!(cursor.at(MS), (0, 2 * MS));

@@ -9,8 +9,8 @@
 
 use anabranch_transport::Nanos;
 
-use super::clear::Passed;
-use super::mesh::Mesh;
+use super::single_domain::SingleDomain;
+use super::undisturbed::Progress;
 use super::{Listener, Medium, Station};
 use crate::wifi::dcf::{Exchange, NEVER};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
@@ -18,7 +18,7 @@ use crate::wifi::phy::TransmissionId;
 
 /// A frame that is alone on the air and has begun at all stations.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct LoneFrame {
     pub id: TransmissionId,
     pub frame: Frame,
     pub start: Nanos,
@@ -30,7 +30,7 @@ impl<P> Medium<P> {
     /// Whether the medium can look ahead beyond the next event.
     #[inline]
     pub(crate) fn sees_ahead(&self) -> bool {
-        self.mesh.is_some() && self.sightings.is_none()
+        self.mesh.is_some() && self.frame_traces.is_none()
     }
 
     /// Whether there is an event at `now`; all events before must have been processed.
@@ -90,7 +90,7 @@ impl<P> Medium<P> {
     }
 
     /// Like [`next_outcome`](Self::next_outcome), while a frame is held.
-    fn after(&self, held: &Held) -> Nanos {
+    fn after(&self, held: &LoneFrame) -> Nanos {
         let Frame { kind, from, to, .. } = held.frame;
         let [acknowledging, acknowledged] = [from, to].map(|it| &self.stations[it.index()]);
         let one_more = !acknowledging.queue.is_empty();
@@ -158,7 +158,8 @@ impl<P> Medium<P> {
 
     fn exchange(&mut self, exchange: &Exchange, limit: Nanos) -> bool {
         let (from, to) = (exchange.from.index(), exchange.to.index());
-        let (Some(Mesh(mesh)), Some(numbered)) = (&self.mesh, self.stations[from].dcf.numbered())
+        let (Some(SingleDomain(mesh)), Some(numbered)) =
+            (&self.mesh, self.stations[from].dcf.numbered())
         else {
             return false;
         };
@@ -216,12 +217,12 @@ impl<P> Medium<P> {
     /// Holds a frame that has begun at all stations, if that is allowed.
     #[inline]
     pub(super) fn hold(&mut self, id: TransmissionId, frame: &Frame, start: Nanos) -> bool {
-        let Some(Mesh(mesh)) = self.mesh.as_ref().filter(|_| self.holding) else {
+        let Some(SingleDomain(mesh)) = self.mesh.as_ref().filter(|_| self.holding) else {
             return false;
         };
         let reach = &mesh[frame.from.index()];
         let end = start + frame.air_time;
-        self.held = Some(Held {
+        self.held = Some(LoneFrame {
             id,
             frame: *frame,
             start,
@@ -231,7 +232,7 @@ impl<P> Medium<P> {
     }
 
     /// A held frame ends at all stations.
-    fn end(&mut self, held: &Held) {
+    fn end(&mut self, held: &LoneFrame) {
         let from = held.frame.from.index();
         let end = held.start + held.frame.air_time;
         let mut place = 0;
@@ -269,7 +270,7 @@ impl<P> Medium<P> {
     pub(super) fn let_go(&mut self) {
         if let Some(held) = self.held.take() {
             let begun = self.stations[held.frame.from.index()].listeners.len();
-            let passed = Passed { begun, ended: 0 };
+            let passed = Progress { begun, ended: 0 };
             self.put_on_air(held.id, &held.frame, held.start, passed);
         }
     }

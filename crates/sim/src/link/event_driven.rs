@@ -10,38 +10,38 @@ use std::fmt;
 
 use anabranch_transport::Nanos;
 
-use super::account::{Account, Departure};
-use super::entrance::{Entrance, losses};
-use super::flight::Flight;
+use super::channel::Channel;
+use super::counters::{Counters, Departure};
+use super::ingress::{Ingress, losses};
 use super::transmitter::Rate;
 use super::{DirectionConfig, LinkStats, Offered};
-use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
-use crate::queue::{DropTail, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::queue::{DropTail, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
 use crate::rng::{Rng, Seed};
+use crate::scheduler::EventKey;
 
 /// The link direction described in the module's documentation.
-pub(crate) struct Stepwise {
+pub(crate) struct EventDriven {
     /// The interface at the far end.
     to: u32,
-    entrance: Entrance,
+    ingress: Ingress,
     queue: Box<dyn QueueDiscipline>,
     rng: Rng,
     rate: Rate,
     /// The packet in transmission.
     in_service: Option<Departure>,
     /// The next call of the discipline while packets are queued.
-    service: Key,
-    flight: Flight,
-    pub(crate) account: Account,
+    service: EventKey,
+    channel: Channel,
+    pub(crate) counters: Counters,
     /// Packets dropped by the discipline during a call; otherwise empty.
-    dropped: Vec<Refused>,
+    dropped: Vec<EnqueueError>,
     /// Copies of the packets that it has begun to send, if they are captured.
     begun: Option<VecDeque<(Nanos, Packet)>>,
 }
 
-impl Stepwise {
+impl EventDriven {
     /// The direction named `name` (`link <link> <direction>`) towards the interface `to`.
     pub fn new(
         mut config: DirectionConfig,
@@ -55,14 +55,14 @@ impl Stepwise {
         let queue = std::mem::replace(&mut config.queue, Box::new(DropTail::unlimited()));
         Ok(Self {
             to,
-            entrance: Entrance::new(&mut config, before_queue, link)?,
+            ingress: Ingress::new(&mut config, before_queue, link)?,
             queue,
             rng: seed.stream(&format!("{name} queue")),
             rate: Rate::new(config.rate.take()),
             in_service: None,
-            service: Key::NEVER,
-            flight: Flight::new(&mut config, after_queue, name, seed),
-            account: Account::default(),
+            service: EventKey::NEVER,
+            channel: Channel::new(&mut config, after_queue, name, seed),
+            counters: Counters::default(),
             dropped: Vec::new(),
             begun: None,
         })
@@ -78,29 +78,29 @@ impl Stepwise {
 
     /// The current MTU.
     pub fn mtu(&self, now: Nanos) -> usize {
-        self.entrance.mtu(now)
+        self.ingress.mtu(now)
     }
 
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         // A transmission that ends at this instant ends before the packet arrives.
         self.advance(now);
-        let (size, refused) = match self.entrance.enter(now, &mut packet) {
-            Ok(it) if self.entrance.loses(now, &packet) => (it.size, Some(DropReason::Loss)),
+        let (size, refused) = match self.ingress.enter(now, &mut packet) {
+            Ok(it) if self.ingress.loses(now, &packet) => (it.size, Some(DropReason::Loss)),
             Ok(it) => (it.size, None),
             Err((size, reason)) => (size, Some(reason)),
         };
-        self.account.stats.offered.add(size);
+        self.counters.stats.offered.add(size);
         match refused {
             None => {
-                let queued = Queued::new(packet, now, size, *sequence);
+                let queued = QueuedPacket::new(packet, now, size, *sequence);
                 // One for its arrival, and one for that of a duplicate, as if everything were
                 // decided now.
                 *sequence += 2;
                 self.enqueue(now, queued);
                 self.advance(now);
             }
-            Some(reason) => self.account.dropped(now, reason),
+            Some(reason) => self.counters.dropped(now, reason),
         }
         self.schedule(now, sequence);
         Offered {
@@ -109,7 +109,7 @@ impl Stepwise {
         }
     }
 
-    fn enqueue(&mut self, now: Nanos, queued: Queued) {
+    fn enqueue(&mut self, now: Nanos, queued: QueuedPacket) {
         let size = queued.size();
         let in_service = self.in_service();
         let mut transmitter = Transmitter {
@@ -118,8 +118,8 @@ impl Stepwise {
             dropped: &mut self.dropped,
         };
         match self.queue.enqueue(now, queued, &mut transmitter) {
-            Ok(()) => self.account.admitted(now, size),
-            Err(refused) => self.account.dropped(now, refused.reason),
+            Ok(()) => self.counters.admitted(now, size),
+            Err(refused) => self.counters.dropped(now, refused.reason),
         }
         self.count_dropped(now);
     }
@@ -134,8 +134,8 @@ impl Stepwise {
 
     /// Counts the packets that were dropped from the queue.
     fn count_dropped(&mut self, now: Nanos) {
-        for Refused { packet, reason } in self.dropped.drain(..) {
-            drop_waiting(&mut self.account, now, &packet, reason);
+        for EnqueueError { packet, reason } in self.dropped.drain(..) {
+            drop_waiting(&mut self.counters, now, &packet, reason);
         }
     }
 
@@ -145,7 +145,7 @@ impl Stepwise {
             self.begin(now);
         }
         while let Some(departure) = self.in_service.take_if(|departure| departure.at <= now) {
-            self.account.departed(departure);
+            self.counters.departed(departure);
             // Also if the queue is empty, because a discipline may use this call.
             self.begin(departure.at);
         }
@@ -153,9 +153,9 @@ impl Stepwise {
 
     /// The transmitter is free at `now`.
     fn begin(&mut self, now: Nanos) {
-        let Ok(next_outage) = self.entrance.next_outage(now) else {
+        let Ok(next_outage) = self.ingress.next_outage(now) else {
             while let Some(packet) = self.queue.remove() {
-                drop_waiting(&mut self.account, now, &packet, DropReason::LinkDown);
+                drop_waiting(&mut self.counters, now, &packet, DropReason::LinkDown);
             }
             return;
         };
@@ -171,7 +171,7 @@ impl Stepwise {
         }
     }
 
-    fn send(&mut self, now: Nanos, queued: Queued, next_outage: Nanos) {
+    fn send(&mut self, now: Nanos, queued: QueuedPacket, next_outage: Nanos) {
         let finish = self.rate.finish(queued.came(), now, queued.size());
         let flushed = finish > next_outage;
         self.in_service = Some(Departure {
@@ -181,13 +181,13 @@ impl Stepwise {
             size: queued.size(),
         });
         if flushed {
-            return self.account.dropped(next_outage, DropReason::LinkDown);
+            return self.counters.dropped(next_outage, DropReason::LinkDown);
         }
         if queued.was_marked() {
-            self.account.marked(now);
+            self.counters.marked(now);
         }
         let size = queued.size();
-        let Queued {
+        let QueuedPacket {
             mut parcel,
             mut sequence,
             ..
@@ -196,8 +196,8 @@ impl Stepwise {
         if let Some(begun) = &mut self.begun {
             begun.push_back((now, (*parcel).clone()));
         }
-        self.flight
-            .depart(finish, parcel, size, &mut sequence, &mut self.account);
+        self.channel
+            .depart(finish, parcel, size, &mut sequence, &mut self.counters);
     }
 
     /// Sets the next call of the discipline; an event that has not moved keeps its position among
@@ -212,10 +212,10 @@ impl Stepwise {
             }
         };
         match at {
-            None | Some(Nanos::MAX) => self.service = Key::NEVER,
-            Some(at) if self.service != Key::NEVER && self.service.at() == at => {}
+            None | Some(Nanos::MAX) => self.service = EventKey::NEVER,
+            Some(at) if self.service != EventKey::NEVER && self.service.at() == at => {}
             Some(at) => {
-                self.service = Key::new(at, *sequence);
+                self.service = EventKey::new(at, *sequence);
                 *sequence += 1;
             }
         }
@@ -224,44 +224,44 @@ impl Stepwise {
     /// The time at which the discipline requests a call although the transmitter is free; at the
     /// latest the next outage.
     fn wake_up(&mut self, now: Nanos) -> Option<Nanos> {
-        let outage = self.entrance.next_outage(now).unwrap_or(now);
+        let outage = self.ingress.next_outage(now).unwrap_or(now);
         let asked = self.queue.wake_up(now).unwrap_or(Nanos::MAX);
         // A discipline that repeatedly requests the present would stop the time.
         Some(asked.max(now + 1).min(outage))
     }
 
     #[inline]
-    pub fn next(&self) -> Key {
-        self.flight.next().min(self.service)
+    pub fn next(&self) -> EventKey {
+        self.channel.next().min(self.service)
     }
 
     #[inline(never)]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
-        if self.service < self.flight.next() {
-            self.service = Key::NEVER;
+        if self.service < self.channel.next() {
+            self.service = EventKey::NEVER;
             self.advance(now);
             self.schedule(now, sequence);
             return None;
         }
-        let packet = self.flight.land(now, &mut self.account)?;
+        let packet = self.channel.land(now, &mut self.counters)?;
         Some((self.to, packet))
     }
 
     pub fn settle(&mut self, now: Nanos) {
         if let Some(departure) = self.in_service.take_if(|departure| departure.at <= now) {
-            self.account.departed(departure);
+            self.counters.departed(departure);
         }
-        if let Some(probes) = &mut self.account.probes {
+        if let Some(probes) = &mut self.counters.probes {
             probes.close_bins(now);
         }
     }
 
     pub fn in_flight(&self) -> u64 {
-        (self.queue.occupancy().packets + self.flight.len()) as u64
+        (self.queue.occupancy().packets + self.channel.len()) as u64
     }
 
     pub fn stats(&self, now: Nanos) -> LinkStats {
-        let mut stats = self.account.stats;
+        let mut stats = self.counters.stats;
         if let Some(departure) = self.in_service.filter(|departure| departure.at <= now) {
             departure.count(&mut stats);
         }
@@ -270,22 +270,22 @@ impl Stepwise {
 }
 
 /// Drops a queued packet.
-fn drop_waiting(account: &mut Account, now: Nanos, packet: &Queued, reason: DropReason) {
-    account.departed(Departure {
+fn drop_waiting(counters: &mut Counters, now: Nanos, packet: &QueuedPacket, reason: DropReason) {
+    counters.departed(Departure {
         at: now,
         admitted: packet.came(),
         transmission: None,
         size: packet.size(),
     });
-    account.dropped(now, reason);
+    counters.dropped(now, reason);
 }
 
-impl fmt::Debug for Stepwise {
+impl fmt::Debug for EventDriven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stepwise")
+        f.debug_struct("EventDriven")
             .field("rate", &self.rate)
-            .field("occupancy", &self.account.occupancy)
-            .field("flying", &self.flight.len())
+            .field("occupancy", &self.counters.occupancy)
+            .field("flying", &self.channel.len())
             .finish_non_exhaustive()
     }
 }

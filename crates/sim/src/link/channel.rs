@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use anabranch_transport::Nanos;
 
 use super::DirectionConfig;
-use super::account::Account;
-use super::entrance::{Losing, lost};
+use super::counters::Counters;
 use super::impairment::Impairer;
-use crate::agenda::Key;
+use super::ingress::{Losing, lost};
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::propagation::{Fixed, Propagation};
 use crate::rng::{Rng, Seed};
+use crate::scheduler::EventKey;
 
 /// A packet in the channel, by its arrival.
 #[derive(Debug)]
 struct Flying {
-    arrival: Key,
+    arrival: EventKey,
     packet: Parcel,
     /// Size on the wire, bytes.
     size: usize,
@@ -44,9 +44,9 @@ impl Varying {
 }
 
 /// Channel of a link direction.
-pub(super) struct Flight {
+pub(super) struct Channel {
     delay: Nanos,
-    /// See [`Flight::in_order`].
+    /// See [`Channel::in_order`].
     in_order: Option<Nanos>,
     varying: Option<Box<Varying>>,
     losses: Vec<Losing>,
@@ -55,7 +55,7 @@ pub(super) struct Flight {
     flying: VecDeque<Flying>,
 }
 
-impl Flight {
+impl Channel {
     /// Takes its parts out of `config`.
     pub fn new(config: &mut DirectionConfig, losses: Vec<Losing>, name: &str, seed: Seed) -> Self {
         let propagation = std::mem::replace(&mut config.propagation, Box::new(Fixed(0)));
@@ -94,10 +94,10 @@ impl Flight {
 
     /// Whether the channel passes a packet whose last bit leaves at `finish`.
     #[inline]
-    pub fn takes(&mut self, finish: Nanos, packet: &Packet, account: &mut Account) -> bool {
+    pub fn takes(&mut self, finish: Nanos, packet: &Packet, counters: &mut Counters) -> bool {
         let lost = lost(&mut self.losses, finish, packet);
         if lost {
-            account.dropped(finish, DropReason::Loss);
+            counters.dropped(finish, DropReason::Loss);
         }
         !lost
     }
@@ -111,9 +111,9 @@ impl Flight {
         packet: Parcel,
         size: usize,
         sequence: &mut u64,
-        account: &mut Account,
+        counters: &mut Counters,
     ) -> bool {
-        if !self.takes(finish, &packet, account) {
+        if !self.takes(finish, &packet, counters) {
             return false;
         }
         let arrival = match &mut self.varying {
@@ -121,7 +121,7 @@ impl Flight {
             Some(varying) => varying.arrival(finish, &packet),
         };
         if self.impairer.is_some() {
-            return self.fly_impaired(arrival, packet, size, sequence, account);
+            return self.fly_impaired(arrival, packet, size, sequence, counters);
         }
         self.insert(arrival, packet, size, sequence)
     }
@@ -133,20 +133,20 @@ impl Flight {
         mut packet: Parcel,
         size: usize,
         sequence: &mut u64,
-        account: &mut Account,
+        counters: &mut Counters,
     ) -> bool {
         let mut twin = None;
         if let Some(impairer) = &mut self.impairer {
             if impairer.duplicates() {
-                account.stats.duplicated += 1;
+                counters.stats.duplicated += 1;
                 twin = Some((arrival, packet.clone()));
             }
             if let Some(bytes) = impairer.corrupted(&packet.bytes) {
-                account.stats.corrupted += 1;
+                counters.stats.corrupted += 1;
                 packet.bytes = bytes;
             }
             if let Some(extra) = impairer.extra_delay() {
-                account.stats.reordered += 1;
+                counters.stats.reordered += 1;
                 arrival = arrival.saturating_add(extra);
             }
         }
@@ -158,7 +158,7 @@ impl Flight {
 
     #[inline(always)]
     fn insert(&mut self, arrival: Nanos, packet: Parcel, size: usize, sequence: &mut u64) -> bool {
-        let arrival = Key::new(arrival, *sequence);
+        let arrival = EventKey::new(arrival, *sequence);
         *sequence += 1;
         let flying = Flying {
             arrival,
@@ -182,17 +182,17 @@ impl Flight {
 
     /// Next arrival.
     #[inline]
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         self.flying
             .front()
-            .map_or(Key::NEVER, |first| first.arrival)
+            .map_or(EventKey::NEVER, |first| first.arrival)
     }
 
     /// Packet of the next arrival.
     #[inline(always)]
-    pub fn land(&mut self, now: Nanos, account: &mut Account) -> Option<Parcel> {
+    pub fn land(&mut self, now: Nanos, counters: &mut Counters) -> Option<Parcel> {
         let Flying { packet, size, .. } = self.flying.pop_front()?;
-        account.delivered(now, size);
+        counters.delivered(now, size);
         Some(packet)
     }
 

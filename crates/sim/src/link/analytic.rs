@@ -12,21 +12,21 @@ use std::fmt;
 
 use anabranch_transport::Nanos;
 
-use super::account::{Account, Departure};
-use super::entrance::{Entered, Entrance, losses};
-use super::flight::Flight;
+use super::channel::Channel;
+use super::counters::{Counters, Departure};
+use super::ingress::{Entered, Ingress, losses};
 use super::transmitter::Steady;
 use super::{DirectionConfig, LinkStats, Offered};
-use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::{Limit, Occupancy};
 use crate::rng::Seed;
+use crate::scheduler::EventKey;
 
 /// An admitted packet, with its computed passage. One cache line.
 struct Passage {
     /// Its arrival at the far end, if it has one and is stored here.
-    arrival: Key,
+    arrival: EventKey,
     packet: Option<Parcel>,
     departure: Departure,
 }
@@ -35,7 +35,7 @@ impl Passage {
     /// A passage without an arrival, or with one that is stored elsewhere.
     fn without_packet(departure: Departure) -> Self {
         Self {
-            arrival: Key::NEVER,
+            arrival: EventKey::NEVER,
             packet: None,
             departure,
         }
@@ -43,10 +43,10 @@ impl Passage {
 }
 
 /// The link direction described in the module's documentation.
-pub(crate) struct PointToPoint {
+pub(crate) struct Analytic {
     /// The interface at the far end.
     to: u32,
-    entrance: Entrance,
+    ingress: Ingress,
     limit: Limit,
     transmitter: Steady,
     /// The admitted packets: first those that have left the queue, then the others.
@@ -54,14 +54,14 @@ pub(crate) struct PointToPoint {
     /// The number of packets that have left the queue.
     left: usize,
     /// The first arrival of them.
-    next: Key,
+    next: EventKey,
     /// The delay, if all packets in flight are stored here.
     in_order: Option<Nanos>,
-    flight: Flight,
-    pub(crate) account: Account,
+    channel: Channel,
+    pub(crate) counters: Counters,
 }
 
-impl PointToPoint {
+impl Analytic {
     /// The direction named `name` (`link <link> <direction>`) towards the interface `to`.
     pub fn new(
         mut config: DirectionConfig,
@@ -73,26 +73,26 @@ impl PointToPoint {
     ) -> Result<Self, BuildError> {
         let placed = std::mem::take(&mut config.losses);
         let [before_queue, after_queue] = losses(placed, name, seed);
-        let entrance = Entrance::new(&mut config, before_queue, link)?;
-        let flight = Flight::new(&mut config, after_queue, name, seed);
+        let ingress = Ingress::new(&mut config, before_queue, link)?;
+        let channel = Channel::new(&mut config, after_queue, name, seed);
         Ok(Self {
             to,
-            entrance,
+            ingress,
             limit,
             transmitter: Steady::new(rate),
             passages: VecDeque::new(),
             left: 0,
-            next: Key::NEVER,
-            in_order: flight.in_order(),
-            flight,
-            account: Account::default(),
+            next: EventKey::NEVER,
+            in_order: channel.in_order(),
+            channel,
+            counters: Counters::default(),
         })
     }
 
     /// The delay, if packets of any size are accepted at any time, and all admitted packets arrive
     /// in order.
     pub fn plain_delay(&self) -> Option<Nanos> {
-        let plain = self.entrance.is_open() && !self.flight.has_losses();
+        let plain = self.ingress.is_open() && !self.channel.has_losses();
         self.in_order.filter(|_| plain)
     }
 
@@ -102,20 +102,20 @@ impl PointToPoint {
 
     /// Whether packets may be lost before the queue.
     pub fn may_lose(&self) -> bool {
-        self.entrance.has_losses()
+        self.ingress.has_losses()
     }
 
     /// Whether a packet is lost before the queue.
     #[inline(never)]
     pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {
-        self.entrance.loses(now, packet)
+        self.ingress.loses(now, packet)
     }
 
     /// Continues for a wire that ends: `left` of the packets that it passes on have left the queue.
     pub fn take_over(&mut self, left: usize, stats: LinkStats, occupancy: Occupancy) {
         self.left = left;
-        self.account.stats = stats;
-        self.account.occupancy = occupancy;
+        self.counters.stats = stats;
+        self.counters.occupancy = occupancy;
     }
 
     /// The transmitter.
@@ -129,8 +129,8 @@ impl PointToPoint {
     }
 
     /// The next packet from a wire, in the order of admission.
-    pub fn carry_on(&mut self, arrival: Key, packet: Option<Parcel>, departure: Departure) {
-        if self.next == Key::NEVER {
+    pub fn carry_on(&mut self, arrival: EventKey, packet: Option<Parcel>, departure: Departure) {
+        if self.next == EventKey::NEVER {
             self.next = arrival;
         }
         self.passages.push_back(Passage {
@@ -144,20 +144,20 @@ impl PointToPoint {
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         self.release(now);
-        let (size, next_outage) = match self.entrance.is_open() {
+        let (size, next_outage) = match self.ingress.is_open() {
             true => (packet.wire_size(), Nanos::MAX),
-            false => match self.entrance.enter(now, &mut packet) {
+            false => match self.ingress.enter(now, &mut packet) {
                 Ok(Entered { size, until }) => (size, until),
                 Err((size, reason)) => return self.refuse(now, size, reason),
             },
         };
-        if self.entrance.loses(now, &packet) {
+        if self.ingress.loses(now, &packet) {
             return self.refuse(now, size, DropReason::Loss);
         }
-        if !self.limit.admits(self.account.occupancy, size) {
+        if !self.limit.admits(self.counters.occupancy, size) {
             return self.refuse(now, size, DropReason::QueueFull);
         }
-        self.account.stats.offered.add(size);
+        self.counters.stats.offered.add(size);
         self.transmitter.set_size(size);
         let (start, _) = self.transmitter.send(now);
         packet.departed = packet.departed.min(start);
@@ -172,26 +172,26 @@ impl PointToPoint {
             transmission: (!flushed).then_some(finish - start),
             size,
         };
-        self.account.admitted(now, size);
-        departure.count(&mut self.account.stats);
+        self.counters.admitted(now, size);
+        departure.count(&mut self.counters.stats);
         if flushed {
-            self.account.dropped(next_outage, DropReason::LinkDown);
+            self.counters.dropped(next_outage, DropReason::LinkDown);
             self.passages.push_back(Passage::without_packet(departure));
             return Offered::REFUSED;
         }
-        let (flight, account) = (&mut self.flight, &mut self.account);
+        let (channel, counters) = (&mut self.channel, &mut self.counters);
         let (next_changed, passage) = match self.in_order {
             None => (
-                flight.depart(finish, packet, size, sequence, account),
+                channel.depart(finish, packet, size, sequence, counters),
                 Passage::without_packet(departure),
             ),
-            Some(_) if !flight.takes(finish, &packet, account) => {
+            Some(_) if !channel.takes(finish, &packet, counters) => {
                 (false, Passage::without_packet(departure))
             }
             Some(delay) => {
-                let arrival = Key::new(finish.saturating_add(delay), *sequence);
+                let arrival = EventKey::new(finish.saturating_add(delay), *sequence);
                 *sequence += 1;
-                let next_changed = self.next == Key::NEVER;
+                let next_changed = self.next == EventKey::NEVER;
                 if next_changed {
                     self.next = arrival;
                 }
@@ -215,8 +215,8 @@ impl PointToPoint {
 
     /// The packet is not admitted to the queue.
     fn refuse(&mut self, now: Nanos, size: usize, reason: DropReason) -> Offered {
-        self.account.stats.offered.add(size);
-        self.account.dropped(now, reason);
+        self.counters.stats.offered.add(size);
+        self.counters.dropped(now, reason);
         Offered::REFUSED
     }
 
@@ -226,7 +226,7 @@ impl PointToPoint {
         while let Some(passage) = self.passages.get(self.left)
             && passage.departure.at <= now
         {
-            self.account.left(&passage.departure);
+            self.counters.left(&passage.departure);
             self.left += 1;
             // It has no arrival here: it was the last before an outage, was lost in the air, or is
             // stored elsewhere.
@@ -239,14 +239,14 @@ impl PointToPoint {
 
     /// The current MTU.
     pub fn mtu(&self, now: Nanos) -> usize {
-        self.entrance.mtu(now)
+        self.ingress.mtu(now)
     }
 
     #[inline]
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         match self.in_order {
             Some(_) => self.next,
-            None => self.flight.next(),
+            None => self.channel.next(),
         }
     }
 
@@ -254,7 +254,7 @@ impl PointToPoint {
     #[inline(never)]
     pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         if self.in_order.is_none() {
-            let packet = self.flight.land(now, &mut self.account)?;
+            let packet = self.channel.land(now, &mut self.counters)?;
             return Some((self.to, packet));
         }
         // An arriving packet has left the queue before, and so have those admitted before it.
@@ -264,41 +264,41 @@ impl PointToPoint {
         let passage = self.passages.pop_front()?;
         self.left -= 1;
         self.next = match self.passages.front() {
-            None => Key::NEVER,
+            None => EventKey::NEVER,
             Some(first) if first.packet.is_some() => first.arrival,
             Some(_) => self.skip(),
         };
-        self.account.delivered(now, passage.departure.size);
+        self.counters.delivered(now, passage.departure.size);
         Some((self.to, passage.packet?))
     }
 
     /// Removes the leading packets that have left and do not arrive; returns the first arrival of
     /// the others.
     #[cold]
-    fn skip(&mut self) -> Key {
+    fn skip(&mut self) -> EventKey {
         while self.left > 0 && self.passages.front().is_some_and(|it| it.packet.is_none()) {
             self.passages.pop_front();
             self.left -= 1;
         }
         let mut others = self.passages.iter();
         let next = others.find(|it| it.packet.is_some());
-        next.map_or(Key::NEVER, |it| it.arrival)
+        next.map_or(EventKey::NEVER, |it| it.arrival)
     }
 
     pub fn settle(&mut self, now: Nanos) {
         self.release(now);
-        if let Some(probes) = &mut self.account.probes {
+        if let Some(probes) = &mut self.counters.probes {
             probes.close_bins(now);
         }
     }
 
     pub fn in_flight(&self) -> u64 {
         let kept = self.passages.iter().filter(|it| it.packet.is_some());
-        (kept.count() + self.flight.len()) as u64
+        (kept.count() + self.channel.len()) as u64
     }
 
     pub fn stats(&self, now: Nanos) -> LinkStats {
-        let mut stats = self.account.stats;
+        let mut stats = self.counters.stats;
         // All were counted when they were admitted.
         let departures = self.passages.iter().map(|it| it.departure);
         let waiting = departures.rev().take_while(|departure| departure.at > now);
@@ -307,11 +307,11 @@ impl PointToPoint {
     }
 }
 
-impl fmt::Debug for PointToPoint {
+impl fmt::Debug for Analytic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PointToPoint")
+        f.debug_struct("Analytic")
             .field("transmitter", &self.transmitter)
-            .field("occupancy", &self.account.occupancy)
+            .field("occupancy", &self.counters.occupancy)
             .field("flying", &self.in_flight())
             .finish_non_exhaustive()
     }

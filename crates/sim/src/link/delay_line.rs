@@ -2,7 +2,7 @@
 //! with drop-tail, a constant rate and a constant delay, losses only before the queue, no outages,
 //! no MTU, no impairments. Most directions are of this type.
 //!
-//! Its results equal those of [`PointToPoint`], to which it is converted as soon as it has probes
+//! Its results equal those of [`Analytic`], to which it is converted as soon as it has probes
 //! or is captured. Both store a packet once, when it is offered: packets arrive in order, and the
 //! arrival is the only event.
 
@@ -10,23 +10,23 @@ use std::fmt;
 
 use anabranch_transport::Nanos;
 
-use super::account::Departure;
-use super::point_to_point::PointToPoint;
+use super::analytic::Analytic;
+use super::counters::Departure;
 use super::transmitter::Steady;
 use super::{Count, LinkStats};
-use crate::agenda::{Key, steady_bits, steady_mark};
 use crate::ids::NodeId;
 use crate::packet::{DropReason, Parcel};
 use crate::queue::{Limit, Occupancy};
+use crate::scheduler::{EventKey, steady_bits, steady_mark};
 
 /// Directions with a longer delay use the general type, so that sums never wrap. Within a delay of
 /// the end of time, queued packets are counted as sent.
-pub(super) const LONGEST_DELAY: Nanos = 1 << 62;
+pub(super) const MAX_DELAY: Nanos = 1 << 62;
 
 /// A packet that was admitted.
 struct Passage {
-    /// Its arrival, as the agenda's mark.
-    arrival: Key,
+    /// Its arrival, as the scheduler's mark.
+    arrival: EventKey,
     packet: Option<Parcel>,
     admitted: Nanos,
     size: u32,
@@ -37,7 +37,7 @@ struct Passage {
 
 impl Passage {
     const NONE: Passage = Passage {
-        arrival: Key::NEVER,
+        arrival: EventKey::NEVER,
         packet: None,
         admitted: 0,
         size: 0,
@@ -46,7 +46,7 @@ impl Passage {
 }
 
 /// The link direction described in the module's documentation.
-pub(crate) struct Wire {
+pub(crate) struct DelayLine {
     /// Time from the last bit to the arrival.
     delay: Nanos,
     /// The node at the far end.
@@ -55,7 +55,7 @@ pub(crate) struct Wire {
     lossy: bool,
     /// Maximum number of packets and of bytes, including the packet in transmission.
     room: (u64, u64),
-    /// The bits that identify it in the agenda.
+    /// The bits that identify it in the scheduler.
     bits: u64,
     transmitter: Steady,
     /// Packets that were admitted and have not arrived: number `n` is at index `n` modulo the
@@ -80,13 +80,13 @@ pub(crate) struct Wire {
     /// Packets that were not admitted.
     refused: Count,
     /// The general type to which it can be converted; drops are counted there.
-    whole: PointToPoint,
+    whole: Analytic,
 }
 
-impl Wire {
+impl DelayLine {
     /// A wire for `whole`, which is unused and has the constant `delay`; `to` is the node at its
     /// far end, and `source` its index among the event sources.
-    pub fn new(whole: PointToPoint, delay: Nanos, to: NodeId, source: usize) -> Self {
+    pub fn new(whole: Analytic, delay: Nanos, to: NodeId, source: usize) -> Self {
         let room = match whole.limit() {
             Limit::Packets(packets) => (packets as u64, u64::MAX),
             Limit::Bytes(bytes) => (u64::MAX, bytes),
@@ -114,7 +114,7 @@ impl Wire {
     }
 
     /// Converts to the general type, for observers.
-    pub fn unfold(mut self, now: Nanos) -> PointToPoint {
+    pub fn unfold(mut self, now: Nanos) -> Analytic {
         self.release(now);
         let stats = self.counted();
         let occupancy = self.occupancy();
@@ -154,7 +154,7 @@ impl Wire {
         mut packet: Parcel,
         size: usize,
         sequence: &mut u64,
-    ) -> Result<Option<Key>, Parcel> {
+    ) -> Result<Option<EventKey>, Parcel> {
         if self.lossy && self.whole.loses(now, &packet) {
             return Err(self.refuse(packet, size, DropReason::Loss));
         }
@@ -221,7 +221,7 @@ impl Wire {
     #[cold]
     fn refuse(&mut self, packet: Parcel, size: usize, reason: DropReason) -> Parcel {
         self.refused.add(size);
-        self.whole.account.stats.dropped.add(reason);
+        self.whole.counters.stats.dropped.add(reason);
         packet
     }
 
@@ -241,23 +241,23 @@ impl Wire {
     /// Runs the next event: returns the node at which a packet arrives, the packet with its size,
     /// and the mark of the next event.
     #[inline(always)] // Called once, where the event of a lane is run.
-    pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, Key) {
+    pub fn arrive(&mut self) -> (NodeId, Option<Parcel>, usize, EventKey) {
         let ring = &mut self.ring[..];
         let mask = ring.len() - 1;
         let passage = &mut ring[self.first as usize & mask];
         let (packet, size) = (passage.packet.take(), passage.size as usize);
         self.first += 1;
         let next = match self.first == self.end {
-            true => Key::NEVER,
+            true => EventKey::NEVER,
             false => ring[self.first as usize & mask].arrival,
         };
         (self.to, packet, size, next)
     }
 
     /// The next event.
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         match self.first == self.end {
-            true => Key::NEVER,
+            true => EventKey::NEVER,
             false => self.get(self.first).arrival.event(),
         }
     }
@@ -295,7 +295,7 @@ impl Wire {
 
     /// The statistics, with all admitted packets counted as departed.
     fn counted(&self) -> LinkStats {
-        let mut stats = self.whole.account.stats;
+        let mut stats = self.whole.counters.stats;
         let admitted = Count {
             packets: self.end,
             bytes: self.bytes,
@@ -324,9 +324,9 @@ impl Wire {
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for DelayLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire")
+        f.debug_struct("DelayLine")
             .field("waiting", &self.occupancy())
             .field("flying", &self.in_flight())
             .finish_non_exhaustive()

@@ -39,13 +39,13 @@ impl Departure {
 
 /// Counters, probes, and occupancy of the queue, including the packet in transmission.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct Counters {
     pub stats: LinkStats,
     pub(super) occupancy: Occupancy,
     pub probes: Option<Box<LaneProbes>>,
 }
 
-impl Account {
+impl Counters {
     /// A packet joins the queue.
     #[inline]
     pub(super) fn admitted(&mut self, at: Nanos, size: usize) {

@@ -3,15 +3,15 @@
 use anabranch_transport::Nanos;
 
 use super::Network;
-use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::ids::{Direction, LinkId, MediumId, NodeId, opposite};
 use crate::ip::HOP_LIMIT;
-use crate::link::{AirLane, Aloft, Cell, Landing, Lane};
+use crate::link::{Cell, Lane, PacketOnMedium, PacketOutcome, WirelessLane};
 use crate::packet::Parcel;
 use crate::rng::Seed;
-use crate::topology::Air;
+use crate::scheduler::EventKey;
 use crate::topology::Topology;
+use crate::topology::WirelessMedium;
 use crate::wifi::{MacAddress, Medium, StationId, StationStats};
 
 /// The media of a topology, with their stations.
@@ -20,7 +20,7 @@ pub(super) fn cells(topology: &Topology, seed: Seed) -> Result<Vec<Cell>, BuildE
     media.map(|air| cell(air, seed)).collect()
 }
 
-fn cell(air: &Air, seed: Seed) -> Result<Cell, BuildError> {
+fn cell(air: &WirelessMedium, seed: Seed) -> Result<Cell, BuildError> {
     let name = &air.config.name;
     let refused = |error| BuildError::Medium {
         medium: name.clone(),
@@ -48,7 +48,7 @@ pub(super) fn lanes(topology: &Topology, link: LinkId) -> Option<[Lane; 2]> {
             Direction::Forward => (first, second),
             Direction::Backward => (second, first),
         };
-        Lane::Air(Box::new(AirLane::new(medium.index(), from, to)))
+        Lane::Wireless(Box::new(WirelessLane::new(medium.index(), from, to)))
     }))
 }
 
@@ -65,7 +65,7 @@ impl Network {
     }
 
     /// Passes `packet` to the wireless interface `via`.
-    pub(super) fn offer_to_air(&mut self, now: Nanos, via: u32, mut packet: Parcel) {
+    pub(super) fn offer_to_medium(&mut self, now: Nanos, via: u32, mut packet: Parcel) {
         packet.departed = packet.departed.min(now);
         let Some(lane) = self.lanes[via as usize].air() else {
             return;
@@ -75,14 +75,14 @@ impl Network {
             packet.added = self.cells[cell].routing_header();
         }
         lane.offered(packet.wire_size());
-        let joins = self.cells[cell].enter(now, Aloft::new(packet, via));
+        let joins = self.cells[cell].enter(now, PacketOnMedium::new(packet, via));
         if self.cells[cell].is_entering(now) {
             if self.sees_ahead(cell) {
                 self.catch_up(now, cell);
             }
             self.take_all_entering(now, cell);
             self.schedule(now, cell);
-        } else if joins < self.agenda.get(self.lanes.len() + cell).at() {
+        } else if joins < self.scheduler.get(self.lanes.len() + cell).at() {
             // Nothing else has changed.
             self.schedule_at(joins, cell);
         }
@@ -100,7 +100,7 @@ impl Network {
     /// [`Network::poll_arrived`] returns the packets that left the medium.
     pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> Nanos {
         // The current event is the earliest; no other precedes this time.
-        let others = self.agenda.rival().at();
+        let others = self.scheduler.rival().at();
         let end = end.min(others).min(self.next_route_change());
         if self.sees_ahead(cell) {
             return self.step_ahead(now, cell, end);
@@ -212,7 +212,7 @@ impl Network {
     fn pass_packets(&mut self, now: Nanos, cell: usize) {
         self.take_entering(now, cell);
         self.take_landings(cell);
-        while let Some(Aloft { packet, lane, .. }) = self.cells[cell].poll_leaving(now) {
+        while let Some(PacketOnMedium { packet, lane, .. }) = self.cells[cell].poll_leaving(now) {
             if let Some(lane) = self.lanes[lane as usize].air() {
                 lane.taken_in();
             }
@@ -251,13 +251,13 @@ impl Network {
 
     #[inline(never)]
     fn take_all_entering(&mut self, now: Nanos, cell: usize) {
-        while let Some(aloft) = self.cells[cell].poll_entering(now) {
-            let via = aloft.lane;
-            let captured = self.copy_if_captured(via, &aloft.packet);
+        while let Some(on_medium) = self.cells[cell].poll_entering(now) {
+            let via = on_medium.lane;
+            let captured = self.copy_if_captured(via, &on_medium.packet);
             let Some(lane) = self.lanes[via as usize].air() else {
                 continue;
             };
-            match self.cells[cell].enqueue(now, lane, aloft) {
+            match self.cells[cell].enqueue(now, lane, on_medium) {
                 Ok(()) => {
                     lane.admitted(now);
                     if let Some(packet) = captured {
@@ -276,9 +276,9 @@ impl Network {
     }
 
     /// Counts the outcome of a packet at its lane.
-    fn account(&mut self, landing: Landing) -> u32 {
+    fn account(&mut self, landing: PacketOutcome) -> u32 {
         match landing {
-            Landing::Delivered {
+            PacketOutcome::Delivered {
                 lane: number,
                 at,
                 admitted,
@@ -290,19 +290,19 @@ impl Network {
                 }
                 number
             }
-            Landing::GivenUp {
-                aloft,
+            PacketOutcome::GivenUp {
+                on_medium,
                 at,
                 admitted,
                 air_time,
                 reason,
             } => {
-                let number = aloft.lane;
-                let size = aloft.packet.wire_size();
+                let number = on_medium.lane;
+                let size = on_medium.packet.wire_size();
                 if let Some(lane) = self.lanes[number as usize].air() {
                     lane.given_up(at, admitted, size, air_time, reason);
                 }
-                self.parcels.unwrap(aloft.packet);
+                self.parcels.unwrap(on_medium.packet);
                 number
             }
         }
@@ -324,16 +324,16 @@ impl Network {
     #[inline]
     fn schedule_at(&mut self, at: Nanos, cell: usize) {
         let source = self.lanes.len() + cell;
-        let before = self.agenda.get(source);
+        let before = self.scheduler.get(source);
         if at == Nanos::MAX {
-            self.agenda.set(source, Key::NEVER);
-        } else if before == Key::NEVER || before.at() != at {
+            self.scheduler.set(source, EventKey::NEVER);
+        } else if before == EventKey::NEVER || before.at() != at {
             let layered = self.cells[cell].has_layers();
             let key = match layered {
-                true => Key::last(at),
-                false => Key::new(at, self.sequence),
+                true => EventKey::last(at),
+                false => EventKey::new(at, self.sequence),
             };
-            self.agenda.set(source, key);
+            self.scheduler.set(source, key);
             // An event that has not moved keeps its position among the events of its instant.
             self.sequence += u64::from(!layered);
         }

@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_sim::loss::Ordinals;
 use anabranch_sim::queue::{Red, RedConfig};
 use anabranch_sim::{
-    DirectionConfig, DropReason, Family, Left, LinkConfig, NodeId, PlacedLoss, Seed, Stray,
-    Topology, World,
+    DirectionConfig, DropReason, EgressDatagram, Family, LinkConfig, NodeId, PlacedLoss,
+    RejectedDatagram, Seed, Topology, World,
 };
 use anabranch_transport::Nanos;
 use bytes::Bytes;
@@ -68,10 +68,10 @@ impl Chain {
         datagram(ends, shape)
     }
 
-    fn all(&mut self, until: Nanos) -> Vec<Left> {
+    fn all(&mut self, until: Nanos) -> Vec<EgressDatagram> {
         self.world.run_until(until).unwrap();
         self.world.ledger().check().unwrap();
-        std::iter::from_fn(|| self.world.poll_left()).collect()
+        std::iter::from_fn(|| self.world.poll_egress()).collect()
     }
 }
 
@@ -196,7 +196,7 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
         }
         let left = chain.all(10 * SECOND);
         assert_eq!(left.len(), 4, "marked and not dropped");
-        let class_of = |it: &Left| match family {
+        let class_of = |it: &EgressDatagram| match family {
             Family::V4 => it.datagram[1],
             Family::V6 => it.datagram[0] << 4 | it.datagram[1] >> 4,
         };
@@ -215,7 +215,7 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
 }
 
 /// The fields of an ICMP error: type, code, second word, quoted datagram.
-fn error(left: &Left, family: Family) -> (u8, u8, u32, Bytes) {
+fn error(left: &EgressDatagram, family: Family) -> (u8, u8, u32, Bytes) {
     let header = match family {
         Family::V4 => 20,
         Family::V6 => 40,
@@ -344,18 +344,21 @@ fn what_no_router_forwards_does_not_enter() {
     let mut chain = Chain::new(|_| {});
     let host = chain.address(chain.host, Family::V4);
     for (to, stray) in [
-        ("224.0.0.251", Stray::Local),
-        ("255.255.255.255", Stray::Local),
+        ("224.0.0.251", RejectedDatagram::Local),
+        ("255.255.255.255", RejectedDatagram::Local),
     ] {
         let sent = datagram([host, to.parse().unwrap()], SHAPE);
         assert_eq!(chain.world.enter(chain.host, sent), Err(stray));
     }
     let v6 = chain.address(chain.host, Family::V6);
     let sent = datagram([v6, "ff02::16".parse().unwrap()], SHAPE);
-    assert_eq!(chain.world.enter(chain.host, sent), Err(Stray::Local));
+    assert_eq!(
+        chain.world.enter(chain.host, sent),
+        Err(RejectedDatagram::Local)
+    );
     for wrong in [&b""[..], b"E", b"no datagram of any version of IP"] {
         let sent = chain.world.enter(chain.host, Bytes::from_static(wrong));
-        assert_eq!(sent, Err(Stray::Malformed));
+        assert_eq!(sent, Err(RejectedDatagram::Malformed));
     }
     assert_eq!(chain.world.ledger().sent, 0);
 }

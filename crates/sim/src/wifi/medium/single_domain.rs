@@ -21,9 +21,9 @@ pub(super) struct Reach {
 
 /// Propagation from each station to the others, if all hear each other.
 #[derive(Debug)]
-pub(super) struct Mesh(pub Vec<Reach>);
+pub(super) struct SingleDomain(pub Vec<Reach>);
 
-impl Mesh {
+impl SingleDomain {
     /// The mesh of `stations`, if all hear each other.
     pub fn of<P>(stations: &[Station<P>], rules: &Rules) -> Option<Self> {
         let reaches = stations.iter().enumerate();

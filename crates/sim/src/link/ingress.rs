@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use super::outage::{Down, Outages};
 use super::{DirectionConfig, PlacedLoss};
 use crate::error::BuildError;
-use crate::loss::{Loss, Place};
+use crate::loss::{Loss, LossPosition};
 use crate::packet::{DropReason, Packet};
 use crate::rng::{Rng, Seed};
 
@@ -50,15 +50,15 @@ pub(super) fn losses(losses: Vec<PlacedLoss>, name: &str, seed: Seed) -> [Vec<Lo
             rng: seed.stream(&stream),
         };
         match place {
-            Place::BeforeQueue => before_queue.push(losing),
-            Place::AfterQueue => after_queue.push(losing),
+            LossPosition::BeforeQueue => before_queue.push(losing),
+            LossPosition::AfterQueue => after_queue.push(losing),
         }
     }
     [before_queue, after_queue]
 }
 
 /// Ingress of a link direction.
-pub(super) struct Entrance {
+pub(super) struct Ingress {
     mtu: usize,
     mtu_changes: VecDeque<(Nanos, usize)>,
     outages: Outages,
@@ -75,7 +75,7 @@ pub(super) struct Entered {
     pub until: Nanos,
 }
 
-impl Entrance {
+impl Ingress {
     /// Takes its parts out of `config`.
     pub fn new(
         config: &mut DirectionConfig,
@@ -95,7 +95,7 @@ impl Entrance {
         })
     }
 
-    /// Whether packets of any size may enter at any time, so that [`Entrance::enter`] need not be
+    /// Whether packets of any size may enter at any time, so that [`Ingress::enter`] need not be
     /// called.
     #[inline]
     pub fn is_open(&self) -> bool {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use super::World;
 use crate::error::BuildError;
+use crate::external::{EgressDatagram, RejectedDatagram};
 use crate::ids::NodeId;
 use crate::ip::{Complaint, Header};
-use crate::outside::{Left, Stray};
 use crate::packet::{DropReason, NO_RECEIVER, Packet};
 
 impl World {
@@ -20,7 +20,7 @@ impl World {
     /// [`BuildError::UnknownNode`].
     pub fn open(&mut self, node: NodeId) -> Result<(), BuildError> {
         self.network.topology.check(node)?;
-        let open = &mut self.network.outside.open;
+        let open = &mut self.network.external.open;
         if open.len() <= node.index() {
             open.resize(node.index() + 1, false);
         }
@@ -33,16 +33,16 @@ impl World {
     /// 4443 specify. If it matches an agent, the agent receives its payload.
     ///
     /// # Errors
-    /// [`Stray`]: the datagram is not accepted; nothing was sent.
-    pub fn enter(&mut self, node: NodeId, mut datagram: Bytes) -> Result<(), Stray> {
-        let header = Header::read(&datagram).map_err(|_| Stray::Malformed)?;
+    /// [`RejectedDatagram`]: the datagram is not accepted; nothing was sent.
+    pub fn enter(&mut self, node: NodeId, mut datagram: Bytes) -> Result<(), RejectedDatagram> {
+        let header = Header::read(&datagram).map_err(|_| RejectedDatagram::Malformed)?;
         let Header {
             source,
             destination,
             ..
         } = header;
         if is_local(destination) || source.is_unspecified() || source.is_multicast() {
-            return Err(Stray::Local);
+            return Err(RejectedDatagram::Local);
         }
         datagram.truncate(header.total);
         let now = self.now;
@@ -91,8 +91,8 @@ impl World {
     }
 
     /// The next datagram that left the world, in the order of time.
-    pub fn poll_left(&mut self) -> Option<Left> {
-        self.network.outside.left.pop_front()
+    pub fn poll_egress(&mut self) -> Option<EgressDatagram> {
+        self.network.external.egress.pop_front()
     }
 }
 

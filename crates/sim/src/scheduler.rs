@@ -22,7 +22,8 @@ use anabranch_transport::Nanos;
 const SOURCE_BITS: u32 = 21;
 /// The bits that the scheduler adds to the key.
 const ADDED: u64 = (1 << SOURCE_BITS) - 1;
-/// Flag of the mark of a source whose event moves only when it has happened: see [`Agenda::begin`].
+/// Flag of the mark of a source whose event moves only when it has happened: see
+/// [`Scheduler::begin`].
 const STEADY: u64 = 1 << (SOURCE_BITS - 1);
 const SOURCE: u64 = STEADY - 1;
 
@@ -30,14 +31,14 @@ const SOURCE: u64 = STEADY - 1;
 /// they were decided. The lowest bits of the number are zero, because the scheduler stores the
 /// source in them. The remaining bits are enough for 8 million million events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct EventKey {
     at: Nanos,
     number: u64,
 }
 
-impl Key {
+impl EventKey {
     /// No event.
-    pub const NEVER: Key = Key {
+    pub const NEVER: EventKey = EventKey {
         at: Nanos::MAX,
         number: u64::MAX,
     };
@@ -63,10 +64,10 @@ impl Key {
 
     /// The event of a mark.
     #[inline]
-    pub fn event(self) -> Key {
+    pub fn event(self) -> EventKey {
         match self {
-            Key::NEVER => Key::NEVER,
-            Key { at, number } => Key {
+            EventKey::NEVER => EventKey::NEVER,
+            EventKey { at, number } => EventKey {
                 at,
                 number: number & !ADDED,
             },
@@ -82,7 +83,7 @@ impl Key {
 
     /// Whether this event precedes `other`. Two events at one instant are rare.
     #[inline(always)]
-    fn before(self, other: Key) -> bool {
+    fn before(self, other: EventKey) -> bool {
         match self.at == other.at {
             true => decided_before(self.number, other.number),
             false => self.at < other.at,
@@ -98,14 +99,14 @@ fn decided_before(number: u64, other: u64) -> bool {
 
 /// The event of a source, with the source in the lowest bits of its number; all bits are set if
 /// there is no event.
-type Mark = Key;
+type Mark = EventKey;
 
 /// No mark.
-const NONE: Mark = Key::NEVER;
+const NONE: Mark = EventKey::NEVER;
 
 /// The mark of the event `key` of `source`. All bits are set only for the absence of an event.
 #[inline(always)]
-fn mark(source: usize, key: Key) -> Mark {
+fn mark(source: usize, key: EventKey) -> Mark {
     let number = key.number | source as u64;
     Mark { number, ..key }
 }
@@ -118,7 +119,7 @@ pub(crate) fn steady_bits(source: usize) -> u64 {
 /// The mark of the event of a steady source with the number `sequence`, at `at`. `bits` is the
 /// result of [`steady_bits`] for the source.
 #[inline(always)]
-pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> Key {
+pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> EventKey {
     let number = sequence << SOURCE_BITS | bits;
     Mark { at, number }
 }
@@ -136,7 +137,7 @@ struct Source {
 
 /// The event scheduler: the next event of every source.
 #[derive(Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct Scheduler {
     sources: Vec<Source>,
     /// The earliest mark, which is the event of its source.
     first: Mark,
@@ -149,18 +150,18 @@ pub(crate) struct Agenda {
     far: BTreeSet<Mark>,
 }
 
-impl Agenda {
+impl Scheduler {
     /// A scheduler with `sources` sources and no events.
     pub fn new(sources: usize) -> Self {
-        let mut agenda = Self {
+        let mut scheduler = Self {
             sources: Vec::new(),
             first: NONE,
             near: [NONE; NEAR],
             len: 1,
             far: BTreeSet::new(),
         };
-        agenda.grow(sources);
-        agenda
+        scheduler.grow(sources);
+        scheduler
     }
 
     /// Grows to at least `sources` sources; existing sources keep their events.
@@ -175,9 +176,9 @@ impl Agenda {
         }
     }
 
-    /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
+    /// Sets the event of `source`, or cancels it with [`EventKey::NEVER`].
     #[inline]
-    pub fn set(&mut self, source: usize, key: Key) {
+    pub fn set(&mut self, source: usize, key: EventKey) {
         let event = mark(source, key);
         let known = &mut self.sources[source];
         known.event = event;
@@ -197,7 +198,7 @@ impl Agenda {
             None => NONE,
             Some(at) if known.event.at == at && at != Nanos::MAX => return,
             Some(at) => {
-                let key = Key::new(at, *sequence);
+                let key = EventKey::new(at, *sequence);
                 *sequence += 1;
                 mark(source, key)
             }
@@ -215,20 +216,20 @@ impl Agenda {
 
     /// Sets the event of a steady source that has none, by its [`steady_mark`].
     #[inline(never)]
-    pub fn begin(&mut self, mark: Key) {
+    pub fn begin(&mut self, mark: EventKey) {
         self.bring_forward(NONE, mark);
     }
 
     /// Sets the next event of a steady source, whose event was the earliest and has happened, by
     /// its [`steady_mark`].
     #[inline(always)] // Called once, by the code that runs the events of a wire.
-    pub fn follow(&mut self, mark: Key) {
+    pub fn follow(&mut self, mark: EventKey) {
         self.replace(mark);
         self.settle();
     }
 
     /// The source is no longer steady; `key` is its event.
-    pub fn unsettle(&mut self, source: usize, key: Key) {
+    pub fn unsettle(&mut self, source: usize, key: EventKey) {
         let number = key.number | steady_bits(source);
         let steady = Mark { number, ..key };
         if steady == self.first {
@@ -442,13 +443,13 @@ impl Agenda {
 
     /// A lower bound on the events of all sources except that of the earliest event.
     #[inline]
-    pub fn rival(&self) -> Key {
+    pub fn rival(&self) -> EventKey {
         self.near[self.len - 1].event()
     }
 
     /// The event of `source`.
     #[inline]
-    pub fn get(&self, source: usize) -> Key {
+    pub fn get(&self, source: usize) -> EventKey {
         self.sources[source].event.event()
     }
 

@@ -10,7 +10,7 @@ use crate::ids::NodeId;
 
 /// A datagram that left the world.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct EgressDatagram {
     /// Arrival time of its last bit at the node.
     pub at: Nanos,
     /// The node.
@@ -22,7 +22,7 @@ pub struct Left {
 /// A datagram that is not accepted into the world. It is not counted in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Stray {
+pub enum RejectedDatagram {
     /// Not an IP datagram: wrong version, contradictory lengths, or a time to live of 0.
     #[error("no IP datagram")]
     Malformed,
@@ -34,9 +34,9 @@ pub enum Stray {
 
 /// State of the external interface of a world.
 #[derive(Debug, Default)]
-pub(crate) struct Outside {
+pub(crate) struct External {
     /// For each node: whether datagrams that match no agent leave the world.
     pub open: Vec<bool>,
     /// Datagrams that left and were not yet taken.
-    pub left: VecDeque<Left>,
+    pub egress: VecDeque<EgressDatagram>,
 }

@@ -10,12 +10,12 @@ use std::rc::Rc;
 use anabranch_sim::loss::{Bernoulli, GilbertElliott, GilbertElliottConfig};
 use anabranch_sim::propagation::{Fixed, Jitter, Spread, Varying};
 use anabranch_sim::queue::{
-    CoDel, CoDelConfig, Fifo, Occupancy, QueueDiscipline, Queued, Refused, Transmitter,
+    CoDel, CoDelConfig, EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
 };
 use anabranch_sim::{
     Attachment, BuildError, Direction, DirectionConfig, DropReason, DropTail, Family, Impairments,
     Ledger, Limit, LinkConfig, LinkId, LinkProbe, LinkProbes, LinkSample, LinkStats, NodeId,
-    Outage, OverTime, PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
+    Outage, PlacedLoss, Probability, Reordering, Rng, Seed, StepFunction, Topology, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path};
 use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
@@ -40,7 +40,7 @@ fn chance(rng: &mut Rng, one_in: u64) -> bool {
 
 /// A direction with random rate, queue, losses, impairments, outages and MTU. There are few
 /// different rates and delays, so that events of different links coincide.
-fn direction(rng: &mut Rng, stepwise: bool) -> DirectionConfig {
+fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
     let delay = rng.below(5) * 4 * MS;
     let mut config = match rng.below(8) {
         0 => DirectionConfig::instant(delay),
@@ -92,7 +92,7 @@ fn direction(rng: &mut Rng, stepwise: bool) -> DirectionConfig {
         let jitter = Jitter::new(Fixed(delay), Spread::Exponential(2 * MS));
         config = config.with_propagation(jitter, chance(rng, 2));
     }
-    config.stepwise = stepwise;
+    config.event_driven = event_driven;
     config
 }
 
@@ -113,7 +113,7 @@ struct Outcome {
 
 /// Four hosts at two routers, and traffic between all of them that shares the link in the middle.
 /// Probes are enabled from `watched` on.
-fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
+fn run(seed: u64, event_driven: bool, watched: Option<Nanos>) -> Outcome {
     let mut rng = Seed::new(seed, 0).stream("world");
     let mut topology = Topology::new();
     let names = ["a", "b", "left", "right", "c", "d"];
@@ -126,8 +126,8 @@ fn run(seed: u64, stepwise: bool, watched: Option<Nanos>) -> Outcome {
             let config = LinkConfig {
                 name: format!("l{number}"),
                 between,
-                forward: direction(&mut rng, stepwise),
-                backward: direction(&mut rng, stepwise),
+                forward: direction(&mut rng, event_driven),
+                backward: direction(&mut rng, event_driven),
             };
             topology.add_link(config).unwrap()
         })
@@ -254,13 +254,16 @@ fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
     let mut drops = 0;
     for seed in 0..150 {
         let at_once = run(seed, false, Some(0));
-        let stepwise = run(seed, true, Some(0));
+        let event_driven = run(seed, true, Some(0));
         // Compared in parts, to show which one differs.
-        assert_eq!(at_once.ledger, stepwise.ledger, "seed {seed}");
-        assert_eq!(at_once.arrivals, stepwise.arrivals, "seed {seed}");
-        assert_eq!(at_once.stats, stepwise.stats, "seed {seed}");
-        assert_eq!(at_once.samples, stepwise.samples, "seed {seed}");
-        assert!(at_once.capture == stepwise.capture, "capture, seed {seed}");
+        assert_eq!(at_once.ledger, event_driven.ledger, "seed {seed}");
+        assert_eq!(at_once.arrivals, event_driven.arrivals, "seed {seed}");
+        assert_eq!(at_once.stats, event_driven.stats, "seed {seed}");
+        assert_eq!(at_once.samples, event_driven.samples, "seed {seed}");
+        assert!(
+            at_once.capture == event_driven.capture,
+            "capture, seed {seed}"
+        );
         drops += at_once.ledger.dropped.total();
     }
     assert!(drops > 10_000, "{drops}: the worlds are hard enough");
@@ -339,9 +342,9 @@ impl QueueDiscipline for Ticker {
     fn enqueue(
         &mut self,
         _now: Nanos,
-        packet: Queued,
+        packet: QueuedPacket,
         transmitter: &mut Transmitter<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), EnqueueError> {
         self.waiting.push(packet);
         if self.waiting.occupancy().packets > self.most
             && let Some(oldest) = self.waiting.pop()
@@ -351,7 +354,7 @@ impl QueueDiscipline for Ticker {
         Ok(())
     }
 
-    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         if now < self.next {
             return None;
         }
@@ -359,7 +362,7 @@ impl QueueDiscipline for Ticker {
         self.waiting.pop()
     }
 
-    fn remove(&mut self) -> Option<Queued> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         self.waiting.pop()
     }
 
@@ -413,7 +416,7 @@ fn an_outage_empties_a_queue_that_waits_for_its_time() {
 /// ms when the rate is halved.
 #[test]
 fn a_rate_may_change_while_a_packet_is_sent() {
-    let rate = OverTime::steps(2_000_000, [(15 * MS, 1_000_000)]).unwrap();
+    let rate = StepFunction::steps(2_000_000, [(15 * MS, 1_000_000)]).unwrap();
     let direction = DirectionConfig::instant(MS).with_rate(rate);
     let line = Line::new(1, vec![direction], burst(0, 4, 1480)).run(SECOND);
     let at: Vec<Nanos> = line.arrivals().iter().map(|arrival| arrival.0).collect();
@@ -423,7 +426,7 @@ fn a_rate_may_change_while_a_packet_is_sent() {
 
 #[test]
 fn a_link_that_never_sends_is_refused() {
-    let dead = OverTime::steps(0, [(MS, 0)]).unwrap();
+    let dead = StepFunction::steps(0, [(MS, 0)]).unwrap();
     let (topology, _, _) = common::chain(vec![DirectionConfig::instant(0).with_rate(dead)]);
     let error = World::new(topology, Seed::new(1, 0)).unwrap_err();
     assert_eq!(error, BuildError::ZeroRate("l0".into()));
@@ -433,7 +436,7 @@ fn a_link_that_never_sends_is_refused() {
 /// to 15 ms earlier.
 #[test]
 fn a_shorter_way_overtakes_only_where_it_may() {
-    let delay = || Varying::new(OverTime::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
+    let delay = || Varying::new(StepFunction::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
     let run = |overtaking| {
         let direction = DirectionConfig::instant(0).with_propagation(delay(), overtaking);
         let line = Line::new(1, vec![direction], every(5 * MS, 4, 80)).run(SECOND);

@@ -227,7 +227,7 @@ fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
     plan
 }
 
-type Told = (
+type Observations = (
     Vec<Vec<(Nanos, usize)>>,
     Vec<[LinkStats; 2]>,
     Vec<Option<StationStats>>,
@@ -236,7 +236,7 @@ type Told = (
 
 impl Play {
     /// All observable results.
-    fn told(&self) -> Told {
+    fn told(&self) -> Observations {
         let world = &self.world;
         let arrivals = |&it| world.agent::<Answering>(it).unwrap().arrivals.clone();
         let of = |link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap());

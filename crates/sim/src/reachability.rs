@@ -12,30 +12,30 @@ use crate::topology::Topology;
 
 /// The outcome for a packet that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
+pub enum Reachability {
     /// It arrives, according to routes and links.
-    Leads,
+    Reachable,
     /// A node has no route to the destination, or no interface has the address.
     NoRoute,
     /// It reaches a link that is down in this direction.
-    Down,
+    LinkDown,
     /// It is caught in a routing loop until its hop limit.
-    Circle,
+    Loop,
 }
 
 /// Routes through a topology, evaluated at non-decreasing times.
-pub struct Ways<'a> {
+pub struct PathFinder<'a> {
     topology: &'a Topology,
     router: Router,
 }
 
-impl std::fmt::Debug for Ways<'_> {
+impl std::fmt::Debug for PathFinder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ways").finish_non_exhaustive()
+        f.debug_struct("PathFinder").finish_non_exhaustive()
     }
 }
 
-impl<'a> Ways<'a> {
+impl<'a> PathFinder<'a> {
     /// The routes of a topology from which no world has been created yet.
     pub fn new(topology: &'a Topology) -> Self {
         Self {
@@ -52,12 +52,16 @@ impl<'a> Ways<'a> {
         from: NodeId,
         source: IpAddr,
         destination: IpAddr,
-    ) -> Passage {
+    ) -> Reachability {
         let mut down = false;
         let topology = self.topology;
         let crosses = |lane| down |= is_down(topology, lane, now);
         let passage = self.walk(now, from, source, destination, crosses);
-        if down { Passage::Down } else { passage }
+        if down {
+            Reachability::LinkDown
+        } else {
+            passage
+        }
     }
 
     /// The links that such a packet crosses, in order, whether or not they are up; `None` if there
@@ -75,7 +79,7 @@ impl<'a> Ways<'a> {
             links.push((LinkId(lane / 2), direction));
         };
         let passage = self.walk(now, from, source, destination, crosses);
-        (passage == Passage::Leads).then_some(links)
+        (passage == Reachability::Reachable).then_some(links)
     }
 
     /// Follows a packet from hop to hop by the routes at `now`, independent of the state of links.
@@ -86,31 +90,31 @@ impl<'a> Ways<'a> {
         source: IpAddr,
         destination: IpAddr,
         mut crosses: impl FnMut(u32),
-    ) -> Passage {
+    ) -> Reachability {
         self.router.follow(self.topology, now);
         let Some(target) = self.topology.owner(destination) else {
-            return Passage::NoRoute;
+            return Reachability::NoRoute;
         };
         let table = self.router.table(self.topology, target);
         let routes = &self.router;
         if routes.hop(from, table) == Hop::Here {
-            return Passage::Leads;
+            return Reachability::Reachable;
         }
         let mut next = routes.first_hop(self.topology, from, source, table);
         for _ in 0..HOP_LIMIT {
             let Some(via) = next else {
-                return Passage::NoRoute;
+                return Reachability::NoRoute;
             };
             let sender = routes.sender(via);
             crosses(sender.interface);
             let node = self.topology.interfaces()[sender.far() as usize].node;
             next = match routes.hop(node, table) {
-                Hop::Here => return Passage::Leads,
+                Hop::Here => return Reachability::Reachable,
                 Hop::Via(via) => Some(via),
                 Hop::Nowhere => None,
             };
         }
-        Passage::Circle
+        Reachability::Loop
     }
 
     /// The times until `until` at which routes may change: the ends of outages, the updates of

@@ -5,7 +5,7 @@ use anabranch_transport::Nanos;
 use crate::packet::Packet;
 
 /// Receives every packet when an agent sends it and when it is delivered to an agent.
-pub trait PacketWatch {
+pub trait PacketTap {
     /// An agent has sent `packet`, at the packet's own `sent`.
     fn sent(&mut self, packet: &Packet);
 

@@ -3,7 +3,7 @@
 use anabranch_transport::{Nanos, Path, Transmit};
 use bytes::{Buf, Bytes};
 
-use super::slot::Slot;
+use super::agent_slot::AgentSlot;
 use crate::arena::Arena;
 use crate::demux::Demux;
 use crate::ids::NodeId;
@@ -13,7 +13,7 @@ use crate::packet::{DropReason, Packet, Parcel};
 
 /// Maximum number of packets that an agent may send at one wake-up; above it the world reports it
 /// as stalled.
-const MOST_PACKETS: u32 = 1 << 20;
+const MAX_PACKETS: u32 = 1 << 20;
 
 /// Delivers a packet that has arrived at a node to its agent, which must then be driven.
 #[inline(always)] // Called in the event loop, and once for media.
@@ -21,9 +21,9 @@ pub(super) fn deliver<'a>(
     network: &mut Network,
     now: Nanos,
     demux: &Demux,
-    slots: &'a mut [Slot],
+    slots: &'a mut [AgentSlot],
     (node, packet): (NodeId, Parcel),
-) -> Option<&'a mut Slot> {
+) -> Option<&'a mut AgentSlot> {
     let agent = match demux.likely(&packet) {
         Some(agent) if network.transits.is_empty() => agent,
         _ => match network.transit_of(node, &packet) {
@@ -39,10 +39,10 @@ pub(super) fn deliver<'a>(
         return leave(network, now, node, packet);
     }
     network.delivered += 1;
-    if let Some(watch) = &mut network.watch
+    if let Some(tap) = &mut network.tap
         && !slot.transit
     {
-        watch.delivered(now, &packet);
+        tap.delivered(now, &packet);
     }
     let path = Path::new(packet.destination, packet.source);
     let ecn = packet.ecn;
@@ -63,7 +63,7 @@ fn leave<'a>(
     now: Nanos,
     node: NodeId,
     packet: Parcel,
-) -> Option<&'a mut Slot> {
+) -> Option<&'a mut AgentSlot> {
     network.leave(now, node, packet);
     None
 }
@@ -71,8 +71,13 @@ fn leave<'a>(
 /// Sends the packets of an agent and sets its alarm, by the contract of transports. `false` if it
 /// sends without end.
 #[inline(always)] // Called in the event loop, and once for the others.
-pub(super) fn drive(network: &mut Network, now: Nanos, arena: &mut Arena, slot: &mut Slot) -> bool {
-    let mut left = MOST_PACKETS;
+pub(super) fn drive(
+    network: &mut Network,
+    now: Nanos,
+    arena: &mut Arena,
+    slot: &mut AgentSlot,
+) -> bool {
+    let mut left = MAX_PACKETS;
     // The packet is not copied.
     while let Some(transmit) = &slot.agent.poll_transmit(now, arena.buffer()) {
         let bytes = arena.take();
@@ -87,21 +92,31 @@ pub(super) fn drive(network: &mut Network, now: Nanos, arena: &mut Arena, slot: 
     // The agent has started, because it was driven.
     let at = slot.deadline_once_started();
     let at = at.map(|deadline| deadline.max(now));
-    network.agenda.alarm(slot.source, at, &mut network.sequence);
+    network
+        .scheduler
+        .alarm(slot.source, at, &mut network.sequence);
     true
 }
 
 /// Sets the alarm of an agent.
 #[cold]
 #[inline(never)]
-pub(super) fn set_alarm(network: &mut Network, now: Nanos, slot: &Slot) {
+pub(super) fn set_alarm(network: &mut Network, now: Nanos, slot: &AgentSlot) {
     let at = slot.deadline().map(|deadline| deadline.max(now));
-    network.agenda.alarm(slot.source, at, &mut network.sequence);
+    network
+        .scheduler
+        .alarm(slot.source, at, &mut network.sequence);
 }
 
 /// Sends one packet.
 #[inline(always)] // Called once, where agents are driven.
-fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: &Transmit, bytes: Bytes) {
+fn send(
+    network: &mut Network,
+    now: Nanos,
+    slot: &mut AgentSlot,
+    transmit: &Transmit,
+    bytes: Bytes,
+) {
     let known = slot.way(network, &transmit.path);
     let id = network.sent;
     network.sent += 1;
@@ -126,10 +141,10 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: &Transmit,
         protocol: slot.protocol,
         hops_left: HOP_LIMIT,
     });
-    if let Some(watch) = &mut network.watch
+    if let Some(tap) = &mut network.tap
         && !slot.transit
     {
-        watch.sent(&parcel);
+        tap.sent(&parcel);
     }
     network.offer_sized(now, via, parcel, size);
 }

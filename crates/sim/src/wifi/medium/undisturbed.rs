@@ -9,13 +9,13 @@
 use anabranch_transport::Nanos;
 
 use super::{Listener, Medium, Station};
-use crate::wifi::due::Transmission;
+use crate::wifi::event_queue::Transmission;
 use crate::wifi::frame::Frame;
-use crate::wifi::phy::{Arrival, Ending, TransmissionId};
+use crate::wifi::phy::{SignalEnd, SignalStart, TransmissionId};
 
 /// Number of listeners at which a frame has begun, and has ended, the nearest first.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Passed {
+pub(super) struct Progress {
     pub begun: usize,
     pub ended: usize,
 }
@@ -27,7 +27,7 @@ impl<P> Medium<P> {
         let id = self.next_transmission;
         self.next_transmission += 1;
         let listeners = self.stations[frame.from.index()].listeners.len();
-        let mut passed = Passed::default();
+        let mut passed = Progress::default();
         if self.air.transmissions.is_empty() && self.may_begin(frame, start, limit) {
             passed.begun = self.begin_everywhere(frame, start);
             let (_, farthest) = self.reach_of(frame);
@@ -106,7 +106,7 @@ impl<P> Medium<P> {
             return false;
         }
         if !self.rules.parameters.radio.decodes(listener.power) {
-            dcf.stats.heard(Arrival::Weak);
+            dcf.stats.heard(SignalStart::Weak);
         }
         dcf.carrier_begins(now, &self.rules);
         self.deadlines.set(index, dcf.deadline());
@@ -119,8 +119,8 @@ impl<P> Medium<P> {
     #[inline]
     pub(super) fn ends_alone(&mut self, now: Nanos, listener: Listener, frame: &Frame) {
         let ending = match self.rules.parameters.radio.decodes(listener.power) {
-            true => Ending::Decoded,
-            false => Ending::Spoiled,
+            true => SignalEnd::Decoded,
+            false => SignalEnd::Spoiled,
         };
         self.reach(now);
         self.events += 1;
@@ -137,9 +137,9 @@ impl<P> Medium<P> {
         id: TransmissionId,
         frame: &Frame,
         start: Nanos,
-        passed: Passed,
+        passed: Progress,
     ) {
-        let Passed { begun, ended } = passed;
+        let Progress { begun, ended } = passed;
         let from = frame.from.index();
         for place in ended..begun {
             let Listener {

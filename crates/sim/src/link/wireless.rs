@@ -12,7 +12,7 @@ use crate::wifi::{self, Medium, Outcome, StationId};
 
 /// A packet on a medium.
 #[derive(Debug)]
-pub(crate) struct Aloft {
+pub(crate) struct PacketOnMedium {
     pub packet: Parcel,
     /// Its link direction.
     pub lane: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Aloft {
     admitted: Nanos,
 }
 
-impl Aloft {
+impl PacketOnMedium {
     pub fn new(packet: Parcel, lane: u32) -> Self {
         Self {
             packet,
@@ -32,7 +32,7 @@ impl Aloft {
 
 /// One direction of a wireless link: its stations and its counters.
 #[derive(Debug)]
-pub(crate) struct AirLane {
+pub(crate) struct WirelessLane {
     /// Index of the medium in the network.
     pub cell: usize,
     pub from: StationId,
@@ -45,7 +45,7 @@ pub(crate) struct AirLane {
     pub(crate) probes: Option<Box<LaneProbes>>,
 }
 
-impl AirLane {
+impl WirelessLane {
     pub fn new(cell: usize, from: StationId, to: StationId) -> Self {
         Self {
             cell,
@@ -140,7 +140,7 @@ impl AirLane {
 }
 
 /// Outcome of a packet on a cell.
-pub(crate) enum Landing {
+pub(crate) enum PacketOutcome {
     /// It reached the other station at `at`; the layer above processes it later.
     Delivered {
         lane: u32,
@@ -151,7 +151,7 @@ pub(crate) enum Landing {
     },
     /// It was dropped.
     GivenUp {
-        aloft: Aloft,
+        on_medium: PacketOnMedium,
         at: Nanos,
         admitted: Nanos,
         air_time: Nanos,
@@ -163,16 +163,16 @@ pub(crate) enum Landing {
 /// side.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    medium: Medium<Aloft>,
+    medium: Medium<PacketOnMedium>,
     link_layer_delay: Nanos,
     /// Packets that will join an interface queue, with their times.
-    entering: VecDeque<(Nanos, Aloft)>,
+    entering: VecDeque<(Nanos, PacketOnMedium)>,
     /// Packets that their receiver will process, with their times.
-    leaving: VecDeque<(Nanos, Aloft)>,
+    leaving: VecDeque<(Nanos, PacketOnMedium)>,
 }
 
 impl Cell {
-    pub fn new(medium: Medium<Aloft>) -> Self {
+    pub fn new(medium: Medium<PacketOnMedium>) -> Self {
         Self {
             link_layer_delay: medium.parameters().link_layer_delay,
             medium,
@@ -181,7 +181,7 @@ impl Cell {
         }
     }
 
-    pub fn medium(&self) -> &Medium<Aloft> {
+    pub fn medium(&self) -> &Medium<PacketOnMedium> {
         &self.medium
     }
 
@@ -243,7 +243,7 @@ impl Cell {
     /// Time at which a packet is next due at a layer above.
     #[inline]
     pub fn next_packet(&self) -> Nanos {
-        let waiting = |queue: &VecDeque<(Nanos, Aloft)>| queue.front().map(|(at, _)| *at);
+        let waiting = |queue: &VecDeque<(Nanos, PacketOnMedium)>| queue.front().map(|(at, _)| *at);
         let entering = waiting(&self.entering).unwrap_or(Nanos::MAX);
         waiting(&self.leaving).unwrap_or(Nanos::MAX).min(entering)
     }
@@ -261,9 +261,9 @@ impl Cell {
 
     /// Accepts a packet from the layer above. Returns the time at which it joins the interface
     /// queue.
-    pub fn enter(&mut self, now: Nanos, aloft: Aloft) -> Nanos {
+    pub fn enter(&mut self, now: Nanos, on_medium: PacketOnMedium) -> Nanos {
         let at = now + self.link_layer_delay;
-        self.entering.push_back((at, aloft));
+        self.entering.push_back((at, on_medium));
         at
     }
 
@@ -274,12 +274,12 @@ impl Cell {
     }
 
     /// Next packet that is due to join an interface queue.
-    pub fn poll_entering(&mut self, now: Nanos) -> Option<Aloft> {
+    pub fn poll_entering(&mut self, now: Nanos) -> Option<PacketOnMedium> {
         due(&mut self.entering, now)
     }
 
     /// Next packet that is due at the layer above its receiver.
-    pub fn poll_leaving(&mut self, now: Nanos) -> Option<Aloft> {
+    pub fn poll_leaving(&mut self, now: Nanos) -> Option<PacketOnMedium> {
         due(&mut self.leaving, now)
     }
 
@@ -290,13 +290,13 @@ impl Cell {
     pub fn enqueue(
         &mut self,
         now: Nanos,
-        lane: &AirLane,
-        mut aloft: Aloft,
-    ) -> Result<(), (Aloft, DropReason)> {
-        aloft.admitted = now;
-        let size = aloft.packet.wire_size() as u32;
+        lane: &WirelessLane,
+        mut on_medium: PacketOnMedium,
+    ) -> Result<(), (PacketOnMedium, DropReason)> {
+        on_medium.admitted = now;
+        let size = on_medium.packet.wire_size() as u32;
         self.medium
-            .enqueue(now, lane.from, lane.to, size, aloft)
+            .enqueue(now, lane.from, lane.to, size, on_medium)
             .map_err(|refused| (refused.payload, reason(refused.reason)))
     }
 
@@ -308,7 +308,7 @@ impl Cell {
 
     /// Next packet that the medium delivered or dropped. A delivered packet is kept for the layer
     /// above.
-    pub fn poll_landing(&mut self) -> Option<Landing> {
+    pub fn poll_landing(&mut self) -> Option<PacketOutcome> {
         let outcome = self.medium.poll_outcome()?;
         let bytes = match &outcome {
             Outcome::Delivered(delivery) => delivery.bytes,
@@ -317,10 +317,10 @@ impl Cell {
         let air_time = self.medium.timing().data(self.medium.parameters(), bytes);
         Some(match outcome {
             Outcome::Delivered(wifi::Delivery { at, payload, .. }) => {
-                let Aloft { lane, admitted, .. } = payload;
+                let PacketOnMedium { lane, admitted, .. } = payload;
                 self.leaving
                     .push_back((at + self.link_layer_delay, payload));
-                Landing::Delivered {
+                PacketOutcome::Delivered {
                     lane,
                     at,
                     admitted,
@@ -328,22 +328,22 @@ impl Cell {
                     air_time,
                 }
             }
-            Outcome::Dropped(dropped) => Landing::GivenUp {
+            Outcome::Dropped(dropped) => PacketOutcome::GivenUp {
                 at: dropped.at,
                 admitted: dropped.payload.admitted,
                 air_time,
                 reason: reason(dropped.reason),
-                aloft: dropped.payload,
+                on_medium: dropped.payload,
             },
         })
     }
 }
 
-fn due(queue: &mut VecDeque<(Nanos, Aloft)>, now: Nanos) -> Option<Aloft> {
+fn due(queue: &mut VecDeque<(Nanos, PacketOnMedium)>, now: Nanos) -> Option<PacketOnMedium> {
     if queue.front()?.0 > now {
         return None;
     }
-    queue.pop_front().map(|(_, aloft)| aloft)
+    queue.pop_front().map(|(_, on_medium)| on_medium)
 }
 
 /// Drop reason of the world for a drop reason of the medium.

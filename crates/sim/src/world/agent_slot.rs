@@ -7,12 +7,12 @@ use crate::ids::NodeId;
 use crate::network::{Departure, Network};
 
 /// Maximum number of wake-ups of an agent at one instant; above it the world reports it as stalled.
-const MOST_WAKES: u32 = 100_000;
+const MAX_WAKES: u32 = 100_000;
 /// Maximum number of paths of an agent for which the departure is cached.
-const MOST_PATHS: usize = 64;
+const MAX_PATHS: usize = 64;
 
 /// An agent and the related state of the world.
-pub(super) struct Slot {
+pub(super) struct AgentSlot {
     pub agent: Box<dyn Agent>,
     /// Its index among the event sources.
     pub source: usize,
@@ -33,7 +33,7 @@ pub(super) struct Slot {
     pub wakes: u32,
 }
 
-impl Slot {
+impl AgentSlot {
     /// The time at which the agent must be woken next.
     pub fn deadline(&self) -> Option<Nanos> {
         self.start.or_else(|| self.deadline_once_started())
@@ -82,10 +82,10 @@ impl Slot {
             self.wakes = 0;
         }
         self.wakes += 1;
-        self.wakes > MOST_WAKES
+        self.wakes > MAX_WAKES
     }
 
-    /// Index in [`Slot::paths`] of the departure of packets on `path`.
+    /// Index in [`AgentSlot::paths`] of the departure of packets on `path`.
     #[inline(always)] // Called once, where a packet is sent.
     pub fn way(&mut self, network: &mut Network, path: &Path) -> usize {
         match self.paths.iter().position(|(known, _)| known == path) {
@@ -99,7 +99,7 @@ impl Slot {
     #[inline(never)]
     fn learn(&mut self, network: &mut Network, path: &Path) -> usize {
         let departure = network.departure(self.node, *path);
-        if self.paths.len() == MOST_PATHS {
+        if self.paths.len() == MAX_PATHS {
             self.paths.clear();
         }
         self.paths.push((*path, departure));

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use anabranch_transport::{Nanos, Path};
 
 use super::Network;
+use crate::external::EgressDatagram;
 use crate::ids::{Family, NodeId, opposite};
 use crate::ip::{self, Complaint, Header};
-use crate::outside::Left;
 use crate::packet::{DropReason, NO_RECEIVER, Packet, Parcel};
 
 impl Network {
@@ -123,7 +123,7 @@ impl Network {
     /// node is open.
     #[cold]
     pub fn leave(&mut self, now: Nanos, node: NodeId, packet: Parcel) {
-        let open = self.outside.open.get(node.index()).copied();
+        let open = self.external.open.get(node.index()).copied();
         if packet.header == 0 || open != Some(true) {
             return self.drop(DropReason::NoAgent);
         }
@@ -131,7 +131,7 @@ impl Network {
         // Undoes the decrement of the time to live, because the node is not a router for this
         // packet.
         let datagram = packet.written(packet.hops_left.saturating_add(1));
-        self.outside.left.push_back(Left {
+        self.external.egress.push_back(EgressDatagram {
             at: now,
             node,
             datagram,
