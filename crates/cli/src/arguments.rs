@@ -13,7 +13,8 @@ use clap_complete::Shell;
 use crate::number;
 use crate::wire::arguments::WireCommand;
 
-/// Reproduces published comparisons of SCTP and TCP, runs experiments of your own, and speaks SCTP on real sockets.
+/// Reproduces published comparisons of SCTP and TCP, runs experiments of your own, and speaks SCTP
+/// on real sockets.
 #[derive(Debug, Parser)]
 #[command(
     name = "anabranch",
@@ -34,18 +35,18 @@ Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the
 nothing was run; 130 interrupted. The help of a command says more."
 )]
 pub struct Arguments {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
 // With `defer`, clap builds the arguments of a command when that is requested. It would then use a
 // doc comment of a struct of arguments as the help of the command: so those have none.
-/// What to do.
+/// Command to run.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
-    /// List the papers that can be reproduced, and where each was found.
+    /// List the papers that can be reproduced, with the location of each.
     #[command(
         after_help = "A paper is a folder with paper.toml and the CSV files that it names. Papers are found in ./papers, in \
 $XDG_DATA_HOME/anabranch/papers or ~/.local/share/anabranch/papers, and in the program itself.
@@ -102,7 +103,8 @@ DIR then contains advice.txt, report.html, tables/*.csv, figures/*.svg, manifest
 DIR/better contains the same for the better sender.
 docs/ADVISE.md explains the method and its limits.")]
     Advise(Box<Advise>),
-    /// Show the path between two places over satellites: its delay over time, its satellites and handovers.
+    /// Show the path between two places over satellites: its delay over time, its satellites and
+    /// handovers.
     #[command(after_help = "Examples:
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1
   anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1
@@ -177,8 +179,8 @@ it continues, too.")]
 
 A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
     Settings {
-        /// One transport: sctp, tcp, quic, udp, or a stack; `keys` or `metrics` of specs [default: all
-        /// transports, links and workloads].
+        /// One transport: sctp, tcp, quic, udp, or a stack; `keys` or `metrics` of specs [default:
+        /// all transports, links and workloads].
         #[arg(value_name = "TRANSPORT")]
         transport: Option<String>,
     },
@@ -190,7 +192,7 @@ pub struct Reproduce {
     /// Short name of the paper; `anabranch papers` lists them.
     #[arg(value_name = "PAPER")]
     pub paper: String,
-    /// What both kinds of run have.
+    /// Options of both kinds of run.
     #[command(flatten)]
     pub common: Common,
 }
@@ -208,7 +210,7 @@ pub struct Run {
     /// Run this experiment on real sockets over the emulated network, in real time (repeatable).
     #[arg(long, value_name = "EXPERIMENT")]
     pub live: Vec<String>,
-    /// What both kinds of run have.
+    /// Options of both kinds of run.
     #[command(flatten)]
     pub common: Common,
 }
@@ -306,35 +308,40 @@ pub struct Path {
     /// The other end.
     #[arg(long, value_name = "LATITUDE,LONGITUDE", requires = "from")]
     pub to: Option<Place>,
-    /// All pairs of the places of a CSV file instead, with the columns name, latitude, longitude: a table of their round trips. No place relays.
+    /// Instead, compute the paths between all pairs of places in a CSV file with the columns name,
+    /// latitude, longitude: a table of their round-trip times. Places do not relay.
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["from", "to", "gateway"])]
     pub places: Option<PathBuf>,
     /// The satellites.
     #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
     pub shell: String,
-    /// Real satellites instead, with relay=bent-pipe: a file of two-line elements, or of OMM as XML, KVN, CSV or JSON.
+    /// Use real satellites instead, with relay=bent-pipe: a file of two-line elements, or of OMM as
+    /// XML, KVN, CSV or JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "shell")]
     pub tle: Option<PathBuf>,
-    /// When the path begins: a date in UTC with --tle, such as 2026-03-14T05:00 [default: the latest of the elements], or a time after the
-    /// epoch of a shell, such as 2h.
+    /// Start of the path: a date in UTC with --tle, such as 2026-03-14T05:00 [default: the latest
+    /// of the elements], or a time after the epoch of a shell, such as 2h.
     #[arg(long, value_name = "DATE")]
     pub start: Option<Start>,
-    /// Use elements of a date more than 14 days from the start, too: their positions may be wrong by hundreds of kilometres.
+    /// Use also elements whose date is more than 14 days from the start: their positions may be
+    /// wrong by hundreds of kilometres.
     #[arg(long, requires = "tle")]
     pub old_elements: bool,
-    /// A gateway: a place where the path may come down, to continue by fibre to the other end (repeatable).
+    /// A gateway: a place at which the path may reach the ground, to continue by fibre to the other
+    /// end (repeatable).
     #[arg(long, value_name = "LATITUDE,LONGITUDE")]
     pub gateway: Vec<Place>,
     /// Time to compute the path for: 95min, 24h.
     #[arg(long, value_name = "TIME", default_value = "2h", value_parser = quantity::<Span>)]
     pub duration: Span,
-    /// Time from one computed delay to the next.
+    /// Interval between computed delays.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<Span>)]
     pub step: Span,
     /// Set a convention: min_elevation=40, interval='1 s' (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = crate::skies::conventions())]
     pub set: Vec<String>,
-    /// Draw a map of the satellites at the begin, and of the paths of least delay by which links they use.
+    /// Draw a map of the satellites at the start; the colour of a link shows the number of shortest
+    /// paths over it.
     #[arg(long, value_name = "FILE.svg", conflicts_with = "gateway")]
     pub map: Option<PathBuf>,
     /// Write time, delay, satellites and gateway of each step; with --places a row for each pair.
@@ -376,7 +383,8 @@ pub struct Advise {
         allow_hyphen_values = true
     )]
     pub to: Option<String>,
-    /// The satellites of --from and --to; `anabranch path --help` lists the shells [default: starlink-1].
+    /// The satellites of --from and --to; `anabranch path --help` lists the shells [default:
+    /// starlink-1].
     #[arg(long, value_name = "SHELL")]
     pub shell: Option<String>,
     /// Outage after each change of the path of --from and --to [default: 0 s].
@@ -406,10 +414,12 @@ pub struct Advise {
     /// Numbers of streams to try [default: 1,2,4,8].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number::whole::<u16>(1..=u16::MAX.into()))]
     pub streams: Vec<u16>,
-    /// Congestion controls to try, the preferred one first [default: sctp,westwood,binomial,cubic,bbr].
+    /// Congestion controls to try, the preferred one first [default:
+    /// sctp,westwood,binomial,cubic,bbr].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestion: Vec<String>,
-    /// Loss recoveries to try with each: standard, rack, paced [default: by the control; standard with --congestion].
+    /// Loss recoveries to try with each: standard, rack, paced [default: by the control; standard
+    /// with --congestion].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub recovery: Vec<String>,
     /// Profiles to try, the preferred one first [default: rfc9260].
@@ -421,7 +431,7 @@ pub struct Advise {
     /// Seed of all random numbers.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
-    /// Number of runs at a time [default: one per core].
+    /// Number of parallel runs [default: one per core].
     #[arg(long, value_name = "J", value_parser = number::count())]
     pub jobs: Option<u32>,
     /// Directory for the evidence [default: none is written].
@@ -449,16 +459,16 @@ pub struct Common {
     /// Only these tables, figures or experiments: ids separated by commas (repeatable).
     #[arg(long, value_name = "ID,ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Runs of each point [default: as the spec says].
+    /// Runs of each point [default: that of the spec].
     #[arg(long, value_name = "N", value_parser = number::count())]
     pub replications: Option<u32>,
     /// Seed of all random numbers.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
-    /// Number of runs at a time [default: one per core].
+    /// Number of parallel runs [default: one per core].
     #[arg(long, value_name = "J", value_parser = number::count())]
     pub jobs: Option<u32>,
-    /// Fewer replications, for a first look.
+    /// Fewer replications, for quick results.
     #[arg(long)]
     pub quick: bool,
     /// Results directory [default: the name of the spec].

@@ -10,7 +10,7 @@ use anabranch_engine::manual;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
 
-/// The SCTP port where none is named.
+/// The default SCTP port.
 pub const PORT: u16 = 5001;
 
 /// How packets are carried.
@@ -32,7 +32,7 @@ fn set_help() -> String {
     )
 }
 
-// What all commands on real sockets have.
+// Options of all commands on real sockets.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Wire {
@@ -48,18 +48,21 @@ pub struct Wire {
     /// Local address (repeatable: a multihomed endpoint) [default: all, as one].
     #[arg(long, value_name = "ADDRESS")]
     pub local: Vec<Zoned>,
-    /// Local address to add to associations (repeatable). TIME counts from when the association is established, on a server from its
-    /// start [default: at once]. Needs --set address_changes=true and --set authentication=on (RFC 5061).
+    /// Local address to add to associations (repeatable). TIME counts from the establishment of the
+    /// association, on a server from its start [default: at once]. Needs --set address_changes=true
+    /// and --set authentication=on (RFC 5061).
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub add_address: Vec<Timed>,
-    /// Local address to remove (repeatable), as with --add-address. Changes at the same time are one request, so that the only address can be
-    /// replaced.
+    /// Local address to remove (repeatable), as with --add-address. Changes at the same time are
+    /// one request, so that the only address can be replaced.
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub remove_address: Vec<Timed>,
-    /// Local address that the peer is asked to use as its primary path (repeatable), as with --add-address.
+    /// Local address that the peer is asked to use as its primary path (repeatable), as with
+    /// --add-address.
     #[arg(long, value_name = "ADDRESS[@TIME]")]
     pub peer_primary: Vec<Timed>,
-    /// Local address that the peer is asked in the handshake to send to first. Needs --set address_changes=true, and several --local.
+    /// Local address that the peer should send to first, requested in the handshake. Needs --set
+    /// address_changes=true, and several --local.
     #[arg(long, value_name = "ADDRESS")]
     pub preferred_address: Option<IpAddr>,
     /// Differentiated services code point of sent packets: 0 to 63, or a name (ef, af41, cs1, le).
@@ -77,20 +80,23 @@ pub struct Wire {
     /// Send buffer of an association [default: 4 MiB].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub send_buffer: Option<Size>,
-    /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
+    /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive
+    /// (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
-    /// Shared key for authenticated chunks (repeatable): an identifier, 0 to 65535, and the file that contains the key. A line break
-    /// at the end of the file is not part of the key. The first key authenticates sent chunks. Needs --set authentication=on or
-    /// required.
+    /// Shared key for authenticated chunks (repeatable): an identifier, 0 to 65535, and the file
+    /// that contains the key. A line break at the end of the file is not part of the key. The first
+    /// key authenticates sent chunks. Needs --set authentication=on or required.
     #[arg(long, value_name = "ID=FILE", value_parser = super::keys::key)]
     pub auth_key: Vec<(u16, PathBuf)>,
-    /// Pre-shared secret for the DTLS chunk: the file that contains it, at least 16 bytes. A line break at the end of the file is not part
-    /// of the secret. Both ends must have the same secret. All packets are encrypted, and peers without it are refused, unless
-    /// --set security=dtls-chunk-loose.
+    /// Pre-shared secret for the DTLS chunk: the file that contains it, at least 16 bytes. A line
+    /// break at the end of the file is not part of the secret. Both ends must have the same secret.
+    /// All packets are encrypted, and peers without it are refused, unless --set
+    /// security=dtls-chunk-loose.
     #[arg(long, value_name = "FILE")]
     pub psk_file: Option<PathBuf>,
-    /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
+    /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set
+    /// mtu=SIZE (default 1500 B).
     #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]
     pub pmtu: Pmtu,
     /// Send no optional parameters in the INIT, for peers that reject them (pion/sctp, sctp-proto).
@@ -104,27 +110,28 @@ pub struct Wire {
     pub trace: Option<PathBuf>,
 }
 
-/// How large packets are.
+/// Size of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pmtu {
-    /// As the path carries.
+    /// Discovered by probes.
     Auto,
-    /// So many bytes with the IP header.
+    /// This number of bytes, including the IP header.
     Fixed(usize),
 }
 
-/// What a server does with its associations.
+/// Service of a server to its associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Service {
     /// Sends every message back to the client.
     Echo,
     /// Receives and discards.
     Sink,
-    /// Sends data: what the client asks for (`perf -R`), or what --message, --bytes and --unordered say.
+    /// Sends data: as requested by the client (`perf -R`), or else by --message, --bytes and
+    /// --unordered.
     Source,
 }
 
-// Services that are no association's.
+// Services without associations of their own.
 #[derive(Clone, Debug, Subcommand)]
 #[command(defer = true)]
 pub enum OtherService {
@@ -143,13 +150,14 @@ receives the text \"/close\". docs/DATACHANNEL.md lists what works and what is m
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct DataChannels {
-    /// Address of the test page and of /offer. There is no access control: every host that reaches it can connect.
+    /// Address of the test page and of /offer. There is no access control: every host that reaches
+    /// it can connect.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = super::address::with_port)]
     pub http: SocketAddr,
     /// Address for browsers to connect to. Each connection uses a UDP port of its own.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = super::address::ip)]
     pub address: IpAddr,
-    /// Largest number of connections at a time. Further offers get status 503.
+    /// Maximum number of simultaneous connections. Further offers get status 503.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = number::port())]
     pub connections: u16,
 }
@@ -168,7 +176,8 @@ pub struct Serve {
     /// SCTP port (repeatable: all share the UDP port).
     #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = number::port())]
     pub port: Vec<u16>,
-    /// Threads that serve, each with sockets and associations of its own (Linux, inside UDP); a peer is served by one of them.
+    /// Number of serving threads, each with sockets and associations of its own (Linux, inside
+    /// UDP); a peer is served by one of them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u16>(1..=256))]
     pub threads: u16,
     /// Exit after the first association.
@@ -180,7 +189,8 @@ pub struct Serve {
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; port 0: any.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = super::address::with_port)]
     pub metrics: Option<SocketAddr>,
-    /// Largest number of associations of a port at a time; with several threads each takes its share, rounded up. Further ones are refused, also where another thread has room.
+    /// Maximum number of simultaneous associations per port; with several threads each has its
+    /// share, rounded up. Further ones are refused, even if another thread has room.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count())]
     pub associations: u32,
     /// source: message size [default: 1 KiB].
@@ -192,10 +202,11 @@ pub struct Serve {
     /// source: unordered messages.
     #[arg(long)]
     pub unordered: bool,
-    /// source: send when the association is established [default: after the first message of the client (`perf -R`)].
+    /// source: send when the association is established [default: after the first message of the
+    /// client (`perf -R`)].
     #[arg(long)]
     pub at_once: bool,
-    /// What all commands on real sockets have.
+    /// Options of all commands on real sockets.
     #[command(flatten)]
     pub wire: Wire,
 }
@@ -210,7 +221,7 @@ pub struct Perf {
     /// SCTP port of the server, if HOST names none.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = number::port())]
     pub port: u16,
-    /// SCTP port of this side; with --parallel, the first of as many [default: drawn at random].
+    /// SCTP port of this side; with --parallel, the first of consecutive ports [default: random].
     #[arg(long, value_name = "PORT", value_parser = number::port())]
     pub local_port: Option<u16>,
     /// Further address of the server (repeatable).
@@ -231,33 +242,34 @@ pub struct Perf {
     /// Send unordered messages.
     #[arg(short, long)]
     pub unordered: bool,
-    /// Target rate of each association, of user data: 2Mbit/s, or bit/s without a unit and K, M, G of 1000 [default: no
-    /// limit].
+    /// Target rate of each association, of user data: 2Mbit/s, or bit/s without a unit and K, M, G
+    /// of 1000 [default: no limit].
     #[arg(short, long, value_name = "RATE", value_parser = super::bitrate)]
     pub bitrate: Option<Rate>,
     /// Reverse: the server sends (needs `anabranch serve sink` or `serve source`).
     #[arg(short = 'R', long)]
     pub reverse: bool,
-    /// Both directions at once, each with as many associations as --parallel says.
+    /// Both directions at once, each with the number of associations in --parallel.
     #[arg(long, conflicts_with = "reverse")]
     pub bidir: bool,
     /// Report each path: state, MTU, cwnd, bytes in flight, RTT and RTO.
     #[arg(long)]
     pub per_path: bool,
-    /// Time between two reports; 0: only the summary.
+    /// Interval of reports; 0: only the summary.
     #[arg(short, long, value_name = "TIME", default_value = "1 s", value_parser = seconds_or_none)]
     pub interval: Span,
     /// Print one JSON document instead of lines.
     #[arg(short = 'J', long)]
     pub json: bool,
-    /// Give up if the association is not established in this time; 0: after eight retransmissions of INIT (RFC 9260).
+    /// Give up if the association is not established in this time; 0: after eight retransmissions
+    /// of INIT (RFC 9260).
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
     pub connect_timeout: Span,
-    /// Give up if nothing arrives at either end for this time; 0: never. A failover with the defaults of RFC 9260 takes 63 s,
-    /// in which something arrives every 32 s.
+    /// Give up if nothing arrives at either end for this time; 0: never. A failover with the
+    /// defaults of RFC 9260 takes 63 s, in which something arrives every 32 s.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = seconds_or_none)]
     pub idle_timeout: Span,
-    /// What all commands on real sockets have.
+    /// Options of all commands on real sockets.
     #[command(flatten)]
     pub wire: Wire,
 }
@@ -279,7 +291,7 @@ pub struct Cat {
     /// SCTP port of the peer, if HOST names none.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = number::port())]
     pub port: u16,
-    /// SCTP port of this side [default: drawn at random].
+    /// SCTP port of this side [default: random].
     #[arg(long, value_name = "PORT", conflicts_with = "listen", value_parser = number::port())]
     pub local_port: Option<u16>,
     /// Further address of the peer (repeatable).
@@ -288,7 +300,8 @@ pub struct Cat {
     /// Print local and peer addresses on standard error.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Give up if the association is not established in this time; 0: after eight retransmissions of INIT (RFC 9260).
+    /// Give up if the association is not established in this time; 0: after eight retransmissions
+    /// of INIT (RFC 9260).
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
     pub connect_timeout: Span,
     /// Stream to send on.
@@ -306,11 +319,11 @@ pub struct Cat {
     /// Largest message to send.
     #[arg(long, value_name = "SIZE", default_value = "16 KiB", value_parser = super::message_size)]
     pub message: Size,
-    /// After the end of input, close once nothing has arrived for this time [default: 500 ms; with --listen: wait for
-    /// the peer to close].
+    /// After the end of input, close once nothing has arrived for this time [default: 500 ms; with
+    /// --listen: wait for the peer to close].
     #[arg(short, long, value_name = "TIME", value_parser = seconds_or_none)]
     pub wait: Option<Span>,
-    /// What all commands on real sockets have.
+    /// Options of all commands on real sockets.
     #[command(flatten)]
     pub wire: Wire,
 }
@@ -322,25 +335,26 @@ pub struct Emulate {
     /// Spec whose nodes and links are emulated.
     #[arg(value_name = "LINK.toml")]
     pub spec: PathBuf,
-    /// Address where the near side sends its packets.
+    /// Address to which the near side sends its packets.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9900", value_parser = address)]
     pub listen: SocketAddr,
-    /// Address of the far side, where packets are forwarded.
+    /// Address of the far side, to which packets are forwarded.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9899", value_parser = address)]
     pub to: SocketAddr,
     /// Source address towards the far side [default: chosen by the system].
     #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub from: Option<IpAddr>,
-    /// Carry SCTP directly over IP: --listen, --from and --to are addresses without ports, the first two of them local and
-    /// used by the emulator alone; needs root or CAP_NET_RAW.
+    /// Carry SCTP directly over IP: --listen, --from and --to are addresses without ports, the
+    /// first two of them local and used only by the emulator; needs root or CAP_NET_RAW.
     #[arg(long, requires = "from", requires = "listen", requires = "to")]
     pub ip: bool,
-    /// Carry all IP packets of a node over this TUN device instead, which is made if it is not there (two or more). Whoever places it
-    /// gives it addresses and routes. Needs CAP_NET_ADMIN.
+    /// Carry all IP packets of a node over this TUN device instead, which is created if it does not
+    /// exist (two or more). Its addresses and routes must be configured separately. Needs
+    /// CAP_NET_ADMIN.
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "NODE=DEVICE", conflicts_with_all = ["listen", "to", "from", "ip", "between", "bare"])]
     pub tun: Vec<String>,
-    /// Nodes where packets enter and leave [default: first and last].
+    /// Nodes at which packets enter and leave [default: first and last].
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',', num_args = 1)]
     pub between: Vec<String>,
     /// Simulate packets as SCTP directly over IP: without the 8 bytes of the UDP header.
@@ -349,13 +363,14 @@ pub struct Emulate {
     /// Stop after this time [default: when interrupted].
     #[arg(long, value_name = "TIME", value_parser = super::quantity::<Span>)]
     pub time: Option<Span>,
-    /// Time between two reports; 0: only a final report.
+    /// Interval of reports; 0: only a final report.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
     pub interval: Span,
     /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
-    /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
+    /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s',
+    /// link.satellite.delay='10 ms'.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -371,19 +386,20 @@ pub struct Shell {
     /// Command to run, with its arguments [default: the program of $SHELL].
     #[arg(value_name = "COMMAND", last = true)]
     pub command: Vec<std::ffi::OsString>,
-    /// Node where the command runs [default: the first].
+    /// Node at which the command runs [default: the first].
     #[arg(long, value_name = "NODE")]
     pub at: Option<String>,
-    /// Run another command, by `sh -c`, at this node meanwhile (repeatable).
+    /// Run another command concurrently, by `sh -c`, at this node (repeatable).
     #[arg(long, value_name = "NODE=COMMAND")]
     pub run: Vec<String>,
     /// Start the command once a program listens at this port of TCP or UDP (repeatable).
     #[arg(long, value_name = "NODE:PORT")]
     pub wait_for: Vec<String>,
-    /// Give another node a namespace, so that it answers (repeatable) [default: the first, the last, and those of --at and --run].
+    /// Create a namespace for another node, so that it responds (repeatable) [default: the first,
+    /// the last, and those of --at and --run].
     #[arg(long, value_name = "NODE")]
     pub host: Vec<String>,
-    /// Write what passes the interface of a node at a link to a pcapng file (repeatable).
+    /// Write the packets at the interface of a node to a link into a pcapng file (repeatable).
     #[arg(long, value_name = "NODE@LINK=FILE")]
     pub capture: Vec<String>,
     /// Write the final report as JSON to this file.
@@ -395,7 +411,8 @@ pub struct Shell {
     /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
-    /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
+    /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s',
+    /// link.satellite.delay='10 ms'.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
@@ -412,13 +429,15 @@ pub struct Wrap {
         allow_hyphen_values = true
     )]
     pub command: Vec<std::ffi::OsString>,
-    /// Run no program, only the host that further commands with the same options join, until interrupted.
+    /// Run no program, only the host that further commands with the same options join, until
+    /// interrupted.
     #[arg(long, conflicts_with = "command")]
     pub host: bool,
-    /// As programs begin a host in the place of one that has ended.
+    /// Start a host in place of one that has ended (used by programs).
     #[arg(long, hide = true, conflicts_with_all = ["command", "host"])]
     pub again: bool,
-    /// UDP port of this side; 0: any. A port that another `wrap` of this user has is shared: the programs use that one's host.
+    /// UDP port of this side; 0: any. A port of another `wrap` of this user is shared: the programs
+    /// use its host.
     #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT, value_parser = number::port_or_any())]
     pub udp_port: u16,
     /// UDP port of peers.
@@ -430,8 +449,8 @@ pub struct Wrap {
     /// Local address (repeatable) [default: all of the host].
     #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub local: Vec<IpAddr>,
-    /// Do not watch for programs that ask the kernel itself for SCTP sockets. Watching takes from the program what lets it gain privileges by
-    /// `exec` (sudo), unless it has CAP_SYS_ADMIN.
+    /// Do not watch for programs that request SCTP sockets directly from the kernel. Watching
+    /// prevents the program from gaining privileges by `exec` (sudo), unless it has CAP_SYS_ADMIN.
     #[arg(long)]
     pub unwatched: bool,
 }
@@ -449,7 +468,7 @@ pub enum WireCommand {
   anabranch serve sink --carrier ip              directly over IP, as root
   anabranch serve sink --once --trace run        series for `anabranch show run`
 
-Prints a line when an association begins and when it ends. If the output is not read, up to 1,024 lines are kept, and one line \
+Prints a line when an association starts and when it ends. If the output is not read, up to 1,024 lines are kept, and one line \
 says how many were dropped. SIGINT and SIGTERM abort all associations and exit. docs/NET.md describes carriers, ports and \
 settings.")]
     Serve(Box<Serve>),
@@ -503,14 +522,14 @@ the simulator computed.")]
       --wait-for server:5201 -- iperf3 -c server
   anabranch shell link.toml                a shell at the first node
   anabranch shell link.toml --at server    a shell at another
-  anabranch shell link.toml --print        which addresses nodes have
+  anabranch shell link.toml --print        print the addresses of nodes
   anabranch shell link.toml --capture phone@radio=radio.pcapng -- COMMAND
 
 Each host is a network namespace with the device sim0, the addresses of its node and an /etc/hosts with the names of all nodes \
-(NODE, and NODE.LINK where it has several addresses). All IP packets cross the links of the spec, in real time; nothing else can be \
-reached. Its time begins with COMMAND. When COMMAND ends, the other commands are ended, and its status is the exit status. A \
-report goes to standard error: packets, drops by reason, and by how much packets left later than computed. Works as root, and without \
-where users may make namespaces; COMMAND is root in its namespace then. Needs /dev/net/tun and `ip` (iproute2).")]
+(NODE, and NODE.LINK if it has several addresses). All IP packets cross the links of the spec, in real time; nothing else can be \
+reached. Its time starts with COMMAND. When COMMAND ends, the other commands are ended, and its status is the exit status. A \
+report goes to standard error: packets, drops by reason, and by how much packets left later than computed. Works as root, and for other users \
+if they may create namespaces; COMMAND is root in its namespace then. Needs /dev/net/tun and `ip` (iproute2).")]
     Shell(Box<Shell>),
     /// Run an existing SCTP program on this stack, without SCTP in the kernel.
     #[command(after_help = "Examples:
@@ -522,13 +541,13 @@ The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; doc
     Wrap(Box<Wrap>),
 }
 
-/// Reads an address with its port, which is 0 where it is missing.
+/// Parses an address with its port, which is 0 if it is missing.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = || text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
     bare().map_or_else(|| super::address::with_port(text), Ok)
 }
 
-/// Reads a payload protocol identifier.
+/// Parses a payload protocol identifier.
 fn ppid(text: &str) -> Result<u32, String> {
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let number = match hexadecimal {
@@ -543,7 +562,7 @@ fn ppid(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Reads a time of more than nothing; a bare number is seconds.
+/// Parses a time greater than 0; a plain number is seconds.
 fn seconds(text: &str) -> Result<Span, String> {
     match seconds_or_none(text)? {
         Span(0) => Err("found 0; allowed: more than 0".to_owned()),

@@ -1,4 +1,5 @@
-//! `anabranch run --live`: experiments on real sockets, over the emulated network of their spec, in real time.
+//! `anabranch run --live`: experiments on real sockets, over the emulated network of their spec, in
+//! real time.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
