@@ -24,7 +24,7 @@ use crate::endpoint_state::{EndpointShared, EndpointState, Phase};
 use crate::error::{AddressError, AssociationError};
 use crate::message::{Message, MessagePart};
 use crate::status::Status;
-use crate::waiters::Place;
+use crate::waiters::WaiterPlace;
 
 /// An SCTP association. Clones are handles of the same association and may be used from different
 /// tasks: for example one task sends, one receives, and one reads events.
@@ -491,7 +491,7 @@ impl Association {
 /// A waiting reader, which leaves the queue of readers when it is dropped.
 struct Reader<'a> {
     association: &'a Association,
-    place: Place,
+    place: WaiterPlace,
 }
 
 impl Drop for Reader<'_> {

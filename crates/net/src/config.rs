@@ -14,7 +14,7 @@ use crate::settings::Timers;
 pub const ENCAPSULATION_PORT: u16 = 9899;
 
 /// Maximum of [`Config::undecided`], because each of them buffers a packet.
-const MOST_UNDECIDED: usize = 65_536;
+const MAX_UNDECIDED: usize = 65_536;
 
 /// How packets travel between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,10 +243,10 @@ impl Config {
         if let Err(error) = sctp.check() {
             return complain(error.to_string());
         }
-        if self.undecided > MOST_UNDECIDED {
+        if self.undecided > MAX_UNDECIDED {
             let found = self.undecided;
             return complain(format!(
-                "undecided: found {found}; allowed: 0 to {MOST_UNDECIDED}"
+                "undecided: found {found}; allowed: 0 to {MAX_UNDECIDED}"
             ));
         }
         if self.backlog == 0 || self.max_message_size == 0 {

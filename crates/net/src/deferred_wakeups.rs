@@ -6,7 +6,7 @@ use std::task::Waker;
 
 use tokio::sync::Notify;
 
-use crate::receipt::{Answered, Receipts};
+use crate::receipt::{CompletedReceipt, Receipts};
 use crate::waiters::Waiters;
 
 /// Signals that wake the users of an association.
@@ -61,7 +61,7 @@ struct RareWakeups {
     idle: bool,
     readers: Vec<Waker>,
     others: Vec<(Arc<Signals>, u8)>,
-    receipts: Vec<Answered>,
+    receipts: Vec<CompletedReceipt>,
     unanswered: Vec<Receipts>,
 }
 
@@ -106,17 +106,17 @@ impl DeferredWakeups {
     }
 
     /// An association waits to be accepted, or none ever will.
-    pub(crate) fn tell_acceptable(&mut self) {
+    pub(crate) fn notify_acceptable(&mut self) {
         self.rare().acceptable = true;
     }
 
     /// The last association has ended.
-    pub(crate) fn tell_idle(&mut self) {
+    pub(crate) fn notify_idle(&mut self) {
         self.rare().idle = true;
     }
 
     /// Completes receipts of messages.
-    pub(crate) fn answer(&mut self, receipts: impl IntoIterator<Item = Answered>) {
+    pub(crate) fn answer(&mut self, receipts: impl IntoIterator<Item = CompletedReceipt>) {
         self.rare().receipts.extend(receipts);
     }
 
@@ -148,7 +148,7 @@ impl RareWakeups {
         for (signals, whom) in self.others {
             signals.notify(whom);
         }
-        self.receipts.into_iter().for_each(Answered::tell);
+        self.receipts.into_iter().for_each(CompletedReceipt::tell);
         if self.acceptable {
             acceptable.notify_one();
         }

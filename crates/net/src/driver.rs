@@ -21,24 +21,24 @@ use crate::socket_backoff::SocketBackoff;
 use crate::socket_errors::SocketOperation;
 
 /// Rounds of receiving and sending before the task yields to others.
-const MOST_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 /// Receive calls on one socket in one round, and bytes after which no more calls follow. Receiving
 /// a packet costs much less than handling it. Sockets are therefore emptied faster than their
 /// packets are handled: a flood is sorted into the fair queue and does not fill the sockets, which
 /// would cost other peers their packets.
-const MOST_CALLS: usize = 32;
-const MOST_BYTES: usize = 1 << 20;
+const MAX_RECEIVE_CALLS: usize = 32;
+const MAX_RECEIVE_BYTES: usize = 1 << 20;
 /// ICMP messages read in one round, and bytes of each that are examined: routers quote 576 bytes
 /// (RFC 1812 §4.3.2.3), or for IPv6 up to 1,280 in total.
-const MAX_NEWS: usize = 32;
-const MOST_ICMP: usize = 1_500;
+const MAX_ICMP_MESSAGES: usize = 32;
+const MAX_ICMP_BYTES: usize = 1_500;
 
 /// Bound endpoints that the driver has not taken yet. They are added by [`DriverShared::join`] and
 /// removed by [`DriverShared::take_new`], under its lock.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Joining(Arc<Mutex<Vec<EndpointDriver>>>);
+pub(crate) struct NewEndpoints(Arc<Mutex<Vec<EndpointDriver>>>);
 
-impl Joining {
+impl NewEndpoints {
     pub(crate) fn push(&self, endpoint: EndpointDriver) {
         self.lock().push(endpoint);
     }
@@ -55,7 +55,7 @@ impl Joining {
 /// Owns the sockets, and drives the protocol of every endpoint on them.
 pub(crate) struct Driver {
     driver_shared: Arc<DriverShared>,
-    joining: Joining,
+    joining: NewEndpoints,
     /// Wakes this task through the shared state.
     waker: Option<Waker>,
     work: Work,
@@ -80,7 +80,7 @@ struct Work {
 }
 
 /// Outcome of a round over all endpoints.
-struct Whole {
+struct RoundOutcome {
     /// Nothing is to be done before the timeout.
     settled: bool,
     /// Nor while the sockets are not writable.
@@ -89,11 +89,11 @@ struct Whole {
 }
 
 impl Driver {
-    pub(crate) fn new(driver_shared: Arc<DriverShared>, joining: Joining) -> Self {
+    pub(crate) fn new(driver_shared: Arc<DriverShared>, joining: NewEndpoints) -> Self {
         let work = Work {
             endpoints: EndpointSet::default(),
             receive_buffers: ReceiveBuffers::new(),
-            receive_queue: FairReceiveQueue::that_show(
+            receive_queue: FairReceiveQueue::sharing_known(
                 driver_shared.shard_handle.as_ref().map(ShardHandle::shown),
             ),
             mail: ReceivedMail::default(),
@@ -116,7 +116,7 @@ impl Work {
     fn take_new(
         &mut self,
         driver_shared: &DriverShared,
-        joining: &Joining,
+        joining: &NewEndpoints,
         waker: &Waker,
         io: &mut Io,
     ) {
@@ -144,7 +144,7 @@ impl Work {
             }
             let mut bytes = 0;
             let mut empty = false;
-            for _ in 0..MOST_CALLS {
+            for _ in 0..MAX_RECEIVE_CALLS {
                 if !self.receive_queue.has_room() {
                     break;
                 }
@@ -177,8 +177,8 @@ impl Work {
                         break;
                     }
                 }
-                self.receive_queue.drop_too_many();
-                if bytes >= MOST_BYTES {
+                self.receive_queue.drop_excess();
+                if bytes >= MAX_RECEIVE_BYTES {
                     break;
                 }
             }
@@ -193,7 +193,9 @@ impl Work {
     fn take_reported(&mut self, io: &Io) -> bool {
         let mut came = false;
         for socket in io.sockets.iter() {
-            came |= socket.take_reported(MAX_NEWS, |message| self.endpoints.handle_icmp(message));
+            came |= socket.take_reported(MAX_ICMP_MESSAGES, |message| {
+                self.endpoints.handle_icmp(message)
+            });
         }
         came
     }
@@ -205,9 +207,9 @@ impl Work {
         if io.sockets.icmp().next().is_none() {
             return came;
         }
-        let mut buffer = [0; MOST_ICMP];
+        let mut buffer = [0; MAX_ICMP_BYTES];
         for socket in io.sockets.icmp() {
-            for _ in 0..MAX_NEWS {
+            for _ in 0..MAX_ICMP_MESSAGES {
                 let Poll::Ready(Ok(message)) = socket.poll_receive(cx, &mut buffer) else {
                     break;
                 };
@@ -223,13 +225,18 @@ impl Work {
     /// Lets every endpoint handle its packets, within the budget of a round, and do what is due. An
     /// endpoint that is not finished queues behind the others, so that a busy one does not starve
     /// them.
-    fn run_protocol(&mut self, driver_shared: &DriverShared, waker: &Waker, io: &mut Io) -> Whole {
+    fn run_protocol(
+        &mut self,
+        driver_shared: &DriverShared,
+        waker: &Waker,
+        io: &mut Io,
+    ) -> RoundOutcome {
         let mut budget = Budget::of_a_round();
         self.receive_queue.begin_round();
         if let Some(endpoint) = self.endpoints.only() {
             // It takes all packets, so no port lookup is needed.
             let round = endpoint.run(waker, &mut self.receive_queue, &mut budget, |_| true, io);
-            let whole = Whole {
+            let whole = RoundOutcome {
                 settled: self.receive_queue.is_empty() && round.settled,
                 drained: self.receive_queue.is_empty() && round.drained,
                 timeout: round.timeout,
@@ -263,7 +270,7 @@ impl Work {
             self.receive_queue.clear();
         }
         let is_empty = self.receive_queue.is_empty();
-        let whole = Whole {
+        let whole = RoundOutcome {
             settled: drained && is_empty && self.endpoints.waiting() == 0,
             drained: drained && is_empty,
             timeout: self.endpoints.timeout(),
@@ -288,7 +295,12 @@ impl Work {
     /// Used while the sockets are not writable and the transmit queue is full: lets every endpoint
     /// do what is due, and sleep. Its output stays in the protocol; no arriving packets are taken.
     #[cold]
-    fn run_timers(&mut self, driver_shared: &DriverShared, waker: &Waker, io: &mut Io) -> Whole {
+    fn run_timers(
+        &mut self,
+        driver_shared: &DriverShared,
+        waker: &Waker,
+        io: &mut Io,
+    ) -> RoundOutcome {
         let timeout;
         let mut budget = Budget::nothing();
         if let Some(endpoint) = self.endpoints.only() {
@@ -312,7 +324,7 @@ impl Work {
             timeout = self.endpoints.timeout();
         }
         self.forget_ended(driver_shared);
-        Whole {
+        RoundOutcome {
             settled: true,
             drained: true,
             timeout,
@@ -321,7 +333,7 @@ impl Work {
 
     /// Drops endpoints without handles and open associations.
     fn forget_ended(&mut self, driver_shared: &DriverShared) {
-        for endpoint in self.endpoints.remove_over() {
+        for endpoint in self.endpoints.remove_ended() {
             driver_shared.release(endpoint.reservation());
             drop(endpoint);
         }
@@ -339,9 +351,12 @@ impl Work {
             true => timeout,
             false => {
                 let stuck = self.stuck.filter(|_| waits);
-                let gives_up = stuck.map(|(since, _)| since.saturating_add(self.patience));
+                let is_stuck_too_long = stuck.map(|(since, _)| since.saturating_add(self.patience));
                 let backoff = self.backoff.next();
-                [timeout, backoff, gives_up].into_iter().flatten().min()
+                [timeout, backoff, is_stuck_too_long]
+                    .into_iter()
+                    .flatten()
+                    .min()
             }
         };
         self.driver_timer.poll(&driver_shared.clock, timeout)
@@ -355,7 +370,8 @@ impl Work {
         io: &mut Io,
     ) -> Poll<()> {
         let mut flushed = io.poll_flush(cx);
-        if flushed.is_pending() && self.gives_up(driver_shared.clock.now(), io.sent.calls) {
+        if flushed.is_pending() && self.is_stuck_too_long(driver_shared.clock.now(), io.sent.calls)
+        {
             io.transmit_queue.throw_away(&mut io.sent);
             flushed = Poll::Ready(());
         }
@@ -374,7 +390,7 @@ impl Work {
     /// ones of closing associations, which would otherwise keep the sockets for ever; packets of
     /// other associations are useless by then, too.
     #[cold]
-    fn gives_up(&mut self, now: Nanos, calls: u64) -> bool {
+    fn is_stuck_too_long(&mut self, now: Nanos, calls: u64) -> bool {
         match self.stuck {
             Some((since, before)) if before == calls => now >= since.saturating_add(self.patience),
             _ => {
@@ -422,7 +438,7 @@ impl Driver {
         if driver_shared.has_news() || !is_known {
             this.take_new(driver_shared, joining, cx.waker(), io);
         }
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut blocked = this.poll_flush(driver_shared, cx, io).is_pending();
             let (more, round) = if blocked && io.is_full() {
                 // Arriving packets wait in the bounded buffers of the system.

@@ -87,7 +87,7 @@ impl DriverShared {
     }
 
     /// Sets the membership in a shard group.
-    pub(crate) fn among(self, shard_handle: Option<ShardHandle>) -> Self {
+    pub(crate) fn in_group(self, shard_handle: Option<ShardHandle>) -> Self {
         Self {
             shard_handle,
             ..self
@@ -125,7 +125,7 @@ impl DriverShared {
     /// send, or has exclusive access.
     pub(crate) fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
         let io = self.idle_io()?;
-        (io.transmit_queue.is_empty() && io.sockets.are_the_systems()).then_some(io)
+        (io.transmit_queue.is_empty() && io.sockets.are_os_sockets()).then_some(io)
     }
 
     /// One more handle.

@@ -116,14 +116,14 @@ mod tests {
 
     /// Counts of calls of a timer, and its scripted answer.
     #[derive(Debug, Default)]
-    struct Told {
+    struct TimerState {
         polls: AtomicUsize,
         resets: AtomicUsize,
         over: AtomicBool,
         waker: Mutex<Option<Waker>>,
     }
 
-    impl Told {
+    impl TimerState {
         /// Wakes the waiting task, with or without an expiry.
         fn ring(&self, over: bool) {
             self.over.store(over, Ordering::SeqCst);
@@ -137,9 +137,9 @@ mod tests {
         }
     }
 
-    struct Tellable(Arc<Told>);
+    struct TestTimer(Arc<TimerState>);
 
-    impl Future for Tellable {
+    impl Future for TestTimer {
         type Output = ();
 
         fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    impl Timer for Tellable {
+    impl Timer for TestTimer {
         fn reset(self: Pin<&mut Self>, _at: Instant) {
             self.0.over.store(false, Ordering::SeqCst);
             self.0.resets.fetch_add(1, Ordering::SeqCst);
@@ -161,11 +161,11 @@ mod tests {
 
     /// Its one timer is controlled by a test.
     #[derive(Debug)]
-    struct OneTimer(Arc<Told>);
+    struct OneTimer(Arc<TimerState>);
 
     impl Runtime for OneTimer {
         fn timer(&self, _at: Instant) -> Pin<Box<dyn Timer>> {
-            Box::pin(Tellable(Arc::clone(&self.0)))
+            Box::pin(TestTimer(Arc::clone(&self.0)))
         }
 
         fn spawn(&self, _task: Pin<Box<dyn Future<Output = ()> + Send>>) {}
@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    fn driver_timer() -> (Arc<Told>, Clock, DriverTimer) {
-        let told = Arc::new(Told::default());
+    fn driver_timer() -> (Arc<TimerState>, Clock, DriverTimer) {
+        let told = Arc::new(TimerState::default());
         let clock = Clock::start(Arc::new(OneTimer(Arc::clone(&told))));
         let driver_timer = DriverTimer::new(&clock);
         (told, clock, driver_timer)
@@ -242,9 +242,9 @@ mod tests {
 
     /// Records that the lock was free when the task was woken.
     #[derive(Default)]
-    struct Looks(Mutex<Option<Arc<TimerWaker>>>, AtomicBool);
+    struct LockCheck(Mutex<Option<Arc<TimerWaker>>>, AtomicBool);
 
-    impl Wake for Looks {
+    impl Wake for LockCheck {
         fn wake(self: Arc<Self>) {
             let bell = self.0.lock().expect("no panic");
             let free = bell.as_ref().is_some_and(|it| it.task.try_lock().is_ok());
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_task_is_woken_without_the_lock() {
-        let looks = Arc::new(Looks::default());
+        let looks = Arc::new(LockCheck::default());
         let bell = Arc::new(TimerWaker {
             rang: AtomicBool::new(false),
             task: Mutex::new(Arc::new(Waker::from(Arc::clone(&looks)))),

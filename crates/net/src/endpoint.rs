@@ -215,7 +215,7 @@ impl Endpoint {
             Arc::clone(&entry.signals)
         });
         if more {
-            state.deferred.tell_acceptable();
+            state.deferred.notify_acceptable();
         }
         Ok(signals.map(|signals| Association::held(Arc::clone(&self.shared), signals, id)))
     }

@@ -66,7 +66,7 @@ struct DriverLocal {
     /// A clone of the driver task's waker; `None`: it was taken.
     waker: Option<Waker>,
     /// New peers from which an association accepted a packet that was not reported yet.
-    newcomers: Vec<(AssociationId, SocketAddr)>,
+    new_peers: Vec<(AssociationId, SocketAddr)>,
 }
 
 /// Outcome of a run.
@@ -92,7 +92,7 @@ impl EndpointDriver {
             failures: 0,
             told: Discards::default(),
             waker: None,
-            newcomers: Vec::new(),
+            new_peers: Vec::new(),
         };
         Self { shared, own }
     }
@@ -155,11 +155,11 @@ impl EndpointDriver {
             own.drained = drain_transmits(state, now, io);
             own.drain_output(shared, state, receive_queue, now);
         }
-        for (id, from) in own.newcomers.drain(..) {
+        for (id, from) in own.new_peers.drain(..) {
             learn(state, receive_queue, id, from);
         }
         if state.endpoint.has_incoming() {
-            state.deferred.tell_acceptable();
+            state.deferred.notify_acceptable();
         }
         drain_samples(state);
         settled &= own.drained && own.ended.is_empty();
@@ -221,7 +221,7 @@ impl DriverLocal {
                 from,
                 ecn,
                 packet,
-                stranger,
+                unknown,
                 behind,
             } = turn;
             if let Carrier::Udp { peer_port, .. } = shared.carrier
@@ -240,8 +240,8 @@ impl DriverLocal {
                 continue;
             }
             see(state, now, came, (local, from, ecn));
-            if stranger && let Recipient::Association(id) = recipient {
-                self.newcomers.push((id, from));
+            if unknown && let Recipient::Association(id) = recipient {
+                self.new_peers.push((id, from));
             }
             // The caller drains the rest at the end of the round.
             together += 1;
@@ -307,7 +307,7 @@ impl DriverLocal {
             !gone
         });
         if entries > 0 && state.entries.is_empty() {
-            state.deferred.tell_idle();
+            state.deferred.notify_idle();
         }
     }
 
@@ -319,12 +319,12 @@ impl DriverLocal {
             io.publish_failures(statistics);
         }
         if tracing::enabled!(tracing::Level::DEBUG) {
-            self.tell_discards(shared, state);
+            self.log_discards(shared, state);
         }
     }
 
     /// Logs the packets that the protocol has dropped since the last call.
-    fn tell_discards(&mut self, shared: &EndpointShared, state: &EndpointState) {
+    fn log_discards(&mut self, shared: &EndpointShared, state: &EndpointState) {
         let discards = state.endpoint.discards();
         for (reason, count) in discards.iter() {
             let more = count - self.told.of(reason);
@@ -354,8 +354,8 @@ impl Drop for EndpointDriver {
                 _ => entry.end(CloseReason::AbortedHere, &mut state.deferred),
             }
         }
-        state.deferred.tell_acceptable();
-        state.deferred.tell_idle();
+        state.deferred.notify_acceptable();
+        state.deferred.notify_idle();
     }
 }
 
@@ -501,7 +501,7 @@ fn drain_samples(state: &mut EndpointState) {
 
 /// Maximum number of known source addresses per association: a peer has at most eight addresses,
 /// each with a UDP port, which may change.
-const MOST_SENDERS: usize = 16;
+const MAX_KNOWN_SENDERS: usize = 16;
 
 /// Makes the sender a known peer while this association lives, or another that has recorded it. An
 /// association without an entry has ended, or was never reported.
@@ -517,7 +517,7 @@ fn learn(
     if entry.senders.contains(&from) {
         return;
     }
-    if entry.senders.len() == MOST_SENDERS {
+    if entry.senders.len() == MAX_KNOWN_SENDERS {
         receive_queue.forget(&entry.senders.remove(0));
     }
     entry.senders.push(from);

@@ -228,7 +228,7 @@ impl EndpointSet {
     }
 
     /// Removes the endpoints that have ended.
-    pub(crate) fn remove_over(&mut self) -> Vec<EndpointDriver> {
+    pub(crate) fn remove_ended(&mut self) -> Vec<EndpointDriver> {
         let mut gone = Vec::new();
         while let Some(number) = self.over.pop() {
             self.forget_timer(number);

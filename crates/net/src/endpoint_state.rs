@@ -228,7 +228,7 @@ impl EndpointState {
             Self { accepts: false, .. } => AcceptError::NotListening,
             _ => return Ok(()),
         };
-        self.deferred.tell_acceptable();
+        self.deferred.notify_acceptable();
         Err(error)
     }
 

@@ -65,9 +65,9 @@ impl Future for Receipt {
 
 /// A receipt, and its answer.
 #[derive(Debug)]
-pub(crate) struct Answered(oneshot::Sender<Answer>, Answer);
+pub(crate) struct CompletedReceipt(oneshot::Sender<Answer>, Answer);
 
-impl Answered {
+impl CompletedReceipt {
     /// Completes the receipt, if it was not dropped.
     pub(crate) fn tell(self) {
         let _ = self.0.send(self.1);
@@ -101,7 +101,7 @@ impl Receipts {
     }
 
     /// The protocol reported the outcome of a message.
-    pub(crate) fn answer(&mut self, number: u64, delivery: Delivery) -> Option<Answered> {
+    pub(crate) fn answer(&mut self, number: u64, delivery: Delivery) -> Option<CompletedReceipt> {
         let receipt = self.open.remove(&number)?;
         let answer = match delivery {
             Delivery::Acknowledged => Ok(()),
@@ -109,13 +109,16 @@ impl Receipts {
             // Nothing was sent of the others.
             _ => Err(DeliveryError::Unsent),
         };
-        Some(Answered(receipt, answer))
+        Some(CompletedReceipt(receipt, answer))
     }
 
     /// Completes all: no waiting message will be acknowledged.
-    pub(crate) fn answer_all(&mut self, why: &DeliveryError) -> impl Iterator<Item = Answered> {
+    pub(crate) fn answer_all(
+        &mut self,
+        why: &DeliveryError,
+    ) -> impl Iterator<Item = CompletedReceipt> {
         let open = std::mem::take(&mut self.open).into_values();
         let answer: Answer = Err(why.clone());
-        open.map(move |receipt| Answered(receipt, answer.clone()))
+        open.map(move |receipt| CompletedReceipt(receipt, answer.clone()))
     }
 }

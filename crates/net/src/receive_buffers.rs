@@ -4,8 +4,8 @@
 //! the last slice was dropped. A call that filled much of its buffer (with a run of packets) passes
 //! the buffer itself on; a single packet is appended to a block of copies. A small slice that the
 //! application does not read keeps its whole block allocated, and the protocol accounts only for
-//! packets, not for blocks. So no more than [`MOST_LENT`] are in use at a time: beyond that, every
-//! packet is copied to memory of its own, which the protocol accounts for.
+//! packets, not for blocks. So no more than [`MAX_BLOCKS_IN_USE`] are in use at a time: beyond
+//! that, every packet is copied to memory of its own, which the protocol accounts for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -28,7 +28,7 @@ const FEW: usize = if BATCH < 4 { BATCH } else { 4 };
 /// Received bytes from which on a buffer is passed on instead of copied from.
 const HAND_ON: usize = BUFFER / 4;
 /// Maximum number of blocks in use by readers, in addition to the one for copies.
-const MOST_LENT: usize = 32;
+const MAX_BLOCKS_IN_USE: usize = 32;
 
 /// Packets of one sender that were received by one call.
 #[derive(Debug)]
@@ -106,12 +106,12 @@ impl ReceiveBuffers {
         for index in 0..count {
             let meta = self.meta[index];
             let received = &self.buffers[index][..meta.len];
-            let Some(packet) = socket.packet_within(received).filter(|it| !it.is_empty()) else {
+            let Some(packet) = socket.packet_range(received).filter(|it| !it.is_empty()) else {
                 came.broken += 1;
                 continue;
             };
             came.bytes += packet.len();
-            let stride = if socket.joins_packets() {
+            let stride = if socket.receives_batches() {
                 meta.stride.max(1)
             } else {
                 packet.len()
@@ -204,6 +204,6 @@ impl ReceiveBuffers {
                 Err(busy) => self.lent.push_back(busy),
             }
         }
-        (self.lent.len() < MOST_LENT).then(|| BytesMut::with_capacity(BUFFER))
+        (self.lent.len() < MAX_BLOCKS_IN_USE).then(|| BytesMut::with_capacity(BUFFER))
     }
 }

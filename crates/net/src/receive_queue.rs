@@ -41,10 +41,10 @@ const OVERHEAD: usize = 128;
 /// Empty queues kept for later senders.
 const MAX_SPARE: usize = 64;
 /// Maximum of waiting bytes of unknown sources: some 2,000 INITs. Packets beyond it are dropped.
-const MAX_STRANGERS: usize = 512 * 1024;
+const MAX_UNKNOWN_BYTES: usize = 512 * 1024;
 /// Packets of unknown sources that are handled in one round, because peers may have sent more
 /// packets meanwhile.
-const ROUND_STRANGERS: usize = 32;
+const ROUND_UNKNOWN: usize = 32;
 /// Position of the verification tag in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
 
@@ -97,7 +97,7 @@ pub(crate) struct QueuedPacket {
     pub packet: Range<usize>,
     /// It was queued as one of an unknown source. If an association accepts it, its sender becomes
     /// known: [`FairReceiveQueue::learn`].
-    pub stranger: bool,
+    pub unknown: bool,
     /// Packets of the same call that are next, unless the turn ends before.
     pub behind: usize,
 }
@@ -126,19 +126,19 @@ pub(crate) struct FairReceiveQueue {
     known: KnownPeers,
     /// Another view of `known`, for other shards; usually none.
     shown: Option<SharedKnownPeers>,
-    strangers: VecDeque<Arrival>,
+    unknown: VecDeque<Arrival>,
     /// Their cost, which is not part of `bytes`.
-    stranger_bytes: usize,
+    unknown_bytes: usize,
     /// A peer's turn has ended, and no packet of an unknown source was handled since.
-    stranger_is_next: bool,
+    unknown_is_next: bool,
     /// In this round: packets of unknown sources, and whether a peer had a turn.
-    strangers_handled: usize,
+    unknown_handled: usize,
     had_peers: bool,
 }
 
 impl FairReceiveQueue {
     /// An empty queue that shares its known peers.
-    pub(crate) fn that_show(shown: Option<SharedKnownPeers>) -> Self {
+    pub(crate) fn sharing_known(shown: Option<SharedKnownPeers>) -> Self {
         Self {
             shown,
             ..Self::default()
@@ -147,12 +147,12 @@ impl FairReceiveQueue {
 
     /// Returns true if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.senders.is_empty() && self.strangers.is_empty()
+        self.senders.is_empty() && self.unknown.is_empty()
     }
 
     /// Starts a round.
     pub(crate) fn begin_round(&mut self) {
-        (self.strangers_handled, self.had_peers) = (0, false);
+        (self.unknown_handled, self.had_peers) = (0, false);
     }
 
     /// An association accepted a packet of this sender, which is known until it is
@@ -185,13 +185,13 @@ impl FairReceiveQueue {
 
     /// Called after each receive call: beyond the limit, drops the newest packets of the sender
     /// with the most waiting.
-    pub(crate) fn drop_too_many(&mut self) {
+    pub(crate) fn drop_excess(&mut self) {
         while self.bytes > MAX_WAITING {
             self.drop_of_the_longest();
         }
     }
 
-    /// Adds an arrival. After the last one of a call, [`FairReceiveQueue::drop_too_many`] must
+    /// Adds an arrival. After the last one of a call, [`FairReceiveQueue::drop_excess`] must
     /// follow.
     pub(crate) fn push(&mut self, arrival: Arrival) {
         self.push_as(arrival, None);
@@ -232,12 +232,12 @@ impl FairReceiveQueue {
 
     fn push_stranger(&mut self, arrival: Arrival) {
         let cost = cost(&arrival);
-        if self.stranger_bytes + cost > MAX_STRANGERS {
+        if self.unknown_bytes + cost > MAX_UNKNOWN_BYTES {
             self.dropped += packets_of(&arrival);
             return;
         }
-        self.stranger_bytes += cost;
-        self.strangers.push_back(arrival);
+        self.unknown_bytes += cost;
+        self.unknown.push_back(arrival);
     }
 
     /// Moves the waiting packets to another queue, as far as that has room. The other queue
@@ -248,14 +248,14 @@ impl FairReceiveQueue {
         {
             self.bytes -= sender.bytes;
             sender.arrivals.drain(..).for_each(|it| other.push(it));
-            other.drop_too_many();
+            other.drop_excess();
             if self.spare.len() < MAX_SPARE {
                 self.spare.push(sender.arrivals);
             }
         }
-        self.strangers.drain(..).for_each(|it| other.push(it));
-        self.stranger_bytes = 0;
-        other.drop_too_many();
+        self.unknown.drain(..).for_each(|it| other.push(it));
+        self.unknown_bytes = 0;
+        other.drop_excess();
     }
 
     /// Packets dropped since the last call.
@@ -265,13 +265,13 @@ impl FairReceiveQueue {
 
     /// Returns true if the next packet is one of an unknown source; `None`: there is no next packet
     /// in this round.
-    fn next_is_a_strangers(&self) -> Option<bool> {
-        let may = !self.strangers.is_empty() && self.strangers_handled < ROUND_STRANGERS;
+    fn next_is_unknown(&self) -> Option<bool> {
+        let may = !self.unknown.is_empty() && self.unknown_handled < ROUND_UNKNOWN;
         if self.senders.is_empty() {
             // Peers that had a turn may have sent more by now.
-            (may && (self.stranger_is_next || !self.had_peers)).then_some(true)
+            (may && (self.unknown_is_next || !self.had_peers)).then_some(true)
         } else {
-            Some(may && self.stranger_is_next)
+            Some(may && self.unknown_is_next)
         }
     }
 
@@ -305,13 +305,13 @@ impl FairReceiveQueue {
     /// Ends the turn of a sender; a packet of an unknown source is handled before the next turn.
     fn end_turn(&mut self) {
         (self.packets, self.handled) = (0, 0);
-        self.stranger_is_next = true;
+        self.unknown_is_next = true;
     }
 
     /// The packet that [`FairReceiveQueue::pop`] returns next, and its local destination address.
     pub(crate) fn peek(&self) -> Option<(IpAddr, &[u8])> {
-        let arrival = match self.next_is_a_strangers()? {
-            true => self.strangers.front(),
+        let arrival = match self.next_is_unknown()? {
+            true => self.unknown.front(),
             false => self.senders.front()?.arrivals.front(),
         }?;
         Some((arrival.local, &arrival.left()[..first_of(arrival)]))
@@ -329,7 +329,7 @@ impl FairReceiveQueue {
 
     /// The next packet; `None` also if the waiting packets are for the next round.
     pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
-        if self.next_is_a_strangers()? {
+        if self.next_is_unknown()? {
             return self.pop_stranger();
         }
         self.had_peers = true;
@@ -359,18 +359,18 @@ impl FairReceiveQueue {
     }
 
     fn pop_stranger(&mut self) -> Option<QueuedPacket> {
-        self.stranger_is_next = false;
-        self.strangers_handled += 1;
-        let arrival = self.strangers.front_mut()?;
+        self.unknown_is_next = false;
+        self.unknown_handled += 1;
+        let arrival = self.unknown.front_mut()?;
         let before = cost(arrival);
         let turn = take_first(arrival, &mut self.block, true);
         let after = if arrival.left().is_empty() {
-            self.strangers.pop_front();
+            self.unknown.pop_front();
             0
         } else {
             cost(arrival)
         };
-        self.stranger_bytes -= before - after;
+        self.unknown_bytes -= before - after;
         Some(turn)
     }
 
@@ -380,8 +380,8 @@ impl FairReceiveQueue {
             self.senders[0].arrivals.clear();
             self.forget_if_empty(0);
         }
-        self.strangers.clear();
-        (self.bytes, self.stranger_bytes) = (0, 0);
+        self.unknown.clear();
+        (self.bytes, self.unknown_bytes) = (0, 0);
     }
 }
 
@@ -393,7 +393,7 @@ fn is_init(packets: &[u8]) -> bool {
 
 /// Removes the first packet from an arrival. `block` becomes its buffer: all packets of a call
 /// share one reference to it.
-fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> QueuedPacket {
+fn take_first(arrival: &mut Arrival, block: &mut Bytes, unknown: bool) -> QueuedPacket {
     let packet = arrival.taken..arrival.taken + first_of(arrival);
     if packet.end == arrival.packets.len() {
         arrival.taken = 0;
@@ -409,7 +409,7 @@ fn take_first(arrival: &mut Arrival, block: &mut Bytes, stranger: bool) -> Queue
         from: arrival.from,
         ecn: arrival.ecn,
         packet,
-        stranger,
+        unknown,
         behind: 0,
     }
 }

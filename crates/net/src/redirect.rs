@@ -8,7 +8,7 @@ use crate::peer::Peer;
 /// First word of such a reason.
 const WORD: &str = "redirect";
 /// Maximum number of addresses: as many as a peer may list.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 impl fmt::Display for Peer {
     /// `192.0.2.1,2001:db8::1 port 5001`, and the UDP port if the peer has a different one: `udp
@@ -42,7 +42,7 @@ fn write_ports(f: &mut impl fmt::Write, peer: &Peer) -> fmt::Result {
 impl Peer {
     /// The reason that redirects to this peer.
     pub(crate) fn to_redirect(&self) -> String {
-        let first = self.addresses.len().min(MOST_ADDRESSES);
+        let first = self.addresses.len().min(MAX_ADDRESSES);
         let mut reason = format!("{WORD} ");
         // Writing to a string cannot fail.
         let _ = write_addresses(&mut reason, &self.addresses[..first]);
@@ -55,7 +55,7 @@ impl Peer {
         let mut words = std::str::from_utf8(reason).ok()?.split(' ');
         let addresses = (words.next()? == WORD).then(|| words.next())??;
         let addresses: Result<Vec<IpAddr>, _> = addresses.split(',').map(str::parse).collect();
-        let addresses = addresses.ok().filter(|it| it.len() <= MOST_ADDRESSES)?;
+        let addresses = addresses.ok().filter(|it| it.len() <= MAX_ADDRESSES)?;
         let port = (words.next()? == "port").then(|| words.next())??;
         let peer = Self::new(addresses, port.parse().ok().filter(|&port| port != 0)?);
         let peer = match words.next() {

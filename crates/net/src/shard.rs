@@ -13,7 +13,7 @@ use crate::shared_sockets::SharedSockets;
 use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
 
 /// Maximum number of shards in a group, because more cores would mostly pass packets to each other.
-const MOST: usize = 256;
+const MAX_SHARDS: usize = 256;
 
 /// One of several endpoints that are one endpoint to their peers, before it is bound: all have the
 /// same SCTP port at the same addresses and UDP port, and each has sockets, a task and associations
@@ -64,19 +64,19 @@ const MOST: usize = 256;
 #[derive(Debug)]
 pub struct Shard {
     config: Config,
-    carries: Carries,
+    carries: ShardSockets,
     local: Vec<SocketAddr>,
     /// None: it is alone.
     shard_handle: Option<ShardHandle>,
 }
 
 /// Its sockets.
-enum Carries {
+enum ShardSockets {
     Bound(Vec<Bound>),
     Given(Vec<Box<dyn PacketSocket>>),
 }
 
-impl std::fmt::Debug for Carries {
+impl std::fmt::Debug for ShardSockets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Bound(_) => "Bound",
@@ -95,7 +95,7 @@ impl Shard {
     pub fn open(config: &Config, count: usize) -> Result<Vec<Self>, BindError> {
         if count > 1 && config.carrier == Carrier::Ip {
             return Err(BindError::Config(format!(
-                "found {count} shards directly over IP, where each of their sockets gets every packet; allowed there: 1, or inside UDP 1 to {MOST}"
+                "found {count} shards directly over IP, where each of their sockets gets every packet; allowed there: 1, or inside UDP 1 to {MAX_SHARDS}"
             )));
         }
         if count > 1 && !cfg!(target_os = "linux") {
@@ -105,7 +105,7 @@ impl Shard {
         }
         let config = with_port(config, count)?;
         let all = bind_shared(&config, count as u32)?;
-        let all = all.into_iter().map(Carries::Bound);
+        let all = all.into_iter().map(ShardSockets::Bound);
         Ok(Self::with_seats(&config, all.collect()))
     }
 
@@ -119,22 +119,22 @@ impl Shard {
         sockets: Vec<Vec<Box<dyn PacketSocket>>>,
     ) -> Result<Vec<Self>, BindError> {
         let config = with_port(config, sockets.len())?;
-        let all = sockets.into_iter().map(Carries::Given);
+        let all = sockets.into_iter().map(ShardSockets::Given);
         Ok(Self::with_seats(&config, all.collect()))
     }
 
-    fn with_seats(config: &Config, all: Vec<Carries>) -> Vec<Self> {
+    fn with_seats(config: &Config, all: Vec<ShardSockets>) -> Vec<Self> {
         let mut seats = ShardHandle::all(all.len() as u32);
         // A single one has no other to hand packets to.
         let several = seats.len() > 1;
         let seats = seats
             .drain(..)
             .map(|shard_handle| several.then_some(shard_handle));
-        let shard = |(carries, shard_handle): (Carries, Option<ShardHandle>)| Self {
+        let shard = |(carries, shard_handle): (ShardSockets, Option<ShardHandle>)| Self {
             config: config.clone(),
             local: match &carries {
-                Carries::Bound(bound) => bound.iter().map(Bound::local).collect(),
-                Carries::Given(given) => given.iter().map(|it| it.local_addr()).collect(),
+                ShardSockets::Bound(bound) => bound.iter().map(Bound::local).collect(),
+                ShardSockets::Given(given) => given.iter().map(|it| it.local_addr()).collect(),
             },
             carries,
             shard_handle,
@@ -183,21 +183,23 @@ impl Shard {
             ..
         } = self;
         match carries {
-            Carries::Bound(bound) => {
+            ShardSockets::Bound(bound) => {
                 let watched =
                     |runtime: &Arc<dyn Runtime>| Sockets::watched(bound, &config, &**runtime);
-                SharedSockets::among(&config, shard_handle, watched)
+                SharedSockets::in_group(&config, shard_handle, watched)
             }
-            Carries::Given(given) => SharedSockets::given_among(&config, shard_handle, given),
+            ShardSockets::Given(given) => {
+                SharedSockets::given_in_group(&config, shard_handle, given)
+            }
         }
     }
 }
 
 /// The settings with an SCTP port, which all shards share.
 fn with_port(config: &Config, count: usize) -> Result<Config, BindError> {
-    if !(1..=MOST).contains(&count) {
+    if !(1..=MAX_SHARDS).contains(&count) {
         return Err(BindError::Config(format!(
-            "found {count} shards; allowed: 1 to {MOST}"
+            "found {count} shards; allowed: 1 to {MAX_SHARDS}"
         )));
     }
     config.check()?;

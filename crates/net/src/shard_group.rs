@@ -164,7 +164,7 @@ impl ShardHandle {
         mail.came += count;
         if mail.receive_queue.has_room() {
             mail.receive_queue.push_of(arrival, is_peer);
-            mail.receive_queue.drop_too_many();
+            mail.receive_queue.drop_excess();
         } else {
             mail.dropped += count;
         }

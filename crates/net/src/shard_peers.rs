@@ -15,12 +15,12 @@ pub(crate) struct SharedPeers(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     count: u32,
-    known: RwLock<Known>,
+    known: RwLock<KnownAddresses>,
 }
 
 /// A peer's address and port, in the view of one endpoint of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Name {
+struct PeerKey {
     local_port: u16,
     port: u16,
     address: IpAddr,
@@ -30,12 +30,12 @@ struct Name {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownAddresses {
     /// Addresses that peers have verified, and the number of the shard that has the association.
-    owners: BTreeMap<Name, u32>,
+    owners: BTreeMap<PeerKey, u32>,
     /// Addresses that are listed but not verified: with a tag, the shard, and the slot of the
     /// association there.
-    claims: BTreeSet<(Name, u32, u32, u32)>,
+    claims: BTreeSet<(PeerKey, u32, u32, u32)>,
 }
 
 impl SharedPeers {
@@ -63,7 +63,7 @@ impl SharedPeers {
     /// addresses, any of them.
     #[cfg(test)]
     pub(crate) fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
-        let name = |place: IpAddr| Name {
+        let name = |place: IpAddr| PeerKey {
             local_port,
             port,
             address,
@@ -103,11 +103,11 @@ impl SharedPeers {
         (known.owners.len(), known.claims.len())
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
+    fn read(&self) -> RwLockReadGuard<'_, KnownAddresses> {
         (self.0.known.read()).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+    fn write(&self) -> RwLockWriteGuard<'_, KnownAddresses> {
         (self.0.known.write()).unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,8 +123,8 @@ struct View {
 }
 
 impl View {
-    fn name(&self, port: u16, address: IpAddr) -> Name {
-        Name {
+    fn name(&self, port: u16, address: IpAddr) -> PeerKey {
+        PeerKey {
             local_port: self.port,
             port,
             address,
@@ -142,7 +142,7 @@ impl ShardPeers for View {
     fn take(&self, port: u16, addresses: &[IpAddr]) -> bool {
         let names = || addresses.iter().map(|&address| self.name(port, address));
         let mut known = self.peers.write();
-        let others = |name: &Name| known.owners.get(name).is_some_and(|&at| at != self.number);
+        let others = |name: &PeerKey| known.owners.get(name).is_some_and(|&at| at != self.number);
         if names().any(|name| others(&name)) {
             return false;
         }
@@ -193,7 +193,8 @@ impl Drop for View {
     fn drop(&mut self) {
         let (number, own) = (self.number, (self.port, self.place));
         let mut known = self.peers.write();
-        let own = |name: &Name, owner: u32| (name.local_port, name.place) == own && owner == number;
+        let own =
+            |name: &PeerKey, owner: u32| (name.local_port, name.place) == own && owner == number;
         known.owners.retain(|name, owner| !own(name, *owner));
         (known.claims).retain(|(name, _, owner, _)| !own(name, *owner));
     }

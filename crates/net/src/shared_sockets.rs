@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::driver::{Driver, Joining};
+use crate::driver::{Driver, NewEndpoints};
 use crate::driver_shared::DriverShared;
 use crate::endpoint_driver::EndpointDriver;
 use crate::error::BindError;
@@ -33,7 +33,7 @@ use crate::socket::{PacketSocket, Sockets};
 #[derive(Debug)]
 pub struct SharedSockets {
     driver_shared: Arc<DriverShared>,
-    joining: Joining,
+    joining: NewEndpoints,
 }
 
 impl SharedSockets {
@@ -43,12 +43,12 @@ impl SharedSockets {
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
     pub fn open(config: &Config) -> Result<Self, BindError> {
-        Self::among(config, None, |runtime| Sockets::open(config, &**runtime))
+        Self::in_group(config, None, |runtime| Sockets::open(config, &**runtime))
     }
 
     /// Like [`SharedSockets::open`], on sockets that `open` returns, as a member of a shard group
     /// if there is one.
-    pub(crate) fn among(
+    pub(crate) fn in_group(
         config: &Config,
         shard_handle: Option<ShardHandle>,
         open: impl FnOnce(&Arc<dyn Runtime>) -> Result<Sockets, BindError>,
@@ -62,7 +62,7 @@ impl SharedSockets {
     }
 
     /// Like [`SharedSockets::on_packets`], as a member of a shard group if there is one.
-    pub(crate) fn given_among(
+    pub(crate) fn given_in_group(
         config: &Config,
         shard_handle: Option<ShardHandle>,
         sockets: Vec<Box<dyn PacketSocket>>,
@@ -104,7 +104,7 @@ impl SharedSockets {
         config: &Config,
         sockets: Vec<Box<dyn PacketSocket>>,
     ) -> Result<Self, BindError> {
-        Self::given_among(config, None, sockets)
+        Self::given_in_group(config, None, sockets)
     }
 
     fn checked(config: &Config) -> Result<Arc<dyn Runtime>, BindError> {
@@ -137,8 +137,8 @@ impl SharedSockets {
     }
 
     fn start(driver_shared: DriverShared, shard_handle: Option<ShardHandle>) -> Self {
-        let driver_shared = Arc::new(driver_shared.among(shard_handle));
-        let joining = Joining::default();
+        let driver_shared = Arc::new(driver_shared.in_group(shard_handle));
+        let joining = NewEndpoints::default();
         let driver = Driver::new(Arc::clone(&driver_shared), joining.clone());
         driver_shared.clock.runtime().spawn(Box::pin(driver));
         Self {

@@ -10,10 +10,10 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 /// Consecutive errors after which a socket backs off.
-const MOST_IN_ROW: u32 = 16;
+const MAX_CONSECUTIVE_ERRORS: u32 = 16;
 /// The first interval; it doubles each time, up to the longest.
-const FIRST: Nanos = MILLISECOND;
-const LONGEST: Nanos = SECOND;
+const MIN_BACKOFF: Nanos = MILLISECOND;
+const MAX_BACKOFF: Nanos = SECOND;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Backoff {
@@ -48,11 +48,11 @@ impl SocketBackoff {
         }
         let backoff = &mut self.of[number];
         backoff.in_row = backoff.in_row.saturating_add(1);
-        let Some(times) = backoff.in_row.checked_sub(MOST_IN_ROW) else {
+        let Some(times) = backoff.in_row.checked_sub(MAX_CONSECUTIVE_ERRORS) else {
             return false;
         };
         let factor = 1_u64.checked_shl(times).unwrap_or(u64::MAX);
-        backoff.until = now + FIRST.saturating_mul(factor).min(LONGEST);
+        backoff.until = now + MIN_BACKOFF.saturating_mul(factor).min(MAX_BACKOFF);
         true
     }
 
@@ -76,7 +76,10 @@ impl SocketBackoff {
 
     /// The earliest time at which one of them should be read again.
     pub(crate) fn next(&self) -> Option<Nanos> {
-        let resting = self.of.iter().filter(|it| it.in_row >= MOST_IN_ROW);
+        let resting = self
+            .of
+            .iter()
+            .filter(|it| it.in_row >= MAX_CONSECUTIVE_ERRORS);
         resting.map(|it| it.until).min()
     }
 }
@@ -88,7 +91,7 @@ mod tests {
     #[test]
     fn rests_are_longer_each_time_up_to_a_second_and_end_with_a_packet() {
         let mut backoff = SocketBackoff::default();
-        assert!((1..MOST_IN_ROW).all(|_| !backoff.failed(1, 7)));
+        assert!((1..MAX_CONSECUTIVE_ERRORS).all(|_| !backoff.failed(1, 7)));
         assert_eq!(backoff.next(), None);
         let mut now = 7;
         for millis in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 1_000] {
@@ -102,7 +105,7 @@ mod tests {
         backoff.worked(0);
         assert!(!backoff.are_none());
         (0..100).for_each(|_| _ = backoff.failed(1, now));
-        assert_eq!(backoff.next(), Some(now + LONGEST));
+        assert_eq!(backoff.next(), Some(now + MAX_BACKOFF));
         backoff.worked(1);
         assert!(backoff.are_none() && backoff.next().is_none());
         assert!(!backoff.failed(1, now), "its count begins anew");

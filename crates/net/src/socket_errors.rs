@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 /// Number of reasons that are counted separately; further ones count together.
-const MOST_REASONS: usize = 16;
+const MAX_REASONS: usize = 16;
 
 /// The operation that returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl SocketErrors {
     pub(crate) fn count(&mut self, doing: SocketOperation, error: &io::Error) {
         self.all += 1;
         let (kind, code) = (error.kind(), error.raw_os_error());
-        let full = self.reasons.len() >= MOST_REASONS;
+        let full = self.reasons.len() >= MAX_REASONS;
         let known = |it: &&mut SocketError| (it.doing, it.kind, it.code) == (doing, kind, code);
         if let Some(reason) = self.reasons.iter_mut().find(known) {
             reason.count += 1;
@@ -116,7 +116,7 @@ mod tests {
                 &io::Error::from_raw_os_error(code),
             );
         }
-        assert_eq!(failures.reasons().len(), MOST_REASONS);
+        assert_eq!(failures.reasons().len(), MAX_REASONS);
         let counted = failures.reasons().iter().map(|it| it.count);
         assert_eq!((counted.sum::<u64>(), failures.all()), (104, 104));
     }

@@ -17,9 +17,9 @@ use crate::socket_errors::{SocketErrors, SocketOperation};
 use crate::status::EndpointStatistics;
 
 /// Bytes that are gathered before they are sent.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_QUEUED_BYTES: usize = 256 * 1024;
 /// Maximum number of bytes of one call: the limit of an IP packet's length, without headers.
-const MOST_RUN: usize = 65_000;
+const MAX_RUN_BYTES: usize = 65_000;
 
 /// A run of packets of one size, the last of which may be shorter.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ struct GsoBatch {
 impl GsoBatch {
     /// Returns true if such a packet may be its next one. `has_zero`: the packet is sent without a
     /// checksum.
-    fn takes(&self, outgoing: &Outgoing, has_zero: bool, most_segments: usize) -> bool {
+    fn takes(&self, outgoing: &Outgoing, has_zero: bool, max_segments: usize) -> bool {
         let Transmit {
             path,
             len,
@@ -61,8 +61,8 @@ impl GsoBatch {
         !(self.ended || self.may_fragment || may_fragment)
             && (self.path, self.udp_port, self.ecn) == (path, outgoing.udp_port, ecn)
             && len <= self.segment
-            && self.packets < most_segments
-            && self.len + len <= MOST_RUN
+            && self.packets < max_segments
+            && self.len + len <= MAX_RUN_BYTES
             && sums_agree
     }
 }
@@ -122,7 +122,7 @@ impl GsoBatches {
         let start = bytes.len() - len;
         let has_zero = !unsummed && checksum::is_zero(&bytes[start..]);
         if let Some(run) = self.0.back_mut()
-            && run.takes(outgoing, has_zero, sockets.get(run.socket).most_segments())
+            && run.takes(outgoing, has_zero, sockets.get(run.socket).max_segments())
         {
             run.len += len;
             run.packets += 1;
@@ -164,7 +164,7 @@ impl TransmitQueue {
 
     /// Returns true if this number of bytes should be sent before more are gathered.
     pub(crate) fn is_full(bytes: usize) -> bool {
-        bytes >= MOST_BYTES
+        bytes >= MAX_QUEUED_BYTES
     }
 
     /// Sends what the sockets accept. Ready when nothing waits any more.
@@ -207,7 +207,7 @@ impl TransmitQueue {
                 let packets = &mut self.bytes[run.start..run.start + run.len];
                 packets.chunks_mut(run.segment).for_each(checksum::fill);
             }
-            let single = run.packets > sockets.get(run.socket).most_segments();
+            let single = run.packets > sockets.get(run.socket).max_segments();
             let len = if single {
                 run.segment.min(run.len)
             } else {
@@ -223,11 +223,11 @@ impl TransmitQueue {
             };
             let socket = sockets.get(run.socket);
             if run.may_fragment {
-                socket.let_fragment(true);
+                socket.allow_fragmentation(true);
             }
             let result = send(socket, &transmit);
             if run.may_fragment {
-                socket.let_fragment(false);
+                socket.allow_fragmentation(false);
             }
             let Poll::Ready(result) = result else {
                 return Poll::Pending;
@@ -237,7 +237,7 @@ impl TransmitQueue {
                 Ok(()) => sent.packets += packets as u64,
                 // An interface may lack GSO although the system has it. The socket has recorded
                 // that: one by one, then.
-                Err(_) if packets > sockets.get(run.socket).most_segments() => continue,
+                Err(_) if packets > sockets.get(run.socket).max_segments() => continue,
                 Err(error) => {
                     debug_assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
                     sent.errors += packets as u64;

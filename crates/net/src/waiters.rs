@@ -24,7 +24,7 @@ struct Waiting {
 }
 
 /// A task's place, and the round whose end it waits for; `None` until it waits for the first time.
-pub(crate) type Place = Option<(u64, u64)>;
+pub(crate) type WaiterPlace = Option<(u64, u64)>;
 
 impl Waiting {
     /// Puts a waker at a place, and returns the previous one.
@@ -66,7 +66,12 @@ impl Waiters {
     ///
     /// # Errors
     /// The round is over already. The waker is returned.
-    pub(crate) fn wait(&self, place: &mut Place, round: u64, waker: Waker) -> Result<(), Waker> {
+    pub(crate) fn wait(
+        &self,
+        place: &mut WaiterPlace,
+        round: u64,
+        waker: Waker,
+    ) -> Result<(), Waker> {
         let mut waiting = self.lock();
         if self.round() != round {
             return Err(waker);
@@ -87,7 +92,7 @@ impl Waiters {
 
     /// Leaves `place`, if the task waits there.
     #[inline]
-    pub(crate) fn leave(&self, place: &mut Place) {
+    pub(crate) fn leave(&self, place: &mut WaiterPlace) {
         // After the end of a round none of its tasks is left.
         if let Some((number, round)) = place.take()
             && round == self.round()
@@ -138,7 +143,7 @@ mod tests {
         let wakers = counts.clone().map(Waker::from);
         let woken = || counts.each_ref().map(|it| it.0.load(Ordering::Relaxed));
         let waiters = Waiters::default();
-        let wait = |place: &mut Place, waker: usize| {
+        let wait = |place: &mut WaiterPlace, waker: usize| {
             let waits = waiters.wait(place, waiters.round(), wakers[waker].clone());
             waits.expect("nothing came");
         };

@@ -15,11 +15,11 @@ use crate::receipt::{Receipt, Receipts};
 
 /// Size of the largest message that is sent in the caller's task, bytes. If packing takes longer
 /// than waking the driver, the driver should do it, because the caller can continue meanwhile.
-const MOST_AT_ONCE: usize = 4_096;
+const MAX_INLINE_SEND: usize = 4_096;
 
 /// Messages, and bytes, that are queued before the lock of the endpoint is released for others.
-const MOST_UNDER_LOCK: usize = 128;
-const BYTES_UNDER_LOCK: usize = 64 * 1024;
+const MAX_MESSAGES_UNDER_LOCK: usize = 128;
+const MAX_BYTES_UNDER_LOCK: usize = 64 * 1024;
 
 /// A message to be queued.
 struct PendingMessage<'a> {
@@ -336,8 +336,8 @@ impl Association {
     ) -> Result<(), Unsent> {
         let most = self.shared.max_message_size;
         self.with_send_context(options, |context| {
-            let mut room = BYTES_UNDER_LOCK;
-            for _ in 0..MOST_UNDER_LOCK {
+            let mut room = MAX_BYTES_UNDER_LOCK;
+            for _ in 0..MAX_MESSAGES_UNDER_LOCK {
                 let Some(bytes) = messages.pop_front() else {
                     break;
                 };
@@ -397,7 +397,7 @@ impl Association {
         };
         let done = put(&mut context);
         let queued = context.queued;
-        let little = association.buffered() <= MOST_AT_ONCE;
+        let little = association.buffered() <= MAX_INLINE_SEND;
         if let Err(Unsent::Full(size)) = done {
             state.wait_writable(self.id, size);
         }

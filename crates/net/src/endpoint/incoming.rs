@@ -65,7 +65,7 @@ impl Endpoint {
         state.check_accepts()?;
         let told = state.endpoint.poll_incoming();
         if state.endpoint.has_incoming() {
-            state.deferred.tell_acceptable();
+            state.deferred.notify_acceptable();
         }
         Ok(told.map(|told| Incoming {
             shared: Arc::clone(&self.shared),

@@ -104,5 +104,5 @@ fn welcome(state: &mut EndpointState, id: AssociationId, now: Nanos) {
     }
     state.waiting.push_back(id);
     state.listen();
-    state.deferred.tell_acceptable();
+    state.deferred.notify_acceptable();
 }

@@ -106,7 +106,7 @@ pub struct HappyEyeballsTiming {
 }
 
 /// See [`HappyEyeballsTiming::attempt_delay`].
-const LEAST_DELAY: Duration = Duration::from_millis(10);
+const MIN_ATTEMPT_DELAY: Duration = Duration::from_millis(10);
 
 impl Default for HappyEyeballsTiming {
     fn default() -> Self {
@@ -179,7 +179,7 @@ async fn run<T, E, F>(
 where
     F: Future<Output = Result<T, E>>,
 {
-    let timing = timing.with(|it| it.attempt_delay = it.attempt_delay.max(LEAST_DELAY));
+    let timing = timing.with(|it| it.attempt_delay = it.attempt_delay.max(MIN_ATTEMPT_DELAY));
     let began = runtime.now();
     let elapsed = || runtime.now().saturating_duration_since(began);
     let mut race = Race::new(timing);

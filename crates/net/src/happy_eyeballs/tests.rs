@@ -37,13 +37,13 @@ fn addresses(text: &[&str]) -> Vec<IpAddr> {
 }
 
 /// Outcome of an attempt: after this time in milliseconds it is established, or fails.
-type Fate = (&'static str, u64, Result<(), &'static str>);
+type AttemptOutcome = (&'static str, u64, Result<(), &'static str>);
 
 /// Runs the attempts; returns the winner's address or the last error, and the starts of the
 /// attempts, in milliseconds.
 async fn raced(
     answers: Vec<(u64, io::Result<Vec<IpAddr>>)>,
-    fates: &[Fate],
+    fates: &[AttemptOutcome],
 ) -> (
     Option<Result<IpAddr, &'static str>>,
     Vec<(u64, String)>,
@@ -89,7 +89,7 @@ fn begun(log: &[(u64, String)]) -> Vec<(u64, &str)> {
 #[tokio::test(start_paused = true)]
 async fn the_other_family_wins_where_the_first_is_silent() {
     let found = addresses(&["2001:db8::1", "2001:db8::2", "192.0.2.1"]);
-    let fates: [Fate; 3] = [
+    let fates: [AttemptOutcome; 3] = [
         ("2001:db8::1", 60_000, Err("silent")),
         ("2001:db8::2", 60_000, Err("silent")),
         ("192.0.2.1", 30, Ok(())),
@@ -103,7 +103,7 @@ async fn the_other_family_wins_where_the_first_is_silent() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_first_attempt_may_still_win() {
     let found = addresses(&["2001:db8::1", "192.0.2.1"]);
-    let fates: [Fate; 2] = [("2001:db8::1", 400, Ok(())), ("192.0.2.1", 300, Ok(()))];
+    let fates: [AttemptOutcome; 2] = [("2001:db8::1", 400, Ok(())), ("192.0.2.1", 300, Ok(()))];
     let (won, log, ended) = raced(vec![(0, Ok(found.clone()))], &fates).await;
     assert_eq!((won, log.len(), ended), (Some(Ok(found[0])), 2, 400));
 }
@@ -111,7 +111,7 @@ async fn a_slow_first_attempt_may_still_win() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_begins_the_next_at_once_and_the_last_error_is_told() {
     let found = addresses(&["2001:db8::1", "192.0.2.1"]);
-    let fates: [Fate; 2] = [
+    let fates: [AttemptOutcome; 2] = [
         ("2001:db8::1", 20, Err("refused")),
         ("192.0.2.1", 500, Err("refused, too")),
     ];
@@ -124,7 +124,7 @@ async fn a_refusal_begins_the_next_at_once_and_the_last_error_is_told() {
 #[tokio::test(start_paused = true)]
 async fn answers_are_waited_for_as_the_rfc_says() {
     let [v4, v6] = [addresses(&["192.0.2.1"]), addresses(&["2001:db8::1"])];
-    let fates: [Fate; 2] = [("2001:db8::1", 10, Ok(())), ("192.0.2.1", 10, Ok(()))];
+    let fates: [AttemptOutcome; 2] = [("2001:db8::1", 10, Ok(())), ("192.0.2.1", 10, Ok(()))];
     let answers = vec![(10, Ok(v4.clone())), (30, Ok(v6))];
     let (_, log, _) = raced(answers, &fates).await;
     assert_eq!(begun(&log), [(40, "2001:db8::1")]);

@@ -27,13 +27,13 @@ fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item =
         receive_queue.learn(arrival.from);
         receive_queue.push(arrival);
     }
-    receive_queue.drop_too_many();
+    receive_queue.drop_excess();
 }
 
 /// Packets of unknown sources.
-fn push_strange(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
+fn push_unknown(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     arrivals.into_iter().for_each(|it| receive_queue.push(it));
-    receive_queue.drop_too_many();
+    receive_queue.drop_excess();
 }
 
 fn number(receive_queue: &FairReceiveQueue, turn: &QueuedPacket) -> u32 {
@@ -201,31 +201,31 @@ fn init(from: u16) -> Arrival {
 fn strangers_have_one_packet_after_a_turn_of_a_peer() {
     for strange in [|from| arrival(from, 0, 1, 100), init as fn(u16) -> Arrival] {
         let mut receive_queue = FairReceiveQueue::default();
-        push_strange(&mut receive_queue, (1_000..2_000).map(strange));
+        push_unknown(&mut receive_queue, (1_000..2_000).map(strange));
         push(
             &mut receive_queue,
             [arrival(1, 0, 320, 100), arrival(2, 0, 320, 100)],
         );
         let mut since = 0;
-        let mut strangers = 0;
+        let mut unknown = 0;
         receive_queue.begin_round();
         while !receive_queue.senders.is_empty() {
             let turn = receive_queue.pop().expect("packets of peers");
-            assert_eq!(turn.stranger, turn.from.port() >= 1_000);
-            if turn.stranger {
+            assert_eq!(turn.unknown, turn.from.port() >= 1_000);
+            if turn.unknown {
                 assert!(
-                    strangers == 0 || since == TURN_PACKETS,
+                    unknown == 0 || since == TURN_PACKETS,
                     "after {since} packets"
                 );
-                (since, strangers) = (0, strangers + 1);
+                (since, unknown) = (0, unknown + 1);
             } else {
                 since += 1;
             }
         }
-        assert_eq!(strangers, 2 * 320 / TURN_PACKETS - 1);
+        assert_eq!(unknown, 2 * 320 / TURN_PACKETS - 1);
         // After the last turn there is one more, and then the round ends, because its peers may
         // have sent more.
-        assert!(receive_queue.pop().is_some_and(|it| it.stranger));
+        assert!(receive_queue.pop().is_some_and(|it| it.unknown));
         assert!(
             receive_queue.peek().is_none()
                 && receive_queue.pop().is_none()
@@ -233,7 +233,7 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
         );
         receive_queue.begin_round();
         let rest = std::iter::from_fn(|| receive_queue.pop()).count();
-        assert_eq!(rest, ROUND_STRANGERS);
+        assert_eq!(rest, ROUND_UNKNOWN);
     }
 }
 
@@ -244,7 +244,7 @@ fn an_init_waits_among_strangers_whoever_sent_it() {
     push(&mut receive_queue, [arrival(1, 0, 1, 100), init(1)]);
     receive_queue.begin_round();
     let taken: Vec<bool> = std::iter::from_fn(|| receive_queue.pop())
-        .map(|it| it.stranger)
+        .map(|it| it.unknown)
         .collect();
     assert_eq!(taken, [false, true]);
 }
@@ -252,28 +252,28 @@ fn an_init_waits_among_strangers_whoever_sent_it() {
 #[test]
 fn a_stranger_is_a_peer_once_an_association_took_its_packet() {
     let mut receive_queue = FairReceiveQueue::default();
-    push_strange(&mut receive_queue, [arrival(1, 0, 1, 100)]);
+    push_unknown(&mut receive_queue, [arrival(1, 0, 1, 100)]);
     receive_queue.begin_round();
     let first = receive_queue.pop().expect("it comes");
-    assert!(first.stranger);
+    assert!(first.unknown);
     receive_queue.learn(first.from);
-    push_strange(&mut receive_queue, [arrival(1, 1, 1, 100)]);
-    assert!(receive_queue.pop().is_some_and(|it| !it.stranger));
+    push_unknown(&mut receive_queue, [arrival(1, 1, 1, 100)]);
+    assert!(receive_queue.pop().is_some_and(|it| !it.unknown));
 }
 
 /// Waiting packets of unknown sources are bounded, and do not use the space of peers.
 #[test]
 fn a_flood_of_strangers_is_dropped_beyond_its_bound() {
     let mut receive_queue = FairReceiveQueue::default();
-    push_strange(&mut receive_queue, (0..60_000).map(init));
+    push_unknown(&mut receive_queue, (0..60_000).map(init));
     assert!(
-        receive_queue.stranger_bytes <= MAX_STRANGERS
+        receive_queue.unknown_bytes <= MAX_UNKNOWN_BYTES
             && receive_queue.bytes == 0
             && receive_queue.has_room()
     );
-    let waiting = receive_queue.strangers.len() as u64;
-    assert_eq!(waiting, (MAX_STRANGERS / (32 + OVERHEAD)) as u64);
+    let waiting = receive_queue.unknown.len() as u64;
+    assert_eq!(waiting, (MAX_UNKNOWN_BYTES / (32 + OVERHEAD)) as u64);
     assert_eq!(receive_queue.dropped(), 60_000 - waiting);
     receive_queue.clear();
-    assert!(receive_queue.is_empty() && receive_queue.stranger_bytes == 0);
+    assert!(receive_queue.is_empty() && receive_queue.unknown_bytes == 0);
 }

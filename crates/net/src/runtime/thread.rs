@@ -26,16 +26,16 @@ use tokio::runtime::{Handle as Tokio, Id};
 
 use self::epoll::{ALARM, BELL, Epoll};
 pub use self::join_handle::{JoinError, JoinHandle, ThreadSpawner};
-use self::sockets::{Slots, Watched};
+use self::sockets::{Slots, WatchedSocket};
 use self::tasks::{Queue, ROOT, Task, Tasks, Woken};
 use self::timers::{At, Timers};
 use super::{AsyncSocket, Runtime, Timer};
 
 /// Tasks that are polled before the system is asked for events again. If fewer are ready, it is
 /// asked when none is.
-const MOST_POLLS: usize = 16;
+const MAX_POLLS: usize = 16;
 /// Events returned by one call; more are returned by the next.
-const MOST_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 thread_local! {
     /// The runtime whose `block_on` this thread is within.
@@ -151,16 +151,16 @@ impl ThreadRuntime {
             panic!("`block_on` within `block_on` of the same `ThreadRuntime`");
         };
         let shared = &self.shared;
-        let _here = Here::enter(shared);
+        let _here = CurrentGuard::enter(shared);
         let mut future = pin!(future);
         let root = Woken::new(ROOT, shared);
         let waker = Waker::from(Arc::clone(&root));
         let mut cx = Context::from_waker(&waker);
         waker.wake_by_ref();
-        let mut events = Vec::with_capacity(MOST_EVENTS);
+        let mut events = Vec::with_capacity(MAX_EVENTS);
         loop {
             let mut sleeps = false;
-            for _ in 0..MOST_POLLS {
+            for _ in 0..MAX_POLLS {
                 let Some(number) = core.tasks.next(shared) else {
                     sleeps = true;
                     break;
@@ -239,13 +239,13 @@ impl fmt::Debug for ThreadRuntime {
 }
 
 /// Makes a runtime the current one, until it is dropped.
-struct Here {
+struct CurrentGuard {
     before: Option<Arc<Shared>>,
     #[cfg(feature = "tokio")]
     around: Option<Id>,
 }
 
-impl Here {
+impl CurrentGuard {
     fn enter(shared: &Arc<Shared>) -> Self {
         Self {
             before: CURRENT.replace(Some(Arc::clone(shared))),
@@ -255,7 +255,7 @@ impl Here {
     }
 }
 
-impl Drop for Here {
+impl Drop for CurrentGuard {
     fn drop(&mut self) {
         CURRENT.set(self.before.take());
         #[cfg(feature = "tokio")]
@@ -305,7 +305,7 @@ impl Runtime for Handle {
     }
 
     fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>> {
-        Ok(Box::new(Watched::new(socket, Arc::clone(&self.0))?))
+        Ok(Box::new(WatchedSocket::new(socket, Arc::clone(&self.0))?))
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::time::{
 };
 
 /// Longest time until it expires.
-const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+const MAX_DELAY: Duration = Duration::from_secs(365 * 86_400);
 const ZERO: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
@@ -25,7 +25,7 @@ pub(super) fn open() -> io::Result<OwnedFd> {
 
 /// Sets its expiry, instead of the previous one.
 pub(super) fn set(fd: impl AsFd, after: Duration) {
-    let after = after.clamp(Duration::from_nanos(1), LONGEST);
+    let after = after.clamp(Duration::from_nanos(1), MAX_DELAY);
     settle(fd, Timespec::try_from(after).unwrap_or(ZERO));
 }
 

@@ -105,13 +105,13 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let seats = ShardHandle::all(2);
     let mut receive_queue = FairReceiveQueue::default();
     // Client 8 is a known peer of the first.
-    let mut own = FairReceiveQueue::that_show(Some(seats[0].shown()));
+    let mut own = FairReceiveQueue::sharing_known(Some(seats[0].shown()));
     own.learn(arrival(8, &[]).from);
     for _ in 0..200 {
         // Unknown sources of all addresses, and the peer among them.
-        for stranger in 100..200 {
+        for unknown in 100..200 {
             let even = [2; 20];
-            assert!(seats[1].sort(arrival(stranger, &even), &mut receive_queue));
+            assert!(seats[1].sort(arrival(unknown, &even), &mut receive_queue));
         }
         // The same for other UDP ports of the peer's address: the peer itself, or another host
         // behind the same NAT.

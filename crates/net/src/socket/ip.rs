@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 /// Size of the smallest IPv4 header, bytes.
-const LEAST_HEADER: usize = 20;
+const MIN_HEADER: usize = 20;
 
 /// The payload of an IPv4 packet; `None` if its header contradicts the received data.
 pub(super) fn payload_of_v4(packet: &[u8]) -> Option<Range<usize>> {
     let &first = packet.first()?;
     let header = usize::from(first & 0x0f) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));
-    let whole = first >> 4 == 4 && header >= LEAST_HEADER && header <= total;
+    let whole = first >> 4 == 4 && header >= MIN_HEADER && header <= total;
     (whole && total <= packet.len()).then_some(header..total)
 }
 

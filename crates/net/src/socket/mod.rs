@@ -65,17 +65,17 @@ impl Socket {
     }
 
     /// Maximum number of packets that one call sends.
-    pub(crate) fn most_segments(&self) -> usize {
+    pub(crate) fn max_segments(&self) -> usize {
         match self {
-            Self::System(socket) => socket.most_segments(),
+            Self::System(socket) => socket.max_segments(),
             Self::Given(_) => 1,
         }
     }
 
     /// Returns true if one call may receive several packets of equal size.
-    pub(crate) fn joins_packets(&self) -> bool {
+    pub(crate) fn receives_batches(&self) -> bool {
         match self {
-            Self::System(socket) => socket.joins_packets(),
+            Self::System(socket) => socket.receives_batches(),
             Self::Given(_) => false,
         }
     }
@@ -111,9 +111,9 @@ impl Socket {
     }
 
     /// Allows or forbids that IP fragments later packets.
-    pub(crate) fn let_fragment(&self, allowed: bool) {
+    pub(crate) fn allow_fragmentation(&self, allowed: bool) {
         if let Self::System(socket) = self {
-            socket.let_fragment(allowed);
+            socket.allow_fragmentation(allowed);
         }
     }
 
@@ -153,9 +153,9 @@ impl Socket {
     }
 
     /// Range of the SCTP packet in the received data; `None` if that is no whole packet.
-    pub(crate) fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn packet_range(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         match self {
-            Self::System(socket) => socket.packet_within(received),
+            Self::System(socket) => socket.packet_range(received),
             Self::Given(_) => Some(0..received.len()),
         }
     }
@@ -328,7 +328,7 @@ impl Sockets {
     }
 
     /// Returns true if any task may send by them: they are sockets of the system.
-    pub(crate) fn are_the_systems(&self) -> bool {
+    pub(crate) fn are_os_sockets(&self) -> bool {
         !matches!(self.all.first(), Some(Socket::Given(_)))
     }
 

@@ -228,7 +228,7 @@ impl OsSocket {
     }
 
     /// Maximum number of packets that one call sends.
-    pub(crate) fn most_segments(&self) -> usize {
+    pub(crate) fn max_segments(&self) -> usize {
         if self.offload {
             self.state.max_gso_segments()
         } else {
@@ -237,7 +237,7 @@ impl OsSocket {
     }
 
     /// Returns true if one call may receive several packets of equal size.
-    pub(crate) fn joins_packets(&self) -> bool {
+    pub(crate) fn receives_batches(&self) -> bool {
         !self.raw && self.state.gro_segments() > 1
     }
 
@@ -326,7 +326,7 @@ impl OsSocket {
     /// Allows or forbids that IP fragments later packets. Forbidden, a path with a smaller MTU does
     /// not deliver them in fragments (RFC 8899 §3, item 1). Without an effect if the system has no
     /// such option.
-    pub(crate) fn let_fragment(&self, allowed: bool) {
+    pub(crate) fn allow_fragmentation(&self, allowed: bool) {
         #[cfg(target_os = "linux")]
         {
             use rustix::net::sockopt;
@@ -373,7 +373,7 @@ impl OsSocket {
                 }
             }
             count = received?;
-            Ok(self.left_by(count, buffers.len()))
+            Ok(self.readiness_after(count, buffers.len()))
         };
         ready!(self.io.poll_io(cx, Readiness::Read, &mut call))?;
         Poll::Ready(Ok(count))
@@ -382,7 +382,7 @@ impl OsSocket {
     /// The hint of a call that had `buffers` to fill and filled `count`. If it filled fewer, it
     /// found no more, or a pending error. The latter is possible if the socket is the caller's
     /// (connected), or has had such errors recently.
-    fn left_by(&self, count: usize, buffers: usize) -> ReadinessHint {
+    fn readiness_after(&self, count: usize, buffers: usize) -> ReadinessHint {
         if !self.own || count >= buffers.min(BATCH_SIZE) {
             return ReadinessHint::MayBeReady;
         }
@@ -397,7 +397,7 @@ impl OsSocket {
     }
 
     /// Range of the SCTP packet in the received data; `None` if that is no whole packet.
-    pub(crate) fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn packet_range(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         if self.raw && self.local.is_ipv4() {
             ip::payload_of_v4(received)
         } else {
@@ -469,12 +469,12 @@ mod tests {
         let config = Config::default();
         let runtime = crate::runtime::current().expect("tokio");
         let own = open(Ipv4Addr::LOCALHOST.into());
-        assert_eq!(own.left_by(3, 4), ReadinessHint::NotReady);
-        assert_eq!(own.left_by(4, 4), ReadinessHint::MayBeReady);
+        assert_eq!(own.readiness_after(3, 4), ReadinessHint::NotReady);
+        assert_eq!(own.readiness_after(4, 4), ReadinessHint::MayBeReady);
         let given = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
         let given = OsSocket::adopt(given.into(), own.local, &config, &*runtime);
         assert_eq!(
-            given.expect("loopback").left_by(3, 4),
+            given.expect("loopback").readiness_after(3, 4),
             ReadinessHint::MayBeReady
         );
     }
@@ -517,9 +517,9 @@ mod tests {
         let socket = open(Ipv4Addr::LOCALHOST.into());
         let setting = || ip_mtu_discover(&socket.io).expect("a setting");
         assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
-        socket.let_fragment(true);
+        socket.allow_fragmentation(true);
         assert_eq!(setting(), Ipv4PathMtuDiscovery::DONT);
-        socket.let_fragment(false);
+        socket.allow_fragmentation(false);
         assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
     }
 }

@@ -25,9 +25,9 @@ type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Waits for room to send, kept between polls.
 #[derive(Default)]
-struct Room(Option<Waiting<()>>);
+struct WaitWritable(Option<Waiting<()>>);
 
-impl Room {
+impl WaitWritable {
     /// Ready when there may be room for `size` bytes: the caller should try, and poll again if
     /// there is none.
     fn poll(&mut self, cx: &mut Context<'_>, association: &Association, size: usize) -> Poll<()> {
@@ -45,9 +45,9 @@ impl Room {
 
 /// Waits for the end of a graceful shutdown, kept between polls.
 #[derive(Default)]
-struct Ending(Option<Waiting<Result<(), AssociationError>>>);
+struct ShutdownFuture(Option<Waiting<Result<(), AssociationError>>>);
 
-impl Ending {
+impl ShutdownFuture {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

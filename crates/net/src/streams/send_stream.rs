@@ -10,12 +10,12 @@ use bytes::Bytes;
 use futures_sink::Sink;
 use tokio::io::AsyncWrite;
 
-use super::{Ending, Room};
+use super::{ShutdownFuture, WaitWritable};
 use crate::association::Association;
 use crate::error::{SendError, SinkError, TrySendError};
 
 /// Maximum number of bytes of a write that form one message.
-const MOST_WRITE: usize = 64 * 1024;
+const MAX_WRITE: usize = 64 * 1024;
 
 /// The sending half of one stream: see [`Association::stream`].
 ///
@@ -31,8 +31,8 @@ pub struct SendStream {
     association: Association,
     options: SendOptions,
     pending: Option<Bytes>,
-    room: Room,
-    ending: Ending,
+    room: WaitWritable,
+    ending: ShutdownFuture,
 }
 
 impl SendStream {
@@ -41,8 +41,8 @@ impl SendStream {
             association,
             options: SendOptions::on(stream),
             pending: None,
-            room: Room::default(),
-            ending: Ending::default(),
+            room: WaitWritable::default(),
+            ending: ShutdownFuture::default(),
         }
     }
 
@@ -108,7 +108,7 @@ impl SendStream {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        let most = MOST_WRITE.min(self.association.max_message_size());
+        let most = MAX_WRITE.min(self.association.max_message_size());
         let bytes = &bytes[..bytes.len().min(most)];
         let mut message = Bytes::copy_from_slice(bytes);
         // A byte stream must be complete and in order, regardless of the defaults.

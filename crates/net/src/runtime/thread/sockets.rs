@@ -106,14 +106,14 @@ impl Slots {
 }
 
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedSocket {
     socket: UdpSocket,
     pub number: u64,
     pub slot: Arc<Slot>,
     shared: Arc<Shared>,
 }
 
-impl Watched {
+impl WatchedSocket {
     /// Watches `socket`, which is non-blocking.
     ///
     /// # Errors
@@ -195,20 +195,20 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedSocket {
     fn drop(&mut self) {
         self.shared.system.remove(self.socket.as_fd());
         self.shared.sockets.remove(self.number);
     }
 }
 
-impl AsFd for Watched {
+impl AsFd for WatchedSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl AsyncSocket for Watched {
+impl AsyncSocket for WatchedSocket {
     fn poll_io(
         &self,
         cx: &mut Context<'_>,

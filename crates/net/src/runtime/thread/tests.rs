@@ -298,11 +298,11 @@ fn block_on_is_not_within_itself_and_panics_go_through() {
     assert_eq!(runtime.block_on(async { inner.block_on(async { 8 }) }), 8);
 }
 
-fn watched(runtime: &ThreadRuntime) -> (UdpSocket, Watched) {
+fn watched(runtime: &ThreadRuntime) -> (UdpSocket, WatchedSocket) {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
     socket.set_nonblocking(true).expect("a socket");
     let again = socket.try_clone().expect("a descriptor");
-    let watched = Watched::new(socket, Arc::clone(&runtime.shared));
+    let watched = WatchedSocket::new(socket, Arc::clone(&runtime.shared));
     (again, watched.expect("a socket"))
 }
 

@@ -17,11 +17,11 @@ use crate::runtime::Timer;
 pub(super) struct Timers(Mutex<Due>);
 
 /// The expiry of a timer, and a unique number.
-type Place = (Instant, u64);
+type TimerKey = (Instant, u64);
 
 #[derive(Debug, Default)]
 struct Due {
-    waiting: BTreeMap<Place, Waiter>,
+    waiting: BTreeMap<TimerKey, Waiter>,
     /// The number of the next one.
     next: u64,
     /// The expiry of the system's timer. It is not set again if its timer is dropped or moved to a
@@ -44,7 +44,7 @@ fn now() -> Instant {
 }
 
 impl Due {
-    fn insert(&mut self, at: Instant, waiter: Waiter, system: &Epoll) -> Place {
+    fn insert(&mut self, at: Instant, waiter: Waiter, system: &Epoll) -> TimerKey {
         self.next += 1;
         let place = (at, self.next);
         self.waiting.insert(place, waiter);
@@ -105,7 +105,7 @@ pub(super) struct At {
     at: Instant,
     rang: Arc<AtomicBool>,
     /// Its position, and its waker; `None`: it was not polled, or it expired.
-    waits: Option<(Place, Waker)>,
+    waits: Option<(TimerKey, Waker)>,
 }
 
 impl At {
