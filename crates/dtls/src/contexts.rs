@@ -78,7 +78,7 @@ pub struct ContextCounters {
 
 /// A record that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedRecord {
     /// The keys that opened it.
     pub key: KeyId,
     /// Size of its content, bytes; it starts after [`record::HEADER`] bytes.
@@ -125,7 +125,7 @@ impl Contexts {
             if self.sealing.is_none() {
                 return Err(InstallError::NoPrimary);
             }
-            self.restart_sealing[place(id.epoch)] = Some(Box::new(key));
+            self.restart_sealing[slot(id.epoch)] = Some(Box::new(key));
             return Ok(());
         }
         let wanted = self.sealing.as_ref().map_or(FIRST_EPOCH, |(it, _)| it + 1);
@@ -152,7 +152,7 @@ impl Contexts {
             }
         }
         let key = OpeningKey::new(keys, self.window);
-        self.opening_of(id.restart)[place(id.epoch)] = Some(Box::new((id.epoch, key)));
+        self.opening_of(id.restart)[slot(id.epoch)] = Some(Box::new((id.epoch, key)));
         Ok(())
     }
 
@@ -161,9 +161,9 @@ impl Contexts {
     pub fn restarting(&mut self, epoch: u64, sealing: &KeyMaterial, opening: &KeyMaterial) {
         *self = Self::new(self.window);
         let key = SealingKey::new(sealing, epoch);
-        self.restart_sealing[place(epoch)] = Some(Box::new((epoch, key)));
+        self.restart_sealing[slot(epoch)] = Some(Box::new((epoch, key)));
         let key = OpeningKey::new(opening, self.window);
-        self.restart_opening[place(epoch)] = Some(Box::new((epoch, key)));
+        self.restart_opening[slot(epoch)] = Some(Box::new((epoch, key)));
         self.restart = Some(epoch);
     }
 
@@ -180,9 +180,9 @@ impl Contexts {
     /// progress; returns true if there were any.
     pub fn remove(&mut self, id: KeyId) -> bool {
         if id.restart && self.restart != Some(id.epoch) {
-            take_if(&mut self.restart_sealing[place(id.epoch)], id.epoch);
+            take_if(&mut self.restart_sealing[slot(id.epoch)], id.epoch);
         }
-        take_if(&mut self.opening_of(id.restart)[place(id.epoch)], id.epoch)
+        take_if(&mut self.opening_of(id.restart)[slot(id.epoch)], id.epoch)
     }
 
     /// The epoch of the newest keys of normal traffic for opening.
@@ -196,14 +196,14 @@ impl Contexts {
             return Some((KeyId::primary(*epoch), key));
         }
         let epoch = self.restart?;
-        let (_, key) = self.restart_sealing[place(epoch)].as_deref()?;
+        let (_, key) = self.restart_sealing[slot(epoch)].as_deref()?;
         Some((KeyId::restart(epoch), key))
     }
 
     /// Returns true if `epoch` is the newest, and its keys have opened nothing: they may be
     /// replaced.
     fn is_unused(&self, epoch: u64) -> bool {
-        let key = self.opening[place(epoch)].as_deref();
+        let key = self.opening[slot(epoch)].as_deref();
         let unused = key.is_some_and(|(of, key)| *of == epoch && key.opened() == 0);
         unused && self.newest_opening() == Some(epoch)
     }
@@ -220,7 +220,7 @@ impl Contexts {
 
     /// Returns true if there are keys for sealing in a restart by the keys of `epoch`.
     pub fn seals_restart(&self, epoch: u64) -> bool {
-        let key = self.restart_sealing[place(epoch)].as_ref();
+        let key = self.restart_sealing[slot(epoch)].as_ref();
         key.is_some_and(|it| it.0 == epoch)
     }
 
@@ -244,7 +244,7 @@ impl Contexts {
         self.counters
     }
 
-    /// Seals in place, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
+    /// Seals in slot, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
     ///
     /// # Errors
     /// There are no keys, they are exhausted, or the lengths are wrong.
@@ -254,7 +254,7 @@ impl Contexts {
             Some((_, key)) => key,
             None => {
                 let epoch = self.restart.ok_or(SealError::NoKey)?;
-                let key = self.restart_sealing[place(epoch)].as_deref_mut();
+                let key = self.restart_sealing[slot(epoch)].as_deref_mut();
                 &mut key.ok_or(SealError::NoKey)?.1
             }
         };
@@ -263,11 +263,11 @@ impl Contexts {
         Ok(restart)
     }
 
-    /// Opens in place, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
+    /// Opens in slot, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
     ///
     /// # Errors
     /// The record must be dropped.
-    pub fn open(&mut self, restart: bool, record: &mut [u8]) -> Result<Opened, OpenError> {
+    pub fn open(&mut self, restart: bool, record: &mut [u8]) -> Result<OpenedRecord, OpenError> {
         let bits = record::epoch_bits(record).ok_or(OpenError::Format)?;
         let key = self.opening_of(restart)[usize::from(bits)].as_deref_mut();
         let (epoch, key) = key.ok_or(OpenError::NoKey)?;
@@ -276,7 +276,7 @@ impl Contexts {
             Ok(content) => {
                 self.counters.opened += 1;
                 let key = KeyId { restart, epoch };
-                Ok(Opened { key, content })
+                Ok(OpenedRecord { key, content })
             }
             Err(error) => {
                 match error {
@@ -299,7 +299,7 @@ impl Contexts {
 }
 
 /// Index of the keys of `epoch`.
-fn place(epoch: u64) -> usize {
+fn slot(epoch: u64) -> usize {
     (epoch % EPOCHS as u64) as usize
 }
 

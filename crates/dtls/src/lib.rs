@@ -19,10 +19,10 @@ pub mod record;
 mod replay;
 mod suite;
 
-pub use contexts::{ContextCounters, Contexts, InstallError, KeyId, Opened};
+pub use contexts::{ContextCounters, Contexts, InstallError, KeyId, OpenedRecord};
 pub use key_schedule::expand_label;
 pub use management::{Action, KeyManagement, Role, Start};
-pub use material::{BadLength, KeyMaterial};
+pub use material::{InvalidKeyLength, KeyMaterial};
 pub use record::{OpenError, OpeningKey, SealError, SealingKey};
 pub use replay::ReplayWindow;
 pub use suite::Suite;

@@ -13,7 +13,7 @@ pub(crate) const IV_LEN: usize = 12;
 /// requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what} of {found} bytes; {suite} has {wanted}", suite = suite.name())]
-pub struct BadLength {
+pub struct InvalidKeyLength {
     what: &'static str,
     found: usize,
     wanted: usize,
@@ -56,10 +56,10 @@ impl KeyMaterial {
         key: &[u8],
         iv: &[u8],
         sequence_key: &[u8],
-    ) -> Result<Self, BadLength> {
+    ) -> Result<Self, InvalidKeyLength> {
         let check = |what, bytes: &[u8], wanted| {
             let found = bytes.len();
-            (found == wanted).then_some(()).ok_or(BadLength {
+            (found == wanted).then_some(()).ok_or(InvalidKeyLength {
                 what,
                 found,
                 wanted,

@@ -140,7 +140,7 @@ enum Step {
 #[derive(Debug)]
 pub struct Preshared {
     settings: Settings,
-    random: exchange::Numbers,
+    random: exchange::RandomNumbers,
     role: Role,
     parameters: [Vec<u8>; 2],
     /// The epoch of the keys in use; 2 before the first.
@@ -166,7 +166,7 @@ impl Preshared {
     pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
         Self {
             settings,
-            random: exchange::Numbers::new(seed),
+            random: exchange::RandomNumbers::new(seed),
             role: Role::Client,
             parameters: Default::default(),
             epoch: FIRST_EPOCH - 1,

@@ -12,13 +12,14 @@ pub struct ReplayWindow {
 
 impl ReplayWindow {
     /// Minimum size of a window.
-    pub const LEAST: usize = 64;
+    pub const MIN_SIZE: usize = 64;
     /// Maximum size of a window: half of the range of a 16-bit sequence number.
-    pub const MOST: usize = 1 << 15;
+    pub const MAX_SIZE: usize = 1 << 15;
 
-    /// A window of `size` numbers, rounded up to a multiple of 64, between [`Self::LEAST`] and [`Self::MOST`].
+    /// Creates a window of `size` numbers, rounded up to a multiple of 64, between
+    /// [`Self::MIN_SIZE`] and [`Self::MAX_SIZE`].
     pub fn new(size: usize) -> Self {
-        let words = size.clamp(Self::LEAST, Self::MOST).div_ceil(64);
+        let words = size.clamp(Self::MIN_SIZE, Self::MAX_SIZE).div_ceil(64);
         Self {
             bits: vec![0; words].into_boxed_slice(),
             next: 0,

@@ -18,18 +18,18 @@ pub(super) const RANDOM: usize = 32;
 pub(super) const MAC: usize = 32;
 
 /// Random numbers of an association, from its seed.
-pub(super) struct Numbers {
+pub(super) struct RandomNumbers {
     seed: Zeroizing<[u8; 32]>,
     drawn: u64,
 }
 
-impl std::fmt::Debug for Numbers {
+impl std::fmt::Debug for RandomNumbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Numbers").finish_non_exhaustive()
+        f.debug_struct("RandomNumbers").finish_non_exhaustive()
     }
 }
 
-impl Numbers {
+impl RandomNumbers {
     pub(super) fn new(seed: [u8; 32]) -> Self {
         Self {
             seed: Zeroizing::new(seed),
