@@ -1,4 +1,4 @@
-//! Everything that can be set about an endpoint and its associations.
+//! Settings of an endpoint and its associations.
 
 mod buffer_split;
 mod check;
@@ -35,238 +35,280 @@ use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
 
 settings! {
-    /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of RFC 9260 §16. Every switch
-    /// of [`Config::profile`] is a setting, too.
+    /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of
+    /// RFC 9260 §16. Every switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug)]
     pub struct Config {
         /// Congestion control algorithm, on every path. A program can add its own.
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
-        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
-        /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
-        /// 9002 suggests 1.25. With it, chunks that fast recovery marks wait for cwnd (`fast_retransmit_in_recovery_waits`). Off:
-        /// packets are sent as soon as the window permits.
+        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
+        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. Use a factor
+        /// above 1, or the window is never filled; RFC 9002 suggests 1.25. With it, chunks that
+        /// fast recovery marks wait for cwnd (`fast_retransmit_in_recovery_waits`). Off: packets
+        /// are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
             not with congestion in paces_itself;
-        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once after a pause. 0: none, packets keep their
-        /// distance. RFC 9002 allows an initial window.
+        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
+        /// after a pause. 0: none, packets keep their distance. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
-        /// Rate-limited increase: a window that the sender does not use grows to twice the largest flight in slow start, and to a segment
-        /// more than it in congestion avoidance. Replaces `growth_needs_full_cwnd`. Off: a window that is not used does not grow.
+        /// Rate-limited increase: a window that the sender does not use grows to twice the largest
+        /// flight in slow start, and to a segment more than it in congestion avoidance. Replaces
+        /// `growth_needs_full_cwnd`. Off: a window that is not used does not grow.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase §4",
             not with congestion in own_unused_window;
-        /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
-        /// quarter of the least round-trip time has passed. Lost retransmissions are found as well. Off: losses are found by
-        /// missing reports, and a lost retransmission by a timeout.
+        /// Find losses by time (RACK): data is lost once data sent later on the same path has
+        /// arrived, and a reordering window of a quarter of the least round-trip time has passed.
+        /// Lost retransmissions are found as well. Off: losses are found by missing reports, and a
+        /// lost retransmission by a timeout.
         rack: bool = false, Kind::Flag, "RFC 8985 §6";
-        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
-        /// data again. Off: a lost tail is found by a timeout.
+        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip
+        /// times, send new data, or the last data again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
-        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that the reduced window is of the
-        /// flight at its start. Off: it sends when the flight has fallen below the reduced window.
+        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that
+        /// the reduced window is of the flight at its start. Off: it sends when the flight has
+        /// fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
-        /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in it as duplicate TSNs: the data
-        /// had only been reordered.
+        /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in
+        /// it as duplicate TSNs: the data had only been reordered.
         undo_spurious_reductions: bool = false, Kind::Flag, "RFC 3708";
-        /// F-RTO: after a timeout, send new data when the first packet sent again is acknowledged. If the next SACK acknowledges data that was not sent
-        /// again, it had been late and not lost: the rest is not sent again, and the window is restored. Not where retransmissions
+        /// F-RTO: after a timeout, send new data when the first packet sent again is acknowledged.
+        /// If the next SACK acknowledges data that was not sent again, it had been late and not
+        /// lost: the rest is not sent again, and the window is restored. Not where retransmissions
         /// go to another address.
         frto: bool = false, Kind::Flag, "RFC 5682 §3, RFC 4138", not with cmt;
-        /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the upper limit of the
-        /// search, which is the MTU of the interface.
+        /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the
+        /// upper limit of the search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";
-        /// Discover the path MTU of each path, up to `mtu`, by HEARTBEATs with padding. The first packets have 1200 bytes
-        /// over IPv4 and 1280 over IPv6. RSCTP's HEARTBEATs measure bandwidth instead. Off: packets have up to `mtu` bytes.
+        /// Discover the path MTU of each path, up to `mtu`, by HEARTBEATs with padding. The first
+        /// packets have 1200 bytes over IPv4 and 1280 over IPv6. RSCTP's HEARTBEATs measure
+        /// bandwidth instead. Off: packets have up to `mtu` bytes.
         path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899", not with rsctp;
         /// Outbound streams to request. `allocation` decides how many of them are used.
         outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
         /// Largest number of inbound streams to accept.
         inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
-        /// How many of the negotiated streams are used for messages that name no stream. They are used in turn.
+        /// How many of the negotiated streams are used for messages that name no stream. They are
+        /// used in turn.
         allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
-        /// Which stream sends its message next. `round_robin`: one message of each stream in turn. `fcfs`: first come, first served.
-        /// `round_robin_per_packet`: one stream in each packet. `priority`: by `stream_values`. `fair_capacity`: equal bytes for each
-        /// stream. `weighted_fair`: bytes in proportion to `stream_values`.
+        /// Which stream sends its message next. `round_robin`: one message of each stream in turn.
+        /// `fcfs`: first come, first served. `round_robin_per_packet`: one stream in each packet.
+        /// `priority`: by `stream_values`. `fair_capacity`: equal bytes for each stream.
+        /// `weighted_fair`: bytes in proportion to `stream_values`.
         scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3", not with streams = 1;
-        /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of which a smaller number goes first (0 for
-        /// streams that are not listed). With `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
+        /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of
+        /// which a smaller number goes first (0 for streams that are not listed). With
+        /// `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
         stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3",
             needs scheduler = "priority" | "weighted_fair", not with streams = 1;
-        /// Bandwidth estimate to keep for each path. Off: none, unless `allocation` needs one; that is then `westwood_re`.
+        /// Bandwidth estimate to keep for each path. Off: none, unless `allocation` needs one; that
+        /// is then `westwood_re`.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
-        /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts them.
+        /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts
+        /// them.
         receive_buffer: u32 = 65_536, Kind::bytes(LEAST_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
-        /// Delivery of a message starts before its end has arrived once this many of its bytes are there without a gap and
-        /// nothing before it in its stream is missing. Off: only if the message fills the receive buffer, since nothing
-        /// else can make room then (RFC 9260 §6.9). Programs read parts with [`Association::poll_part`].
+        /// Delivery of a message starts before its end has arrived once this many of its bytes are
+        /// there without a gap and nothing before it in its stream is missing. Off: only if the
+        /// message fills the receive buffer, since nothing else can make room then (RFC 9260 §6.9).
+        /// Programs read parts with [`Association::poll_part`].
         ///
         /// [`Association::poll_part`]: crate::Association::poll_part
         partial_delivery_point: Option<usize> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: MOST_BYTES }), "RFC 6458 §8.1.21";
-        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was sent and is not acknowledged is kept
-        /// beside it: at most this and twice `receive_buffer`, however large the peer's window is.
+        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was
+        /// sent and is not acknowledged is kept beside it: at most this and twice `receive_buffer`,
+        /// however large the peer's window is.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
-        /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`. Off: acknowledge every packet.
+        /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`.
+        /// Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
         /// With `delayed_sack`: longest delay of a SACK.
         sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack,
             not with sack_frequency = 1;
-        /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at every second packet at least.
+        /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at
+        /// every second packet at least.
         sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2", needs delayed_sack;
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
         rto_min: Nanos = SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C6";
         /// RTO.Max: upper bound of the retransmission timeout.
         rto_max: Nanos = 60 * SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C7";
-        /// HB.interval: time between HEARTBEATs on an idle path, beside its RTO. Off: no HEARTBEAT on idle paths.
+        /// HB.interval: time between HEARTBEATs on an idle path, beside its RTO. Off: no HEARTBEAT
+        /// on idle paths.
         heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §8.3";
         /// Path.Max.Retrans: a path with more consecutive errors than this becomes inactive.
         path_max_retrans: u32 = 5, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.2";
-        /// PotentiallyFailed.Max.Retrans (PFMR): with `potentially_failed`, a path with more consecutive errors than this
-        /// becomes potentially failed. RFC 7829 recommends 0.
+        /// PotentiallyFailed.Max.Retrans (PFMR): with `potentially_failed`, a path with more
+        /// consecutive errors than this becomes potentially failed. RFC 7829 recommends 0.
         pf_max_retrans: u32 = 0, Kind::count(0, MOST_ERRORS), "RFC 7829 §3", needs potentially_failed;
-        /// Primary.Switchover.Max.Retrans (PSMR): after more consecutive errors than this, the alternate path permanently
-        /// becomes the primary. At least PFMR with `potentially_failed`, else at least `path_max_retrans`. Off: data
-        /// returns to the primary path once it is active again.
+        /// Primary.Switchover.Max.Retrans (PSMR): after more consecutive errors than this, the
+        /// alternate path permanently becomes the primary. At least PFMR with `potentially_failed`,
+        /// else at least `path_max_retrans`. Off: data returns to the primary path once it is
+        /// active again.
         primary_switch_max_retrans: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7829 §5";
         /// Association.Max.Retrans: an association with more consecutive errors than this fails.
         association_max_retrans: u32 = 10, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.1";
         /// After either side has closed, the association is aborted
-        /// ([`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout)) if the peer acknowledges no new data for
-        /// this time. So is one whose SHUTDOWN ACK brings no answer, or only SHUTDOWNs. Without this limit, a peer that keeps its window
-        /// closed and answers every probe keeps the association for ever (RFC 9260 §6.1 A; RFC 6429 describes the same for TCP).
-        /// The default is longer than it takes to detect a silent peer. Off: no limit.
+        /// ([`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout)) if the peer
+        /// acknowledges no new data for this time. So is one whose SHUTDOWN ACK brings no answer,
+        /// or only SHUTDOWNs. Without this limit, a peer that keeps its window closed and answers
+        /// every probe keeps the association for ever (RFC 9260 §6.1 A; RFC 6429 describes the same
+        /// for TCP). The default is longer than it takes to detect a silent peer. Off: no limit.
         drain_timeout: Option<Nanos> = Some(900 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §9.2";
-        /// Max.Init.Retransmits: setup fails after this many retransmissions of INIT or COOKIE ECHO.
+        /// Max.Init.Retransmits: setup fails after this many retransmissions of INIT or COOKIE
+        /// ECHO.
         max_init_retransmits: u32 = 8, Kind::count(0, MOST_ERRORS), "RFC 9260 §5.1.6";
         /// Valid.Cookie.Life: how long a cookie is valid.
         valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MOST_SPAN), "RFC 9260 §5.1.3";
         /// Put several DATA chunks into one packet where they fit.
         bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
-        /// A message of several chunks starts in the space that the previous message left in its packet. Packets then have
-        /// equal size and can be sent by one system call (GSO). Off: such a message starts in a new packet. Needs
-        /// `bundling`.
+        /// A message of several chunks starts in the space that the previous message left in its
+        /// packet. Packets then have equal size and can be sent by one system call (GSO). Off: such
+        /// a message starts in a new packet. Needs `bundling`.
         fill_packets: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10", needs bundling;
-        /// Send DATA together with COOKIE ECHO, one round trip earlier than after COOKIE ACK. DATA may always accompany
-        /// COOKIE ACK.
+        /// Send DATA together with COOKIE ECHO, one round trip earlier than after COOKIE ACK. DATA
+        /// may always accompany COOKIE ACK.
         data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";
-        /// Send a SACK when the application has read enough to widen the receive window by this many bytes beyond the last
-        /// advertised one. Without it, a sender that saw a narrow window sends one packet into it and waits up to
-        /// `sack_delay` for the SACK. Off: only if the advertised window was closed.
+        /// Send a SACK when the application has read enough to widen the receive window by this
+        /// many bytes beyond the last advertised one. Without it, a sender that saw a narrow window
+        /// sends one packet into it and waits up to `sack_delay` for the SACK. Off: only if the
+        /// advertised window was closed.
         window_update: Option<u32> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: u32::MAX as u64 }), "RFC 9260 §6.2";
-        /// Send no optional parameter in INIT, for peers that refuse or misread unknown ones (pion/sctp, sctp-proto). The
-        /// peer then does not learn of further local addresses.
+        /// Send no optional parameter in INIT, for peers that refuse or misread unknown ones
+        /// (pion/sctp, sctp-proto). The peer then does not learn of further local addresses.
         bare_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
-        /// Negotiate partial reliability (PR-SCTP): messages may be abandoned. Off: every message is delivered, whatever
-        /// its options say.
+        /// Negotiate partial reliability (PR-SCTP): messages may be abandoned. Off: every message
+        /// is delivered, whatever its options say.
         partial_reliability: bool = false, Kind::Flag, "RFC 3758 §3.1";
-        /// Default lifetime of messages, with `partial_reliability`: a message that is not acknowledged after this time is
-        /// abandoned.
+        /// Default lifetime of messages, with `partial_reliability`: a message that is not
+        /// acknowledged after this time is abandoned.
         lifetime: Option<Nanos> = None,
             Kind::Either(OFF, &Kind::Duration { least: 1, most: MOST_SPAN }), "RFC 3758 §4.1", needs partial_reliability;
-        /// Default limit of retransmissions, with `partial_reliability`: a message is abandoned when one of its chunks
-        /// would be retransmitted more often than this.
+        /// Default limit of retransmissions, with `partial_reliability`: a message is abandoned
+        /// when one of its chunks would be retransmitted more often than this.
         max_retransmits: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1", needs partial_reliability;
-        /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other streams. `scheduler` decides the
-        /// order of fragments.
+        /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other
+        /// streams. `scheduler` decides the order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
-        /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as each path's window lets it. Off: new
-        /// data goes over the primary path only. `retransmission_path` says which path sends again; `congestion` has algorithms
-        /// that couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
+        /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as
+        /// each path's window lets it. Off: new data goes over the primary path only.
+        /// `retransmission_path` says which path sends again; `congestion` has algorithms that
+        /// couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
         cmt: bool = false, Kind::Flag, "iyengar2006";
-        /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was acknowledged, and each path has a
-        /// fast recovery of its own (SFR-CMT). Off: data that a faster path delivers early makes that of a slower one look lost.
+        /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was
+        /// acknowledged, and each path has a fast recovery of its own (SFR-CMT). Off: data that a
+        /// faster path delivers early makes that of a slower one look lost.
         cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006", needs cmt;
-        /// With `cmt`: where `growth_needs_cumulative_advance`, cwnd grows by what is acknowledged in order on its own path (CUC). Off:
-        /// only when the cumulative TSN advances, which waits for the slowest path.
+        /// With `cmt`: where `growth_needs_cumulative_advance`, cwnd grows by what is acknowledged
+        /// in order on its own path (CUC). Off: only when the cumulative TSN advances, which waits
+        /// for the slowest path.
         cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt,
             not with growth_needs_cumulative_advance = false or congestion in own_window;
-        /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many packets they acknowledge, and the sender
-        /// counts as many missing reports (DAC). Both ends must have it. Off: while data is missing, each packet is acknowledged.
+        /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many
+        /// packets they acknowledge, and the sender counts as many missing reports (DAC). Both ends
+        /// must have it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;
-        /// With `cmt`: which buffers are split between the active paths, so that a slow path does not fill them alone. `sender`: a path
-        /// holds at most its share of `send_buffer` until the cumulative TSN passes it. `receiver`: a path has at most its share of
-        /// the peer's window in flight. `both`: both limits.
+        /// With `cmt`: which buffers are split between the active paths, so that a slow path does
+        /// not fill them alone. `sender`: a path holds at most its share of `send_buffer` until the
+        /// cumulative TSN passes it. `receiver`: a path has at most its share of the peer's window
+        /// in flight. `both`: both limits.
         cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010", needs cmt;
-        /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer agrees. The lower layer must detect
-        /// damaged packets by this method. In the simulator, use it only with links that do not corrupt packets.
+        /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer
+        /// agrees. The lower layer must detect damaged packets by this method. In the simulator,
+        /// use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
-        /// Negotiate authenticated chunks (AUTH): the chunk types that either end lists are accepted only with a valid HMAC.
-        /// `required`: associations with peers that do not support AUTH are refused.
+        /// Negotiate authenticated chunks (AUTH): the chunk types that either end lists are
+        /// accepted only with a valid HMAC. `required`: associations with peers that do not support
+        /// AUTH are refused.
         authentication: Authentication = Authentication::Off, Authentication::KIND, "RFC 4895 §6.1";
-        /// With `authentication`: the chunk types that the peer must authenticate. They are discarded without a valid HMAC.
-        /// Off: none.
+        /// With `authentication`: the chunk types that the peer must authenticate. They are
+        /// discarded without a valid HMAC. Off: none.
         authenticated_chunks: Option<ChunkTypes> = None, <Option<ChunkTypes>>::KIND, "RFC 4895 §3.2", needs authentication;
-        /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`: HMAC-SHA-256, or HMAC-SHA-1 if the peer
-        /// supports no other. `sha1`: HMAC-SHA-1 only.
+        /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`:
+        /// HMAC-SHA-256, or HMAC-SHA-1 if the peer supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3", needs authentication;
-        /// Negotiate the DTLS chunk: all chunks of a packet are encrypted and authenticated. `dtls-chunk`: associations with peers that
-        /// do not support it are refused. `dtls-chunk-loose`: they are not protected. Both ends must have the same key management.
+        /// Negotiate the DTLS chunk: all chunks of a packet are encrypted and authenticated.
+        /// `dtls-chunk`: associations with peers that do not support it are refused.
+        /// `dtls-chunk-loose`: they are not protected. Both ends must have the same key management.
         security: Security = Security::Off, Security::KIND, "draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.1",
             not with authentication or address_changes or bare_init;
-        /// With `security`: size of the replay window in packets, rounded up to a multiple of 64. A packet that is overtaken by more
-        /// packets than this is discarded.
+        /// With `security`: size of the replay window in packets, rounded up to a multiple of 64. A
+        /// packet that is overtaken by more packets than this is discarded.
         dtls_replay_window: u64 = 1024, Kind::Count { least: 64, most: 32_768 },
             "draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.13", needs security;
-        /// With `security`: packets after which new keys are negotiated. Off: only before the limit of the cipher is reached.
+        /// With `security`: packets after which new keys are negotiated. Off: only before the limit
+        /// of the cipher is reached.
         dtls_rekey_packets: Option<u64> = None, Kind::Either(OFF, &Kind::Count { least: 1, most: 1 << 48 }),
             "RFC 9147 §4.5.3", needs security;
-        /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and choose which of them the other
-        /// end uses as primary. All requests are authenticated. Needs `authentication`, unless the switch `asconf_without_auth` is on.
+        /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and
+        /// choose which of them the other end uses as primary. All requests are authenticated.
+        /// Needs `authentication`, unless the switch `asconf_without_auth` is on.
         address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
-        /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No Authorization), and this side can
-        /// still change its own addresses.
+        /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No
+        /// Authorization), and this side can still change its own addresses.
         accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5", needs address_changes;
-        /// Adaptation Layer Indication to send in the handshake: a number that tells the peer's application what is carried.
-        /// SCTP gives it no meaning. Off: none is sent.
+        /// Adaptation Layer Indication to send in the handshake: a number that tells the peer's
+        /// application what is carried. SCTP gives it no meaning. Off: none is sent.
         adaptation_layer: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: u32::MAX as u64 }), "RFC 5061 §4.2.6";
-        /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
+        /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off:
+        /// streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
-        /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
+        /// With `reconfiguration`: accept requests of the peer to reset its streams or those of
+        /// this side. Off: such requests are denied.
         accept_stream_resets: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
-        /// With `reconfiguration`: accept requests of the peer to reset the association, that is, all TSNs and sequence numbers of both sides.
+        /// With `reconfiguration`: accept requests of the peer to reset the association, that is,
+        /// all TSNs and sequence numbers of both sides.
         accept_association_reset: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
-        /// With `reconfiguration`: accept requests of the peer to add streams, inbound ones up to `inbound_streams`, and outbound ones.
+        /// With `reconfiguration`: accept requests of the peer to add streams, inbound ones up to
+        /// `inbound_streams`, and outbound ones.
         accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
     }
     beside {
-        /// Largest message that [`Association::poll_message`] assembles from parts, bytes; at least 1. A larger one ends the association.
-        /// A message that is not delivered in parts may be as large as the receive buffer. No spec sets it: flows read parts.
+        /// Largest message that [`Association::poll_message`] assembles from parts, bytes; at least
+        /// 1. A larger one ends the association. A message that is not delivered in parts may be as
+        /// large as the receive buffer. No spec sets it: flows read parts.
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20;
-        /// Default priority of messages, with `partial_reliability`; a smaller number is a higher priority. If the send
-        /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority (RFC 7496 §3.2). No spec sets it: among
-        /// messages of one priority none gives way, so that it matters only to programs that give some messages another.
+        /// Default priority of messages, with `partial_reliability`; a smaller number is a higher
+        /// priority. If the send buffer is full, unsent messages of lower priority are abandoned
+        /// for one of higher priority (RFC 7496 §3.2). No spec sets it: among messages of one
+        /// priority none gives way, so that it matters only to programs that give some messages
+        /// another.
         priority: Option<u32> = None;
         /// Which text is followed, and the switches turned from it.
         profile: Profile = Profile::default();
-        /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches
-        /// of the profile.
+        /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`,
+        /// which are switches of the profile.
         tuning: Tuning = Tuning::default();
-        /// Observe the paths, and start on one from saved parameters if the driver [supplies](crate::Association::resume) them
-        /// (Careful Resume, RFC 9959).
+        /// Observe the paths, and start on one from saved parameters if the driver
+        /// [supplies](crate::Association::resume) them (Careful Resume, RFC 9959).
         careful_resume: Option<ResumeParameters> = None;
-        /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
+        /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one
+        /// the packets come from.
         addresses: Vec<IpAddr> = Vec::new();
-        /// With `address_changes`: the one of them that the peer is asked in the handshake to send to first (Set Primary, RFC 5061 §4.2.4).
+        /// With `address_changes`: the one of them that the peer is asked in the handshake to send
+        /// to first (Set Primary, RFC 5061 §4.2.4).
         preferred_address: Option<IpAddr> = None;
-        /// With `authentication`, the keys that associations begin with. Peers that share none have the null key alone.
+        /// With `authentication`, the keys that associations begin with. Peers that share none have
+        /// the null key alone.
         auth_keys: SharedKeys = SharedKeys::default();
-        /// With `security`: the key management methods, and their secrets. By default the user installs keys.
+        /// With `security`: the key management methods, and their secrets. By default the user
+        /// installs keys.
         key_methods: KeyMethods = KeyMethods::default();
         /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
         encapsulation: usize = 0;
         /// DTLS is the lower layer, which has no addresses: INIT has no Supported Address Types, as
         /// RFC 8261 §6.1 requires. Some peers (pion) discard an INIT with that parameter.
         over_dtls: bool = false;
-        /// How late timeouts may be told of, nanoseconds. Packets that are spread over the round trip catch up on so much (RFC 9002 §7.7), or a timer
-        /// of 1 ms would let one go each millisecond. 0: none, as in a simulator.
+        /// How late timeouts may be told of, nanoseconds. Packets that are spread over the round
+        /// trip catch up on so much (RFC 9002 §7.7), or a timer of 1 ms would let one go each
+        /// millisecond. 0: none, as in a simulator.
         timer_slack: Nanos = 0;
         /// Compute and verify CRC32c; a simulator may save the time.
         checksum: bool = true;
@@ -276,8 +318,8 @@ settings! {
 profiled!(Config, Profile);
 
 impl Config {
-    /// The least that [`Config::primary_switch_max_retrans`] may be: PFMR, or Path.Max.Retrans where paths cannot be
-    /// potentially failed (RFC 7829 §5, rule 1).
+    /// Minimum of [`Config::primary_switch_max_retrans`]: PFMR, or Path.Max.Retrans if paths cannot
+    /// be potentially failed (RFC 7829 §5, rule 1).
     pub fn least_primary_switch(&self) -> u32 {
         if self.profile.potentially_failed {
             self.pf_max_retrans.min(self.path_max_retrans)
@@ -291,7 +333,7 @@ impl Config {
         5 * self.rto_max
     }
 
-    /// What is offered of AUTH.
+    /// AUTH parameters to offer.
     pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthOffer {
         let mut chunks = self.authenticated_chunks.unwrap_or_default();
         if self.address_changes {
@@ -300,15 +342,16 @@ impl Config {
         AuthOffer::own(random, chunks, self.authentication_hmac)
     }
 
-    /// The largest SCTP packet to `remote`, bytes with the common header, without IP and encapsulation.
+    /// Size of the largest SCTP packet to `remote` in bytes, with the common header, without IP and
+    /// encapsulation.
     pub fn max_packet(&self, remote: IpAddr) -> usize {
         mtu::max_packet(self.mtu, remote, self.encapsulation)
     }
 
-    /// The address of this host to reach `remote` from: of those in [`Config::addresses`] and of its family the one that
-    /// has the longest prefix in common with it (as RFC 6724 §5, rule 8), `preferred` where several have. A second network
-    /// is thus reached, and answered, over itself, and not over the one that may have failed. Without a list it is
-    /// `preferred`. `None` if there is none of the family.
+    /// Local address to reach `remote` from: of the addresses in [`Config::addresses`] with its
+    /// family, the one with the longest common prefix (as RFC 6724 §5, rule 8), `preferred` among
+    /// equals. Thus a second network is used in both directions, and not replaced by one that may
+    /// have failed. Without a list it is `preferred`. `None` if there is none of the family.
     pub(crate) fn local_address_for(
         &self,
         remote: IpAddr,
@@ -318,8 +361,8 @@ impl Config {
     }
 }
 
-/// As [`Config::local_address_for`], of `addresses`.
-#[inline(never)] // one for all who ask
+/// Like [`Config::local_address_for`], for `addresses`.
+#[inline(never)] // one copy for all callers
 pub(crate) fn nearest(
     addresses: &[IpAddr],
     remote: IpAddr,

@@ -1,4 +1,4 @@
-//! What an association tells its user (RFC 9260 §11.2).
+//! Events of an association for its user (RFC 9260 §11.2).
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,168 +15,182 @@ use crate::state_name::StateName;
 use crate::tx::{Delivery, Returned};
 use bytes::Bytes;
 
-/// A notification to the user of an association. Exhaustive: a user that does not know an event fails to compile.
+/// Notification to the user of an association. The type is exhaustive: a user that does not handle
+/// an event fails to compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The handshake is done (RFC 9260 §11.2 E). Comes once, before any message.
+    /// The handshake is complete (RFC 9260 §11.2 E). Occurs once, before any message.
     Established {
-        /// Streams this side may send on.
+        /// Number of outbound streams.
         outbound_streams: u16,
-        /// Streams the peer may send on.
+        /// Number of inbound streams.
         inbound_streams: u16,
     },
-    /// A path went up or down (RFC 9260 §11.2 C).
+    /// A path changed its state (RFC 9260 §11.2 C).
     PathChanged {
-        /// Its number in this association.
+        /// Path number in this association.
         path: PathId,
-        /// The peer's address.
+        /// Address of the peer.
         address: IpAddr,
-        /// What it is now.
+        /// New state.
         state: PathState,
     },
-    /// Another path is the primary from now on: by the user's choice
-    /// ([`Association::set_primary`](crate::Association::set_primary)), or since the old one lost too much (RSCTP's
-    /// `rsctp_path_switch`) or did not answer for too long
-    /// ([`Config::primary_switch_max_retrans`](crate::Config::primary_switch_max_retrans), RFC 7829 §5).
+    /// The primary path changed: by the user's choice
+    /// ([`Association::set_primary`](crate::Association::set_primary)), because the old one lost
+    /// too much (RSCTP's `rsctp_path_switch`), or because it did not answer for too long
+    /// ([`Config::primary_switch_max_retrans`](crate::Config::primary_switch_max_retrans), RFC 7829
+    /// §5).
     PrimaryChanged {
-        /// Its number in this association.
+        /// Path number in this association.
         path: PathId,
-        /// The peer's address.
+        /// Address of the peer.
         address: IpAddr,
     },
-    /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
-    /// not delivered any more; streams start again from 0. What was received and not read stays readable, up to the
-    /// size of the receive buffer; but not where it came back from an address that was not verified (RFC 9260 §5.4): whoever is
-    /// there need not be the one who spoke before.
+    /// The peer lost its state and restarted the association (RFC 9260 §11.2 G, §5.2.4.1).
+    /// Unacknowledged messages are no longer delivered; streams restart at 0. Received messages
+    /// stay readable, up to the size of the receive buffer, except if the peer returned from an
+    /// unverified address (RFC 9260 §5.4), because the host there may be another one.
     Restarted {
-        /// Messages of ours, queued or unacknowledged, were given up.
+        /// Queued or unacknowledged messages of this side were lost.
         data_lost: bool,
     },
-    /// The peer reported an error and goes on (RFC 9260 §11.2 F).
+    /// The peer reported an error and continues (RFC 9260 §11.2 F).
     PeerError {
-        /// The cause's code (RFC 9260 §3.3.10).
+        /// Code of the error cause (RFC 9260 §3.3.10).
         cause: u16,
     },
-    /// The association is up, and its keys are to be installed by the user ([`Association::install_send_keys`]), which exchanges messages with
-    /// payload protocol identifier 4242. [`Event::Established`] follows when protection is required
-    /// ([`Association::require_protection`]). Only with the setting `security`, where no key management is configured.
+    /// The association is established, and the user must install its keys
+    /// ([`Association::install_send_keys`]), for which it exchanges messages with payload protocol
+    /// identifier
+    /// 4242. [`Event::Established`] follows when protection is required
+    ///       ([`Association::require_protection`]). Only with the setting `security`, if no key
+    ///       management is configured.
     ///
     /// [`Association::install_send_keys`]: crate::Association::install_send_keys
     /// [`Association::require_protection`]: crate::Association::require_protection
     KeysRequired(Box<KeyAgreement>),
-    /// There are new restart keys to be stored ([`Association::restart_keys`](crate::Association::restart_keys)).
+    /// There are new restart keys to store
+    /// ([`Association::restart_keys`](crate::Association::restart_keys)).
     RestartKeys,
-    /// A message of which a part was delivered, or could be, will not be delivered to its end: the association ends or begins
-    /// again (SCTP_PARTIAL_DELIVERY_EVENT, RFC 6458 §6.1.7). It comes before [`Event::Closed`] or [`Event::Restarted`].
+    /// A message of which a part was or could be delivered will not be completed: it was abandoned,
+    /// or the association ends or restarts (SCTP_PARTIAL_DELIVERY_EVENT, RFC 6458 §6.1.7). Precedes
+    /// [`Event::Closed`] or [`Event::Restarted`].
     PartialDeliveryAborted {
-        /// The message's stream.
+        /// Stream of the message.
         stream: u16,
-        /// It was unordered.
+        /// The message was unordered.
         unordered: bool,
-        /// Its number in the stream; meaningless if unordered.
+        /// Its stream sequence number; meaningless if unordered.
         ssn: Ssn,
-        /// The TSN of its first fragment, which tells unordered messages of a stream apart.
+        /// TSN of its first fragment, which distinguishes unordered messages of a stream.
         first_tsn: Tsn,
         /// Its Payload Protocol Identifier.
         ppid: u32,
     },
-    /// Messages given before the association was up were on streams that the peer then did not grant; they are forgotten
-    /// (RFC 9260 §11.2 B, §5.1.1).
+    /// Messages queued before the association was established were on streams that the peer did not
+    /// grant; they are dropped (RFC 9260 §11.2 B, §5.1.1).
     SendFailed {
-        /// How many.
+        /// Number of messages.
         messages: usize,
     },
-    /// A message was given up by the policy it was sent with (RFC 3758 §3.4, RFC 7496; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
+    /// A message was abandoned because of its policy (RFC 3758 §3.4, RFC 7496;
+    /// SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
     MessageAbandoned(Box<AbandonedMessage>),
-    /// A message was not acknowledged, and will not be sent any more (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). There is one for
-    /// each such message, before [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`].
+    /// A message was not acknowledged, and will not be sent any more (RFC 9260 §11.2 B;
+    /// SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). Occurs for each such message, before
+    /// [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`].
     MessageUndelivered(Box<UndeliveredMessage>),
-    /// What became of a message whose user asked ([`SendOptions::receipt`](crate::SendOptions::receipt)). None is missed.
-    /// Messages for which none came before [`Event::Restarted`] or [`Event::Closed`] were not acknowledged.
+    /// Delivery status of a message for which the user requested it
+    /// ([`SendOptions::receipt`](crate::SendOptions::receipt)). None is dropped. Messages without a
+    /// receipt before [`Event::Restarted`] or [`Event::Closed`] were not acknowledged.
     Receipt {
-        /// The number that was given with the message.
+        /// Number given with the message.
         number: u64,
-        /// What became of it.
+        /// Delivery status.
         delivery: Delivery,
     },
-    /// Streams begin anew with number 0, or do not although that was wished (SCTP_STREAM_RESET_EVENT, RFC 6525 §6.1.1), by
-    /// [`Association::reconfigure`](crate::Association::reconfigure), or since the peer wished it. When a stream that comes from the
-    /// peer begins anew, all messages before it can be read.
+    /// Streams restart at number 0, or a requested reset failed (SCTP_STREAM_RESET_EVENT, RFC 6525
+    /// §6.1.1), requested by [`Association::reconfigure`](crate::Association::reconfigure) or by
+    /// the peer. When an inbound stream restarts, all earlier messages can be read.
     StreamsReset {
-        /// Which way they go.
+        /// Direction of the streams.
         direction: StreamDirection,
-        /// Which streams; none: all.
+        /// Stream numbers; empty: all.
         streams: Vec<u16>,
-        /// What became of it.
+        /// Outcome.
         outcome: ReconfigOutcome,
     },
-    /// All numbers begin anew, or do not although that was wished (SCTP_ASSOC_RESET_EVENT, RFC 6525 §6.1.2).
+    /// All numbers restart, or a requested reset failed (SCTP_ASSOC_RESET_EVENT, RFC 6525 §6.1.2).
     AssociationReset {
-        /// The TSN of the next chunk of this side.
+        /// Next TSN of this side.
         local_tsn: Tsn,
-        /// The TSN of the peer's next chunk.
+        /// Next TSN of the peer.
         remote_tsn: Tsn,
-        /// What became of it.
+        /// Outcome.
         outcome: ReconfigOutcome,
     },
-    /// Streams were added, or were not although that was wished (SCTP_STREAM_CHANGE_EVENT, RFC 6525 §6.1.3).
+    /// Streams were added, or a request for it failed (SCTP_STREAM_CHANGE_EVENT, RFC 6525 §6.1.3).
     StreamsAdded {
-        /// Streams this side may send on now.
+        /// Current number of outbound streams.
         outbound_streams: u16,
-        /// Streams the peer may send on now.
+        /// Current number of inbound streams.
         inbound_streams: u16,
-        /// What became of it.
+        /// Outcome.
         outcome: ReconfigOutcome,
     },
-    /// The peer has said in the handshake what the layer above it is (SCTP_ADAPTATION_INDICATION, RFC 6458 §6.1.6).
+    /// The peer has sent an adaptation layer indication in the handshake
+    /// (SCTP_ADAPTATION_INDICATION, RFC 6458 §6.1.6).
     AdaptationIndication {
-        /// The number that it gave, which means what the two applications have agreed on.
+        /// Its value, whose meaning is defined by the two applications.
         indication: u32,
     },
-    /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2), or one of its addresses can be reached again: it is used once
-    /// a HEARTBEAT has verified it.
+    /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2), or one of its addresses is
+    /// reachable again. It is used once a HEARTBEAT has verified it.
     PeerAddressAdded {
-        /// Its number in this association.
+        /// Path number in this association.
         path: PathId,
         /// The address.
         address: IpAddr,
     },
-    /// The peer has deleted an address (SCTP_ADDR_REMOVED, RFC 6458 §6.1.2), or this side has none left of its family: nothing goes
-    /// there any more.
+    /// The peer has deleted an address (SCTP_ADDR_REMOVED, RFC 6458 §6.1.2), or this side has no
+    /// address of its family left. Nothing is sent to it any more.
     PeerAddressRemoved {
-        /// Its number in this association.
+        /// Path number in this association.
         path: PathId,
         /// The address.
         address: IpAddr,
     },
-    /// A change of this side's addresses is settled ([`Association::change_addresses`](crate::Association::change_addresses)).
+    /// A requested change of local addresses is complete
+    /// ([`Association::change_addresses`](crate::Association::change_addresses)).
     AddressChanged {
-        /// What was wished.
+        /// The requested change.
         change: AddressChange,
-        /// What became of it.
+        /// Its outcome.
         outcome: AddressChangeOutcome,
     },
-    /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT with SCTP_AUTH_NEW_KEY, RFC 6458 §6.1.8):
-    /// the one before can be deleted once what was sent with it has come.
+    /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT with
+    /// SCTP_AUTH_NEW_KEY, RFC 6458 §6.1.8). The previous key can be deleted when all data sent with
+    /// it has arrived.
     PeerAuthKey {
-        /// The key's identifier.
+        /// Key identifier.
         key_id: u16,
     },
-    /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
-    /// fewer were in use.
+    /// The stream allocation wants more streams than negotiated, and uses all of them. Occurs again
+    /// only after fewer were in use.
     StreamLimitMet {
-        /// Streams negotiated outwards.
+        /// Number of negotiated outbound streams.
         outbound_streams: u16,
     },
-    /// The peer wants to close: nothing more can be sent, what is queued still goes out (RFC 9260 §11.2 H).
+    /// The peer has requested a shutdown: no more messages can be sent, queued ones are still sent
+    /// (RFC 9260 §11.2 H).
     PeerShutdown,
-    /// Events were dropped because the user did not take them: the oldest, where more than 256 wait, or abandoned messages of more than one
-    /// send buffer. It comes before those that wait.
+    /// Events were dropped because the user did not read them: the oldest if more than 256 wait, or
+    /// abandoned messages of more than one send buffer. Precedes the waiting events.
     Missed {
-        /// How many.
+        /// Number of events.
         events: u64,
     },
-    /// The association is over; the last event. It stays readable until it is
+    /// The association is closed; the last event. It stays readable until the association is
     /// [released](crate::Endpoint::release).
     Closed(CloseReason),
 }
@@ -185,36 +199,38 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UndeliveredCause {
-    /// The association ended before it was acknowledged.
+    /// The association was closed before the message was acknowledged.
     Closed(CloseReason),
-    /// The peer lost its state and began the association again.
+    /// The peer lost its state and restarted the association.
     Restarted,
-    /// It was given before the association was up, on a stream that the peer then did not grant.
+    /// It was queued before the association was established, on a stream that the peer did not
+    /// grant.
     NoSuchStream,
 }
 
-/// A message that was not acknowledged.
+/// Unacknowledged message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UndeliveredMessage {
-    /// Its stream; `None` for one that was given without a stream and never begun.
+    /// Its stream; `None` if it was queued without a stream and its transmission never began.
     pub stream: Option<u16>,
     /// Its Payload Protocol Identifier.
     pub ppid: u32,
-    /// It was unordered.
+    /// The message was unordered.
     pub unordered: bool,
-    /// The user data, whole.
+    /// The complete user data.
     pub payload: Bytes,
-    /// The user's own name for it ([`SendOptions::context`](crate::SendOptions::context)).
+    /// The user's context value ([`SendOptions::context`](crate::SendOptions::context)).
     pub context: u32,
-    /// Why.
+    /// The cause.
     pub cause: UndeliveredCause,
-    /// Some of it was sent. If that was all of it, it may have reached the peer all the same. Else it certainly did not.
+    /// Whether some of it was sent. If all of it was sent, it may have reached the peer; otherwise
+    /// it did not.
     pub sent: bool,
 }
 
 impl UndeliveredMessage {
-    /// What the sender gave back, for that cause.
+    /// Message returned by the sender, with this cause.
     pub(crate) fn of(returned: Returned, cause: UndeliveredCause) -> Self {
         Self {
             stream: returned.stream,
@@ -228,51 +244,55 @@ impl UndeliveredMessage {
     }
 }
 
-/// Why an association ended.
+/// Why an association was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// By SHUTDOWN, from either side: everything sent was acknowledged.
+    /// By SHUTDOWN of either side: all sent data was acknowledged.
     Shutdown,
     /// By [`Association::abort`](crate::Association::abort).
     AbortedHere,
     /// By the peer's ABORT.
     AbortedByPeer {
-        /// Code of the first cause it gave, if any (RFC 9260 §3.3.10).
+        /// Code of the first error cause, if any (RFC 9260 §3.3.10).
         cause: Option<u16>,
     },
-    /// The peer broke a rule that cannot be mended; it was told so in an ABORT.
+    /// The peer violated the protocol; this was reported in an ABORT.
     PeerViolation(Violation),
     /// No answer to INIT after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-init).
     NoAnswer,
-    /// INIT was answered, but COOKIE ECHO was not after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-cookie).
+    /// INIT was answered, but COOKIE ECHO was not after Max.Init.Retransmits (RFC 9260 §5.1, rule
+    /// in T1-cookie).
     NoCookieAck,
-    /// The peer found our cookies stale more often than Max.Init.Retransmits (RFC 9260 §5.2.6).
+    /// The peer reported stale cookies more than Max.Init.Retransmits times (RFC 9260 §5.2.6).
     StaleCookie,
-    /// The receive buffer is full of what cannot be delivered, though no TSN is missing: the peer left out stream sequence
-    /// numbers. It was told so in an ABORT with Out of Resource.
+    /// The receive buffer is full of data that cannot be delivered, although no TSN is missing: the
+    /// peer skipped stream sequence numbers. This was reported in an ABORT with Out of Resource.
     ReceiveBufferExhausted,
-    /// A message of the peer's is longer than [`Config::max_message`](crate::Config::max_message), and the user wanted it
-    /// whole. The peer was told so in an ABORT with Out of Resource.
+    /// A message of the peer exceeds [`Config::max_message`](crate::Config::max_message), and the
+    /// user requested complete messages. This was reported in an ABORT with Out of Resource.
     MessageTooLong {
-        /// The longest that is put together, bytes.
+        /// Maximum length of a reassembled message in bytes.
         most: usize,
     },
-    /// There were as many associations as there may be, the peer's address had more than its share, and another peer needed the place
-    /// ([`Endpoint::set_max_associations`](crate::Endpoint::set_max_associations)). It was told so in an ABORT with Out of Resource.
+    /// The maximum number of associations was reached, the peer's address had more than its share,
+    /// and another peer needed the slot
+    /// ([`Endpoint::set_max_associations`](crate::Endpoint::set_max_associations)). This was
+    /// reported in an ABORT with Out of Resource.
     Displaced,
     /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
     PeerUnreachable,
-    /// An ICMP message said that nobody speaks SCTP at the peer's address, or nobody listens at its UDP port any more
-    /// (RFC 9260 §10, RFC 6951 §5.5).
+    /// An ICMP message reported that the peer's host does not support SCTP, or that its UDP port is
+    /// closed (RFC 9260 §10, RFC 6951 §5.5).
     ProtocolUnreachable,
-    /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2), than the user's limit
-    /// ([`Association::shutdown`](crate::Association::shutdown)), or than [`Config::drain_timeout`](crate::Config::drain_timeout).
+    /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2), than the user's timeout
+    /// ([`Association::shutdown`](crate::Association::shutdown)), or than
+    /// [`Config::drain_timeout`](crate::Config::drain_timeout).
     ShutdownTimeout,
 }
 
 impl CloseReason {
-    /// Why an association was not set up that waited in this state for an answer, and in vain.
+    /// Reason for an association whose setup failed because no answer arrived in this state.
     pub fn unanswered(state: StateName) -> Self {
         match state {
             StateName::CookieEchoed => CloseReason::NoCookieAck,
@@ -280,9 +300,10 @@ impl CloseReason {
         }
     }
 
-    /// Whether the peer has an association with the same address and SCTP port already, that began at another UDP port of the address (Restart of an
-    /// Association with New Encapsulation Port, RFC 6951 §5.4) or with other addresses (RFC 9260 §3.3.10.11). Hosts that share an address draw their SCTP
-    /// ports without knowing of each other: an association from another port can be made.
+    /// Whether the peer already has an association with the same address and SCTP port, which uses
+    /// another UDP port of the address (Restart of an Association with New Encapsulation Port, RFC
+    /// 6951 §5.4) or other addresses (RFC 9260 §3.3.10.11). Hosts behind one address choose their
+    /// SCTP ports independently: an association from another port may succeed.
     pub fn is_port_collision(&self) -> bool {
         use cause::code::{RESTART_WITH_NEW_ADDRESSES, RESTART_WITH_NEW_UDP_PORT};
         let Self::AbortedByPeer { cause: Some(cause) } = self else {
@@ -292,7 +313,7 @@ impl CloseReason {
     }
 }
 
-/// Why, in words that follow "the association ended: ".
+/// Text that continues "the association ended: ".
 impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -328,7 +349,7 @@ impl fmt::Display for CloseReason {
     }
 }
 
-/// What a peer did that ends an association.
+/// Protocol violation of a peer that ends an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
@@ -340,12 +361,12 @@ pub enum Violation {
     HostName,
     /// DATA without user data, with this TSN (RFC 9260 §6.2).
     NoUserData(Tsn),
-    /// What no other cause tells, in the words that the peer was told it in: an acknowledgement of something never sent, or
+    /// Any other violation, in the words reported to the peer: an acknowledgment of unsent data, or
     /// contradictory fragments (RFC 9260 §3.3.10.13).
     Protocol(&'static str),
 }
 
-/// What it did, in words.
+/// The violation in words.
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

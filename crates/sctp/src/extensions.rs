@@ -1,5 +1,5 @@
-//! What is spoken beyond RFC 9260 where both ends offer it. An extension is a folder or file that declares itself as an
-//! [`Extension`]; [`REGISTRY`] is the one place that lists them.
+//! Extensions beyond RFC 9260, which are used if both ends offer them. Each has a file or directory
+//! that declares an [`Extension`]; [`REGISTRY`] is the only list.
 
 mod address_changes;
 mod authentication;
@@ -24,7 +24,8 @@ pub(crate) use reconfig::RE_CONFIG;
 pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
-/// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
+/// All extensions, by their bit in [`Extensions`]. The order may change, because cookies do not
+/// outlive their endpoint.
 static REGISTRY: [&Extension; 10] = [
     &RSCTP,
     &ECN,
@@ -38,20 +39,21 @@ static REGISTRY: [&Extension; 10] = [
     &DTLS,
 ];
 
-/// Those that an end offers, or that both agreed on.
+/// Set of extensions, offered by one end or negotiated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extensions(u16);
 
 const _: () = assert!(REGISTRY.len() <= u16::BITS as usize, "one bit each");
 
 impl Extensions {
-    /// What an endpoint with these settings offers.
+    /// Extensions that an endpoint with these settings offers.
     #[inline(never)]
     pub(crate) fn of(config: &Config) -> Self {
         Self::those(|extension| (extension.wanted)(config))
     }
 
-    /// What the INIT of such an endpoint offers: a bare one nothing, and what the INIT ACK lists is then not agreed on.
+    /// Extensions offered in an INIT: none if it is minimal; those in the INIT ACK are then not
+    /// negotiated.
     pub(crate) fn in_init(config: &Config) -> Self {
         if config.bare_init {
             return Self::default();
@@ -65,7 +67,7 @@ impl Extensions {
         Self(bits.fold(0, |bits, (place, _)| bits | 1 << place))
     }
 
-    /// `extension` is offered, or is not, by what tells of it elsewhere.
+    /// Sets whether `extension` is offered, if this is decided elsewhere.
     pub(crate) fn set(&mut self, extension: &Extension, offered: bool) {
         if self.0 == 0 && !offered {
             return;
@@ -79,7 +81,7 @@ impl Extensions {
         self.0 = if offered { self.0 | bit } else { self.0 & !bit };
     }
 
-    /// What both offer.
+    /// Extensions that both ends offer.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
@@ -91,7 +93,7 @@ impl Extensions {
             .map(|(_, extension)| *extension)
     }
 
-    /// Whether `extension` is among them.
+    /// Whether `extension` is in the set.
     pub(crate) fn has(self, extension: &Extension) -> bool {
         self.0 != 0 && self.iter().any(|it| std::ptr::eq(it, extension))
     }
@@ -101,7 +103,8 @@ impl Extensions {
         self.0 != 0 && self.iter().any(|it| it.chunks.contains(&kind))
     }
 
-    /// Whether both may give messages up: by FORWARD TSN, or by I-FORWARD-TSN where messages are interleaved (RFC 8260 §2.3.1).
+    /// Whether both ends may abandon messages: by FORWARD TSN, or by I-FORWARD-TSN with
+    /// interleaving (RFC 8260 §2.3.1).
     pub(crate) fn give_up(self) -> bool {
         let means = if self.has(&INTERLEAVING) {
             &INTERLEAVED_ABANDONING
@@ -111,11 +114,11 @@ impl Extensions {
         self.has(means)
     }
 
-    /// Takes note of a parameter with which a peer offers extensions; `false` if it is no such parameter.
+    /// Records a parameter by which a peer offers extensions; `false` for any other parameter.
     #[inline(never)]
     pub(crate) fn note(&mut self, parameter: &Parameter) -> bool {
         let offered = match parameter {
-            // Whoever sends hundreds of them finds that none is made for each of these.
+            // Skip unknown parameters early, because a peer can send hundreds of them.
             Parameter::Unknown(tlv) if tlv.kind != kind::ZERO_CHECKSUM_ACCEPTABLE => Self(0),
             Parameter::SupportedExtensions(list) => Self::those(|it| {
                 !it.chunks.is_empty() && it.chunks.iter().all(|kind| list.contains(kind))
@@ -126,7 +129,7 @@ impl Extensions {
         offered.0 != 0 || matches!(parameter, Parameter::SupportedExtensions(_))
     }
 
-    /// Adds the parameters of INIT or INIT ACK that say so.
+    /// Adds the corresponding parameters of INIT or INIT ACK.
     pub(crate) fn push(self, parameters: &mut TlvWriter) {
         if self.0 == 0 {
             return;
@@ -143,12 +146,12 @@ impl Extensions {
         }
     }
 
-    /// As two bytes of a cookie.
+    /// Encoding in two bytes of a cookie.
     pub(crate) fn bits(self) -> u16 {
         self.0
     }
 
-    /// What [`Extensions::bits`] wrote.
+    /// Decodes [`Extensions::bits`].
     pub(crate) fn from_bits(bits: u16) -> Option<Self> {
         (u32::from(bits) >> REGISTRY.len() == 0).then_some(Self(bits))
     }

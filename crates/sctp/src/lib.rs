@@ -1,16 +1,18 @@
-//! SCTP without I/O: RFC 9260, and the departures from it as named profiles.
+//! Sans-IO implementation of SCTP (RFC 9260), with its predecessors and variants as named profiles.
 //!
-//! An [`Endpoint`] is one port with all its associations and speaks
-//! [`Transport`](anabranch_transport::Transport) to its driver; an [`Association`] is what its user holds.
+//! An [`Endpoint`] is one port with all its associations and implements
+//! [`Transport`](anabranch_transport::Transport) for its driver; an [`Association`] is the interface
+//! for the user.
 //!
 //! - control: [`Endpoint`] and [`Association`], handshake with a signed cookie, shutdown, heartbeat
-//! - data out: [`tx`]; data in: [`rx`]; what is known of each address: [`path`]
+//! - sender: [`tx`]; receiver: [`rx`]; state of each address: [`path`]
 //! - settings: [`config`], [`profile`]
 //!
 //! # A driver
-//! An endpoint does no I/O and reads no clock. Its driver hands it packets and times, and takes packets, events and deadlines from it, in the
-//! order that [`Endpoint`] states. Here the driver is a loop around two endpoints and a network with a delay of 10 ms that loses the first
-//! packet, an INIT: it is sent again when its timer expires.
+//! An endpoint does no I/O and reads no clock. Its driver passes packets and the time to it, and polls
+//! packets, events and deadlines, in the order described at [`Endpoint`]. Here the driver is a loop
+//! around two endpoints and a network with a delay of 10 ms that loses the first packet, an INIT, which
+//! is retransmitted when its timer expires.
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -35,7 +37,7 @@
 //! let association = hosts[0].association_mut(id).ok_or("gone")?;
 //! association.send(now, "hello".into(), &SendOptions::on(3))?;
 //!
-//! // Packets on their way: when they arrive, at which host, over which path.
+//! // Packets in flight: arrival time, host, path, bytes.
 //! let mut network: VecDeque<(Nanos, usize, Path, Bytes)> = VecDeque::new();
 //! let (mut out, mut sent, mut received) = (BytesMut::new(), 0, None);
 //! while received.is_none() {
@@ -57,7 +59,7 @@
 //!             }
 //!         }
 //!     }
-//!     // What comes next: a packet, or the end of a timer.
+//!     // Next step: the arrival of a packet, or the expiration of a timer.
 //!     let arrival = network.front().map(|it| it.0);
 //!     let timeouts = hosts.iter().filter_map(Transport::poll_timeout);
 //!     now = timeouts.chain(arrival).min().ok_or("nothing will happen")?.max(now);

@@ -1,115 +1,117 @@
-//! Counters of an association's data transfer. They only grow, and cost an addition each.
+//! Counters of the data transfer of an association. They never decrease, and cost one addition
+//! each.
 
-/// Counters of an association: since it began, or since its peer restarted.
+/// Counters of an association since its start, or since the restart of its peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssociationStatistics {
-    /// What was sent.
+    /// Counters of the sender.
     pub sender: SenderStatistics,
-    /// What was received.
+    /// Counters of the receiver.
     pub receiver: ReceiverStatistics,
-    /// What watching the paths took.
+    /// Counters of control chunks.
     pub control: ControlStatistics,
 }
 
-/// HEARTBEATs and what they led to.
+/// HEARTBEATs and other control chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControlStatistics {
     /// RE-CONFIGs with requests sent (RFC 6525 §5.1).
     pub re_configs: u64,
-    /// ASCONFs sent, again or for the first time (RFC 5061 §5.1).
+    /// ASCONFs sent, including retransmissions (RFC 5061 §5.1).
     pub asconfs: u64,
     /// HEARTBEATs sent.
     pub heartbeats: u64,
     /// HEARTBEAT ACKs sent.
     pub heartbeat_acks: u64,
-    /// Bytes of both as IP packets; without IP and common header where a HEARTBEAT ACK shared a packet.
+    /// Bytes of both as IP packets; without IP and common header if a HEARTBEAT ACK was bundled.
     pub heartbeat_bytes: u64,
     /// ICMP messages that had an effect (RFC 9260 §10).
     pub icmp: u64,
-    /// Probes of path MTUs sent.
+    /// Path MTU probes sent.
     pub pmtu_probes: u64,
     /// Packets received with CE.
     pub marks_received: u64,
-    /// Changes of the primary path that the user did not make.
+    /// Changes of the primary path not made by the user.
     pub primary_changes: u64,
 }
 
-/// What a sender did.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SenderStatistics {
     /// DATA chunks sent for the first time.
     pub chunks_sent: u64,
-    /// User data in them, bytes.
+    /// Bytes of user data in them.
     pub bytes_sent: u64,
-    /// User data that the cumulative TSN has passed, bytes: the peer cannot take that back.
+    /// Bytes of user data acknowledged cumulatively, which the peer cannot renege.
     pub bytes_acknowledged: u64,
-    /// DATA chunks sent again.
+    /// DATA chunks retransmitted.
     pub chunks_retransmitted: u64,
-    /// User data in them, bytes.
+    /// Bytes of user data in them.
     pub bytes_retransmitted: u64,
-    /// Chunks found lost by missing reports.
+    /// Chunks detected as lost by missing reports.
     pub fast_retransmits: u64,
-    /// Expiries of T3-rtx.
+    /// Expirations of T3-rtx.
     pub timeouts: u64,
-    /// Probes of a silent tail sent (RFC 8985 §7.3).
+    /// Tail loss probes sent (RFC 8985 §7.3).
     pub tail_probes: u64,
-    /// Reductions of a window that were undone, since nothing had been lost.
+    /// Reductions of cwnd that were undone, because nothing had been lost.
     pub reductions_undone: u64,
-    /// Those of them that were for timeouts (RFC 5682).
+    /// Undone reductions after timeouts (RFC 5682).
     pub spurious_timeouts: u64,
-    /// Times that a window was reduced for marks (RFC 4960 Appendix A).
+    /// Reductions of cwnd after ECN marks (RFC 4960 Appendix A).
     pub reductions_by_mark: u64,
-    /// SACKs taken.
+    /// SACKs processed.
     pub sacks: u64,
-    /// SACKs older than what was known.
+    /// SACKs older than the current state.
     pub stale_sacks: u64,
-    /// SACKs that acknowledged what was never sent.
+    /// SACKs that acknowledged unsent data.
     pub impossible_sacks: u64,
-    /// Chunks sent into a closed window, to probe it.
+    /// Chunks sent to probe a closed window.
     pub window_probes: u64,
-    /// Messages given up of which nothing was sent (RFC 7496 §4.4).
+    /// Messages abandoned before any transmission (RFC 7496 §4.4).
     pub abandoned_unsent: u64,
-    /// Messages given up of which some was sent.
+    /// Messages abandoned after a partial or complete transmission.
     pub abandoned_sent: u64,
     /// FORWARD TSNs sent (RFC 3758 §3.5).
     pub forward_tsns: u64,
     /// Changes of the number of streams in use.
     pub stream_changes: u64,
-    /// Times that the stream allocation wanted more streams than were negotiated.
+    /// Occasions on which the stream allocation wanted more streams than negotiated.
     pub streams_refused: u64,
 }
 
-/// What a receiver saw.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiverStatistics {
     /// DATA chunks received for the first time.
     pub chunks: u64,
-    /// User data in them, bytes.
+    /// Bytes of user data in them.
     pub bytes: u64,
-    /// Chunks received again.
+    /// Duplicate chunks.
     pub duplicates: u64,
-    /// Chunks dropped for want of room.
+    /// Chunks dropped because the buffer was full.
     pub dropped_full: u64,
-    /// Chunks taken and dropped again to make room for one that was missing before them (RFC 9260 §6.2); they count once
-    /// more when they come again.
+    /// Chunks reneged to make space for a missing earlier one (RFC 9260 §6.2); they count again
+    /// when they are retransmitted.
     pub withdrawn: u64,
-    /// Chunks too far past the cumulative point.
+    /// Chunks too far beyond the cumulative TSN.
     pub out_of_reach: u64,
-    /// Chunks refused: no such stream, no user data, or a contradiction.
+    /// Chunks refused: nonexistent stream, no user data, or a contradiction.
     pub refused: u64,
-    /// Messages delivered to the end.
+    /// Messages delivered completely.
     pub messages: u64,
-    /// Messages that began to be delivered before their end had come.
+    /// Messages whose delivery began before their end had arrived.
     pub partial_messages: u64,
     /// SACKs sent.
     pub sacks: u64,
 }
 
-/// Declares counters as they are kept: those of nearly every association, and a block for the others, which is there once one of them is not 0.
+/// Declares counters in their internal form: those of nearly every association, and a separate
+/// allocation for the others, which exists once one of them is not 0.
 macro_rules! counters {
     ($(#[$doc:meta])+ $name:ident of $all:ident: $($often:ident),+) => {
         $(#[$doc])+
@@ -120,13 +122,13 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Those that most have no use for, to count in.
+            /// Rare counters, to be incremented.
             #[cold]
             pub(crate) fn seldom(&mut self) -> &mut $all {
                 self.seldom.get_or_insert_default()
             }
 
-            /// All of them.
+            /// All counters.
             pub(crate) fn told(&self) -> $all {
                 $all {
                     $($often: self.$often,)+

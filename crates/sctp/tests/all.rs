@@ -1,5 +1,6 @@
-//! The tests of this crate in one program, a module for each file: linking is most of what a small test costs.
-//! Run some by `--test all MODULE::`. A test that needs a process of its own is a program of its own, named in Cargo.toml.
+//! Tests of this crate in one program, with a module per file, because linking dominates the cost
+//! of small tests. Select some by `--test all MODULE::`. A test that needs a separate process is a
+//! separate program, named in Cargo.toml.
 
 mod common;
 mod signed_play;

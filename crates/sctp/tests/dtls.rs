@@ -44,7 +44,7 @@ pub fn protected(config: Config) -> (World, [AssociationId; 2]) {
     (world, [a, z])
 }
 
-/// Messages of `sizes` in both directions, which must arrive as they were sent.
+/// Sends messages of `sizes` in both directions, which must arrive unaltered.
 pub fn exchange(world: &mut World, ids: [AssociationId; 2], sizes: &[usize]) {
     let message = |host: usize, number: usize, size: usize| {
         Bytes::from_iter((0..size).map(|at| (at * 7 + number + 100 * host) as u8))
@@ -77,7 +77,7 @@ fn nothing_but_the_handshake_and_the_key_management_is_sent_in_clear() {
             "A -> INIT -> Z",
             "Z -> INIT ACK -> A",
             "A -> COOKIE ECHO -> Z",
-            "Z -> COOKIE ACK, DATA -> A", // the hello of the client
+            "Z -> COOKIE ACK, DATA -> A", // the client's hello
             "A -> SACK, DATA -> Z",
         ],
         "{:#?}",
@@ -190,7 +190,8 @@ fn loose_mode_goes_without_where_the_peer_does_not_offer_it() {
     assert!(world.shots.iter().all(|it| it.chunks == DTLS));
 }
 
-/// Keys of the next epoch during a transfer, by either end and by both, and after a number of packets.
+/// Keys of the next epoch during a transfer, requested by either end, by both, and after a number
+/// of packets.
 #[test]
 fn new_keys_are_negotiated_without_a_gap() {
     let config = strict().with(|it| it.dtls_rekey_packets = Some(15));
@@ -285,7 +286,7 @@ fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
         world.told(Z)
     );
     exchange(&mut world, [a, z], &[10, 5_000]);
-    // Once no packet of the restart can be on its way there are keys for the next one.
+    // When no packet of the restart can be in flight any more, there are keys for the next restart.
     let keys = |world: &World| {
         let association = world.endpoints[A].association(a).expect("known");
         association.restart_keys().map(|it| it.epoch)
@@ -394,7 +395,8 @@ fn the_user_may_install_the_keys() {
     assert!(world.shots.iter().all(|it| it.chunks == DTLS));
 }
 
-/// Messages of key management reach the user where it is the key management, and are not seen by it else.
+/// Messages of key management are returned to the user if it is the key management, and are hidden
+/// otherwise.
 #[test]
 fn messages_of_key_management_are_not_the_users() {
     let (mut world, ids) = protected(strict());
@@ -413,7 +415,7 @@ fn messages_of_key_management_are_not_the_users() {
     assert_eq!(association.restart_keys().expect("negotiated").epoch, 4);
 }
 
-/// The parameter is in INIT and INIT ACK and nowhere else, and AUTH is not offered beside it.
+/// The parameter is only in INIT and INIT ACK, and AUTH is not offered with it.
 #[test]
 fn init_and_init_ack_have_the_parameter() {
     use anabranch_wire::extension::InitParameter;

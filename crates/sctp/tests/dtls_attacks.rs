@@ -92,13 +92,14 @@ fn other_methods_and_roles_are_refused_with_their_cause() {
     }
 }
 
-/// Whichever bit of a parameter was changed on the way, no keys are agreed on, in loose mode, too:
-/// keys are derived from both parameters.
+/// If any bit of a parameter is changed in transit, no keys are negotiated, even in loose mode,
+/// because keys are derived from both parameters.
 #[test]
 fn parameters_that_were_changed_on_the_way_end_the_association() {
     for security in [Security::DtlsChunk, Security::DtlsChunkLoose] {
         for victim in [A, Z] {
-            // Tie breaker, reserved bits and the R bit. Without a common role or method loose mode goes on in clear.
+            // Tie breaker, reserved bits and the R bit. Without a common role or method, loose mode
+            // continues unprotected.
             for (byte, bit) in [(0, 0x80), (1, 1), (3, 1), (4, 4)] {
                 let world = tampered(security, victim, |value| {
                     let mut value = value.to_vec();
@@ -174,7 +175,7 @@ fn records_that_were_changed_or_cut_are_discarded() {
     assert_eq!(describe(&shot), DTLS);
     let tag = header_of(&shot).verification_tag;
     let mut injected = 0;
-    // Reserved flags and padding are ignored: 1 byte before the record and 3 behind it.
+    // Reserved flags and padding are ignored: 1 byte before the record and 3 after it.
     for at in (12..shot.len() - 3).filter(|at| ![13, 16].contains(at)) {
         let mut bytes = shot[12..].to_vec();
         bytes[at - 12] ^= 0x20;
@@ -211,7 +212,7 @@ fn a_dtls_chunk_beside_another_chunk_is_discarded() {
     let pad = [0x84, 0, 0, 4];
     world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
     assert_eq!(discarded(&world, Z, Discard::BundledDtls), 1);
-    // Before protection is required, too, in any place.
+    // Likewise before protection is required, in any position.
     let mut world = World::new(strict());
     world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
         true => Fate::Drop,
@@ -224,7 +225,7 @@ fn a_dtls_chunk_beside_another_chunk_is_discarded() {
     assert_eq!(discarded(&world, Z, Discard::BundledDtls), 1);
 }
 
-/// The association ends by T3-rtx, and the user never takes it for established.
+/// The association ends by T3-rtx, and the user never considers it established.
 #[test]
 fn a_peer_that_never_finishes_is_given_up() {
     let mut world = World::new(strict());
@@ -246,7 +247,7 @@ fn a_peer_that_never_finishes_is_given_up() {
     assert!(world.shots.len() < 200, "{}", world.shots.len());
 }
 
-/// User data that comes before the keys is taken for an attack: nothing of it reaches the user.
+/// User data that arrives before the keys is treated as an attack: none of it reaches the user.
 #[test]
 fn user_data_before_the_keys_ends_the_association() {
     let mut world = World::new(strict());

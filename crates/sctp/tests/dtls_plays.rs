@@ -1,6 +1,6 @@
-//! Random plays of associations that use the DTLS chunk: loss, reordering, duplicates, damage,
-//! replays, new keys, restarts, two paths. Nothing is lost or delivered twice, and no user data is
-//! sent in clear. Seeds as in [`common::seeds`].
+//! Random scenarios of associations that use the DTLS chunk: loss, reordering, duplication,
+//! corruption, replays, new keys, restarts, two paths. Nothing is lost or delivered twice, and no
+//! user data is sent unprotected. Seeds as in [`common::seeds`].
 
 use crate::common;
 use crate::dtls::{DTLS, contains, strict};
@@ -15,7 +15,7 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What each message begins with.
+/// Prefix of each message.
 const MARK: &[u8] = b"in the clear?";
 
 fn message(host: usize, number: u32, size: usize) -> Bytes {
@@ -31,11 +31,11 @@ struct Play {
     world: World,
     random: Pcg64Mcg,
     ids: [Option<AssociationId>; 2],
-    /// Messages sent by each.
+    /// Number of messages sent by each host.
     sent: [u32; 2],
-    /// The number of the last message of each that was received.
+    /// Number of the last message that was received of each host.
     received: [Option<u32>; 2],
-    /// Messages of each that came since the last restart, and the first that was sent after it.
+    /// Messages of each host received since the last restart, and the first one sent after it.
     since: [(u32, u32); 2],
     restarts: u32,
     seen: Vec<Shot>,
@@ -142,7 +142,7 @@ impl Play {
         }
     }
 
-    /// A packet that was seen arrives again, or a part of it as a packet that is not protected.
+    /// An observed packet arrives again, or a part of it as an unprotected packet.
     fn replay(&mut self) {
         if self.seen.is_empty() {
             return;
@@ -153,7 +153,7 @@ impl Play {
         self.world.inject_from(1 - shot.from, path, shot.bytes);
     }
 
-    /// A loses all but its restart keys.
+    /// A loses all state except its restart keys.
     fn restart(&mut self) {
         let keys = |this: &Self, host: usize| -> Option<RestartKeys> {
             let association = this.world.endpoints[host].association(this.up(host)?)?;
@@ -188,7 +188,7 @@ impl Play {
             .collect();
         let state = self.world.state(A, a);
         assert!(self.up(A).is_some(), "{own:?} {state:?} {all:?}");
-        // What was sent before may be lost, on both sides.
+        // Earlier messages may be lost, on both sides.
         self.since = [(0, self.sent[A]), (0, self.sent[Z])];
     }
 

@@ -1,4 +1,5 @@
-//! AUTH's part of an association: what of a packet may be taken, and what is signed ([`crate::authentication`], RFC 4895 §6).
+//! AUTH of an association: accepted chunks of a packet, and authentication of sent packets
+//! ([`crate::authentication`], RFC 4895 §6).
 
 use anabranch_transport::Path;
 use anabranch_wire::cause::Causes;
@@ -13,41 +14,46 @@ use crate::authentication::{AuthTerms, Authenticator, ChunkTypes, KeyError, Shar
 use crate::discard::{Discard, Discards};
 use crate::event::Event;
 
-/// What packets have in which nothing but data and its acknowledgement goes.
+/// Chunk types of packets that contain only data and acknowledgments.
 const PLAIN: [u8; 5] = [kind::DATA, kind::I_DATA, kind::SACK, kind::ECNE, kind::CWR];
 
 impl Association {
-    /// Whether both ends speak AUTH (RFC 4895), which the setting [`Config::authentication`](crate::Config::authentication) offers.
+    /// Whether both ends support AUTH (RFC 4895), which the setting
+    /// [`Config::authentication`](crate::Config::authentication) offers.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.auth.as_ref().is_some_and(|auth| auth.is_agreed())
     }
 
-    /// The chunks that this side takes only if they are authenticated (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458 §8.2.4).
+    /// Chunk types that this side accepts only if authenticated (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458
+    /// §8.2.4).
     pub(crate) fn demanded_chunks(&self) -> ChunkTypes {
         let auth = self.auth.as_ref();
         auth.map(|auth| auth.demanded()).unwrap_or_default()
     }
 
-    /// The chunks that the peer takes only if they are authenticated (SCTP_PEER_AUTH_CHUNKS, RFC 6458 §8.2.3).
+    /// Chunk types that the peer accepts only if authenticated (SCTP_PEER_AUTH_CHUNKS, RFC 6458
+    /// §8.2.3).
     pub(crate) fn peer_demanded_chunks(&self) -> ChunkTypes {
         let auth = self.auth.as_ref();
         auth.map(|auth| auth.peer_demands()).unwrap_or_default()
     }
 
-    /// The keys that are shared with the peer, where AUTH is offered.
+    /// Keys shared with the peer, if AUTH is offered.
     pub fn auth_keys(&self) -> Option<&SharedKeys> {
         self.auth.as_ref().map(|auth| auth.keys())
     }
 
-    /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY, SCTP_AUTH_DEACTIVATE_KEY and
-    /// SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5), at any time: packets are signed with the active key when they are
-    /// made, so that a key which is deactivated signs none any more.
+    /// Changes the keys shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY,
+    /// SCTP_AUTH_DEACTIVATE_KEY and SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5), at
+    /// any time. Packets are authenticated with the active key when they are assembled, so a
+    /// deactivated key is no longer used.
     ///
-    /// To change keys in mid association: both ends [`SharedKeys::set`] the new key, then both [`SharedKeys::activate`] it, and when
-    /// [`Event::PeerAuthKey`] has told that the peer uses it, they [`SharedKeys::delete`] the old one.
+    /// To change keys during an association, both ends [`SharedKeys::set`] the new key, then both
+    /// [`SharedKeys::activate`] it, and when [`Event::PeerAuthKey`] has reported that the peer uses
+    /// it, they [`SharedKeys::delete`] the old one.
     ///
     /// # Errors
-    /// AUTH is not offered, or what `change` gives.
+    /// AUTH is not offered, or the error of `change`.
     pub fn change_auth_keys(
         &mut self,
         change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,
@@ -56,7 +62,7 @@ impl Association {
         auth.change_keys(change)
     }
 
-    /// What the handshake settled.
+    /// Records the result of the negotiation.
     #[inline(always)]
     pub(super) fn settle_auth(&mut self, terms: Option<&AuthTerms>) {
         if terms.is_some() || self.auth.is_some() || self.paths.reserved() > 0 {
@@ -82,24 +88,25 @@ impl Association {
                 }
             }
         }
-        // Where any packet may need an AUTH, all leave room for it.
+        // If any packet may need an AUTH, all packets reserve space for it.
         let all = self.peer_demanded_chunks().has_any(&PLAIN);
         let reserved = if all { self.auth_len() } else { 0 };
         self.paths.reserve(reserved);
     }
 
-    /// Bytes of an AUTH.
+    /// Length of an AUTH in bytes.
     fn auth_len(&self) -> usize {
         self.auth.as_ref().map_or(0, |auth| auth.chunk_len())
     }
 
-    /// Who signs its packets, where both ends speak AUTH.
+    /// Authenticator of the association, if both ends support AUTH.
     pub(crate) fn authenticator(&mut self) -> Option<&mut Authenticator> {
         self.auth.as_deref_mut().filter(|auth| auth.is_agreed())
     }
 
-    /// The chunks of the packet at hand that may be taken: those that need not be authenticated, and those that a valid AUTH vouches
-    /// for (RFC 4895 §6.3). Where there are others, what is left is put into `kept` as a packet of its own.
+    /// Chunks of the current packet that may be accepted: those that need no authentication, and
+    /// those authenticated by a valid AUTH (RFC 4895 §6.3). If there are others, the remaining
+    /// chunks are copied into `kept` as a separate packet.
     pub(super) fn admitted<'a>(
         &mut self,
         path: Path,
@@ -122,7 +129,8 @@ impl Association {
         while let Some(frame) = next {
             if frame.kind == kind::AUTH {
                 if vouched || !self.is_proved(path, frame, discards) {
-                    // One for a packet (RFC 4895 §4.1); what it was to vouch for goes with it.
+                    // Only one per packet (RFC 4895 §4.1); the chunks that it should authenticate
+                    // are discarded with it.
                     discards.count(Discard::BadAuth);
                     dropped = true;
                     break;
@@ -134,7 +142,7 @@ impl Association {
             } else {
                 left.extend_from_slice(frame.padded());
             }
-            // What cannot be read is found again by who takes the rest.
+            // Unreadable chunks are detected again when the rest is processed.
             next = frames.next_frame().and_then(Result::ok);
         }
         if !dropped {
@@ -146,7 +154,7 @@ impl Association {
         Some((first, chunks))
     }
 
-    /// Whether the AUTH that is `frame` vouches for what follows it.
+    /// Whether the AUTH in `frame` authenticates the chunks after it.
     fn is_proved(&mut self, path: Path, frame: Frame<'_>, discards: &mut Discards) -> bool {
         let Ok(Extension::Auth(chunk)) = Extension::decode(frame.to_raw()) else {
             return false;
@@ -166,7 +174,7 @@ impl Association {
         }
     }
 
-    /// Verifies `chunk`, which vouches for `covered`, and tells of a key that the peer has not used before.
+    /// Verifies `chunk` over `covered`, and reports a key that the peer has not used before.
     pub(crate) fn prove(&mut self, chunk: &Auth, covered: &[u8]) -> Result<(), Unproved> {
         let auth = self.authenticator().ok_or(Unproved::Wrong)?;
         if let Some(key_id) = auth.verify(chunk, covered)? {
@@ -175,7 +183,7 @@ impl Association {
         Ok(())
     }
 
-    /// Bytes that a packet with control chunks leaves free, so that an AUTH may be put before them.
+    /// Bytes that a packet with control chunks reserves for an AUTH before them.
     pub(super) fn room_for_auth(&self) -> usize {
         match &self.auth {
             Some(auth) if self.paths.reserved() == 0 && !auth.peer_demands().is_empty() => {
@@ -185,7 +193,7 @@ impl Association {
         }
     }
 
-    /// Gives data the `room` that was left for an AUTH which none of the control chunks before it needs.
+    /// Releases the reserved `room` for data, if none of the control chunks needs an AUTH.
     pub(super) fn release_room(&self, room: usize, packet: &mut PacketBuilder<'_>) {
         let demands = self.peer_demanded_chunks();
         if room > 0 && packet.find(|kind| demands.has(kind)).is_none() {
@@ -193,19 +201,20 @@ impl Association {
         }
     }
 
-    /// Bytes of an AUTH, if the peer takes one of `kinds` only with it.
+    /// Length of an AUTH in bytes, if the peer accepts one of `kinds` only with it.
     pub(super) fn auth_len_for(&self, kinds: &[u8]) -> usize {
         let demanded = self.peer_demanded_chunks().has_any(kinds);
         if demanded { self.auth_len() } else { 0 }
     }
 
-    /// Ends a packet: an AUTH goes before the first chunk that the peer takes only with one. Gives the packet's length.
+    /// Completes a packet: inserts an AUTH before the first chunk that the peer accepts only if
+    /// authenticated. Returns the packet's length.
     #[inline(always)]
     pub(super) fn seal(&mut self, packet: PacketBuilder<'_>, checksum: bool) -> usize {
         self.seal_by(None, packet, checksum)
     }
 
-    /// As [`Self::seal_by`]; 0 where nothing came into the packet.
+    /// Like [`Self::seal_by`]; 0 if the packet is empty.
     #[inline(always)]
     pub(super) fn seal_filled(
         &mut self,
@@ -219,7 +228,7 @@ impl Association {
         self.seal_by(key, packet, checksum)
     }
 
-    /// As [`Self::seal`], signed by the key that the user chose.
+    /// Like [`Self::seal`], with the key that the user chose.
     #[inline(always)]
     pub(super) fn seal_by(
         &mut self,
@@ -247,7 +256,7 @@ fn signed<'a>(
         return packet;
     }
     let at = packet.find(|kind| demands.has(kind));
-    // One that was deleted meanwhile gives way to the active key.
+    // A deleted key is replaced by the active key.
     let key = key.filter(|key| auth.keys().has(*key));
     let key = key.unwrap_or_else(|| auth.keys().active());
     if let (Some(at), Some(chunk)) = (at, auth.blank(key)) {

@@ -1,6 +1,7 @@
-//! The common packets of an association that has nothing else to send: DATA alone, and a SACK alone.
+//! Fast path for sent packets of an association with nothing else to send: DATA alone, and a SACK
+//! alone.
 //!
-//! They are written by ways of their own, which ask less. What goes is what [`Association::poll_any`] would send.
+//! It makes fewer checks. The packets are the same as those of [`Association::poll_any`].
 
 use std::ops::ControlFlow;
 
@@ -14,9 +15,10 @@ use crate::path::{PathId, Paths};
 use crate::rx::Receiver;
 
 impl Association {
-    /// Appends all packets that may be sent now to `out`, one after the other, and gives each to `each`;
-    /// after [`ControlFlow::Break`] the rest is left to the next call, and what comes back with it says whether it is known that there is none.
-    /// `unsummed`: checksums may be left to whom the packets are given.
+    /// Appends all packets that may be sent now to `out`, and passes each to `each`; after
+    /// [`ControlFlow::Break`] the rest waits for the next call, and the returned value says whether
+    /// it is known that none is left. `unsummed`: checksums may be left to the recipient of the
+    /// packets.
     pub(crate) fn poll_all(
         &mut self,
         now: Nanos,
@@ -40,14 +42,14 @@ impl Association {
         }
     }
 
-    /// Whether nothing but common packets may be due.
+    /// Whether only fast path packets can be due.
     #[inline(always)]
     fn has_common_packets(&self) -> bool {
         self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
     }
 
-    /// As [`Self::poll_all`], common packets only; whether there is nothing else. A caller who wants no more packets now is told at once
-    /// that there are none, so that it need not call again for that.
+    /// Like [`Self::poll_all`], for fast path packets only; returns whether nothing else is due. A
+    /// caller that stops learns at once whether packets are left, so that it need not call again.
     #[inline(always)]
     fn poll_common(
         &mut self,
@@ -79,14 +81,14 @@ impl Association {
             }
             _ => return ControlFlow::Continue(false),
         }
-        // Where it is not known yet the deadline, which is asked for next, would find it out.
+        // If it is unknown yet, the next query of the deadline would compute it.
         if self.probes_at == 0 && self.paths.len() == 1 {
             self.probes_deadline();
         }
         ControlFlow::Continue(self.is_done(now))
     }
 
-    /// There is neither DATA nor a SACK to send any more: whether there is nothing else.
+    /// Whether nothing else is due after all DATA and SACKs have been sent.
     #[inline(always)]
     fn is_done(&mut self, now: Nanos) -> bool {
         let is_done = self.probes_nothing(now);
@@ -96,14 +98,14 @@ impl Association {
         is_done
     }
 
-    /// Whether a further message on a stream changes nothing of what may be sent, or when.
+    /// Whether another message on a stream changes neither the next packets nor their times.
     #[inline]
     pub(crate) fn waits_for_room(&self) -> bool {
         self.tx.waits_for_room(&self.paths)
     }
 
-    /// Whether a packet has nothing but DATA where that goes and all that is due [is plain](Self::is_plain): no SACK rides along, no
-    /// extension has a say, and nobody records.
+    /// Whether a packet contains only DATA and all that is due [is plain](Self::is_plain): no SACK
+    /// is bundled, no extension is involved, and tracing is disabled.
     #[inline]
     fn writes_data_alone(&self) -> bool {
         !self.rx.as_deref().is_some_and(Receiver::sack_useful)
@@ -114,9 +116,10 @@ impl Association {
             && self.tx.get().is_some_and(|tx| tx.is_plain(&self.trace))
     }
 
-    /// Packets of DATA alone, as long as one may go to `next`: none of what was asked changes by a packet of DATA. `false` where nothing came
-    /// together; with [`ControlFlow::Break`], whether there is more to go.
-    #[inline(never)] // what its caller keeps besides leaves too few registers for all it touches
+    /// Writes packets of DATA while one may be sent to `next`, because a packet of DATA changes
+    /// none of the checks. `false` if there was nothing to send; with [`ControlFlow::Break`],
+    /// whether more is left.
+    #[inline(never)] // the caller's state leaves too few registers for it
     fn write_run(
         &mut self,
         now: Nanos,
@@ -147,8 +150,8 @@ impl Association {
         ControlFlow::Continue(true)
     }
 
-    /// Whether a packet has nothing but a SACK where one is due, all that is due [is plain](Self::is_plain), and no DATA goes: no extension
-    /// has a say, and nobody records.
+    /// Whether a packet contains only a due SACK, all that is due [is plain](Self::is_plain), and
+    /// no DATA can be sent: no extension is involved, and tracing is disabled.
     #[inline]
     fn writes_sack_alone(&self) -> bool {
         let Some(rx) = &self.rx else {
@@ -160,7 +163,7 @@ impl Association {
             && rx.tells_unseen(&self.trace)
     }
 
-    /// A packet of a SACK alone.
+    /// Writes a packet of a SACK alone.
     #[inline(always)]
     fn write_sack(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Option<usize> {
         let (limit, header) = (self.paths.get(path).max_packet, self.header_to_peer());
@@ -177,7 +180,7 @@ impl Association {
     }
 }
 
-/// A packet of `len` bytes goes to `path`.
+/// Passes on a packet of `len` bytes to `path`.
 #[inline(always)]
 fn give(
     paths: &Paths,

@@ -1,4 +1,4 @@
-//! The DTLS chunk of an association: packets are sealed and opened, key management is driven
+//! DTLS chunk of an association: seals and opens packets, and runs the key management
 //! ([`crate::dtls_chunk`], draft-ietf-tsvwg-sctp-dtls-chunk-04 §5).
 
 use anabranch_dtls::record::HEADER;
@@ -123,7 +123,7 @@ impl Association {
         dtls.is_some_and(|it| !it.requires_protection())
     }
 
-    /// Whether the user must not be told anything yet: keys are negotiated without it, and
+    /// Whether events must be withheld from the user, because keys are being negotiated and
     /// [`Event::Established`] has not been pushed.
     #[inline]
     pub(super) fn withholds_events(&self) -> bool {
@@ -131,7 +131,7 @@ impl Association {
         dtls.phase == Phase::Keying && dtls.method.is_some() && !self.is_closed()
     }
 
-    /// The handshake negotiated `terms`, or that the DTLS chunk is not used.
+    /// Records the negotiated `terms`, or that the DTLS chunk is not used.
     #[inline(always)]
     pub(super) fn settle_dtls(&mut self, terms: Option<&DtlsTerms>) {
         if terms.is_some() || self.dtls.is_some() {
@@ -157,7 +157,8 @@ impl Association {
         self.paths.reserve(DTLS_OVERHEAD);
     }
 
-    /// The association is established. Whether the user can be told now.
+    /// Starts the key management of an established association. Returns whether the user can be
+    /// notified now.
     #[cold]
     #[inline(never)]
     pub(super) fn start_keys(&mut self, now: Nanos) -> bool {
@@ -222,7 +223,7 @@ impl Association {
         dtls.is_some_and(|it| it.agreement().is_some() || it.contexts.opens_restarts())
     }
 
-    /// Opens a DTLS chunk. Returns its chunks, behind the common header of its packet.
+    /// Opens a DTLS chunk. Returns its chunks after the common header of its packet.
     pub(crate) fn open_dtls(&mut self, header: &[u8], chunk: &Dtls) -> Result<Bytes, OpenError> {
         let dtls = self.dtls.as_mut().ok_or(OpenError::NoKey)?;
         // The header takes the place of the record's, so that the chunks need not be moved.
@@ -236,7 +237,7 @@ impl Association {
         Ok(packet.freeze())
     }
 
-    /// The packet of a DTLS chunk has been processed.
+    /// Marks the packet of a DTLS chunk as processed.
     pub(crate) fn end_dtls(&mut self) {
         if let Some(dtls) = &mut self.dtls {
             dtls.end_packet();
@@ -251,7 +252,7 @@ impl Association {
         }
     }
 
-    /// As [`Association::handle_chunks`], where the DTLS chunk is offered or used.
+    /// Like [`Association::handle_chunks`], if the DTLS chunk is offered or used.
     pub(super) fn take_protected(
         &mut self,
         now: Nanos,
@@ -274,7 +275,7 @@ impl Association {
         self.manage_keys(now);
     }
 
-    /// Looks at the chunks of a packet before they are processed; whether they may be.
+    /// Examines the chunks of a packet before they are processed; returns whether they may be.
     fn look_at_chunks(
         &mut self,
         first: Frame<'_>,
@@ -364,7 +365,8 @@ impl Association {
         }
     }
 
-    /// Passes the messages of the peer's key management to the method, whatever waits before them.
+    /// Passes the messages of the peer's key management to the method, before all other waiting
+    /// messages.
     pub(super) fn take_key_messages(&mut self, now: Nanos) {
         let (Some(dtls), Some(rx)) = (&mut self.dtls, &mut self.rx) else {
             return;
@@ -413,7 +415,7 @@ impl Association {
                 payload: Bytes::clone(&payload),
             };
             if self.sender().send_plain(KEY_STREAM, message).is_err() {
-                // There is no room now. Every acknowledgement comes here again.
+                // There is no space now. Every acknowledgment triggers another attempt.
                 if let Some(dtls) = &mut self.dtls {
                     dtls.outbox.push_front(payload);
                 }
@@ -428,7 +430,7 @@ impl Association {
         method.poll_timeout()
     }
 
-    /// The time of [`Self::key_deadline`] has come.
+    /// Handles the expiration of [`Self::key_deadline`].
     pub(super) fn handle_key_timeout(&mut self, now: Nanos) {
         if let Some(method) = self.dtls.as_mut().and_then(|it| it.method.as_mut()) {
             method.handle_timeout(now);

@@ -1,10 +1,13 @@
-//! Explicit congestion notification: the chunks ECNE and CWR, which RFC 9260 §3.2 reserves and RFC 4960 Appendix A tells.
+//! Explicit Congestion Notification: the chunks ECNE and CWR, which RFC 9260 §3.2 reserves and RFC
+//! 4960 Appendix A describes.
 //!
-//! - Used where both ends offer it (parameter 0x8000 of INIT and INIT ACK); the switch `ecn` offers it.
-//! - A packet whose DATA is all new is ECN-capable. The receiver of a mark sends an ECNE with each SACK until a CWR answers the
-//!   packet that was marked last.
-//! - The sender answers an ECNE once for a window of data and destination ([`crate::tx`]), and says so by a CWR with the
-//!   next DATA. Neither chunk draws a packet of its own, so that a peer that floods either gains nothing.
+//! - Used if both ends offer it (parameter 0x8000 of INIT and INIT ACK); the switch `ecn` offers
+//!   it.
+//! - A packet whose DATA is all new is ECN-capable. The receiver of a mark sends an ECNE with each
+//!   SACK until a CWR answers the last marked packet.
+//! - The sender reacts to an ECNE once per window of data and destination ([`crate::tx`]), and
+//!   reports this by a CWR with the next DATA. Neither chunk causes a separate packet, so that a
+//!   peer that floods either gains nothing.
 
 use anabranch_transport::{Ecn, Nanos};
 use anabranch_wire::Tsn;
@@ -15,21 +18,21 @@ use crate::association::Association;
 use crate::discard::{Discard, Discards};
 use crate::tx::{Heard, Sender};
 
-/// What an association keeps while both ends use ECN.
+/// ECN state of an association.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// The packet at hand came with CE, and none of its DATA was taken yet.
+    /// The current packet has CE, and none of its DATA was accepted yet.
     marked: bool,
-    /// The lowest TSN of the packet that was marked last, until a CWR answers it.
+    /// Lowest TSN of the last marked packet, until a CWR answers it.
     echo: Option<Tsn>,
-    /// What the next CWR answers.
+    /// TSN that the next CWR answers.
     cwr_owed: Option<Tsn>,
-    /// The packet that was written last had new DATA alone.
+    /// The last written packet contains only new DATA.
     capable: bool,
 }
 
 impl Association {
-    /// A packet arrived with `ecn` in its IP header; its chunks come next.
+    /// Records the `ecn` field of a packet; its chunks follow.
     pub(crate) fn note_field(&mut self, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;
         if marked {
@@ -40,7 +43,8 @@ impl Association {
         }
     }
 
-    /// New DATA of the packet at hand. The first is the lowest: TSNs rise within a packet (RFC 9260 §6.10).
+    /// Records new DATA of the current packet. The first is the lowest, because TSNs rise within a
+    /// packet (RFC 9260 §6.10).
     pub(crate) fn note_marked_data(&mut self, tsn: Tsn) {
         if let Some(marks) = &mut self.marks
             && std::mem::take(&mut marks.marked)
@@ -50,7 +54,7 @@ impl Association {
         }
     }
 
-    /// ECNE: a packet from here was marked.
+    /// Processes an ECNE: a packet of this side was marked.
     pub(crate) fn on_ecne(&mut self, now: Nanos, ecne: Ecne, discards: &mut Discards) {
         let Some(marks) = self.marks.as_mut().filter(|_| self.state.sends_data()) else {
             return discards.count(Discard::Unexpected);
@@ -69,25 +73,25 @@ impl Association {
         }
     }
 
-    /// CWR: the peer has reduced its window for a packet that was marked.
+    /// Processes a CWR: the peer has reduced its cwnd for a marked packet.
     pub(crate) fn on_cwr(&mut self, cwr: Cwr, discards: &mut Discards) {
         match &mut self.marks {
-            // One for an earlier mark leaves the later one to be told.
+            // A CWR for an earlier mark leaves the later one to be reported.
             Some(marks) => marks.echo = marks.echo.filter(|echo| echo.gt(cwr.lowest_tsn)),
             None => discards.count(Discard::Unexpected),
         }
     }
 
-    /// What a SACK is to be preceded by.
+    /// Adds the ECNE that precedes a SACK.
     #[inline(never)]
     pub(crate) fn push_ecne(&self, packet: &mut PacketBuilder<'_>) {
         if let Some(lowest_tsn) = self.marks.as_ref().and_then(|marks| marks.echo) {
-            // Without room the next SACK tells.
+            // Without space it is sent with the next SACK.
             let _ = packet.push(&Ecne { lowest_tsn });
         }
     }
 
-    /// What DATA is to be preceded by.
+    /// Adds the CWR that precedes DATA.
     pub(crate) fn push_cwr(&mut self, packet: &mut PacketBuilder<'_>) {
         if let Some(marks) = &mut self.marks
             && let Some(lowest_tsn) = marks.cwr_owed
@@ -97,7 +101,8 @@ impl Association {
         }
     }
 
-    /// A packet with so many `chunks` of DATA was written, before which [`Sender::never_marked`] was `before`.
+    /// Records a written packet with `chunks` DATA chunks, before which [`Sender::never_marked`]
+    /// was `before`.
     ///
     /// [`Sender::never_marked`]: crate::tx::Sender::never_marked
     pub(crate) fn note_written(&mut self, chunks: usize, before: u64) {
@@ -107,7 +112,7 @@ impl Association {
         }
     }
 
-    /// The ECN field of the packet that was written last.
+    /// ECN field of the last written packet.
     pub(crate) fn take_field(&mut self) -> Ecn {
         let capable = |marks: &mut Box<Marks>| std::mem::take(&mut marks.capable);
         if self.marks.as_mut().is_some_and(capable) {

@@ -1,7 +1,8 @@
-//! The common packets that arrive: a SACK, and DATA in order or behind a gap.
+//! Fast path for received packets: a SACK, and DATA in order or after a gap.
 //!
-//! They are taken by ways of their own, which ask less: of the association once a packet, and of the receiver once for all its chunks. What
-//! is done is what [`Association::handle_chunks`] would do, no less; where any answer is another, that does it.
+//! It makes fewer checks: of the association once per packet, and of the receiver once for all
+//! chunks. The effect is exactly that of [`Association::handle_chunks`], which processes all other
+//! cases.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::{Sack, kind};
@@ -13,11 +14,11 @@ use crate::path::PathId;
 use crate::rx::Next;
 use crate::state::{Known, Stage, State};
 
-/// How much of a packet was common.
+/// Part of a packet that the fast path has processed.
 pub(crate) enum FastPath<'a> {
-    /// All of it: it has been taken.
+    /// All of it.
     Whole,
-    /// What comes before `frame`; `behind`: that is something.
+    /// The chunks before `frame`; `behind`: there is at least one.
     Until {
         frame: Frame<'a>,
         rest: Chunks<'a>,
@@ -26,8 +27,8 @@ pub(crate) enum FastPath<'a> {
 }
 
 impl Association {
-    /// Takes the chunks of an admitted packet that came over `path`, `first`, which is DATA or a SACK, and then `rest`, as far as they are
-    /// common ones.
+    /// Processes the chunks of an admitted packet received over `path`, `first`, which is DATA or a
+    /// SACK, and then `rest`, as far as the fast path applies.
     #[inline(always)]
     pub(crate) fn try_fast_path<'a>(
         &mut self,
@@ -52,7 +53,7 @@ impl Association {
         }
     }
 
-    /// Takes what comes behind a SACK, as [`Self::try_fast_path`] does.
+    /// Processes the chunks after a SACK, like [`Self::try_fast_path`].
     #[inline(always)]
     fn take_behind_sack<'a>(
         &mut self,
@@ -76,12 +77,13 @@ impl Association {
             }
             Some(Err(_)) => discards.count(Discard::ChunkLength),
         }
-        // The SACK was that of the only path: data goes where it went.
+        // There is only one path, so the destination of data is unchanged.
         self.tell_readable();
         FastPath::Whole
     }
 
-    /// Whether packets may be common ones: the association is up, and no extension has a say in DATA or SACKs.
+    /// Whether the fast path applies: the association is established, and no extension is involved
+    /// in DATA or SACKs.
     #[inline(always)]
     fn is_common(&self) -> bool {
         let State::Known(Known {
@@ -99,7 +101,7 @@ impl Association {
             && !self.tx.is_interleaving()
     }
 
-    /// Takes the DATA `first` and what comes behind it. `behind`: there was a chunk before them.
+    /// Processes the DATA `first` and the chunks after it. `behind`: there was a chunk before them.
     #[inline(never)]
     fn take_common_data<'a>(
         &mut self,
@@ -148,7 +150,7 @@ impl Association {
         FastPath::Whole
     }
 
-    /// Takes a SACK; whether it was a common one.
+    /// Processes a SACK; returns whether the fast path applies.
     #[inline(always)]
     fn take_common_sack(&mut self, now: Nanos, frame: Frame<'_>) -> bool {
         debug_assert_eq!(frame.kind, kind::SACK, "or it is DATA");

@@ -1,4 +1,5 @@
-//! What an association gives its user: messages and events in one order, and what was sent or can be.
+//! Output of an association to its user: messages and events in one order, and notifications about
+//! sent data and buffer space.
 
 use anabranch_wire::cause::Cause;
 
@@ -8,9 +9,10 @@ use crate::output::{Interest, Output};
 use crate::rx::{ReceivedMessage, ReceivedPart, TooLong};
 
 impl Association {
-    /// The next output in which the reader is interested, in the order of delivery: an event comes behind the messages that could be read
-    /// before it occurred, and before those that could be later. What others are interested in stays. Taking a message opens the receive
-    /// window. Outputs can be taken after the association closed.
+    /// Next output in which the reader is interested, in the order of delivery: an event follows
+    /// the messages that were readable before it occurred, and precedes later ones. Other outputs
+    /// stay. Taking a message opens the receive window. Outputs can be read after the association
+    /// was closed.
     pub fn poll_output(&mut self, interest: Interest) -> Option<Output> {
         if self.dtls.is_some() && !self.may_read() {
             return None;
@@ -31,7 +33,8 @@ impl Association {
         }
         if interest.messages() {
             let message = self.poll_message_before(interest).map(Output::Message);
-            // An event may have stopped it, or be the end that a message too long has brought about.
+            // It may have been stopped by an event, or by the end that a message too long has
+            // caused.
             return message.or_else(|| self.poll_event_in_order(interest).map(Output::Event));
         }
         if interest.parts() {
@@ -40,10 +43,12 @@ impl Association {
         None
     }
 
-    /// The next message (RFC 9260 §11.1.7), also after the association closed, whatever events are before it.
+    /// Next message (RFC 9260 §11.1.7), also after the association was closed, regardless of events
+    /// before it.
     ///
-    /// One too long for the receive buffer is put together of parts here, outside of it. One longer than
-    /// [`Config::max_message`](crate::Config::max_message) ends the association with [`CloseReason::MessageTooLong`]; to read such, use
+    /// A message larger than the receive buffer is reassembled from parts here, outside of the
+    /// buffer. One larger than [`Config::max_message`](crate::Config::max_message) ends the
+    /// association with [`CloseReason::MessageTooLong`]; such messages should be read by
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
         if self.dtls.is_some() && !self.may_read() {
@@ -60,7 +65,7 @@ impl Association {
         self.poll_assembled(|_| false)
     }
 
-    /// As [`Self::poll_message`], where no message waits whole.
+    /// Like [`Self::poll_message`], if no complete message waits.
     #[inline(never)]
     fn poll_assembled(&mut self, stops: impl Fn(u32) -> bool) -> Option<ReceivedMessage> {
         let message = match self.rx.as_deref_mut()?.poll_assembled(stops) {
@@ -77,16 +82,18 @@ impl Association {
         message
     }
 
-    /// The next message, or part of a message whose end has not come (RFC 9260 §11.1.7 and its partial flag, §6.9), whatever events are
-    /// before it: for who can use the beginning before the end is there, or takes messages of any length.
+    /// Next message, or part of an incomplete message (RFC 9260 §11.1.7 and its partial flag,
+    /// §6.9), regardless of events before it. For users that can process the beginning before the
+    /// end arrives, or that accept messages of any length.
     ///
-    /// Parts of one message come in order; until its end nothing else of its stream does, but whole messages and parts of
-    /// other streams come between. Which messages come in parts: those that fill the receive buffer, and those longer
-    /// than [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Where one will not end,
-    /// [`Event::PartialDeliveryAborted`] tells.
+    /// Parts of one message are returned in order; until its end no other data of its stream is
+    /// returned, but complete messages and parts of other streams may come in between. Messages are
+    /// returned in parts if they fill the receive buffer, or are longer than
+    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point).
+    /// [`Event::PartialDeliveryAborted`] reports a message that will not be completed.
     ///
-    /// May be mixed with [`Association::poll_message`], which skips the rest of a message that was begun here; what that has
-    /// gathered of a message is the first part here.
+    /// Calls may be mixed with [`Association::poll_message`], which skips the rest of a message
+    /// that was begun here; the data that it has collected of a message is the first part here.
     #[inline]
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         if self.dtls.is_some() && !self.may_read() {
@@ -109,25 +116,27 @@ impl Association {
         part
     }
 
-    /// The events since the last call, without receipts. They stay in the output: for a driver that has to act on them, while its users
-    /// read them in order.
+    /// Events since the last call, without receipts. They stay in the output: for a driver that
+    /// must act on them, while its users read them in order.
     pub fn unseen_events(&mut self) -> impl Iterator<Item = &Event> {
         self.events.unseen()
     }
 
-    /// [`Output::Writable`] comes once there is much room to send (half of the send buffer) and room for a message of `size` bytes, or the
-    /// association is closed. Of several wishes the smallest counts. Afterwards drain `poll_transmit`.
+    /// Requests [`Output::Writable`], which is returned once half of the send buffer is free and
+    /// there is space for a message of `size` bytes, or the association is closed. The smallest of
+    /// several sizes counts. The caller should drain `poll_transmit` afterwards.
     pub fn wait_writable(&mut self, size: usize) {
         self.events.want_room(size);
     }
 
-    /// [`Output::Sent`] tells of which streams data is sent from now on: for who keeps account of what waits for each.
+    /// Requests [`Output::Sent`] for the streams of sent data, for users that account for the
+    /// unsent data of each stream.
     pub fn report_sent(&mut self) {
         self.events.report_sent();
         self.sender().report_sent();
     }
 
-    /// The next event, whatever messages are before it.
+    /// Next event, regardless of messages before it.
     #[inline]
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         if self.withholds_events() {
@@ -136,18 +145,18 @@ impl Association {
         self.events.pop_front()
     }
 
-    /// Whether there is output that the driver has not been told of.
+    /// Whether there is output of which the driver was not notified.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.events.has_news() && !self.withholds_events()
     }
 
-    /// The driver is told; whether there was news.
+    /// Clears the notification of the driver; returns whether there was one.
     pub(crate) fn take_news(&mut self) -> bool {
         !self.withholds_events() && self.events.take_news()
     }
 
-    /// It was asked what it sends: users may wait for that.
+    /// Records that packets were polled, for which users may be waiting.
     #[inline(always)]
     pub(crate) fn note_sending(&mut self) {
         if self.events.follows_sending() {
@@ -169,8 +178,9 @@ impl Association {
         }
     }
 
-    /// Whether there is much room, not only that for the next packet: half of the buffer, and as much as a message of `size` bytes has to
-    /// have. Messages may hold twice the buffer until they are acknowledged ([`Association::held_to_send`]).
+    /// Whether half of the buffer is free, and as much as a message of `size` bytes needs, so that
+    /// the user does not wake up for every packet. Messages may use twice the buffer until they are
+    /// acknowledged ([`Association::held_to_send`]).
     fn has_much_room(&self, size: usize) -> bool {
         let buffer = self.config.send_buffer;
         let (queued, held) = (self.buffered(), self.held_to_send());
@@ -179,7 +189,7 @@ impl Association {
         queued <= most_queued && (held <= most_held || (queued == 0 && held <= buffer))
     }
 
-    /// The next event of interest, if no message of interest comes before it.
+    /// Next event of interest, if no message of interest precedes it.
     #[inline]
     fn poll_event_in_order(&mut self, interest: Interest) -> Option<Event> {
         if self.events.is_empty() {
@@ -208,12 +218,12 @@ impl Association {
         }
     }
 
-    /// The next whole message, if no event of interest comes before it.
+    /// Next complete message, if no event of interest precedes it.
     fn poll_message_before(&mut self, interest: Interest) -> Option<ReceivedMessage> {
         if !interest.events() || self.events.is_empty() {
             return self.poll_message();
         }
-        // It is the first, and no event is before it.
+        // It is the first, and no event precedes it.
         if let Some(message) = self.rx.as_deref_mut()?.poll_whole() {
             return Some(message);
         }
@@ -223,7 +233,7 @@ impl Association {
         })
     }
 
-    /// The next output of one stream.
+    /// Next output of one stream.
     #[cold]
     fn poll_stream(&mut self, stream: u16, interest: Interest) -> Option<Output> {
         if interest.events() {

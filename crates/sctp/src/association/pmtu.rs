@@ -1,4 +1,5 @@
-//! Path MTU: probes go out and are answered, black holes are noticed, the network's word is taken (RFC 9260 §7.3, RFC 8899).
+//! Path MTU: probes and their answers, detection of black holes, and ICMP Packet Too Big (RFC 9260
+//! §7.3, RFC 8899).
 
 use std::net::IpAddr;
 
@@ -12,17 +13,19 @@ use super::heartbeat::own_info;
 use crate::path::{PathEntry, PathId, PathState, ProbeAnswered, ProbeSize, mtu};
 use crate::tx::Sender;
 
-/// What was sent so often and is still not acknowledged may have vanished in a black hole.
+/// Number of transmissions without an acknowledgment that suggests a black hole.
 const SENT_IN_VAIN: u32 = 3;
 
 impl Association {
-    /// The network says that nothing larger than `mtu` bytes, IP header included, reaches the peer's address `address` (an
-    /// ICMP Packet Too Big, after its quoted packet was found to be ours; RFC 9260 §10, RFC 8899 §4.6). Packets to it are no
-    /// larger from now on, and what was too large is sent again, for IP to fragment. Less than 576 over IPv4 and 1,280 over
-    /// IPv6 is not believed. With [`Config::path_mtu_discovery`](crate::Config::path_mtu_discovery) a larger size is tried
+    /// Reports that no packet larger than `mtu` bytes, including the IP header, reaches the peer's
+    /// address `address` (an ICMP Packet Too Big whose quoted packet belongs to this association;
+    /// RFC 9260 §10, RFC 8899 §4.6). Packets to it do not exceed this size from now on, and larger
+    /// data in flight is retransmitted, for IP to fragment. Values below 576 over IPv4 and 1,280
+    /// over IPv6 are ignored. With
+    /// [`Config::path_mtu_discovery`](crate::Config::path_mtu_discovery) larger sizes are probed
     /// again after ten minutes.
     ///
-    /// Returns whether packets are smaller now; not so where there is no such address.
+    /// Returns whether packets are smaller now; `false` if the address is unknown.
     pub fn lower_pmtu(&mut self, now: Nanos, address: IpAddr, mtu: usize) -> bool {
         let Some(path) = self.paths.find(address) else {
             return false;
@@ -35,7 +38,7 @@ impl Association {
         lowered
     }
 
-    /// Begins to look for the MTU of `path`, which is confirmed.
+    /// Starts the discovery of the MTU of `path`, which is confirmed.
     pub(crate) fn start_discovery(&mut self, now: Nanos, path: PathId) {
         self.forget_probes();
         if let Some(discovery) = &mut self.paths.get_mut(path).discovery {
@@ -43,9 +46,9 @@ impl Association {
         }
     }
 
-    /// The earliest time that a probe goes, or is taken for lost.
+    /// Earliest time at which a probe is due, or is considered lost.
     pub(crate) fn pmtu_deadline(&self) -> Option<Nanos> {
-        // Mostly no path looks for its MTU.
+        // Usually discovery is off.
         if !self.config.path_mtu_discovery || !self.state.probes_paths() || self.is_mute() {
             return None;
         }
@@ -79,7 +82,7 @@ impl Association {
         }
     }
 
-    /// A path that must be probed, and the size of the packet with its IP header.
+    /// Path that must be probed, and the size of the packet including its IP header.
     pub(crate) fn pmtu_probe_due(&self, now: Nanos) -> Option<(PathId, ProbeSize)> {
         if !self.state.probes_paths() {
             return None;
@@ -93,7 +96,8 @@ impl Association {
             })
     }
 
-    /// A probe: HEARTBEAT, and PAD up to the size (RFC 8899 §6.2.1). It is no error of the path if it is lost.
+    /// Writes a probe: HEARTBEAT, and PAD up to the size (RFC 8899 §6.2.1). Its loss is no error of
+    /// the path.
     pub(crate) fn write_pmtu_probe(
         &mut self,
         now: Nanos,
@@ -116,7 +120,7 @@ impl Association {
         let info = own_info(path, nonce);
         let signature = self.auth_len_for(&[kind::HEARTBEAT, kind::PAD]) + self.sealing_len();
         let mut packet = PacketBuilder::new(out, header, limit - signature);
-        // The smallest probe is larger than the two.
+        // The smallest probe is larger than both chunks.
         let _ = packet.push(&Heartbeat { info });
         if size != ProbeSize::Least {
             let _ = packet.push(&Pad::of_size(packet.room()));
@@ -130,7 +134,7 @@ impl Association {
         self.transmit(path, len)
     }
 
-    /// An answer to a probe, if it is one: the path carries packets of that size.
+    /// Processes an answer to a probe, if it is one: the path supports packets of this size.
     pub(crate) fn on_pmtu_answer(
         &mut self,
         now: Nanos,
@@ -149,7 +153,8 @@ impl Association {
         Some(answered)
     }
 
-    /// Data has timed out on `path`, or was sent again and again in vain: large packets may vanish there (RFC 8899 §4.3).
+    /// Checks for a black hole after a timeout of data on `path`, or repeated retransmissions (RFC
+    /// 8899 §4.3).
     pub(crate) fn look_for_black_hole(&mut self, now: Nanos, path: PathId) {
         self.forget_probes();
         let reserved = self.paths.reserved();
@@ -172,7 +177,8 @@ impl Association {
         };
         let limit = mtu::max_packet(lower, remote, encapsulation);
         let fits = mtu::max_user_data(mtu::less_reserved(limit, reserved));
-        // So little went in small packets, whatever other chunks went with it, and their loss has nothing to do with their size.
+        // This little data was sent in small packets, even with bundled chunks, so its loss is
+        // independent of the size.
         if 2 * outstanding <= fits as u64 {
             return;
         }
@@ -183,8 +189,8 @@ impl Association {
         }
     }
 
-    /// Packets on `path` are smaller from now on, because larger ones vanish. What was in flight and is larger goes again, for IP to
-    /// fragment; and the new size is looked at in the same way.
+    /// Reduces the packet size of `path`, because larger packets are lost. Larger data in flight is
+    /// retransmitted, for IP to fragment; the new size is monitored in the same way.
     fn leave_black_hole(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         if let Some(discovery) = &entry.discovery {
@@ -197,7 +203,8 @@ impl Association {
         self.look_for_black_hole(now, path);
     }
 
-    /// Losses were found: what was sent so often that it may have vanished in a black hole, though T3-rtx has not expired.
+    /// After losses, checks for data that was sent so often that there may be a black hole,
+    /// although T3-rtx has not expired.
     pub(crate) fn look_for_what_is_in_vain(&mut self, now: Nanos) {
         for path in self.path_ids() {
             let discovers = self.paths.get(path).discovery.is_some();
@@ -209,12 +216,12 @@ impl Association {
     }
 }
 
-/// Whether probes may go to the path though data was not answered there.
+/// Whether probes may be sent although data was not acknowledged on the path.
 fn is_comparable(entry: &PathEntry) -> bool {
     entry.is_verified() && !entry.disowned
 }
 
-/// Whether the path is in order, so that a lost probe was lost for its size.
+/// Whether the path works, so that a lost probe was lost because of its size.
 fn answers(entry: &PathEntry) -> bool {
     entry.state == PathState::Active && entry.error_count == 0
 }

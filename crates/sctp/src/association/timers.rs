@@ -1,4 +1,5 @@
-//! What the passing of time does: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard, T3-rtx, SACK and HEARTBEAT.
+//! Timers of an association: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard, T3-rtx, SACK and
+//! HEARTBEAT.
 
 use anabranch_transport::Nanos;
 
@@ -11,7 +12,7 @@ use crate::state::State;
 use crate::tx::T3Outcome;
 
 impl Association {
-    /// When [`Self::handle_timeout`] has something to do.
+    /// Time at which [`Self::handle_timeout`] has something to do.
     #[inline]
     pub(crate) fn deadline(&mut self) -> Option<Nanos> {
         let earliest = match self.plain_deadline() {
@@ -24,8 +25,8 @@ impl Association {
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
-    /// The same, [`Nanos::MAX`] for never, where data, its acknowledgement and probes of paths alone have deadlines, and those of the
-    /// probes are known: asked after every packet, so it looks at nothing else.
+    /// The same, [`Nanos::MAX`] for never, if only data, SACKs and path probes have deadlines, and
+    /// those of the probes are cached: queried after every packet, so it examines nothing else.
     #[inline]
     fn plain_deadline(&self) -> Option<Nanos> {
         let State::Known(known) = &self.state else {
@@ -43,7 +44,7 @@ impl Association {
         (self.probes_at > 0).then(|| self.probes_at.min(data).min(sack))
     }
 
-    /// The earliest of all deadlines there may be, [`Nanos::MAX`] for never.
+    /// Earliest of all possible deadlines, [`Nanos::MAX`] for never.
     #[inline(never)]
     fn earliest_deadline(&mut self) -> Nanos {
         match &self.state {
@@ -72,7 +73,7 @@ impl Association {
         earliest
     }
 
-    /// T3-rtx and the zero-window probe, while DATA may be sent at all.
+    /// T3-rtx and the window probe, while DATA may be sent at all.
     fn data_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() && !self.is_held() {
             self.tx.next_deadline(&self.paths)
@@ -81,7 +82,7 @@ impl Association {
         }
     }
 
-    /// When the stream allocation thinks again, while DATA may be sent at all.
+    /// Next decision of the stream allocation, while DATA may be sent at all.
     fn streams_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() {
             self.tx.streams_deadline()
@@ -195,7 +196,7 @@ impl Association {
         };
         if self.state.is_being_set_up() {
             if retry.retransmissions >= self.config.max_init_retransmits {
-                // The peer is up if its COOKIE ACK alone was lost (RFC 9260 §9.1).
+                // The peer is established if only its COOKIE ACK was lost (RFC 9260 §9.1).
                 return self.fail(CloseReason::unanswered(self.state.name()));
             }
         } else {
@@ -205,8 +206,8 @@ impl Association {
                 return;
             }
         }
-        // DATA that rode along with the COOKIE ECHO was lost with it. Its timer was started with T1-cookie and backs off
-        // the same RTO, so that it is doubled once.
+        // DATA bundled with the COOKIE ECHO was lost with it. Its timer was started with T1-cookie
+        // and backs off the same RTO, so the RTO should be doubled only once.
         let t3 = self
             .tx
             .handle_t3(now, retry.path, &mut self.paths, &mut self.trace);

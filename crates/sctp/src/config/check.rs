@@ -1,4 +1,4 @@
-//! Which settings an endpoint accepts.
+//! Validation of settings.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::mtu::MOST_ENCAPSULATION;
 use crate::profile::{DormantPath, Profile, RecoveryWaits};
 pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
 
-/// The receive buffer that RFC 9260 §6 asks for at least, bytes; peers refuse less (§3.3.3).
+/// Minimum receive buffer of RFC 9260 §6 in bytes; peers refuse less (§3.3.3).
 pub(super) const LEAST_RECEIVE_BUFFER: u64 = 1500;
-/// The most bytes that a buffer can be given.
+/// Maximum size of a buffer in bytes.
 pub(super) const MOST_BYTES: u64 = u64::MAX;
-/// The most errors in a row that can be asked for.
+/// Maximum limit of consecutive errors.
 pub(super) const MOST_ERRORS: u64 = u32::MAX as u64;
-/// No SACK may be delayed longer (RFC 9260 §6.2).
+/// Maximum delay of a SACK (RFC 9260 §6.2).
 pub(crate) const MOST_SACK_DELAY: Nanos = 500 * MILLISECOND;
 
-/// A setting that no association could work with.
+/// Invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: found {found}; allowed: {allowed}")]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// The setting or switch, by its name; or the field of [`Config`].
+    /// Name of the setting or switch; or the field of [`Config`].
     pub field: &'static str,
-    /// What it is set to, with its unit.
+    /// Its value, with the unit.
     pub found: String,
-    /// What it may be.
+    /// Allowed values.
     pub allowed: String,
 }
 
@@ -60,7 +60,7 @@ impl From<SettingError> for ConfigError {
     }
 }
 
-/// A span and its bounds, both included.
+/// Checks a duration against its inclusive bounds.
 fn span(
     field: &'static str,
     found: Nanos,
@@ -73,8 +73,8 @@ fn span(
     Err(refuse(field, show_time(found), allowed))
 }
 
-/// Settings that were checked, for any number of endpoints ([`Endpoint::sharing`](crate::Endpoint::sharing)). A clone is the same
-/// settings, not a copy of them.
+/// Validated settings, for any number of endpoints
+/// ([`Endpoint::sharing`](crate::Endpoint::sharing)). A clone shares the same settings.
 #[derive(Clone, Debug)]
 pub struct CheckedConfig(pub(crate) Arc<Config>);
 
@@ -86,19 +86,20 @@ impl CheckedConfig {
 }
 
 impl Config {
-    /// The settings, once they are [checked](Self::check), to be shared.
+    /// Validates the settings, like [`Self::check`], for sharing.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// Like [`Self::check`].
     pub fn checked(self) -> Result<CheckedConfig, ConfigError> {
         self.check()?;
         Ok(CheckedConfig(Arc::new(self)))
     }
 
-    /// Checks every setting and switch against its range, and how they agree. [`Endpoint::new`](crate::Endpoint::new) does.
+    /// Checks every setting and switch against its range, and their consistency.
+    /// [`Endpoint::new`](crate::Endpoint::new) calls it.
     ///
     /// # Errors
-    /// The first setting that cannot work, with what was found and what is allowed.
+    /// The first invalid setting, with its value and the allowed values.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         self.profile.check_ranges()?;
@@ -107,11 +108,11 @@ impl Config {
         self.check_addresses()
     }
 
-    /// Checks that each setting has an effect: it has [what it needs](Self::check_partners), and so has each word that needs more than
-    /// others do.
+    /// Checks that each setting has an effect: it has [the settings it
+    /// needs](Self::check_partners), and so has each value with further requirements.
     ///
     /// # Errors
-    /// The first that has none.
+    /// The first setting without effect.
     pub fn check_effects(&self) -> Result<(), SettingError> {
         self.check_partners()?;
         let missing = match self.congestion.needs {
@@ -122,11 +123,11 @@ impl Config {
         if let Some(why) = missing {
             self.refuse_idle("congestion", why)?;
         }
-        // Streams that all have the value 0 take turns, as they do by default.
+        // Streams that all have the value 0 are served round robin, which is the default.
         if self.scheduler == SchedulerKind::Priority && self.stream_values.is_none() {
             self.refuse_idle("scheduler", "without `stream_values`")?;
         }
-        // What each path finds missing, and recovers from, takes the place of what the association does.
+        // Loss detection and recovery per path replace those of the association.
         if self.cmt && self.cmt_split_fast_retransmit {
             let why = "with `cmt`, unless `cmt_split_fast_retransmit = false`";
             self.refuse_idle("htna", why)?;
@@ -140,7 +141,7 @@ impl Config {
         self.check_recovery_waits()
     }
 
-    /// Without a pace chunks never wait where they wait if there is one, and with one they always do.
+    /// Without pacing, chunks never wait if the value is `paced`, and with pacing they always do.
     fn check_recovery_waits(&self) -> Result<(), SettingError> {
         let own = registry::KINDS.iter().any(|it| **it == *self.congestion);
         let computes_rate = self.congestion.has(Property::PacesItself) || !own;
@@ -155,7 +156,7 @@ impl Config {
         self.refuse_same(name, &RecoveryWaits::Paced, why)
     }
 
-    /// The error for a value that does no more than the default, if that is `same`.
+    /// Error for a value with the same effect as the default, if that is `same`.
     fn refuse_same(&self, name: &str, same: &impl Value, why: &str) -> Result<(), SettingError> {
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         match own.get(name) == Some(same.to_datum()) {
@@ -164,10 +165,10 @@ impl Config {
         }
     }
 
-    /// The error for a setting without effect, if it is not left at its default.
+    /// Error for a setting without effect that differs from its default.
     ///
     /// # Errors
-    /// It is not.
+    /// It differs.
     pub fn refuse_idle(&self, name: &str, why: &str) -> Result<(), SettingError> {
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         let fresh = Self::new(own);
@@ -192,7 +193,7 @@ impl Config {
             BufferSplit::Sender | BufferSplit::Both
         );
         if self.cmt && splits && self.send_buffer < MAX_PATHS {
-            // The share of a path would be nothing, and nothing would ever be sent.
+            // The share of a path would be empty, and nothing could ever be sent.
             let allowed = format!("{} B or more with `cmt_buffer_split`", MAX_PATHS);
             return Err(refuse(
                 "send_buffer",
@@ -212,7 +213,8 @@ impl Config {
             return Err(refuse("max_message", "0 B", "1 B or more"));
         }
         span("rto_min", self.rto_min, (LEAST_RTO, self.rto_max))?;
-        // A profile's own is cut to the bounds (RFC 9260 §6.3.1); one that was asked for must lie between them.
+        // The value of a profile is clamped to the bounds (RFC 9260 §6.3.1); an explicit one must
+        // lie between them.
         let initial = self.profile.rto_initial;
         let own = || Profile::by_name(self.profile.name).map(|profile| profile.rto_initial);
         if let Err(error) = span("rto_initial", initial.0, (self.rto_min, self.rto_max))
@@ -220,7 +222,7 @@ impl Config {
         {
             return Err(error);
         }
-        // RFC 7829 §5, rule 1: a primary that has not failed keeps its office.
+        // RFC 7829 §5, rule 1: a primary path that has not failed stays the primary.
         let least = self.least_primary_switch();
         match self.primary_switch_max_retrans {
             Some(found) if found < least => {
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
     use crate::profile::InitialCwnd;
 
-    /// The field that `change` makes the check complain of.
+    /// Error of the check after `change`.
     fn complaint(change: impl FnOnce(&mut Config)) -> Option<ConfigError> {
         let mut config = Config::default();
         change(&mut config);
@@ -333,7 +335,7 @@ mod tests {
         }
     }
 
-    /// A configuration with these settings and switches.
+    /// Configuration with these settings and switches.
     fn with(given: &[(&str, &str)]) -> Config {
         let mut config = Config::default();
         for (name, text) in given {
@@ -541,7 +543,7 @@ mod tests {
         );
     }
 
-    /// With fewer bytes than paths the share of a path is nothing.
+    /// With fewer bytes than paths the share of a path is empty.
     #[test]
     fn a_send_buffer_that_is_split_has_a_share_for_each_path() {
         let split = |split, send_buffer| {

@@ -1,11 +1,11 @@
-//! The DTLS chunk among the settings.
+//! Settings of the DTLS chunk.
 
 use super::Config;
 use super::check::{ConfigError, refuse};
 use crate::authentication::Authentication;
 use crate::dtls_chunk::{DtlsChunk, Security};
 
-/// The longest packet whose chunks fit a record, and the IP header (RFC 9147 §4).
+/// Maximum size of a packet whose chunks fit into a record, with the IP header (RFC 9147 §4).
 const MOST_MTU: usize = 16_384;
 
 impl Config {
@@ -16,8 +16,8 @@ impl Config {
         DtlsChunk::new(&self.key_methods, window, rekey_after, [random, seed])
     }
 
-    /// Neither AUTH nor dynamic addresses are negotiated beside the DTLS chunk
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.2), and packets fit a record.
+    /// Checks that neither AUTH nor dynamic addresses are negotiated with the DTLS chunk
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.2), and that packets fit into a record.
     pub(super) fn check_security(&self) -> Result<(), ConfigError> {
         if self.security == Security::Off {
             return Ok(());

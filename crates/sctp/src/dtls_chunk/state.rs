@@ -16,7 +16,7 @@ use super::negotiation::DtlsTerms;
 
 /// Bytes before the chunks of a packet: headers of the chunk and of the record.
 pub(crate) const SEALED_FRONT: usize = Dtls::HEADER + HEADER;
-/// Bytes behind the chunks: content type, tag, and padding to a multiple of 4.
+/// Bytes after the chunks: content type, tag, and padding to a multiple of 4.
 pub(crate) const SEALED_BEHIND: usize = 1 + TAG + PADDING;
 /// Bytes that the DTLS chunk adds to a packet.
 pub const SEALED_OVERHEAD: usize = SEALED_FRONT + SEALED_BEHIND;

@@ -1,4 +1,4 @@
-//! Packets that begin with an AUTH, before it is known whose they are (RFC 4895 §6.3).
+//! Packets that begin with an AUTH, before their association is known (RFC 4895 §6.3).
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Auth, Extension};
@@ -9,14 +9,15 @@ use crate::authentication::{AuthTerms, Authenticator};
 use crate::cookie::Cookie;
 use crate::discard::Discard;
 
-/// An AUTH that stands before a COOKIE ECHO, and what it vouches for.
+/// AUTH chunk before a COOKIE ECHO, and the bytes that it covers.
 pub(super) struct Voucher<'a> {
     chunk: Auth,
     covered: &'a [u8],
 }
 
 impl Endpoint {
-    /// A packet that begins with an AUTH, where AUTH is spoken: with a COOKIE ECHO behind it the cookie tells what was agreed on.
+    /// Processes a packet that begins with an AUTH, if AUTH is offered: with a COOKIE ECHO after
+    /// it, the cookie contains the negotiated parameters.
     pub(super) fn on_auth(
         &mut self,
         arrival: Arrival,
@@ -41,8 +42,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether a COOKIE ECHO with `cookie` may be taken. An association that is up tells, else the cookie: before that, what the
-    /// peer has said of itself is what the cookie says.
+    /// Whether a COOKIE ECHO with `cookie` may be accepted. The parameters are those of an
+    /// established association, else those of the cookie, because before that the peer's parameters
+    /// are only in the cookie.
     #[inline(always)]
     pub(super) fn admits_cookie(
         &mut self,
@@ -50,7 +52,7 @@ impl Endpoint {
         cookie: &Cookie,
         voucher: Option<&Voucher<'_>>,
     ) -> Result<(), Discard> {
-        // Mostly nobody speaks AUTH.
+        // Usually AUTH is not used.
         if existing.is_none() && cookie.auth.is_none() && voucher.is_none() {
             return Ok(());
         }
@@ -95,7 +97,7 @@ impl Endpoint {
         let proved = match (up, &mut of_cookie) {
             (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
             (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
-            // Nobody has agreed on AUTH: it is a chunk of a type that is not known, and ends the packet (RFC 9260 §3.2).
+            // AUTH was not negotiated: it is an unknown chunk, and ends the packet (RFC 9260 §3.2).
             (None, None) => return Err(Discard::UnknownChunk),
         };
         proved.map_err(|_| Discard::BadAuth)

@@ -1,4 +1,5 @@
-//! COOKIE ECHO: an association comes to be, or one that exists is looked at anew (RFC 9260 §5.1.5, §5.2.4).
+//! COOKIE ECHO: creates an association, or is matched against an existing one (RFC 9260 §5.1.5,
+//! §5.2.4).
 
 use std::sync::Arc;
 
@@ -15,18 +16,20 @@ use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
 use crate::state_name::StateName;
 
-/// What a cookie means to an association that exists: the rows of RFC 9260 §5.2.4's table.
+/// Relation of a cookie to an existing association: the rows of the table of RFC 9260 §5.2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// Neither tag fits, the Tie-Tags do: the peer restarted. Or only ours fits, but the association is up already: what
-    /// was exchanged under the peer's former tag means nothing to its new life.
+    /// Neither tag matches, the Tie-Tags do: the peer restarted. Or only the local tag matches, but
+    /// the association is already established: data exchanged with the peer's former tag has no
+    /// meaning for its new incarnation.
     Restart,
-    /// Only our tag fits: both ends began, and the peer's later INIT won.
+    /// Only the local tag matches: both ends sent an INIT, and the peer's later INIT won.
     PeerBeganAnew,
-    /// Only the peer's tag fits and nothing is tied: the cookie of an attempt that was given up. Or only ours fits, and what
-    /// is known of the peer is younger: it has given up the life that this cookie speaks of, and its COOKIE ECHO comes late.
+    /// Only the peer's tag matches, without Tie-Tags: the cookie of an aborted attempt. Or only the
+    /// local tag matches, and the information about the peer is newer: it has aborted the attempt
+    /// of this cookie, and its COOKIE ECHO is late.
     Late,
-    /// Both tags fit: the association's own cookie.
+    /// Both tags match: the association's own cookie.
     Own,
     /// No row: discard.
     None,
@@ -51,7 +54,7 @@ impl Action {
 }
 
 impl Endpoint {
-    /// `sealed`: the cookie, where it lies in its packet.
+    /// `sealed`: the cookie, as a slice of its packet.
     pub(super) fn on_cookie_echo(
         &mut self,
         arrival: Arrival,
@@ -81,7 +84,7 @@ impl Endpoint {
         if let Err(reason) = self.admits_cookie(existing, &cookie, voucher.as_ref()) {
             return self.discards.count(reason);
         }
-        // The association's own cookie never grows stale (RFC 9260 §5.2.4, step 3).
+        // The association's own cookie never becomes stale (RFC 9260 §5.2.4, step 3).
         if let Some(staleness) = cookie.staleness(arrival.now)
             && action != Some(Action::Own)
         {
@@ -98,7 +101,7 @@ impl Endpoint {
         if voucher.is_some() {
             self.vouch(slot);
         }
-        // A new one was made findable when it was taken in.
+        // A new association was indexed when it was inserted.
         if known.is_some() {
             self.table.index(slot);
         }
@@ -118,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    /// ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
+    /// Sends an ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
     #[cold]
     #[inline(never)]
     fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
@@ -130,7 +133,7 @@ impl Endpoint {
         self.answer(arrival, cookie.peer_tag, &[&ErrorChunk { causes }]);
     }
 
-    /// A new association, if they are accepted and there is room.
+    /// Creates an association, if the endpoint accepts associations and a slot is available.
     fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
         if self.retired.has_any() && self.comes_late(arrival, cookie) {
             return None;
@@ -151,7 +154,7 @@ impl Endpoint {
         if self.table.len() >= self.max_associations {
             match self.make_room_for(arrival.now, arrival.path.remote) {
                 Room::Made => {}
-                // It comes again.
+                // It will be retransmitted.
                 Room::Soon => {
                     self.discards.count(Discard::Overload);
                     return None;
@@ -166,7 +169,7 @@ impl Endpoint {
             .table
             .reserve(cookie.remote_port, &cookie.peer_addresses)
         {
-            // Another shard took it in at the same time.
+            // Another shard accepted it at the same time.
             self.discards.count(Discard::LateCookie);
             return None;
         }
@@ -187,8 +190,9 @@ impl Endpoint {
         Some(id.slot)
     }
 
-    /// Whether the association of this cookie is over, or may be. In the second case its peer is told to begin with an INIT again: so
-    /// one that is new loses a round trip, where many others end at the same time.
+    /// Whether the association of this cookie is or may be closed. In the second case its peer is
+    /// asked to start with an INIT again: a new peer loses one round trip if many other
+    /// associations close at the same time.
     #[cold]
     #[inline(never)]
     fn comes_late(&mut self, arrival: Arrival, cookie: &Cookie) -> bool {
@@ -204,7 +208,8 @@ impl Endpoint {
         true
     }
 
-    /// Whether the user has accepted the association, where the user is to decide; `None` where it is not to be made now.
+    /// Whether the user has accepted the association, if the user decides; `None` if it must not be
+    /// created now.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<bool> {
@@ -234,7 +239,8 @@ impl Endpoint {
         self.answer(arrival, cookie.peer_tag, &[&abort]);
     }
 
-    /// What the table of RFC 9260 §5.2.4 asks for. Gives the association if it takes the rest of the packet.
+    /// Applies the table of RFC 9260 §5.2.4. Returns the association if it processes the rest of
+    /// the packet.
     #[cold]
     #[inline(never)]
     fn apply(

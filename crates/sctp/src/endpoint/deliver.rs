@@ -1,4 +1,4 @@
-//! Whose a packet is, and how it gets there.
+//! Demultiplexing of packets to associations.
 
 use anabranch_transport::{Ecn, Nanos};
 use anabranch_wire::chunk::kind;
@@ -19,16 +19,16 @@ impl Arrival {
     }
 }
 
-/// Whether a packet that begins with this chunk may be taken as the last one was.
+/// Whether a packet that begins with this chunk can use the lookup result of the last one.
 #[inline]
 fn carries_data(first: Frame<'_>) -> bool {
     matches!(first.kind, kind::DATA | kind::SACK)
 }
 
 impl Endpoint {
-    /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
-    /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers. None, where the
-    /// sender is a peer of another shard.
+    /// Association of a packet that is neither INIT nor COOKIE ECHO: that of its sender; or one
+    /// that lists the sender's unverified address, and whose tag matches; or one whose INIT it
+    /// answers. `None` if the sender is a peer of another shard.
     pub(super) fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let tag = arrival.header.verification_tag;
@@ -50,7 +50,8 @@ impl Endpoint {
             })
     }
 
-    /// Hands the chunks of a packet to the association it belongs to. `behind`: there was a chunk before `first`.
+    /// Passes the chunks of a packet to its association. `behind`: there was a chunk before
+    /// `first`.
     #[inline]
     pub(super) fn deliver(
         &mut self,
@@ -65,7 +66,8 @@ impl Endpoint {
         };
         association.follow_udp_port(arrival.path.remote, arrival.udp_port);
         let way = arrival.way();
-        // One that was found by what is in the packet may be found again only by that (RFC 5061 §4.1.1).
+        // An association found by the packet's content must be found in this way again (RFC 5061
+        // §4.1.1).
         let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);
         let again = is_its_own && !behind && !arrival.without && carries_data(first);
         let again = again && !arrival.protected;
@@ -77,7 +79,7 @@ impl Endpoint {
         }
     }
 
-    /// The packet, or what is left of it, came this way and is the association's, which knows of the packet.
+    /// Completes the delivery of a packet to the association.
     fn hand_over(
         &mut self,
         now: Nanos,
@@ -103,9 +105,9 @@ impl Endpoint {
         }
     }
 
-    /// An association whose cookie came too late begins again (RFC 9260 §5.2.6), and a new
-    /// beginning has a new tag (§5.3.1): its peer may have taken an earlier cookie, and would then
-    /// discard those of a peer that restarts with the tag that it had (§5.2.4).
+    /// Changes the tag of an association that starts again because its cookie was too old (RFC 9260
+    /// §5.2.6; §5.3.1 requires a new tag): its peer may have accepted an earlier cookie, and would
+    /// then discard the cookies of a peer that restarts with the same tag (§5.2.4).
     #[cold]
     #[inline(never)]
     fn renew_tag(&mut self, now: Nanos, slot: u32) {
@@ -119,8 +121,9 @@ impl Endpoint {
         }
     }
 
-    /// Takes a packet that came as the last one of an association's did: whose it is, and that it may come from there, was found out then.
-    /// Whether it was taken; only DATA and SACKs are.
+    /// Processes a packet with the same addresses, ports and tag as the last one of an association:
+    /// the lookup and the checks of the source were made then. Returns whether it was processed;
+    /// only DATA and SACKs are.
     #[inline(always)]
     pub(super) fn take_again(
         &mut self,
@@ -146,7 +149,7 @@ impl Endpoint {
         association.begin_packet(ecn, chunks.packet_len());
         match association.try_fast_path(now, way.path, first, chunks, &mut self.discards) {
             FastPath::Whole => {
-                // Most packets tell nothing.
+                // Most packets cause no events.
                 let tells = association.has_news();
                 self.table.sends(slot);
                 if tells {
@@ -162,7 +165,7 @@ impl Endpoint {
         true
     }
 
-    /// A packet that is neither INIT nor COOKIE ECHO.
+    /// Processes a packet that is neither INIT nor COOKIE ECHO.
     #[inline(always)]
     pub(super) fn dispatch(
         &mut self,
@@ -185,8 +188,8 @@ impl Endpoint {
             return self.out_of_the_blue(arrival, packet);
         };
         if association.is_closed() {
-            // Its last packet tells the peer all there is to tell; a bare ABORT for what arrives meanwhile would overtake
-            // it, and the cause it carries be lost.
+            // Its final packet contains all information for the peer; a bare ABORT for a packet
+            // that arrives meanwhile would overtake it, and its error cause would be lost.
             if association.has_last_words() {
                 return self.discards.count(Discard::OutOfTheBlue);
             }

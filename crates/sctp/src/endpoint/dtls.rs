@@ -10,7 +10,8 @@ use crate::association::Association;
 use crate::discard::Discard;
 
 impl Endpoint {
-    /// A packet whose first chunk is a DTLS chunk. Opens it and processes the chunks in it.
+    /// Processes a packet whose first chunk is a DTLS chunk: opens it and processes the chunks in
+    /// it.
     #[cold]
     #[inline(never)]
     pub(super) fn on_dtls(
@@ -50,7 +51,7 @@ impl Endpoint {
         }
     }
 
-    /// The chunks of a packet that was opened, behind its common header.
+    /// Processes the chunks of an opened packet, after its common header.
     fn take_opened(&mut self, arrival: Arrival, slot: u32, ours: bool, opened: &bytes::Bytes) {
         let Ok(packet) = Packet::parse(opened, Checksum::Ignore) else {
             return self.discards.count(Discard::Malformed);
@@ -97,7 +98,7 @@ impl Endpoint {
         })
     }
 
-    /// A packet that is not protected, of an association that requires it.
+    /// Discards an unprotected packet of an association that requires protection.
     #[cold]
     #[inline(never)]
     pub(super) fn drop_unprotected(&mut self, slot: u32) {

@@ -1,4 +1,4 @@
-//! INIT: answered without remembering anything (RFC 9260 §5.1 B, §5.2.1, §5.2.2).
+//! INIT: answered without storing any state (RFC 9260 §5.1 B, §5.2.1, §5.2.2).
 
 use std::net::IpAddr;
 
@@ -20,20 +20,23 @@ use crate::extensions::{ASCONF, AUTH, DTLS, Extensions};
 use crate::handshake::{self, BEFORE_COOKIE, Offer, OfferError, Own};
 use crate::state_name::StateName;
 
-/// How an INIT is answered where there is an association with its sender.
+/// Answer to an INIT from a peer with an existing association.
 enum Collision {
-    /// Both ends began: with what we said before, tags included (§5.2.1).
+    /// Both ends sent an INIT: with the same parameters as before, including tags (§5.2.1).
     SameTag(TieTags),
-    /// The same, but the INIT came from an address that we did not call: to one that we did, and that it lists.
+    /// The same, but the INIT came from an address that was not called: sent to a called address
+    /// that it lists.
     SameTagTo(IpAddr),
-    /// The peer may have lost its state: with a new tag, and ours tied into the cookie (§5.2.2).
+    /// The peer may have lost its state: with a new tag, and the current tags in the cookie
+    /// (§5.2.2).
     NewTag(TieTags),
-    /// The association is at its end: the SHUTDOWN ACK again (§9.2).
+    /// The association is shutting down: the SHUTDOWN ACK again (§9.2).
     ShutdownAck,
     /// It lists addresses that the association does not have.
     NewAddresses(Vec<IpAddr>),
-    /// It came from another UDP port than this one, which the association's packets come from. No tag shows that its sender
-    /// is the peer, so it must not move the association there (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
+    /// It came from another UDP port than this one, which the association uses. No tag proves that
+    /// its sender is the peer, so it must not move the association there
+    /// (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
     NewUdpPort(u16),
 }
 
@@ -77,7 +80,7 @@ impl Endpoint {
         }
     }
 
-    /// An INIT from where there is an association, in `slot`, already.
+    /// Processes an INIT from the peer of the association in `slot`.
     #[cold]
     #[inline(never)]
     fn on_further_init(
@@ -108,7 +111,7 @@ impl Endpoint {
                 self.send_init_ack(arrival, (offer, ours), own, TieTags::NONE);
             }
             Collision::NewTag(tie_tags) => {
-                // In place of a life that may have been lost.
+                // Replaces an incarnation that may have been lost.
                 let own = self.draw_own(offer, ours);
                 self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
@@ -150,7 +153,7 @@ impl Endpoint {
         self.send_init_ack(arrival, (offer, ours), own, TieTags::NONE);
     }
 
-    /// ABORT to the sender of an INIT, with the tag it chose (RFC 9260 §8.4, rule 3).
+    /// Sends an ABORT to the sender of an INIT, with its tag (RFC 9260 §8.4, rule 3).
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
@@ -161,7 +164,7 @@ impl Endpoint {
         self.answer(arrival, tag, &[&abort]);
     }
 
-    /// `ours`: what this endpoint speaks.
+    /// `ours`: extensions that this endpoint offers.
     fn draw_own(&mut self, offer: &Offer, ours: Extensions) -> Own {
         let both = offer.extensions.and(ours);
         Own {
@@ -173,7 +176,8 @@ impl Endpoint {
         }
     }
 
-    /// INIT ACK, to where the INIT came from and nowhere else (RFC 5062 §2.3). What the cookie tells is taken out of `offer`.
+    /// Sends an INIT ACK to the source of the INIT only (RFC 5062 §2.3). The contents of the cookie
+    /// are moved out of `offer`.
     fn send_init_ack(
         &mut self,
         arrival: Arrival,
@@ -182,7 +186,8 @@ impl Endpoint {
         tie_tags: TieTags,
     ) {
         let valid_cookie_life = self.config.valid_cookie_life;
-        // A peer may double the life of its cookie, not more (RFC 9260 §3.3.2.1.3 leaves the bound to us).
+        // A peer can at most double the lifespan of its cookie (RFC 9260 §3.3.2.1.3 leaves the
+        // limit open).
         let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
         let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
         let mut extensions = offer.extensions.and(ours);
@@ -234,7 +239,7 @@ impl Endpoint {
         self.answer_at_length(arrival, offer, own, both, sealed);
     }
 
-    /// Gives up AUTH where there is no room for what it adds; `false` where it is required.
+    /// Drops AUTH if its parameters do not fit; `false` if AUTH is required.
     #[cold]
     #[inline(never)]
     fn fits_auth(
@@ -262,7 +267,7 @@ impl Endpoint {
         true
     }
 
-    /// INIT ACK with a cookie and more.
+    /// Sends an INIT ACK with a cookie and further parameters.
     #[cold]
     #[inline(never)]
     fn answer_at_length(
@@ -276,7 +281,7 @@ impl Endpoint {
         let sealed = sealed.split_off(BEFORE_COOKIE - HEADER);
         let remote = arrival.path.remote;
         let ack = handshake::init_ack(&self.config, own, remote, sealed, offer, both);
-        // Larger than a packet only where that has no room for the cookie.
+        // Larger than a packet only if the cookie does not fit.
         self.answer_within(usize::MAX, arrival, offer.initiate_tag, &[&ack]);
     }
 }
@@ -286,8 +291,9 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
     let known_port = association.paths().udp_port_to(source);
     let new = association.lacks_any(&offer.addresses);
     match association.state() {
-        // The peer's addresses are not all known yet, so none can be new (§5.2.1). But our tag is told to nobody but those
-        // whom we called: a stranger who merely lists the peer's address would hold the attempt in its hands.
+        // Not all addresses of the peer are known yet, so none can be new (§5.2.1). But the local
+        // tag is disclosed to called addresses only: otherwise an attacker who lists the peer's
+        // address could control the attempt.
         StateName::CookieWait => match association.paths().find(source) {
             Some(_) => Collision::SameTag(TieTags::NONE),
             None => {
@@ -300,7 +306,7 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
         },
         StateName::ShutdownAckSent => Collision::ShutdownAck,
         _ if !new.is_empty() => Collision::NewAddresses(new),
-        // The port is told to nobody but who sends from the association's addresses.
+        // The port is disclosed only to senders at the association's addresses.
         _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         StateName::CookieEchoed => Collision::SameTag(association.tie_tags()),
         _ => Collision::NewTag(association.tie_tags()),
