@@ -8,23 +8,23 @@
 use std::ffi::{c_int, c_void};
 
 use anabranch_sockets::control::Request;
-use anabranch_sockets::{Form, Style};
+use anabranch_sockets::{SocketType, Style};
 use libc::{iovec, size_t, sockaddr, socklen_t, ssize_t};
 
 use crate::associations::{connect_to, take_over};
-use crate::descriptor::{forget, form, host, is_ours};
-use crate::next::next;
+use crate::descriptor::{forget, host, is_ours, socket_type};
+use crate::libc_next::next;
 use crate::receive::{self, Received};
 use crate::sctp;
-use crate::send::{self, How, Parts};
-use crate::{address, ask, system, waiting};
+use crate::send::{self, Parts, SendParameters};
+use crate::{address, host_client, system, waiting};
 
-mod batches;
-mod checked;
-mod copies;
-mod direct;
+mod dup;
+mod fortify;
 mod messages;
-mod transfers;
+mod mmsg;
+mod sendfile;
+mod syscall;
 
 /// Largest socket type: SOCK_PACKET.
 const MAX_KIND: c_int = 10;
@@ -64,8 +64,8 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
     };
-    int(ask::open(
-        Form::new(domain == libc::AF_INET6, style),
+    int(host_client::open(
+        SocketType::new(domain == libc::AF_INET6, style),
         0,
         flags,
     ))
@@ -82,7 +82,7 @@ pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: soc
     }
     // SAFETY: guaranteed by the caller.
     let own = unsafe { address::given(at.cast(), length) };
-    done(own.and_then(|address| ask::tell(fd, Request::Bind(vec![address]))))
+    done(own.and_then(|address| host_client::tell(fd, Request::Bind(vec![address]))))
 }
 
 /// # Safety
@@ -94,8 +94,11 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, backlog) };
     }
-    let listens = ask::tell(fd, Request::Listen(backlog));
-    if listens.is_ok() && backlog > 0 && form(fd).is_some_and(|it| it.style == Style::OneToOne) {
+    let listens = host_client::tell(fd, Request::Listen(backlog));
+    if listens.is_ok()
+        && backlog > 0
+        && socket_type(fd).is_some_and(|it| it.style == Style::OneToOne)
+    {
         // `poll` should never report it as writable, as in Linux.
         send::fill(fd);
     }
@@ -175,8 +178,8 @@ unsafe fn accept_one(
     length: *mut socklen_t,
     flags: c_int,
 ) -> Result<c_int, c_int> {
-    let form = form(fd).ok_or(libc::EBADF)?;
-    if form.style != Style::OneToOne {
+    let socket_type = socket_type(fd).ok_or(libc::EBADF)?;
+    if socket_type.style != Style::OneToOne {
         return Err(libc::EOPNOTSUPP);
     }
     if !is_listening(fd)? {
@@ -188,7 +191,7 @@ unsafe fn accept_one(
             other => break other?,
         }
     };
-    let accepted = take_over(fd, form, incoming, flags)?;
+    let accepted = take_over(fd, socket_type, incoming, flags)?;
     if let Some(address) = address.filter(|_| !at.is_null()) {
         // SAFETY: guaranteed by the caller.
         let written = unsafe { address::write(&address::bytes(address), at.cast(), length) };
@@ -244,7 +247,7 @@ unsafe fn first_address(
     at: *mut sockaddr,
     length: *mut socklen_t,
 ) -> Result<(), c_int> {
-    let all = ask::addresses(fd, request)?;
+    let all = host_client::addresses(fd, request)?;
     let first = *all.first().ok_or(libc::ENOTCONN)?;
     // SAFETY: guaranteed by the caller.
     unsafe { address::write(&address::bytes(first), at.cast(), length) }
@@ -266,19 +269,19 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
     if ![libc::SHUT_RD, libc::SHUT_WR, libc::SHUT_RDWR].contains(&how) {
         return Err(libc::EINVAL);
     }
-    let form = form(fd).ok_or(libc::EBADF)?;
-    let connected = ask::addresses(fd, Request::PeerName);
-    if form.is_one_to_many() || connected.is_err() {
-        return match (is_listening(fd)? && !form.is_one_to_many(), how) {
+    let socket_type = socket_type(fd).ok_or(libc::EBADF)?;
+    let connected = host_client::addresses(fd, Request::PeerName);
+    if socket_type.is_one_to_many() || connected.is_err() {
+        return match (is_listening(fd)? && !socket_type.is_one_to_many(), how) {
             (true, libc::SHUT_WR) => Ok(()),
             (true, _) => Err(libc::EOPNOTSUPP),
             (false, _) => Err(libc::ENOTCONN),
         };
     }
     let [reading, writing] = [how != libc::SHUT_WR, how != libc::SHUT_RD];
-    if form.style == Style::OneToOne {
+    if socket_type.style == Style::OneToOne {
         // Sent before the end can arrive.
-        ask::tell(fd, Request::ShutDown { reading, writing })?;
+        host_client::tell(fd, Request::ShutDown { reading, writing })?;
     }
     if writing {
         send::end(fd)?;
@@ -292,7 +295,7 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
 }
 
 fn is_listening(fd: c_int) -> Result<bool, c_int> {
-    ask::option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, &[0; 4]).map(|it| it != [0; 4])
+    host_client::option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, &[0; 4]).map(|it| it != [0; 4])
 }
 
 /// # Safety
@@ -342,7 +345,7 @@ pub unsafe extern "C-unwind" fn send(
     length: size_t,
     flags: c_int,
 ) -> ssize_t {
-    let Some(form) = form(fd) else {
+    let Some(socket_type) = socket_type(fd) else {
         let next = next!(send(c_int, *const c_void, size_t, c_int) -> ssize_t);
         // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, flags) };
@@ -350,7 +353,9 @@ pub unsafe extern "C-unwind" fn send(
     let part = part(at, length);
     // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(&raw const part, 1) };
-    send::answer(fd, form, parts, flags, || Ok(How::plain(flags)))
+    send::answer(fd, socket_type, parts, flags, || {
+        Ok(SendParameters::plain(flags))
+    })
 }
 
 /// One part of a message.
@@ -372,7 +377,7 @@ pub unsafe extern "C-unwind" fn sendto(
     to: *const sockaddr,
     to_length: socklen_t,
 ) -> ssize_t {
-    let Some(form) = form(fd) else {
+    let Some(socket_type) = socket_type(fd) else {
         let next = next!(
             sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
         );
@@ -382,14 +387,14 @@ pub unsafe extern "C-unwind" fn sendto(
     let part = part(at, length);
     // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(&raw const part, 1) };
-    send::answer(fd, form, parts, flags, || {
-        let mut how = How::plain(flags);
+    send::answer(fd, socket_type, parts, flags, || {
+        let mut parameters = SendParameters::plain(flags);
         if !to.is_null() {
             // SAFETY: guaranteed by the caller.
             let (address, _) = unsafe { address::read(to.cast(), to_length as usize) }?;
-            how.to.push(address);
+            parameters.to.push(address);
         }
-        Ok(how)
+        Ok(parameters)
     })
 }
 

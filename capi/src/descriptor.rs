@@ -4,9 +4,9 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use anabranch_sockets::{Form, HOST_VARIABLE, SECRET_VARIABLE};
+use anabranch_sockets::{HOST_VARIABLE, SECRET_VARIABLE, SocketType};
 
-use crate::{routes, system};
+use crate::{send_cache, system};
 
 /// Number of cached descriptors; others are queried each time.
 const REMEMBERED: usize = 65_536;
@@ -15,16 +15,16 @@ const REMEMBERED: usize = 65_536;
 /// that reassigns a number resets it to unknown. A descriptor is cached as ours only if this
 /// process opened it and has kept it since ([`remember`]), because another thread may close the
 /// number of a queried one at the same time.
-static KNOWN: [AtomicU8; REMEMBERED] = [const { AtomicU8::new(UNKNOWN) }; REMEMBERED];
+static CACHE: [AtomicU8; REMEMBERED] = [const { AtomicU8::new(UNKNOWN) }; REMEMBERED];
 const UNKNOWN: u8 = 0;
 const OTHER: u8 = 1;
-/// This value plus the index of the type in [`Form::ALL`].
+/// This value plus the index of the type in [`SocketType::ALL`].
 const OURS: u8 = 2;
 /// Standard input, output and error, which libc itself may replace (`daemon`).
 const STANDARD: c_int = 3;
 
 fn place(fd: c_int) -> Option<&'static AtomicU8> {
-    usize::try_from(fd).ok().and_then(|fd| KNOWN.get(fd))
+    usize::try_from(fd).ok().and_then(|fd| CACHE.get(fd))
 }
 
 /// The host's name, if this process has one.
@@ -46,36 +46,36 @@ pub fn secret() -> &'static str {
 
 /// Whether the descriptor is an SCTP socket.
 pub fn is_ours(fd: c_int) -> bool {
-    form(fd).is_some()
+    socket_type(fd).is_some()
 }
 
 /// The type of the SCTP socket behind the descriptor, if it is one.
-pub fn form(fd: c_int) -> Option<Form> {
+pub fn socket_type(fd: c_int) -> Option<SocketType> {
     let place = place(fd);
     match place.map_or(UNKNOWN, |it| it.load(Ordering::Relaxed)) {
         UNKNOWN => (),
         OTHER => return None,
-        known => return Form::ALL.get(usize::from(known - OURS)).copied(),
+        known => return SocketType::ALL.get(usize::from(known - OURS)).copied(),
     }
     host()?;
     // The query must not change the program's `errno`.
     let peer = system::name(libc::SYS_getpeername, fd);
-    let form = peer.and_then(|peer| Form::of(&peer));
-    if let (None, Some(place)) = (form, place) {
+    let socket_type = peer.and_then(|peer| SocketType::of(&peer));
+    if let (None, Some(place)) = (socket_type, place) {
         place.store(OTHER, Ordering::Relaxed);
     }
-    form
+    socket_type
 }
 
 /// Whether the socket is AF_INET6.
 pub fn is_v6(fd: c_int) -> bool {
-    form(fd).is_some_and(|it| it.v6)
+    socket_type(fd).is_some_and(|it| it.v6)
 }
 
 /// Caches a socket that this process has just opened.
-pub fn remember(fd: c_int, form: Form) {
+pub fn remember(fd: c_int, socket_type: SocketType) {
     forget(fd);
-    let known = Form::ALL.iter().position(|&it| it == form);
+    let known = SocketType::ALL.iter().position(|&it| it == socket_type);
     if let (Some(place), Some(known), STANDARD..) = (place(fd), known, fd) {
         place.store(OURS + known as u8, Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ pub fn forget(fd: c_int) {
     if let Some(place) = place(fd) {
         place.store(UNKNOWN, Ordering::Relaxed);
     }
-    routes::forget(fd);
+    send_cache::forget(fd);
 }
 
 /// Resets a range of numbers.
@@ -104,18 +104,18 @@ mod tests {
     #[test]
     fn what_was_opened_is_known_until_its_number_may_mean_another() {
         const FD: c_int = 5_000;
-        for expected in Form::ALL {
+        for expected in SocketType::ALL {
             remember(FD, expected);
-            assert_eq!(form(FD), Some(expected));
+            assert_eq!(socket_type(FD), Some(expected));
             forget(FD);
             // No descriptor has this number.
-            assert_eq!(form(FD), None);
+            assert_eq!(socket_type(FD), None);
         }
-        remember(FD, Form::new(true, Style::OneToMany));
+        remember(FD, SocketType::new(true, Style::OneToMany));
         forget_from(4_000, u32::MAX);
-        assert_eq!(form(FD), None);
+        assert_eq!(socket_type(FD), None);
         // Descriptors that libc may replace are queried each time.
-        remember(2, Form::new(false, Style::OneToOne));
-        assert_eq!(form(2), None);
+        remember(2, SocketType::new(false, Style::OneToOne));
+        assert_eq!(socket_type(2), None);
     }
 }

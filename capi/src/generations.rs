@@ -4,12 +4,12 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anabranch_sockets::control::{Generation, PLACES};
+use anabranch_sockets::control::{GENERATION_SLOTS, Generation};
 
 use crate::system;
 
 /// The host's numbers; `None`: not available, so nothing is cached.
-static NUMBERS: OnceLock<Option<&'static [AtomicU32; PLACES]>> = OnceLock::new();
+static NUMBERS: OnceLock<Option<&'static [AtomicU32; GENERATION_SLOTS]>> = OnceLock::new();
 
 /// Maps the numbers, once, from the descriptor that `ask` returns.
 pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
@@ -22,8 +22,8 @@ pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
 }
 
 /// The memory, which `fork` shares.
-fn map(memory: c_int) -> Option<&'static [AtomicU32; PLACES]> {
-    let bytes = size_of::<[AtomicU32; PLACES]>();
+fn map(memory: c_int) -> Option<&'static [AtomicU32; GENERATION_SLOTS]> {
+    let bytes = size_of::<[AtomicU32; GENERATION_SLOTS]>();
     let arguments = [
         0,
         bytes,
@@ -36,12 +36,12 @@ fn map(memory: c_int) -> Option<&'static [AtomicU32; PLACES]> {
     let at = unsafe { system::call(libc::SYS_mmap, arguments) }.ok()?;
     // SAFETY: the mapping has that many readable bytes, aligned to a page, and the host's memory
     // does not shrink. The host writes each number atomically.
-    Some(unsafe { &*(at as *const [AtomicU32; PLACES]) })
+    Some(unsafe { &*(at as *const [AtomicU32; GENERATION_SLOTS]) })
 }
 
 /// Whether the socket still has this generation.
 pub fn is_current(generation: Generation) -> bool {
     let numbers = NUMBERS.get().copied().flatten();
-    let numbers = numbers.and_then(|all| all.get(generation.place as usize));
+    let numbers = numbers.and_then(|all| all.get(generation.slot as usize));
     numbers.is_some_and(|it| it.load(Ordering::Acquire) == generation.number)
 }

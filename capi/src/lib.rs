@@ -10,26 +10,26 @@
 //! - [`calls`]: libc's functions.
 //! - [`sctp`]: options and ancillary data.
 //! - [`receive`], [`send`]: messages.
-//! - [`ask`]: requests to the host.
+//! - [`host_client`]: requests to the host.
 //! - [`associations`]: setup and transfer.
 //! - [`waiting`]: blocking, as in libc.
 //!
 //! All system calls are made directly ([`system`]), because libc's symbols resolve to this library.
 
 mod address;
-mod again;
-mod ask;
 mod associations;
 mod calls;
 mod descriptor;
 mod generations;
+mod host_client;
+mod host_restart;
+mod libc_next;
 mod memory;
-mod next;
 mod receive;
-mod routes;
+mod receive_flags;
 mod sctp;
+mod seccomp;
 mod send;
+mod send_cache;
 mod system;
 mod waiting;
-mod wants;
-mod watch;

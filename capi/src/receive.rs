@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 
 use anabranch_sockets::control::{Answer, Request};
 use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
-use anabranch_sockets::{LARGEST_PIECE, Style};
+use anabranch_sockets::{MAX_PIECE, Style};
 
-use crate::descriptor::form;
-use crate::{ask, generations, routes, system};
+use crate::descriptor::socket_type;
+use crate::{generations, host_client, send_cache, system};
 
 /// MSG_NOTIFICATION with Linux's value.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
@@ -41,9 +41,9 @@ impl Received {
 /// Whether the descriptor carries messages. That of a listening one-to-one socket carries
 /// associations, and a socket that was never connected receives nothing.
 pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
-    let one_to_one = form(fd).is_some_and(|it| it.style == Style::OneToOne);
+    let one_to_one = socket_type(fd).is_some_and(|it| it.style == Style::OneToOne);
     // Available data of other sockets can be read in any case.
-    if !one_to_one || routes::awaits(fd) {
+    if !one_to_one || send_cache::awaits(fd) {
         return Ok(());
     }
     let asked = ask_awaited(fd, wait());
@@ -56,17 +56,17 @@ pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
 
 /// Whether more data, or the end, should be expected.
 pub fn may_wait(fd: c_int) -> Result<(), c_int> {
-    match routes::awaits(fd) {
+    match send_cache::awaits(fd) {
         true => Ok(()),
         false => ask_awaited(fd, true),
     }
 }
 
 fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
-    match ask::ask(fd, Request::Await { wait })? {
+    match host_client::ask(fd, Request::Await { wait })? {
         Answer::Awaited(generation) => {
-            generations::find(ask::generations);
-            routes::remember_awaited(fd, generation);
+            generations::find(host_client::generations);
+            send_cache::remember_awaited(fd, generation);
         }
         _ => return Err(libc::EIO),
     }
@@ -133,14 +133,17 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         let room = room_of(parts);
         let keeps = flags & libc::MSG_PEEK != 0;
         // If any frame fits, it is consumed directly; otherwise it is peeked first.
-        let at_once = done == 0 && !keeps && room >= LARGEST_PIECE;
+        let at_once = done == 0 && !keeps && room >= MAX_PIECE;
         let (there, read) = if done == 0 {
-            let how = if at_once {
+            let parameters = if at_once {
                 kernel
             } else {
                 libc::MSG_PEEK | kernel
             };
-            (behind_head(fd, head, parts, how | libc::MSG_TRUNC)?, HEADER)
+            (
+                behind_head(fd, head, parts, parameters | libc::MSG_TRUNC)?,
+                HEADER,
+            )
         } else {
             // The header again, and then the data after the part that was already read.
             let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
@@ -151,12 +154,12 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             (whole, done)
         };
         if there == 0 {
-            routes::forget(fd);
+            send_cache::forget(fd);
             // Also if the program itself has shut down receiving. Otherwise the end comes from the
             // peer, or follows an error that was already reported.
-            return match ask::is_lost(fd) {
+            return match host_client::is_lost(fd) {
                 true => Err(libc::ECONNRESET),
-                false => ask::tell(fd, Request::End).map(|()| Received::default()),
+                false => host_client::tell(fd, Request::End).map(|()| Received::default()),
             };
         }
         let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
@@ -166,7 +169,9 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
             Kind::Error => {
                 consume(fd, done, at_once)?;
                 // Reported once: here, by a failed send, or by SO_ERROR.
-                match ask::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4])?.first_chunk() {
+                match host_client::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4])?
+                    .first_chunk()
+                {
                     None | Some(&[0, 0, 0, 0]) => continue,
                     Some(&error) => return Err(c_int::from_ne_bytes(error)),
                 }
@@ -210,9 +215,9 @@ fn behind_head(
     parts: &[libc::iovec],
     flags: c_int,
 ) -> Result<usize, c_int> {
-    const FEW: usize = 7;
-    if parts.len() <= FEW {
-        let mut all = [head; FEW + 1];
+    const MAX_UNCOPIED: usize = 7;
+    if parts.len() <= MAX_UNCOPIED {
+        let mut all = [head; MAX_UNCOPIED + 1];
         all[1..=parts.len()].copy_from_slice(parts);
         let all = &mut all[..=parts.len()];
         return system::receive(fd, all, flags).map(|(there, _)| there);
@@ -274,7 +279,7 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
         // Consumed by a single call, so that only one of several waiting processes gets it.
         let (length, _) = system::receive(fd, &mut parts, libc::MSG_DONTWAIT)?;
         if length == 0 {
-            return Err(match ask::is_lost(fd) {
+            return Err(match host_client::is_lost(fd) {
                 true => libc::ECONNRESET,
                 false => libc::EINVAL,
             });

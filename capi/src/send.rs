@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use anabranch_sockets::control::{Answer, Request};
 use anabranch_sockets::frame::{self, Frame, HEADER};
-use anabranch_sockets::{Form, LARGEST_PIECE, Style};
+use anabranch_sockets::{MAX_PIECE, SocketType, Style};
 use libc::iovec;
 
 use crate::waiting::{self, PENDING};
-use crate::{ask, generations, routes, system};
+use crate::{generations, host_client, send_cache, system};
 
 /// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo with Linux's values.
 pub mod flags {
@@ -23,9 +23,9 @@ pub mod flags {
 
 /// Send parameters of a message.
 #[derive(Clone, Debug, Default)]
-pub struct How {
+pub struct SendParameters {
     /// From the structs of RFC 6458; `None`: from SCTP_DEFAULT_SEND_PARAM.
-    pub info: Option<Info>,
+    pub info: Option<SendInfo>,
     /// Policy for abandoning the message, and its value; `None`: from SCTP_DEFAULT_PRINFO.
     pub policy: Option<(u16, u32)>,
     /// Flags of `sendmsg`.
@@ -36,7 +36,7 @@ pub struct How {
     pub key: Option<u16>,
 }
 
-impl How {
+impl SendParameters {
     /// Default parameters.
     pub fn plain(flags: c_int) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl How {
 
 /// Fields of the structs.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Info {
+pub struct SendInfo {
     pub stream: u16,
     pub flags: u16,
     pub ppid: u32,
@@ -57,7 +57,7 @@ pub struct Info {
 }
 
 /// Maximum number of parts of a message: UIO_MAXIOV.
-pub const MOST_PARTS: usize = 1024;
+pub const MAX_PARTS: usize = 1024;
 
 /// Parts of a message in the program's memory.
 #[derive(Clone, Copy)]
@@ -113,19 +113,19 @@ struct Ready {
 }
 
 /// Maximum number of parts that are sent without a copy.
-const FEW: usize = 15;
+const MAX_UNCOPIED: usize = 15;
 
 /// Sends one message, and returns the C result; raises SIGPIPE if there is no receiver. Blocks like
 /// `sendmsg`, in libc's functions, without values that need to be dropped.
 pub fn answer(
     fd: c_int,
-    form: Form,
+    socket_type: SocketType,
     parts: Parts,
     flags: c_int,
-    how: impl Fn() -> Result<How, c_int> + Copy,
+    parameters: impl Fn() -> Result<SendParameters, c_int> + Copy,
 ) -> isize {
     let sent = loop {
-        let ready = match prepare(fd, form, parts, how) {
+        let ready = match prepare(fd, socket_type, parts, parameters) {
             Err(PENDING) => match waiting::for_answer() {
                 Ok(()) => continue,
                 Err(error) => break Err(error),
@@ -133,12 +133,12 @@ pub fn answer(
             Err(error) => break Err(error),
             Ok(ready) => ready,
         };
-        let sent = if ready.length <= LARGEST_PIECE && parts.count <= FEW {
+        let sent = if ready.length <= MAX_PIECE && parts.count <= MAX_UNCOPIED {
             send_at_once(fd, parts, &ready)
         } else {
             send_in_pieces(fd, parts, &ready)
         };
-        let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && ready.length > LARGEST_PIECE;
+        let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && ready.length > MAX_PIECE;
         match sent {
             Err(libc::EAGAIN) if waits && !system::is_nonblocking(fd) => {
                 match waiting::for_room(fd) {
@@ -146,10 +146,10 @@ pub fn answer(
                     Err(error) => break Err(gone(fd, error)),
                 }
             }
-            Ok(()) if ready.header.flags & frame::EOF != 0 && form.is_one_to_many() => {
+            Ok(()) if ready.header.flags & frame::EOF != 0 && socket_type.is_one_to_many() => {
                 // It was sent in any case.
                 if ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd) {
-                    let _ = ask::tell(fd, Request::Ended(ready.header.association));
+                    let _ = host_client::tell(fd, Request::Ended(ready.header.association));
                 }
                 break Ok(ready.length as isize);
             }
@@ -169,7 +169,7 @@ pub fn answer(
 fn gone(fd: c_int, error: c_int) -> c_int {
     match error {
         libc::EPIPE | libc::ECONNREFUSED | libc::ECONNRESET | libc::ENOTCONN => {
-            match ask::is_lost(fd) {
+            match host_client::is_lost(fd) {
                 true => libc::ECONNRESET,
                 false => libc::EPIPE,
             }
@@ -181,42 +181,42 @@ fn gone(fd: c_int, error: c_int) -> c_int {
 /// Creates the frame header, after checking that the message can be sent.
 fn prepare(
     fd: c_int,
-    form: Form,
+    socket_type: SocketType,
     parts: Parts,
-    how: impl Fn() -> Result<How, c_int>,
+    parameters: impl Fn() -> Result<SendParameters, c_int>,
 ) -> Result<Ready, c_int> {
-    let how = how()?;
-    let info = how.info.unwrap_or_default();
+    let parameters = parameters()?;
+    let info = parameters.info.unwrap_or_default();
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let has = |bit: u16| info.flags & bit != 0;
     // Like in Linux, a named address always overrides for a one-to-one socket.
-    let over = has(flags::ADDR_OVER) || form.style == Style::OneToOne;
-    if has(flags::ADDR_OVER) && how.to.is_empty() {
+    let over = has(flags::ADDR_OVER) || socket_type.style == Style::OneToOne;
+    if has(flags::ADDR_OVER) && parameters.to.is_empty() {
         return Err(libc::EINVAL);
     }
     // Like in Linux, the association of such a socket is ended by closing it.
-    if form.style == Style::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
+    if socket_type.style == Style::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
         return Err(libc::EINVAL);
     }
-    let (policy, value) = how.policy.unwrap_or_default();
+    let (policy, value) = parameters.policy.unwrap_or_default();
     // The `sendmsg` flag of the program has the same meaning (MSG_EOF).
-    let ends = has(flags::EOF) || how.flags & c_int::from(flags::EOF) != 0;
+    let ends = has(flags::EOF) || parameters.flags & c_int::from(flags::EOF) != 0;
     let mut header = Frame {
         stream: info.stream,
         ppid: info.ppid,
         context: info.context,
         value,
         policy,
-        key: how.key,
-        over: over && !how.to.is_empty(),
-        address: how.to.first().copied(),
+        key: parameters.key,
+        over: over && !parameters.to.is_empty(),
+        address: parameters.to.first().copied(),
         flags: flag(has(flags::UNORDERED), frame::UNORDERED)
             | flag(ends, frame::EOF)
             | flag(has(flags::ABORT), frame::ABORT)
             | flag(has(flags::SACK_IMMEDIATELY), frame::IMMEDIATE)
             | flag(has(flags::SENDALL), frame::ALL)
-            | flag(how.info.is_none(), frame::DEFAULT)
-            | flag(how.policy.is_none(), frame::DEFAULT_POLICY),
+            | flag(parameters.info.is_none(), frame::DEFAULT)
+            | flag(parameters.policy.is_none(), frame::DEFAULT_POLICY),
         ..Frame::default()
     };
     let length = parts.length();
@@ -224,8 +224,8 @@ fn prepare(
         // RFC 6458 §3.1.3: SCTP has no empty messages.
         return Err(libc::EINVAL);
     }
-    route(fd, form, &mut header, &how, length)?;
-    let kernel = how.flags & (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) | libc::MSG_NOSIGNAL;
+    route(fd, socket_type, &mut header, &parameters, length)?;
+    let kernel = parameters.flags & (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) | libc::MSG_NOSIGNAL;
     Ok(Ready {
         header,
         length,
@@ -236,7 +236,7 @@ fn prepare(
 /// Sends one frame without a copy. May be unwound.
 fn send_at_once(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
     let mut header = ready.header.encode();
-    let mut all = [EMPTY; FEW + 1];
+    let mut all = [EMPTY; MAX_UNCOPIED + 1];
     all[0] = iovec {
         iov_base: header.as_mut_ptr().cast(),
         iov_len: HEADER,
@@ -255,15 +255,15 @@ const EMPTY: iovec = iovec {
 };
 
 /// Maximum kernel overhead of a piece, bytes: partially filled pages, and their descriptors.
-const BESIDE: usize = 8 << 10;
+const PIECE_OVERHEAD: usize = 8 << 10;
 
 /// Whether a descriptor has buffer space for all pieces of a message, so that none of them must
 /// wait. The kernel accepts a piece while the queued bytes are below SO_SNDBUF. A message that
 /// needs more raises SO_SNDBUF as far as the system allows; a still larger one is only started on
 /// an empty descriptor, and its remaining pieces wait for the host, because there is no other way.
 fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
-    let before_last = length.div_ceil(LARGEST_PIECE).saturating_sub(1);
-    let needs = before_last * (LARGEST_PIECE + BESIDE) + 1;
+    let before_last = length.div_ceil(MAX_PIECE).saturating_sub(1);
+    let needs = before_last * (MAX_PIECE + PIECE_OVERHEAD) + 1;
     let limit = || system::int_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF);
     let mut most = limit()?.unsigned_abs() as usize;
     if needs > most {
@@ -284,7 +284,7 @@ fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
         return Err(libc::EAGAIN);
     }
     let whole = parts.whole();
-    let mut pieces = whole.chunks(LARGEST_PIECE).peekable();
+    let mut pieces = whole.chunks(MAX_PIECE).peekable();
     let mut header = ready.header;
     let mut begins = true;
     while let Some(piece) = pieces.next() {
@@ -307,13 +307,19 @@ fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
 }
 
 /// Determines the route of the message, and whether it can be sent.
-fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) -> Result<(), c_int> {
-    let one_to_many = form.is_one_to_many();
+fn route(
+    fd: c_int,
+    socket_type: SocketType,
+    header: &mut Frame,
+    parameters: &SendParameters,
+    length: usize,
+) -> Result<(), c_int> {
+    let one_to_many = socket_type.is_one_to_many();
     let (stream, ends) = (
         header.stream,
         header.flags & (frame::EOF | frame::ABORT) != 0,
     );
-    let wait = !system::is_nonblocking(fd) && how.flags & libc::MSG_DONTWAIT == 0;
+    let wait = !system::is_nonblocking(fd) && parameters.flags & libc::MSG_DONTWAIT == 0;
     // Ending an association needs no buffer space, nor does the cause of an abort.
     let room = length > 0 && header.flags & frame::ABORT == 0;
     if one_to_many && header.flags & frame::ALL != 0 {
@@ -322,18 +328,18 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
         }
         return Ok(());
     }
-    let usual = how.to.is_empty() && how.key.is_none();
-    if !one_to_many && usual && routes::allows(fd, stream, length) {
+    let usual = parameters.to.is_empty() && parameters.key.is_none();
+    if !one_to_many && usual && send_cache::allows(fd, stream, length) {
         return Ok(());
     }
     let request = Request::Route {
-        association: how.info.map_or(0, |it| it.association),
-        addresses: how.to.clone(),
+        association: parameters.info.map_or(0, |it| it.association),
+        addresses: parameters.to.clone(),
         // A message that ends an association starts none.
         begin: !ends,
         wait,
         room: room && one_to_many,
-        key: how.key,
+        key: parameters.key,
     };
     let Answer::Route {
         association,
@@ -353,8 +359,8 @@ fn route(fd: c_int, form: Form, header: &mut Frame, how: &How, length: usize) ->
     if one_to_many {
         header.association = association;
     } else if let Some(generation) = settled {
-        generations::find(ask::generations);
-        routes::remember(fd, streams, most, generation);
+        generations::find(host_client::generations);
+        send_cache::remember(fd, streams, most, generation);
     }
     Ok(())
 }
@@ -366,7 +372,7 @@ pub fn end(fd: c_int) -> Result<(), c_int> {
         ..Frame::default()
     };
     let end = end.encode();
-    routes::forget(fd);
+    send_cache::forget(fd);
     loop {
         match system::send(fd, &[&end], libc::MSG_NOSIGNAL) {
             Ok(_) => return Ok(()),

@@ -12,8 +12,8 @@ use anabranch_sockets::control::{Answer, Request};
 use anabranch_sockets::frame::{Frame, HEADER, Kind};
 use libc::{iovec, msghdr, ssize_t};
 
-use crate::next::next;
-use crate::{ask, system};
+use crate::libc_next::next;
+use crate::{host_client, system};
 
 // Constants of glibc.
 const DEFERRED: c_int = 0;
@@ -96,12 +96,12 @@ pub const PENDING: c_int = -1;
 pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
     let line = LINE.with(|it| it.0.replace(-1));
     if line >= 0 {
-        return ask::finish(line);
+        return host_client::finish(line);
     }
     if !wait {
-        return ask::ask(fd, request);
+        return host_client::ask(fd, request);
     }
-    let line = ask::begin(fd, request)?;
+    let line = host_client::begin(fd, request)?;
     // If this fails, the thread waits without a timeout.
     let _ = system::wait_as_writing(fd, line);
     LINE.with(|it| it.0.set(line));
@@ -144,7 +144,7 @@ pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
     let mut before = DEFERRED;
     // SAFETY: an int is written.
     unsafe { pthread_setcanceltype(DEFERRED, &raw mut before) };
-    let line = ask::begin(fd, request);
+    let line = host_client::begin(fd, request);
     let waited = line.and_then(|line| {
         LINE.with(|it| it.0.set(line));
         let waited = for_message(line);
@@ -154,7 +154,7 @@ pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
         }
         waited.map(|()| line)
     });
-    let number = waited.and_then(|line| ask::association(ask::finish(line)?));
+    let number = waited.and_then(|line| host_client::association(host_client::finish(line)?));
     // SAFETY: the old value is not requested. A deferred cancellation takes effect now.
     unsafe { pthread_setcanceltype(before, std::ptr::null_mut()) };
     number

@@ -4,7 +4,7 @@ mod common;
 
 use std::process::Command;
 
-use anabranch_sockets::host::Missed;
+use anabranch_sockets::host::BypassStatus;
 use common::{compile_with, run_watched, text};
 
 #[test]
@@ -14,7 +14,7 @@ fn the_function_for_system_calls_is_caught() {
     let (output, missed) = run_watched(Command::new(program).args(["function", "5601"]));
     assert_eq!(text(&output), "by the function\n");
     // Without permission for seccomp, that is reported instead.
-    assert!(!matches!(missed, Missed::Socket), "{missed:?}");
+    assert!(!matches!(missed, BypassStatus::Socket), "{missed:?}");
 }
 
 /// Such a call should be refused and reported to the host, for static and dynamic programs, and for
@@ -27,11 +27,11 @@ fn calls_that_no_library_sees_are_noticed() {
         let script = format!("{} itself; echo $?", program.display());
         let (output, missed) = run_watched(Command::new("sh").args(["-c", &script]));
         let said = text(&output);
-        if let Missed::Unseen(error) = missed {
+        if let BypassStatus::Undetectable(error) = missed {
             eprintln!("left out: seccomp: errno {error}");
             return;
         }
-        assert_eq!(missed, Missed::Socket, "{said}");
+        assert_eq!(missed, BypassStatus::Socket, "{said}");
         assert_eq!(said, "itself: -38\n0\n", "ENOSYS");
     }
 }

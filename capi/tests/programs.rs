@@ -283,11 +283,11 @@ fn a_peer_that_reads_nothing_holds_up_no_other() {
 }
 
 #[test]
-fn a_server_begins_anew_at_its_port() {
+fn a_server_restarts_at_its_port() {
     let folder = tempfile::tempdir().expect("a directory");
-    let program = compile_with("anew", folder.path(), &[]);
+    let program = compile_with("restart", folder.path(), &[]);
     let output = run(Command::new(program).arg("5001"));
-    assert_eq!(text(&output), "anew\n");
+    assert_eq!(text(&output), "restarted\n");
 }
 
 /// One process has a thousand sockets with an association each; the other ends belong to another
@@ -304,7 +304,7 @@ fn one_process_has_a_thousand_sockets() {
         return;
     }
     let folder = tempfile::tempdir().expect("a directory");
-    let program = compile("thousand", folder.path());
+    let program = compile("thousand_sockets", folder.path());
     let output = run(Command::new(program).args(["5001", "1000"]));
     assert_eq!(text(&output), "1000\n");
 }

@@ -5,16 +5,16 @@ use std::ffi::c_int;
 use libc::{iovec, msghdr, ssize_t};
 
 use super::receive_parts;
-use crate::descriptor::{form, is_ours};
-use crate::next::next;
+use crate::descriptor::{is_ours, socket_type};
+use crate::libc_next::next;
 use crate::receive::Received;
 use crate::sctp::control_data;
-use crate::send::{self, How, Parts};
+use crate::send::{self, Parts, SendParameters};
 use crate::{memory, system};
 
 /// Checks that a message can have these parts.
 fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
-    if count > send::MOST_PARTS {
+    if count > send::MAX_PARTS {
         return Err(libc::EMSGSIZE);
     }
     match count > 0 && memory::is_out_of_reach(parts, count * size_of::<iovec>()) {
@@ -26,14 +26,14 @@ fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
 /// The number of parts of `writev` and `readv`; `None`: too many, or negative.
 fn count_of(parts: c_int) -> Option<usize> {
     let count = usize::try_from(parts).ok();
-    count.filter(|&it| it <= send::MOST_PARTS)
+    count.filter(|&it| it <= send::MAX_PARTS)
 }
 
 /// # Safety
 /// Same as libc's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
-    let Some(form) = form(fd) else {
+    let Some(socket_type) = socket_type(fd) else {
         let next = next!(writev(c_int, *const iovec, c_int) -> ssize_t);
         // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, parts, count) };
@@ -50,7 +50,7 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_
         // No message, as in Linux, but an empty `write` is an error.
         return 0;
     }
-    send::answer(fd, form, parts, 0, || Ok(How::plain(0)))
+    send::answer(fd, socket_type, parts, 0, || Ok(SendParameters::plain(0)))
 }
 
 /// # Safety
@@ -61,7 +61,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     message: *const msghdr,
     flags: c_int,
 ) -> ssize_t {
-    let Some(form) = form(fd) else {
+    let Some(socket_type) = socket_type(fd) else {
         let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
         // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, message, flags) };
@@ -77,7 +77,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
     // SAFETY: guaranteed by the caller.
     let parts = unsafe { Parts::new(at, count) };
     // SAFETY: guaranteed by the caller.
-    send::answer(fd, form, parts, flags, || unsafe {
+    send::answer(fd, socket_type, parts, flags, || unsafe {
         control_data::sent(&*message, flags)
     })
 }

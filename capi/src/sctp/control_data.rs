@@ -8,8 +8,8 @@ use libc::msghdr;
 
 use crate::descriptor::forget;
 use crate::receive::{MSG_NOTIFICATION, Received};
-use crate::send::{How, Info, flags};
-use crate::{memory, wants};
+use crate::send::{SendInfo, SendParameters, flags};
+use crate::{memory, receive_flags};
 
 /// SCTP_SNDRCV.
 const SNDRCV: c_int = 1;
@@ -78,9 +78,9 @@ pub struct NxtInfo {
     pub assoc_id: i32,
 }
 
-impl From<SndRcvInfo> for Info {
+impl From<SndRcvInfo> for SendInfo {
     fn from(it: SndRcvInfo) -> Self {
-        Info {
+        SendInfo {
             stream: it.stream,
             flags: it.flags,
             ppid: it.ppid,
@@ -90,9 +90,9 @@ impl From<SndRcvInfo> for Info {
     }
 }
 
-impl From<SndInfo> for Info {
+impl From<SndInfo> for SendInfo {
     fn from(it: SndInfo) -> Self {
-        Info {
+        SendInfo {
             stream: it.sid,
             flags: it.flags,
             ppid: it.ppid,
@@ -144,13 +144,13 @@ const LIFETIME: u16 = 0x10;
 ///
 /// # Safety
 /// The message must be valid for `sendmsg`.
-pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
-    let mut how = How::plain(flags);
+pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<SendParameters, c_int> {
+    let mut parameters = SendParameters::plain(flags);
     // SAFETY: guaranteed by the caller; the macros stay within the control data.
     unsafe {
         if !message.msg_name.is_null() && message.msg_namelen > 0 {
             let (to, _) = crate::address::read(message.msg_name, message.msg_namelen as usize)?;
-            how.to.push(to);
+            parameters.to.push(to);
         }
         let (control, room) = (message.msg_control, message.msg_controllen);
         if room > 0 && memory::is_out_of_reach(control, room) {
@@ -167,12 +167,12 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<How, c_int> {
             }
             if header.cmsg_level == libc::IPPROTO_SCTP {
                 let data = std::slice::from_raw_parts(libc::CMSG_DATA(at), length);
-                take(&mut how, header.cmsg_type, data)?;
+                take(&mut parameters, header.cmsg_type, data)?;
             }
             at = libc::CMSG_NXTHDR(message, at);
         }
     }
-    Ok(how)
+    Ok(parameters)
 }
 
 /// Checks for valid flags, with Linux's values.
@@ -191,7 +191,7 @@ fn check_flags(given: u16) -> Result<(), c_int> {
 }
 
 /// Processes one item of ancillary data.
-fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
+fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     let room = |bytes: usize| match data.len() == bytes {
         true => Ok(data.as_ptr()),
         false => Err(libc::EINVAL),
@@ -207,15 +207,15 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
                 (0, 1..) => LIFETIME,
                 (policy, _) => policy,
             };
-            how.policy = Some((policy, info.timetolive));
-            how.info = Some(info.into());
+            parameters.policy = Some((policy, info.timetolive));
+            parameters.info = Some(info.into());
         }
         SNDINFO => {
             let at = room(size_of::<SndInfo>())?.cast::<SndInfo>();
             // SAFETY: the buffer has that size, and any bytes are a valid value.
             let info = unsafe { at.read_unaligned() };
             check_flags(info.flags)?;
-            how.info = Some(info.into());
+            parameters.info = Some(info.into());
         }
         PRINFO => {
             let at = room(8)?.cast::<[u16; 4]>();
@@ -226,12 +226,12 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
             }
             let [a, b] = low.to_ne_bytes();
             let [c, d] = high.to_ne_bytes();
-            how.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
+            parameters.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
         }
         // Additional addresses of the peer, at the port of the first address; ignored without a
         // first one.
         DSTADDRV4 | DSTADDRV6 => {
-            let Some(port) = how.to.first().map(SocketAddr::port) else {
+            let Some(port) = parameters.to.first().map(SocketAddr::port) else {
                 return Ok(());
             };
             let ip: Option<IpAddr> = match kind {
@@ -239,12 +239,12 @@ fn take(how: &mut How, kind: c_int, data: &[u8]) -> Result<(), c_int> {
                 _ => data.first_chunk::<16>().map(|&it| it.into()),
             };
             let ip = ip.ok_or(libc::EINVAL)?.to_canonical();
-            how.to.push(SocketAddr::new(ip, port));
+            parameters.to.push(SocketAddr::new(ip, port));
         }
         // struct sctp_authinfo: the key.
         AUTHINFO => {
             let key = data.try_into().map_err(|_| libc::EINVAL)?;
-            how.key = Some(u16::from_ne_bytes(key));
+            parameters.key = Some(u16::from_ne_bytes(key));
         }
         _ => return Err(libc::EINVAL),
     }
@@ -280,7 +280,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         return Ok(());
     }
     if message.msg_control.is_null() || room == 0 {
-        if wants::of(fd) != 0 {
+        if receive_flags::of(fd) != 0 {
             message.msg_flags |= libc::MSG_CTRUNC;
         }
         return Ok(());
@@ -305,17 +305,17 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     // SAFETY: guaranteed by the caller; `put` stays within `room`.
     unsafe {
         let base: *mut u8 = message.msg_control.cast();
-        let wants = wants::of(fd);
-        if wants & wants::NXTINFO != 0
+        let wants = receive_flags::of(fd);
+        if wants & receive_flags::NXTINFO != 0
             && let Some((next, length)) = crate::receive::next(fd)
         {
             let next = nxtinfo(&next, length);
             put(base, room, &mut used, NXTINFO, next, &mut message.msg_flags);
         }
-        if wants & wants::RCVINFO != 0 {
+        if wants & receive_flags::RCVINFO != 0 {
             put(base, room, &mut used, RCVINFO, info, &mut message.msg_flags);
         }
-        if wants & wants::SNDRCV != 0 {
+        if wants & receive_flags::SNDRCV != 0 {
             put(
                 base,
                 room,

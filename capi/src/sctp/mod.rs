@@ -7,12 +7,12 @@ use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 
 use anabranch_sockets::control::Request;
-use anabranch_sockets::{Form, Style};
+use anabranch_sockets::{SocketType, Style};
 use libc::socklen_t;
 
 use crate::associations::{connect_to, take_over};
-use crate::descriptor::{form, is_v6};
-use crate::{address, ask, memory, routes, system, wants};
+use crate::descriptor::{is_v6, socket_type};
+use crate::{address, host_client, memory, receive_flags, send_cache, system};
 
 /// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS,
 /// _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
@@ -55,7 +55,7 @@ pub unsafe fn set_option(
     match (level, option) {
         // The host stores it.
         (libc::SOL_SOCKET, libc::SO_LINGER) => (),
-        // SCTP ignores it, and this library uses the descriptor's (`wants`).
+        // SCTP ignores it, and this library uses the descriptor's (`receive_flags`).
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(0),
         (libc::SOL_SOCKET, _) => {
             let arguments = [
@@ -77,12 +77,12 @@ pub unsafe fn set_option(
             BINDX_ADD => {
                 // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
-                return ask::tell(fd, Request::BindMore(addresses)).map(|()| 0);
+                return host_client::tell(fd, Request::BindMore(addresses)).map(|()| 0);
             }
             BINDX_REM => {
                 // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
-                return ask::tell(fd, Request::Unbind(addresses)).map(|()| 0);
+                return host_client::tell(fd, Request::Unbind(addresses)).map(|()| 0);
             }
             CONNECTX_OLD | CONNECTX => {
                 // SAFETY: guaranteed by the caller.
@@ -107,10 +107,10 @@ pub unsafe fn set_option(
         option,
         value,
     };
-    ask::tell(fd, request)?;
-    routes::forget(fd);
+    host_client::tell(fd, request)?;
+    send_cache::forget(fd);
     if level == libc::IPPROTO_SCTP {
-        wants::changed(fd, option);
+        receive_flags::changed(fd, option);
     }
     Ok(0)
 }
@@ -147,7 +147,7 @@ pub unsafe fn get_option(
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => 1_i32.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => domain.to_ne_bytes().to_vec(),
         (libc::SOL_SOCKET, libc::SO_ERROR | libc::SO_LINGER | libc::SO_ACCEPTCONN) => {
-            let value = ask::option(fd, level, option, given)?;
+            let value = host_client::option(fd, level, option, given)?;
             if option == libc::SO_ERROR && value != [0; 4] {
                 crate::receive::forget_error(fd);
             }
@@ -169,7 +169,7 @@ pub unsafe fn get_option(
             let taken = peel_off(fd, option, given)?;
             [&given[..4], &taken.to_ne_bytes(), &given[8..]].concat()
         }
-        _ if has_level(fd, level) => ask::option(fd, level, option, given)?,
+        _ if has_level(fd, level) => host_client::option(fd, level, option, given)?,
         _ => {
             // Options at socket level, and unsupported levels.
             let arguments = [
@@ -195,7 +195,7 @@ pub unsafe fn get_option(
 
 /// SO_TYPE.
 fn kind(fd: c_int) -> c_int {
-    match form(fd).map(|it| it.style) {
+    match socket_type(fd).map(|it| it.style) {
         Some(Style::OneToMany | Style::PeeledOff) => libc::SOCK_SEQPACKET,
         _ => libc::SOCK_STREAM,
     }
@@ -237,12 +237,12 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
         (PEELOFF_FLAGS, Some(flags)) => c_int::from_ne_bytes(flags),
         _ => return Err(libc::EINVAL),
     };
-    let form = form(fd).ok_or(libc::EBADF)?;
-    ask::association(ask::peel_off(fd, number)?)?;
-    let form = Form::new(form.v6, Style::PeeledOff);
+    let socket_type = socket_type(fd).ok_or(libc::EBADF)?;
+    host_client::association(host_client::peel_off(fd, number)?)?;
+    let socket_type = SocketType::new(socket_type.v6, Style::PeeledOff);
     take_over(
         fd,
-        form,
+        socket_type,
         number,
         flags & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK),
     )
@@ -250,7 +250,7 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
 
 /// struct sctp_getaddrs: association, count, addresses.
 fn packed(fd: c_int, request: Request, given: &[u8]) -> Result<Vec<u8>, c_int> {
-    let all = ask::addresses(fd, request)?;
+    let all = host_client::addresses(fd, request)?;
     let mut out = given[..4].to_vec();
     out.extend((all.len() as u32).to_ne_bytes());
     for address in all {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_net::{Carrier, Config};
-use anabranch_sockets::host::{Host, Missed};
+use anabranch_sockets::host::{BypassStatus, Host};
 
 /// Timeout of a program, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -114,7 +114,7 @@ pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Out
 
 /// Like [`run`], with detection of system calls that bypass the library; also returns the result of
 /// the detection.
-pub fn run_watched(command: &mut Command) -> (Output, Missed) {
+pub fn run_watched(command: &mut Command) -> (Output, BypassStatus) {
     run_by(command, &[library()], encapsulated(&[]), true)
 }
 
@@ -123,7 +123,7 @@ fn run_by(
     preload: &[PathBuf],
     config: Config,
     watched: bool,
-) -> (Output, Missed) {
+) -> (Output, BypassStatus) {
     let ours = preload.iter().map(|it| it.to_string_lossy().into_owned());
     let preload: Vec<_> = words("CAPI_PRELOAD").into_iter().chain(ours).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -137,7 +137,7 @@ fn run_by(
     let (output, missed) = runtime.block_on(async {
         let host = Host::start(&name, config).expect("a host");
         let idle = host.idle();
-        let missed = host.missed();
+        let missed = host.bypass_status();
         tokio::spawn(host.serve());
         let mut command = tokio::process::Command::from(checked(command));
         command.env("LD_PRELOAD", preload.join(":"));

@@ -161,17 +161,17 @@ pub enum Answer {
 /// this slot is unchanged (`host::generations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
-    /// Slot index, below [`PLACES`].
-    pub place: u32,
+    /// Slot index, below [`GENERATION_SLOTS`].
+    pub slot: u32,
     /// The number.
     pub number: u32,
 }
 
 /// Number of generation slots of a host; each is a `u32`.
-pub const PLACES: usize = 16_384;
+pub const GENERATION_SLOTS: usize = 16_384;
 
 /// Maximum size of a request or an answer, bytes.
-pub const LONGEST: usize = 64 << 10;
+pub const MAX_CONTROL_MESSAGE: usize = 64 << 10;
 
 /// Serializes a request or an answer.
 pub fn encode(message: &impl Serialize) -> Vec<u8> {

@@ -15,19 +15,19 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
-mod form;
 pub mod frame;
 #[cfg(feature = "host")]
 pub mod host;
 pub mod options;
+mod socket_type;
 
-pub use form::{Form, Style};
+pub use socket_type::{SocketType, Style};
 
 /// Abstract Unix address, as in `sun_path`, of the host called `name` for sockets of this type.
 /// Programs connect to it, and recognize their SCTP sockets and the types of these by the peer
 /// address.
-pub fn address(name: &str, form: Form) -> Vec<u8> {
-    [PREFIX, &form.letters(), b":", name.as_bytes()].concat()
+pub fn address(name: &str, socket_type: SocketType) -> Vec<u8> {
+    [PREFIX, &socket_type.letters(), b":", name.as_bytes()].concat()
 }
 
 /// Like [`address`], for requests.
@@ -52,4 +52,4 @@ pub const COMMAND_VARIABLE: &str = "ANABRANCH_HOST_COMMAND";
 pub const WATCH_VARIABLE: &str = "ANABRANCH_WATCH";
 
 /// Largest message in a single frame, bytes; longer messages are sent in several frames.
-pub const LARGEST_PIECE: usize = 64 << 10;
+pub const MAX_PIECE: usize = 64 << 10;

@@ -21,12 +21,12 @@ pub const SO_LINGER: i32 = 13;
 pub const SO_ERROR: i32 = 4;
 
 /// Maximum size of an option value, bytes.
-const MOST: usize = 4096;
+const MAX_VALUE: usize = 4096;
 
-mod below;
+mod ip_level;
 mod table;
 
-use table::{known, words};
+use table::{stored_option, words};
 
 /// SCTP_RTOINFO: struct sctp_rtoinfo.
 pub const RTOINFO: i32 = 0;
@@ -159,11 +159,11 @@ impl Options {
     /// # Errors
     /// An `errno`.
     pub fn set(&mut self, level: i32, option: i32, value: &[u8]) -> Result<(), i32> {
-        if value.len() > MOST {
+        if value.len() > MAX_VALUE {
             return Err(libc::EINVAL);
         }
-        if below::is_below(level) {
-            if let Some(value) = below::given(level, option, value)? {
+        if ip_level::is_ip_level(level) {
+            if let Some(value) = ip_level::given(level, option, value)? {
                 self.set.insert((level, option), value);
             }
             return Ok(());
@@ -185,9 +185,9 @@ impl Options {
         if (level, option) == (IPPROTO_SCTP, DEFAULT_SNDINFO) {
             return self.set_sndinfo(value);
         }
-        let known = known(level, option)?;
-        let value = known.whole(value)?;
-        let merged = match known.merge {
+        let stored_option = stored_option(level, option)?;
+        let value = stored_option.whole(value)?;
+        let merged = match stored_option.merge {
             Some(merge) => merge(&self.value(level, option)?, &value)?,
             None => value.clone(),
         };
@@ -258,10 +258,10 @@ impl Options {
         if (level, option) == (SOL_SOCKET, SO_LINGER) {
             return Ok(words(&[0, 0]));
         }
-        if below::is_below(level) {
-            return below::default(level, option);
+        if ip_level::is_ip_level(level) {
+            return ip_level::default(level, option);
         }
-        Ok((known(level, option)?.default)())
+        Ok((stored_option(level, option)?.default)())
     }
 
     /// `getsockopt` with a buffer of `room` bytes.
@@ -276,9 +276,9 @@ impl Options {
             (IPPROTO_SCTP, DEFAULT_SNDINFO) => self.sndinfo(),
             _ => self.value(level, option)?,
         };
-        match known(level, option) {
-            _ if below::is_below(level) => Ok(value),
-            Ok(known) => known.fit(value, room),
+        match stored_option(level, option) {
+            _ if ip_level::is_ip_level(level) => Ok(value),
+            Ok(stored_option) => stored_option.fit(value, room),
             Err(_) if room < value.len() => Err(libc::EINVAL),
             Err(_) => Ok(value),
         }
@@ -320,10 +320,10 @@ impl Options {
         // Called for each message, and most options have their default.
         match (
             self.set.get(&(IPPROTO_SCTP, option)),
-            known(IPPROTO_SCTP, option),
+            stored_option(IPPROTO_SCTP, option),
         ) {
             (Some(value), _) => read(value),
-            (None, Ok(known)) => read(&(known.default)()),
+            (None, Ok(stored_option)) => read(&(stored_option.default)()),
             (None, Err(_)) => 0,
         }
     }
@@ -370,7 +370,7 @@ pub fn can_be_set(option: i32) -> bool {
         RESET_ASSOC,
         STREAM_SCHEDULER_VALUE,
     ];
-    ACTS.contains(&option) || option == ADD_STREAMS || known(IPPROTO_SCTP, option).is_ok()
+    ACTS.contains(&option) || option == ADD_STREAMS || stored_option(IPPROTO_SCTP, option).is_ok()
 }
 
 /// Byte offset of the association number in the option's value, for options of an association.
@@ -383,7 +383,7 @@ pub fn names_association_at(option: i32) -> Option<usize> {
         AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY | PEER_AUTH_CHUNKS => Some(0),
         LOCAL_AUTH_CHUNKS | GET_ASSOC_STATS | PR_ASSOC_STATUS | PR_STREAM_STATUS => Some(0),
         RESET_STREAMS | RESET_ASSOC | ADD_STREAMS | STREAM_SCHEDULER_VALUE => Some(0),
-        _ => known(IPPROTO_SCTP, option).ok()?.association,
+        _ => stored_option(IPPROTO_SCTP, option).ok()?.association,
     }
 }
 
@@ -397,7 +397,7 @@ pub fn named_association(option: i32, value: &[u8]) -> u32 {
 
 /// Whether the value is the option's short form, without an association number.
 fn is_short(option: i32, length: usize) -> bool {
-    known(IPPROTO_SCTP, option).is_ok_and(|it| it.short == Some(length))
+    stored_option(IPPROTO_SCTP, option).is_ok_and(|it| it.short == Some(length))
 }
 
 #[cfg(test)]

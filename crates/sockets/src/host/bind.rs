@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use anabranch_net::AddressChange;
 
-use super::call::FORMER;
-use super::socket::{AGAIN, Socket};
-use super::{Known, Table};
+use super::requests::PORT_TIMEOUT;
+use super::socket::{RETRY_INTERVAL, Socket};
+use super::{HostState, Table};
 use crate::control::Answer;
 
 /// `bind`, and `sctp_bindx` (`more`). Waits for a port whose sockets all have their last descriptor
 /// closed, because the host will learn of that soon.
 pub async fn bind(
-    host: &Known,
+    host: &HostState,
     socket: &Socket,
     addresses: Vec<SocketAddr>,
     more: bool,
@@ -21,9 +21,11 @@ pub async fn bind(
     let mut waited = Duration::ZERO;
     loop {
         match try_bind(host, socket, &addresses, more) {
-            Err(libc::EADDRINUSE) if waited < FORMER && is_left(host, addresses[0].port()) => {
-                tokio::time::sleep(AGAIN).await;
-                waited += AGAIN;
+            Err(libc::EADDRINUSE)
+                if waited < PORT_TIMEOUT && is_left(host, addresses[0].port()) =>
+            {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+                waited += RETRY_INTERVAL;
             }
             other => return other,
         }
@@ -31,7 +33,7 @@ pub async fn bind(
 }
 
 /// Whether a socket whose last descriptor is closed has that port.
-fn is_left(host: &Known, port: u16) -> bool {
+fn is_left(host: &HostState, port: u16) -> bool {
     let table = host.table();
     let mut all = table.sockets.values();
     all.any(|it| it.state().port == Some(port) && it.is_hung_up())
@@ -39,7 +41,7 @@ fn is_left(host: &Known, port: u16) -> bool {
 
 /// Lock order: the host's table, then a socket's state.
 fn try_bind(
-    host: &Known,
+    host: &HostState,
     socket: &Socket,
     addresses: &[SocketAddr],
     more: bool,
@@ -54,19 +56,19 @@ fn try_bind(
             (port, _) => (socket.only_family(&state), port),
         }
     };
-    if !socket.form.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
+    if !socket.socket_type.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
         return Err(libc::EINVAL);
     }
     for address in addresses {
         is_here(host, address.ip())?;
     }
     let port = match had {
-        Some(port) if beside(&host.table(), socket, only, port, addresses) => port,
+        Some(port) if can_share(&host.table(), socket, only, port, addresses) => port,
         Some(_) => return Err(libc::EADDRINUSE),
         None => {
             let wanted = first.port();
             let taken = host.take_port(wanted, |table| {
-                beside(table, socket, only, wanted, addresses)
+                can_share(table, socket, only, wanted, addresses)
             });
             taken.ok_or(libc::EADDRINUSE)?
         }
@@ -91,7 +93,7 @@ fn try_bind(
 
 /// Checks that this host has the address, so that sockets can be bound to it. Reports a lack of
 /// descriptors as its own error.
-fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
+fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
     let to_all = matches!(address, IpAddr::V4(it) if it.is_broadcast());
     let of_carrier = &host.config.addresses;
     if to_all || address.is_multicast() {
@@ -123,7 +125,7 @@ fn is_here(host: &Known, address: IpAddr) -> Result<(), i32> {
 /// The addresses of a socket that is bound to all: those of the host, or those of the system's
 /// interfaces in the socket's address families. `None`: the socket is bound to specific addresses,
 /// or not yet bound.
-pub fn interfaces(host: &Known, socket: &Socket) -> Option<Vec<SocketAddr>> {
+pub fn interfaces(host: &HostState, socket: &Socket) -> Option<Vec<SocketAddr>> {
     let (port, only) = {
         let state = socket.state();
         let port = state.port.filter(|_| state.addresses().is_empty())?;
@@ -168,7 +170,7 @@ pub fn source(to: IpAddr) -> Option<IpAddr> {
 }
 
 /// `sctp_bindx` with SCTP_BINDX_REM_ADDR: at least one address must remain.
-pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
+pub fn unbind(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
     {
         let mut state = socket.state();
         let goes = |it: &SocketAddr| addresses.iter().any(|gone| gone.ip() == it.ip());
@@ -191,15 +193,15 @@ pub fn unbind(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result
 
 /// Applies the change to new associations, and requests it from the peers of existing ones (RFC
 /// 5061) if both ends support that; the other associations are unchanged.
-fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
+fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     let own = socket.state().endpoint.clone();
     if let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) {
         // An endpoint without an explicit list has all addresses.
         let _ = endpoint.change_addresses(changes);
         return;
     }
-    let links: Vec<_> = socket.state().links.values().cloned().collect();
-    for association in links.iter().filter_map(|link| link.association()) {
+    let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
+    for association in assocs.iter().filter_map(|assoc| assoc.association()) {
         let _ = association.change_addresses(changes);
     }
 }
@@ -207,7 +209,7 @@ fn tell(host: &Known, socket: &Socket, changes: &[AddressChange]) {
 /// Whether a socket can share a port with the sockets that have it: these were all accepted and
 /// nothing listens any more, as after a server restart; or their address families differ and do not
 /// overlap; or their addresses differ; or all of them share it (SCTP_REUSE_PORT).
-fn beside(
+fn can_share(
     table: &Table,
     socket: &Socket,
     only: Option<bool>,

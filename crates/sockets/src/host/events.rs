@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use anabranch_net::{Event, PathState};
 
-use super::link::Link;
+use super::association::SocketAssociation;
 use super::notification;
-use super::tell::tell;
+use super::notify::send_notification;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
 /// Whether the event ends the incomplete message of that stream and kind, or may have replaced an
@@ -26,34 +26,38 @@ pub fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
 ///
 /// # Errors
 /// The program is gone.
-pub async fn notify(link: &Link, event: &Event, port: u16) -> io::Result<()> {
+pub async fn notify(assoc: &SocketAssociation, event: &Event, port: u16) -> io::Result<()> {
     if let Event::MessageAbandoned(it) = event {
-        link.count_given_up(it.stream.unwrap_or(0), it.policy, it.sent);
+        assoc.count_abandoned(it.stream.unwrap_or(0), it.policy, it.sent);
     }
     if let Event::PeerShutdown | Event::Restarted { .. } | Event::StreamsAdded { .. } = event {
         // Programs must ask again whether the association accepts messages, and on which streams.
-        link.advance();
+        assoc.advance();
     }
-    let confirms = link.confirms(event);
-    let shown = |ip| link.shown(SocketAddr::new(ip, port));
+    let confirms = assoc.confirms(event);
+    let shown = |ip| assoc.shown(SocketAddr::new(ip, port));
     if let Event::PathChanged { address, state, .. } = event {
         // SCTP_EXPOSE_POTENTIALLY_FAILED_STATE.
         const EXPOSED: u32 = 2;
-        let exposed = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == EXPOSED;
+        let exposed = assoc.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == EXPOSED;
         if *state == PathState::PotentiallyFailed && !exposed {
             return Ok(());
         }
         if confirms {
             // Linux sends no notification for addresses that the program passed itself
             // (`sctp_connectx`).
-            if link.was_called_at(*address) {
+            if assoc.was_connected_to(*address) {
                 return Ok(());
             }
-            return tell(link, notification::confirmed(shown(*address), link.number)).await;
+            return send_notification(
+                assoc,
+                notification::addr_confirmed(shown(*address), assoc.number),
+            )
+            .await;
         }
     }
-    for it in notification::of_event(event, shown, link.number) {
-        tell(link, it).await?;
+    for it in notification::of_event(event, shown, assoc.number) {
+        send_notification(assoc, it).await?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-use crate::control::{Generation, PLACES};
+use crate::control::{GENERATION_SLOTS, Generation};
 
 /// Generations of all sockets of a host.
 pub struct Generations {
@@ -35,7 +35,7 @@ impl Generations {
         let memory: File = memfd_create("anabranch-generations", MemfdFlags::CLOEXEC)?.into();
         let readable = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
         // Numbers must differ from those of another host.
-        let numbers = vec![std::process::id().wrapping_mul(0x9e37_79b9); PLACES];
+        let numbers = vec![std::process::id().wrapping_mul(0x9e37_79b9); GENERATION_SLOTS];
         let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
         memory.write_all_at(&bytes, 0)?;
         Ok(Self {
@@ -48,19 +48,19 @@ impl Generations {
     /// The generation of the socket with that number. Sockets may share a slot, which only causes
     /// additional requests.
     pub fn current(&self, socket: u32) -> Generation {
-        let place = socket % PLACES as u32;
+        let slot = socket % GENERATION_SLOTS as u32;
         let numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
-        let number = numbers[place as usize];
-        Generation { place, number }
+        let number = numbers[slot as usize];
+        Generation { slot, number }
     }
 
     /// Invalidates the state that programs have cached about that socket.
     pub fn advance(&self, socket: u32) {
-        let place = socket as usize % PLACES;
+        let slot = socket as usize % GENERATION_SLOTS;
         let mut numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
-        numbers[place] = numbers[place].wrapping_add(1);
-        let at = 4 * place as u64;
-        if let Err(error) = self.memory.write_all_at(&numbers[place].to_ne_bytes(), at) {
+        numbers[slot] = numbers[slot].wrapping_add(1);
+        let at = 4 * slot as u64;
+        if let Err(error) = self.memory.write_all_at(&numbers[slot].to_ne_bytes(), at) {
             tracing::warn!(%error, "programs may remember what does not hold");
         }
     }
@@ -75,9 +75,9 @@ impl Generations {
 mod tests {
     use super::*;
 
-    fn read(generations: &Generations, place: u32) -> u32 {
+    fn read(generations: &Generations, slot: u32) -> u32 {
         let mut bytes = [0; 4];
-        let at = 4 * u64::from(place);
+        let at = 4 * u64::from(slot);
         generations.readable.read_exact_at(&mut bytes, at).unwrap();
         u32::from_ne_bytes(bytes)
     }
@@ -86,14 +86,14 @@ mod tests {
     fn a_new_generation_is_seen_by_programs_and_is_of_one_place() {
         let generations = Generations::new().expect("memory");
         let [first, other] = [3, 4].map(|it| generations.current(it));
-        assert_eq!(read(&generations, first.place), first.number);
+        assert_eq!(read(&generations, first.slot), first.number);
         generations.advance(3);
         let next = generations.current(3);
         assert_ne!(next, first);
-        assert_eq!(read(&generations, next.place), next.number);
+        assert_eq!(read(&generations, next.slot), next.number);
         assert_eq!(generations.current(4), other);
         // Socket numbers continue after the last slot.
-        generations.advance(4 + PLACES as u32);
+        generations.advance(4 + GENERATION_SLOTS as u32);
         assert_ne!(generations.current(4), other);
     }
 

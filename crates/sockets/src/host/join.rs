@@ -17,12 +17,12 @@ use socket2::{Domain, Socket as Unix, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::doors::{self, Caller};
-use super::{Known, address_of};
-use crate::control::{LONGEST, decode, encode};
+use super::acceptor::{self, Caller};
+use super::{HostState, address_of};
+use crate::control::{MAX_CONTROL_MESSAGE, decode, encode};
 
 /// Timeout for the host's answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Access data with which programs find and use a host.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,8 +49,8 @@ impl Access {
     /// The system provides no random bits.
     pub fn random() -> io::Result<Self> {
         Ok(Self {
-            name: doors::random()?,
-            secret: Some(doors::random()?),
+            name: acceptor::random()?,
+            secret: Some(acceptor::random()?),
         })
     }
 }
@@ -78,9 +78,9 @@ impl Membership {
 }
 
 /// Result of a request to join.
-pub enum Joined {
+pub enum JoinResult {
     /// No host has the port.
-    Nobody,
+    NoHost,
     /// The host that has it.
     Member(Membership),
     /// The port is taken and cannot be shared, with the reason.
@@ -89,12 +89,12 @@ pub enum Joined {
 
 /// Requirements of a command's programs, in addition to the port and addresses.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct Wanted {
+struct JoinRequirements {
     version: String,
     peer_udp_port: Option<u16>,
 }
 
-impl Wanted {
+impl JoinRequirements {
     fn of(config: &Config) -> Self {
         let peer_udp_port = match config.carrier {
             Carrier::Encapsulated { peer_port, .. } | Carrier::Udp { peer_port, .. } => {
@@ -152,48 +152,51 @@ fn digest(bytes: &[u8]) -> u64 {
 ///
 /// # Errors
 /// Those of the system, or the process that has it does not answer.
-pub fn join(config: &Config) -> io::Result<Joined> {
+pub fn join(config: &Config) -> io::Result<JoinResult> {
     let Some(place) = place(config) else {
-        return Ok(Joined::Nobody);
+        return Ok(JoinResult::NoHost);
     };
     let line = Unix::new(Domain::UNIX, Type::SEQPACKET, None)?;
     match line.connect(&address_of(&place)?) {
         Ok(()) => (),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Ok(Joined::Nobody);
+            return Ok(JoinResult::NoHost);
         }
         Err(error) => return Err(error),
     }
-    if !doors::is_trusted(&line) {
+    if !acceptor::is_trusted(&line) {
         let why = "a process of another user has it".to_owned();
-        return Ok(Joined::Refused(why));
+        return Ok(JoinResult::Refused(why));
     }
-    line.set_read_timeout(Some(PATIENCE))?;
-    line.set_write_timeout(Some(PATIENCE))?;
-    line.send(&encode(&Wanted::of(config)))?;
-    let mut buffer = vec![0; LONGEST];
+    line.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    line.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    line.send(&encode(&JoinRequirements::of(config)))?;
+    let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = io::Read::read(&mut &line, &mut buffer)?;
     Ok(match decode(&buffer[..read]) {
-        Some(Reply::Welcome(access)) => Joined::Member(Membership { access, line }),
-        Some(Reply::Differs(why)) => Joined::Refused(why),
+        Some(Reply::Welcome(access)) => JoinResult::Member(Membership { access, line }),
+        Some(Reply::Differs(why)) => JoinResult::Refused(why),
         // The host just ended, or has another protocol version.
-        None => Joined::Refused("the process that has it does not answer".to_owned()),
+        None => JoinResult::Refused("the process that has it does not answer".to_owned()),
     })
 }
 
 /// Answers a request to join and counts the command as a member until it leaves.
-pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
-    let mut buffer = vec![0; LONGEST];
+pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
+    let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut buffer);
-    let Ok(length) = caller.hear(unix.async_io(Interest::READABLE, read)).await else {
+    let Ok(length) = caller
+        .receive_first(unix.async_io(Interest::READABLE, read))
+        .await
+    else {
         return;
     };
     // A caller that needs the secret already has its host.
-    if !caller.is_welcome(&known, &[]) {
+    if !caller.authenticate(&known, &[]) {
         return;
     }
-    let own = Wanted::of(&known.config);
-    let reply = match decode::<Wanted>(&buffer[..length]) {
+    let own = JoinRequirements::of(&known.config);
+    let reply = match decode::<JoinRequirements>(&buffer[..length]) {
         Some(wanted) if wanted == own => Reply::Welcome(known.access()),
         Some(wanted) if wanted.version != own.version => Reply::Differs(format!(
             "its host is of version {}, and this command of {}",
@@ -212,11 +215,11 @@ pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd
         }
         None => Reply::Differs("its host is of another version".to_owned()),
     };
-    let welcome = matches!(reply, Reply::Welcome(_));
-    let _member = welcome.then(|| known.add_member());
+    let admit_member = matches!(reply, Reply::Welcome(_));
+    let _member = admit_member.then(|| known.add_member());
     let reply = encode(&reply);
     let write = |mut unix: &Unix| io::Write::write(&mut unix, &reply);
-    if unix.async_io(Interest::WRITABLE, write).await.is_ok() && welcome {
+    if unix.async_io(Interest::WRITABLE, write).await.is_ok() && admit_member {
         // A member sends no more data, so readable means closed.
         let mut nothing = [0; 1];
         let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut nothing);
@@ -225,9 +228,9 @@ pub(super) async fn welcome(known: Arc<Known>, mut caller: Caller, unix: AsyncFd
 }
 
 /// One more member command, until this is dropped.
-pub(super) struct Member(Arc<Known>);
+pub(super) struct Member(Arc<HostState>);
 
-impl Known {
+impl HostState {
     fn add_member(self: &Arc<Self>) -> Member {
         self.members.send_modify(|it| *it += 1);
         Member(Arc::clone(self))

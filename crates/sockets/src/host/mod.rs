@@ -1,26 +1,26 @@
 //! Host process, which runs SCTP for programs and holds the other end of their descriptors.
 
+mod acceptor;
+mod association;
 mod bind;
-mod call;
-mod doors;
-mod drawn;
-mod effects;
+mod data;
 mod events;
 mod generations;
-mod jobs;
+mod getsockopt;
 mod join;
-mod link;
-mod listen;
-mod many;
-mod nearby;
+mod listener;
+mod local_peers;
 mod notification;
-mod passed;
-mod query;
+mod notify;
+mod one_to_many;
+mod port_selection;
+mod requests;
+mod scm_rights;
+mod seccomp;
+mod send_queue;
+mod setsockopt;
 mod settings;
 mod socket;
-mod tell;
-mod traffic;
-mod watched;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -34,29 +34,29 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::Form;
+use crate::SocketType;
 use crate::frame::Frame;
-pub use doors::Shortage;
-use doors::accept_all;
+pub use acceptor::Shortage;
+use acceptor::accept_all;
+use association::SocketAssociation;
 use generations::Generations;
-pub use join::{Access, Joined, Membership, join};
-use link::Link;
-use listen::Place;
+pub use join::{Access, JoinResult, Membership, join};
+use listener::ListenerSet;
+pub use seccomp::BypassStatus;
 use socket::Socket;
-pub use watched::Missed;
 
 /// Time that a request waits for its socket to become known, because a program may send a request
 /// right after it created the socket.
-const ACQUAINTANCE: Duration = Duration::from_secs(5);
+const NEW_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Backlog of the host's Unix listeners.
 const BACKLOG: i32 = 1024;
 /// Largest association number, because `sctp_assoc_t` is signed.
-const FULL: u32 = i32::MAX as u32;
+const MAX_ASSOCIATION_NUMBER: u32 = i32::MAX as u32;
 /// Number of refused sockets whose names are remembered.
 const MAX_REFUSED: usize = 4096;
 
 /// Shared state of the host.
-pub(crate) struct Known {
+pub(crate) struct HostState {
     sockets: SharedSockets,
     config: Config,
     table: Mutex<Table>,
@@ -65,11 +65,11 @@ pub(crate) struct Known {
     alive: AtomicUsize,
     ended: Notify,
     /// System calls that bypassed the library.
-    missed: watch::Sender<Missed>,
+    bypass_status: watch::Sender<BypassStatus>,
     name: String,
     secret: Option<String>,
     /// Permits for programs of other users that have not presented the secret yet.
-    strangers: Arc<Semaphore>,
+    unauthenticated: Arc<Semaphore>,
     shortage: watch::Sender<Shortage>,
     /// Other commands whose programs use this host.
     members: watch::Sender<usize>,
@@ -79,14 +79,14 @@ pub(crate) struct Known {
 }
 
 /// An association in transfer between two sockets.
-struct Coming {
-    link: Arc<Link>,
+struct PendingTransfer {
+    assoc: Arc<SocketAssociation>,
     /// The socket that it came from.
     from: Vec<u8>,
     /// Its frames that were unread there.
     waiting: Vec<(Frame, Vec<u8>)>,
     /// Backlog permit, if it waits to be accepted.
-    _place: Option<BacklogPermit>,
+    _permit: Option<BacklogPermit>,
 }
 
 #[derive(Default)]
@@ -94,21 +94,21 @@ struct Table {
     /// Sockets by the address of the descriptor without its first byte.
     sockets: BTreeMap<Vec<u8>, Arc<Socket>>,
     /// Associations that programs were notified of or peeled off and have not taken over yet.
-    incoming: BTreeMap<u32, Coming>,
+    incoming: BTreeMap<u32, PendingTransfer>,
     last_number: u32,
     /// SCTP ports in use, with the number of sockets that have them.
     ports: BTreeMap<u16, u32>,
     /// Listening addresses of one-to-one sockets, including those that only have associations left,
     /// where another socket can start to listen. Several with the same port have disjoint
     /// addresses.
-    places: Vec<Place>,
+    listener_sets: Vec<ListenerSet>,
     /// Refused sockets, newest last.
     refused: VecDeque<Vec<u8>>,
     /// Associations that listening sockets were notified of.
     announced: usize,
 }
 
-impl Known {
+impl HostState {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(|it| it.into_inner())
     }
@@ -118,7 +118,7 @@ impl Known {
     fn number(&self) -> u32 {
         let mut table = self.table();
         table.last_number = match table.last_number {
-            0..=2 | FULL.. => 3,
+            0..=2 | MAX_ASSOCIATION_NUMBER.. => 3,
             last => last + 1,
         };
         table.last_number
@@ -126,13 +126,13 @@ impl Known {
 
     /// Counts an association until it has ended, and informs its socket of the end at once, even if
     /// earlier data is unread.
-    fn watch(self: &Arc<Self>, link: &Arc<Link>, association: Association) {
+    fn watch(self: &Arc<Self>, assoc: &Arc<SocketAssociation>, association: Association) {
         self.alive.fetch_add(1, Ordering::AcqRel);
         let known = Arc::clone(self);
-        let link = Arc::clone(link);
+        let assoc = Arc::clone(assoc);
         tokio::spawn(async move {
             let reason = association.closed().await;
-            link.note_end(&reason);
+            assoc.record_end(&reason);
             known.alive.fetch_sub(1, Ordering::AcqRel);
             known.ended.notify_waiters();
         });
@@ -157,14 +157,14 @@ impl Known {
                 appeared.await;
             }
         };
-        let found = tokio::time::timeout(ACQUAINTANCE, look).await;
+        let found = tokio::time::timeout(NEW_SOCKET_TIMEOUT, look).await;
         found.unwrap_or(Err(libc::ENOTCONN))
     }
 
     /// Refuses a socket because few descriptors are left. Its program gets the error with its next
     /// request, and an association that the socket should have taken over is aborted.
     fn refuse(&self, name: Vec<u8>, incoming: u32) {
-        let coming = {
+        let pending = {
             let mut table = self.table();
             if table.refused.len() == MAX_REFUSED {
                 table.refused.pop_front();
@@ -172,21 +172,21 @@ impl Known {
             table.refused.push_back(name);
             table.incoming.remove(&incoming)
         };
-        if let Some(Coming { link, .. }) = coming {
-            link.with_association(|it| it.abort(""));
-            link.end();
+        if let Some(PendingTransfer { assoc, .. }) = pending {
+            assoc.with_association(|it| it.abort(""));
+            assoc.end();
         }
         self.appeared.notify_waiters();
         self.count_refused();
     }
 
     /// Allocates a port for a socket: `wanted`, or any port if that is 0. A port in use is shared
-    /// if `beside` allows it.
-    fn take_port(&self, wanted: u16, beside: impl Fn(&Table) -> bool) -> Option<u16> {
+    /// if `can_share` allows it.
+    fn take_port(&self, wanted: u16, can_share: impl Fn(&Table) -> bool) -> Option<u16> {
         let mut table = self.table();
         let port = match wanted {
             0 => dynamic_port(|it| !table.ports.contains_key(&it)).ok()??,
-            wanted if table.ports.contains_key(&wanted) && !beside(&table) => return None,
+            wanted if table.ports.contains_key(&wanted) && !can_share(&table) => return None,
             wanted => wanted,
         };
         *table.ports.entry(port).or_default() += 1;
@@ -220,8 +220,8 @@ impl Known {
 
 /// Host process, which runs SCTP for programs over the carrier and addresses of a [`Config`].
 pub struct Host {
-    known: Arc<Known>,
-    descriptors: Vec<(Form, AsyncFd<Unix>)>,
+    known: Arc<HostState>,
+    descriptors: Vec<(SocketType, AsyncFd<Unix>)>,
     control: AsyncFd<Unix>,
     /// Listener for other commands that ask to join.
     place: Option<AsyncFd<Unix>>,
@@ -267,21 +267,21 @@ impl Host {
         })?;
         // Opened last, because programs that find them expect a working host.
         let control = listener(&crate::control_address(name))?;
-        let descriptors = Form::ALL
+        let descriptors = SocketType::ALL
             .into_iter()
-            .map(|form| Ok((form, listener(&crate::address(name, form))?)))
+            .map(|socket_type| Ok((socket_type, listener(&crate::address(name, socket_type))?)))
             .collect::<io::Result<_>>()?;
-        let known = Arc::new(Known {
+        let known = Arc::new(HostState {
             sockets,
             config,
             table: Mutex::default(),
             appeared: Notify::new(),
             alive: AtomicUsize::new(0),
             ended: Notify::new(),
-            missed: watch::Sender::new(Missed::Nothing),
+            bypass_status: watch::Sender::new(BypassStatus::Nothing),
             name: name.clone(),
             secret: access.secret.clone(),
-            strangers: Arc::new(Semaphore::new(doors::MAX_STRANGERS)),
+            unauthenticated: Arc::new(Semaphore::new(acceptor::MAX_UNAUTHENTICATED)),
             shortage: watch::Sender::new(Shortage::default()),
             members: watch::Sender::new(0),
             generations: Arc::new(Generations::new()?),
@@ -314,8 +314,8 @@ impl Host {
     }
 
     /// Reports system calls that bypassed the library, or that they cannot be detected.
-    pub fn missed(&self) -> watch::Receiver<Missed> {
-        self.known.missed.subscribe()
+    pub fn bypass_status(&self) -> watch::Receiver<BypassStatus> {
+        self.known.bypass_status.subscribe()
     }
 
     /// Reports each shortage of system resources, mostly descriptors. The host continues.
@@ -334,25 +334,25 @@ impl Host {
     /// The system accepts no more connections. Transient errors do not end it ([`Host::shortage`]).
     pub async fn serve(self) -> io::Result<()> {
         let mut opened = JoinSet::new();
-        for (form, listener) in self.descriptors {
+        for (socket_type, listener) in self.descriptors {
             let known = Arc::clone(&self.known);
             opened.spawn(async move {
                 let each = |caller, unix, name| {
                     let known = Arc::clone(&known);
-                    tokio::spawn(traffic::serve(known, caller, unix, name, form));
+                    tokio::spawn(data::serve(known, caller, unix, name, socket_type));
                 };
                 accept_all(&known, &listener, each).await
             });
         }
         let asked = accept_all(&self.known, &self.control, |caller, unix, _| {
-            tokio::spawn(call::answer(Arc::clone(&self.known), caller, unix));
+            tokio::spawn(requests::answer(Arc::clone(&self.known), caller, unix));
         });
         let joined = async {
             match &self.place {
                 None => std::future::pending().await,
                 Some(place) => {
                     accept_all(&self.known, place, |caller, unix, _| {
-                        tokio::spawn(join::welcome(Arc::clone(&self.known), caller, unix));
+                        tokio::spawn(join::admit_member(Arc::clone(&self.known), caller, unix));
                     })
                     .await
                 }
@@ -370,7 +370,7 @@ impl Host {
 }
 
 /// Usage of a host: sockets, associations, member commands.
-pub struct Use(Arc<Known>);
+pub struct Use(Arc<HostState>);
 
 impl Use {
     /// Like [`Host::idle`], but can be awaited repeatedly.

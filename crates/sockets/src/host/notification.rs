@@ -28,7 +28,7 @@ pub const SEND_FAILED_EVENT: usize = 13;
 
 /// States of struct sctp_assoc_change.
 #[derive(Clone, Copy)]
-pub enum Change {
+pub enum AssocChange {
     /// SCTP_COMM_UP.
     Up = 0,
     /// SCTP_COMM_LOST.
@@ -51,8 +51,13 @@ fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
 }
 
 /// struct sctp_assoc_change without additional information.
-pub fn change(change: Change, error: u16, streams: [u16; 2], association: u32) -> Notification {
-    change_with(change, error, streams, association, &[])
+pub fn change(
+    change: AssocChange,
+    error: u16,
+    streams: [u16; 2],
+    association: u32,
+) -> Notification {
+    assoc_change_with(change, error, streams, association, &[])
 }
 
 /// struct sctp_assoc_change for an ABORT of the peer with a user-defined reason: includes the
@@ -60,11 +65,11 @@ pub fn change(change: Change, error: u16, streams: [u16; 2], association: u32) -
 pub fn aborted(error: u16, reason: &[u8], streams: [u16; 2], association: u32) -> Notification {
     let length = u16::try_from(4 + reason.len()).unwrap_or(u16::MAX);
     let cause = [&error.to_be_bytes(), &length.to_be_bytes(), reason].concat();
-    change_with(Change::Lost, error, streams, association, &cause)
+    assoc_change_with(AssocChange::Lost, error, streams, association, &cause)
 }
 
-fn change_with(
-    change: Change,
+fn assoc_change_with(
+    change: AssocChange,
     error: u16,
     streams: [u16; 2],
     association: u32,
@@ -105,7 +110,7 @@ pub fn of_event(
             vec![notification(REMOTE_ERROR, 0, &rest)]
         }
         Event::Restarted { .. } => {
-            vec![change(Change::Restart, 0, [0; 2], association)]
+            vec![change(AssocChange::Restart, 0, [0; 2], association)]
         }
         Event::PartialDeliveryAborted { stream, ssn, .. } => {
             // struct sctp_pdapi_event: SCTP_PARTIAL_DELIVERY_ABORTED is 0.
@@ -121,7 +126,7 @@ pub fn of_event(
             )]
         }
         &Event::PeerAuthKey { key_id } => {
-            vec![of_key(key_id, KeyNews::New, association)]
+            vec![auth_key_event(key_id, AuthKeyEvent::New, association)]
         }
         Event::MessageAbandoned(it) => {
             let message = message(association, it.stream, it.unordered, it.ppid, it.context);
@@ -142,7 +147,11 @@ pub fn of_event(
             };
             let list: Vec<u8> = streams.iter().flat_map(|it| it.to_ne_bytes()).collect();
             let rest = [&named[..], &list].concat();
-            vec![notification(STREAM_RESET, way | verdict(*outcome), &rest)]
+            vec![notification(
+                STREAM_RESET,
+                way | outcome_flags(*outcome),
+                &rest,
+            )]
         }
         Event::AssociationReset {
             local_tsn,
@@ -150,7 +159,7 @@ pub fn of_event(
             outcome,
         } => {
             let rest = [&named[..], &words(&[local_tsn.0, remote_tsn.0])].concat();
-            vec![notification(ASSOC_RESET, verdict(*outcome), &rest)]
+            vec![notification(ASSOC_RESET, outcome_flags(*outcome), &rest)]
         }
         Event::StreamsAdded {
             outbound_streams,
@@ -159,7 +168,7 @@ pub fn of_event(
         } => {
             let [to, from] = [inbound_streams, outbound_streams].map(|it| it.to_ne_bytes());
             let rest = [&named[..], &to, &from].concat();
-            vec![notification(STREAM_CHANGE, verdict(*outcome), &rest)]
+            vec![notification(STREAM_CHANGE, outcome_flags(*outcome), &rest)]
         }
         // RFC 6458 has none for them, or they are reported elsewhere.
         Event::Established { .. }
@@ -175,7 +184,7 @@ pub fn of_event(
 }
 
 /// Flags of struct sctp_stream_reset_event and similar structs for an outcome.
-fn verdict(outcome: ReconfigOutcome) -> u16 {
+fn outcome_flags(outcome: ReconfigOutcome) -> u16 {
     match outcome {
         ReconfigOutcome::Performed => 0,
         ReconfigOutcome::Denied => 4,
@@ -203,7 +212,7 @@ fn message(
 
 /// Indications of struct sctp_authkey_event.
 #[derive(Clone, Copy)]
-pub enum KeyNews {
+pub enum AuthKeyEvent {
     /// SCTP_AUTH_NEW_KEY: the peer now signs with the key.
     New = 0,
     /// SCTP_AUTH_FREE_KEY: no more data is signed with the key.
@@ -213,7 +222,7 @@ pub enum KeyNews {
 }
 
 /// struct sctp_authkey_event.
-pub fn of_key(key: u16, news: KeyNews, association: u32) -> Notification {
+pub fn auth_key_event(key: u16, news: AuthKeyEvent, association: u32) -> Notification {
     let named = association.to_ne_bytes();
     let rest = [
         &key.to_ne_bytes()[..],
@@ -226,7 +235,7 @@ pub fn of_key(key: u16, news: KeyNews, association: u32) -> Notification {
 
 /// SCTP_ADDR_CONFIRMED with Linux's SCTP_HEARTBEAT_SUCCESS: an unconfirmed path answered a
 /// HEARTBEAT.
-pub fn confirmed(address: SocketAddr, association: u32) -> Notification {
+pub fn addr_confirmed(address: SocketAddr, association: u32) -> Notification {
     of_path(address, [5, 2], association)
 }
 
@@ -237,7 +246,7 @@ fn of_path(address: SocketAddr, [state, error]: [u32; 2], association: u32) -> N
 }
 
 /// struct sctp_sender_dry_event.
-pub fn dry(association: u32) -> Notification {
+pub fn sender_dry(association: u32) -> Notification {
     notification(SENDER_DRY, 0, &association.to_ne_bytes())
 }
 
@@ -346,7 +355,7 @@ mod tests {
 
     #[test]
     fn notifications_have_the_layouts_of_linux() {
-        let (kind, bytes) = change(Change::Up, 0, [5, 6], 9);
+        let (kind, bytes) = change(AssocChange::Up, 0, [5, 6], 9);
         assert_eq!((kind, bytes.len()), (1, 20));
         assert_eq!(bytes[..2], 0x8001_u16.to_ne_bytes());
         assert_eq!(bytes[4..8], 20_u32.to_ne_bytes());

@@ -14,16 +14,16 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::Known;
+use super::HostState;
+use super::association::{SocketAssociation, shown};
 use super::generations::Generations;
-use super::link::{Link, shown};
 use crate::control::Generation;
 use crate::frame::{Frame, Kind};
 use crate::options::{Options, REUSE_PORT};
-use crate::{Form, Style};
+use crate::{SocketType, Style};
 
 /// Retry interval for conditions without a wakeup.
-pub const AGAIN: Duration = Duration::from_millis(5);
+pub const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A socket: the host's end of the descriptor, and its state.
 pub struct Socket {
@@ -32,7 +32,7 @@ pub struct Socket {
     /// The host's end.
     pub unix: AsyncFd<Unix>,
     /// Type of the socket.
-    pub form: Form,
+    pub socket_type: SocketType,
     /// Unique at the host until the counter wraps after billions of sockets.
     number: u32,
     generations: Arc<Generations>,
@@ -100,7 +100,7 @@ pub struct State {
     /// The peer of its association, also after the end.
     pub peer: Option<SocketAddr>,
     /// Its associations by number.
-    pub links: BTreeMap<u32, Arc<Link>>,
+    pub assocs: BTreeMap<u32, Arc<SocketAssociation>>,
     /// The endpoint of a one-to-many socket, once in use.
     pub endpoint: Option<Endpoint>,
     /// Created by `accept`, with the port of the listening socket.
@@ -129,11 +129,16 @@ impl State {
 
 impl Socket {
     /// Creates the host's next socket.
-    pub fn new(host: &Known, name: Vec<u8>, unix: AsyncFd<Unix>, form: Form) -> Self {
+    pub fn new(
+        host: &HostState,
+        name: Vec<u8>,
+        unix: AsyncFd<Unix>,
+        socket_type: SocketType,
+    ) -> Self {
         Self {
             name,
             unix,
-            form,
+            socket_type,
             number: host.opened.fetch_add(1, Ordering::Relaxed),
             generations: Arc::clone(&host.generations),
             state: Mutex::default(),
@@ -151,22 +156,22 @@ impl Socket {
 
     /// The association with the program's `number`. A socket with a single association ignores the
     /// number.
-    pub fn link(&self, number: u32) -> Option<Arc<Link>> {
+    pub fn assoc(&self, number: u32) -> Option<Arc<SocketAssociation>> {
         let state = self.state();
-        match self.form.style {
-            Style::OneToMany => state.links.get(&number).cloned(),
-            Style::OneToOne | Style::PeeledOff => state.links.values().next().cloned(),
+        match self.socket_type.style {
+            Style::OneToMany => state.assocs.get(&number).cloned(),
+            Style::OneToOne | Style::PeeledOff => state.assocs.values().next().cloned(),
         }
     }
 
     /// The association with the peer at this address.
-    pub fn link_with(&self, address: SocketAddr) -> Option<Arc<Link>> {
-        let links: Vec<_> = self.state().links.values().cloned().collect();
-        links.into_iter().find(|link| link.is_with(address))
+    pub fn assoc_with(&self, address: SocketAddr) -> Option<Arc<SocketAssociation>> {
+        let assocs: Vec<_> = self.state().assocs.values().cloned().collect();
+        assocs.into_iter().find(|assoc| assoc.is_with(address))
     }
 
     /// Waits until its association is established; `None`: it never will be.
-    pub async fn connected(&self) -> Option<Arc<Link>> {
+    pub async fn connected(&self) -> Option<Arc<SocketAssociation>> {
         if let Some(settled) = self.settled() {
             return settled;
         }
@@ -182,10 +187,10 @@ impl Socket {
     }
 
     /// Its association, or that there will be none; `None`: not known yet.
-    fn settled(&self) -> Option<Option<Arc<Link>>> {
+    fn settled(&self) -> Option<Option<Arc<SocketAssociation>>> {
         let state = self.state();
         match state.phase {
-            Phase::Connected => Some(state.links.values().next().cloned()),
+            Phase::Connected => Some(state.assocs.values().next().cloned()),
             Phase::Failed => Some(None),
             Phase::Fresh | Phase::Listening | Phase::Connecting => None,
         }
@@ -209,7 +214,7 @@ impl Socket {
     }
 
     /// Records the end of its single association: an `errno`, or 0 after a shutdown.
-    pub fn note_end(&self, error: i32) {
+    pub fn record_end(&self, error: i32) {
         let mut state = self.state();
         (state.ended, state.error) = (Some(error), error);
     }
@@ -223,7 +228,7 @@ impl Socket {
     /// Like [`Self::may_come`], after pending sends and deliveries have been processed.
     pub async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
         let may_come = self.may_come(wait);
-        if may_come.is_ok() || self.form.style != Style::OneToMany {
+        if may_come.is_ok() || self.socket_type.style != Style::OneToMany {
             return may_come;
         }
         self.all_taken().await;
@@ -234,7 +239,7 @@ impl Socket {
     /// Waits until the associations have accepted or lost all messages that the program has sent.
     pub async fn all_taken(&self) {
         while self.busy.load(Ordering::Acquire) || self.is_polled(PollFlags::POLLIN) {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -250,8 +255,8 @@ impl Socket {
     fn may_come(&self, wait: bool) -> Result<Generation, i32> {
         let generation = self.generation();
         let mut state = self.state();
-        let none = match (self.form.style, state.phase) {
-            (Style::OneToMany, phase) => phase != Phase::Listening && state.links.is_empty(),
+        let none = match (self.socket_type.style, state.phase) {
+            (Style::OneToMany, phase) => phase != Phase::Listening && state.assocs.is_empty(),
             (_, Phase::Listening) => return Err(libc::ENOTCONN),
             (_, Phase::Connecting | Phase::Connected) => false,
             (_, Phase::Fresh | Phase::Failed) => true,
@@ -298,7 +303,7 @@ impl Socket {
             .await;
         match given {
             Ok(_) => self.message_last.store(is_message, Ordering::Relaxed),
-            Err(_) => drop(self.hear_of_unread(&given)),
+            Err(_) => drop(self.detect_unread(&given)),
         }
         given.map(drop)
     }
@@ -306,7 +311,7 @@ impl Socket {
     /// Whether the program closed its last descriptor with unread data. The kernel reports this
     /// only once, to the first call. The unread data is the last that was delivered, so a
     /// notification after a message hides the message.
-    fn hear_of_unread(&self, done: &io::Result<usize>) -> bool {
+    fn detect_unread(&self, done: &io::Result<usize>) -> bool {
         let error = done.as_ref().err().map(io::Error::kind);
         let unread = error == Some(io::ErrorKind::ConnectionReset);
         if unread {
@@ -330,7 +335,7 @@ impl Socket {
             };
             let taken = self.unix.async_io(Interest::READABLE, take).await;
             // The program's data must still be read.
-            if !self.hear_of_unread(&taken) {
+            if !self.detect_unread(&taken) {
                 return taken;
             }
         }
@@ -365,7 +370,7 @@ impl Socket {
 
     /// Whether it accepts only IPv6 or only IPv4; `None`: both.
     pub fn only_family(&self, state: &State) -> Option<bool> {
-        match self.form.v6 {
+        match self.socket_type.v6 {
             false => Some(false),
             true if state.options.is_v6_only() => Some(true),
             true => None,
@@ -374,12 +379,12 @@ impl Socket {
 
     /// An address as shown to the program.
     pub fn shown(&self, address: SocketAddr) -> SocketAddr {
-        shown(address, self.form.v6, &self.state().options)
+        shown(address, self.socket_type.v6, &self.state().options)
     }
 
     /// The unspecified address of the socket's family.
     pub fn unspecified(&self) -> IpAddr {
-        match self.form.v6 {
+        match self.socket_type.v6 {
             true => Ipv6Addr::UNSPECIFIED.into(),
             false => Ipv4Addr::UNSPECIFIED.into(),
         }

@@ -8,7 +8,7 @@ type Default = fn() -> Vec<u8>;
 type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
 
 /// A stored option.
-pub struct Known {
+pub struct StoredOption {
     number: i32,
     pub default: Default,
     /// Size of a short form that programs may pass: the last bytes of the value.
@@ -24,7 +24,7 @@ pub struct Known {
     pub merge: Option<Merge>,
 }
 
-impl Known {
+impl StoredOption {
     const fn new(number: i32, default: Default) -> Self {
         Self {
             number,
@@ -116,8 +116,8 @@ impl Known {
 }
 
 /// The option of that number; ENOPROTOOPT if it is not stored.
-pub fn known(level: i32, option: i32) -> Result<&'static Known, i32> {
-    let found = KNOWN.iter().find(|it| it.number == option);
+pub fn stored_option(level: i32, option: i32) -> Result<&'static StoredOption, i32> {
+    let found = STORED_OPTIONS.iter().find(|it| it.number == option);
     found
         .filter(|_| level == IPPROTO_SCTP)
         .ok_or(libc::ENOPROTOOPT)
@@ -131,26 +131,26 @@ pub fn shorts(values: &[u16]) -> Vec<u8> {
     values.iter().flat_map(|it| it.to_ne_bytes()).collect()
 }
 
-const fn int(number: i32) -> Known {
-    Known::new(number, || words(&[0]))
+const fn int(number: i32) -> StoredOption {
+    StoredOption::new(number, || words(&[0]))
 }
 
 /// struct sctp_assoc_value of 0.
-const fn value(number: i32) -> Known {
-    Known::new(number, || words(&[0, 0]))
+const fn value(number: i32) -> StoredOption {
+    StoredOption::new(number, || words(&[0, 0]))
         .of_association(0)
         .exact()
 }
 
 /// struct sctp_assoc_value of 1.
-const fn value_on(number: i32) -> Known {
-    Known::new(number, || words(&[0, 1]))
+const fn value_on(number: i32) -> StoredOption {
+    StoredOption::new(number, || words(&[0, 1]))
         .of_association(0)
         .exact()
 }
 
 /// Receive buffer of associations; the partial delivery point must not exceed it.
-const MOST_OF_A_MESSAGE: u32 = 1 << 20;
+const MAX_PARTIAL_DELIVERY_POINT: u32 = 1 << 20;
 
 /// Default flags of messages: unordered, address override, abort, end.
 pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
@@ -164,36 +164,36 @@ pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
 const FREQUENCY: u32 = 2;
 
 /// All stored options.
-const KNOWN: &[Known] = &[
-    Known::new(RTOINFO, || words(&[0, 3000, 60_000, 1000]))
+const STORED_OPTIONS: &[StoredOption] = &[
+    StoredOption::new(RTOINFO, || words(&[0, 3000, 60_000, 1000]))
         .of_association(0)
         .exact()
         .merged(rtoinfo),
-    Known::new(ASSOCINFO, || {
+    StoredOption::new(ASSOCINFO, || {
         [words(&[0]), shorts(&[10, 0]), words(&[0, 0, 60_000])].concat()
     })
     .of_association(0)
     .exact()
     .merged(associnfo),
-    Known::new(INITMSG, || shorts(&[10, 65_535, 8, 60_000]))
+    StoredOption::new(INITMSG, || shorts(&[10, 65_535, 8, 60_000]))
         .exact()
         .merged(initmsg),
     int(NODELAY),
     int(AUTOCLOSE).exact(),
     int(ADAPTATION_LAYER).exact(),
     int(DISABLE_FRAGMENTS),
-    Known::new(PEER_ADDR_PARAMS, peer_addr_params)
+    StoredOption::new(PEER_ADDR_PARAMS, peer_addr_params)
         .of_association(0)
         .exact()
         // The size before flow labels and code points were added.
         .or_first(152)
         .merged(merge_peer_addr_params),
-    Known::new(DEFAULT_SEND_PARAM, || vec![0; 32])
+    StoredOption::new(DEFAULT_SEND_PARAM, || vec![0; 32])
         .of_association(28)
         .exact()
         .merged(|_, given| check_flags([given[4], given[5]]).map(|()| given.to_vec())),
-    Known::new(EVENTS, || vec![0; EVENT_KINDS]).exact(),
-    Known::new(I_WANT_MAPPED_V4_ADDR, || words(&[1])),
+    StoredOption::new(EVENTS, || vec![0; EVENT_KINDS]).exact(),
+    StoredOption::new(I_WANT_MAPPED_V4_ADDR, || words(&[1])),
     value(MAXSEG)
         .or_int()
         .merged(|_, given| match word(given, 4) {
@@ -201,7 +201,7 @@ const KNOWN: &[Known] = &[
             0 | 464..=65_516 => Ok(given.to_vec()),
             _ => Err(libc::EINVAL),
         }),
-    Known::new(DELAYED_SACK, || words(&[0, 200, FREQUENCY]))
+    StoredOption::new(DELAYED_SACK, || words(&[0, 200, FREQUENCY]))
         .of_association(0)
         .exact()
         // struct sctp_assoc_value, as before RFC 6458.
@@ -215,21 +215,21 @@ const KNOWN: &[Known] = &[
             _ => Ok(words(&[1])),
         }),
     int(PARTIAL_DELIVERY_POINT).merged(|_, given| match word(given, 0) {
-        0..=MOST_OF_A_MESSAGE => Ok(given.to_vec()),
+        0..=MAX_PARTIAL_DELIVERY_POINT => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
-    Known::new(MAX_BURST, || words(&[0, 4]))
+    StoredOption::new(MAX_BURST, || words(&[0, 4]))
         .of_association(0)
         .exact()
         .or_int(),
     int(AUTO_ASCONF),
-    Known::new(PEER_ADDR_THLDS, || thresholds(144)).of_association(0),
+    StoredOption::new(PEER_ADDR_THLDS, || thresholds(144)).of_association(0),
     int(RECVRCVINFO),
     int(RECVNXTINFO),
     int(REUSE_PORT),
-    Known::new(37, || thresholds(144)).of_association(0), // PEER_ADDR_THLDS_V2
+    StoredOption::new(37, || thresholds(144)).of_association(0), // PEER_ADDR_THLDS_V2
     value_on(PR_SUPPORTED),
-    Known::new(DEFAULT_PRINFO, || words(&[0, 0, 0]))
+    StoredOption::new(DEFAULT_PRINFO, || words(&[0, 0, 0]))
         .of_association(0)
         .exact()
         .merged(default_prinfo),
@@ -254,7 +254,7 @@ const KNOWN: &[Known] = &[
         [_, _, _, _, 0..=2, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
-    Known::new(REMOTE_UDP_ENCAPS_PORT, || vec![0; 144])
+    StoredOption::new(REMOTE_UDP_ENCAPS_PORT, || vec![0; 144])
         .of_association(0)
         .exact(),
 ];

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anabranch_net::{Carrier, Config};
 use anabranch_settings::counted;
-use anabranch_sockets::host::{Access, Host, Joined, Membership, Missed, Shortage, join};
+use anabranch_sockets::host::{Access, BypassStatus, Host, JoinResult, Membership, Shortage, join};
 use anabranch_sockets::{COMMAND_VARIABLE, HOST_VARIABLE, SECRET_VARIABLE};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::process::Command;
@@ -52,9 +52,9 @@ impl Serving {
         // A host may start, or end, at this moment.
         for _ in 0..3 {
             match join(config) {
-                Ok(Joined::Nobody) => (),
-                Ok(Joined::Member(member)) => return Ok(Self::joined(member, config)),
-                Ok(Joined::Refused(why)) => return Err(taken(config, &why)),
+                Ok(JoinResult::NoHost) => (),
+                Ok(JoinResult::Member(member)) => return Ok(Self::joined(member, config)),
+                Ok(JoinResult::Refused(why)) => return Err(taken(config, &why)),
                 Err(error) => return Err(taken(config, &error.to_string())),
             }
             let access = Access::random();
@@ -153,7 +153,7 @@ impl Own {
     fn serve(host: Host) -> Self {
         let idle = Box::pin(host.idle());
         let members = host.members();
-        let (mut missed, mut short) = (host.missed(), host.shortage());
+        let (mut missed, mut short) = (host.bypass_status(), host.shortage());
         let shortage = short.clone();
         let (end, mut ended) = oneshot::channel::<()>();
         let tell = tokio::spawn(async move {
@@ -289,13 +289,13 @@ fn taken(config: &Config, why: &str) -> Failure {
 }
 
 /// Reports calls of a program that bypass this stack.
-fn say(missed: &Missed) {
+fn say(missed: &BypassStatus) {
     match missed {
-        Missed::Socket => note(format_args!(
+        BypassStatus::Socket => note(format_args!(
             "anabranch: a program asked the kernel itself for an SCTP socket, past the C library, and was refused (ENOSYS): only calls of libc's \
              functions can be caught. Static programs, and those of Go, do so."
         )),
-        Missed::Unseen(error) => note(format_args!(
+        BypassStatus::Undetectable(error) => note(format_args!(
             "anabranch: cannot see whether programs ask the kernel itself for SCTP sockets (seccomp: {}); those that do get what the kernel has",
             io::Error::from_raw_os_error(*error)
         )),

@@ -16,44 +16,44 @@ use tokio::sync::{Notify, mpsc};
 use crate::frame::Frame;
 
 /// Queued bytes above which a program gets no more buffer space.
-pub const SHARE: usize = 256 << 10;
-/// Bytes in addition to [`SHARE`] and one message above which the descriptor is not read. Messages
+pub const MAX_QUEUED: usize = 256 << 10;
+/// Bytes in addition to [`MAX_QUEUED`] and one message above which the descriptor is not read. Messages
 /// that were granted space and are still in the descriptor can arrive: 208 KiB from one thread
 /// (`net.core.wmem_default`), and one message from each further thread.
-const SPARE: usize = 1 << 20;
+const QUEUE_MARGIN: usize = 1 << 20;
 /// Bytes counted for each job in addition to its message.
-const OVERHEAD: usize = 256;
+const JOB_OVERHEAD: usize = 256;
 
 /// An operation on an association, in the order of the program's calls.
-pub enum Job {
+pub enum QueuedOperation {
     /// Send a message.
     Message(Frame, Bytes),
     /// Shut down the association, because the program closed the socket.
     Close,
 }
 
-impl Job {
+impl QueuedOperation {
     /// Bytes counted for it.
     pub fn cost(&self) -> usize {
         match self {
-            Self::Message(_, bytes) => bytes.len() + OVERHEAD,
-            Self::Close => OVERHEAD,
+            Self::Message(_, bytes) => bytes.len() + JOB_OVERHEAD,
+            Self::Close => JOB_OVERHEAD,
         }
     }
 }
 
 /// Queued jobs of an association.
-pub struct Jobs {
-    queue: mpsc::UnboundedSender<Job>,
+pub struct SendQueue {
+    queue: mpsc::UnboundedSender<QueuedOperation>,
     /// Taken by the task that processes them.
-    todo: Mutex<Option<mpsc::UnboundedReceiver<Job>>>,
+    todo: Mutex<Option<mpsc::UnboundedReceiver<QueuedOperation>>>,
     /// Bytes of the jobs in the queue or in progress.
     held: AtomicUsize,
     /// A job has finished, or processing has stopped.
     changed: Notify,
 }
 
-impl Jobs {
+impl SendQueue {
     /// An empty queue.
     pub fn new() -> Self {
         let (queue, todo) = mpsc::unbounded_channel();
@@ -66,13 +66,13 @@ impl Jobs {
     }
 
     /// The receiver for the task that processes the jobs; available once.
-    pub fn take(&self) -> Option<mpsc::UnboundedReceiver<Job>> {
+    pub fn take(&self) -> Option<mpsc::UnboundedReceiver<QueuedOperation>> {
         let mut todo = self.todo.lock().unwrap_or_else(PoisonError::into_inner);
         todo.take()
     }
 
     /// Queues a job.
-    pub fn ask(&self, job: Job) {
+    pub fn ask(&self, job: QueuedOperation) {
         let cost = job.cost();
         self.held.fetch_add(cost, Ordering::AcqRel);
         // The task ends with the association, after which no job can run.
@@ -100,18 +100,18 @@ impl Jobs {
 
     /// Whether a program may send another message.
     pub fn have_room(&self) -> bool {
-        self.is_within(SHARE)
+        self.is_within(MAX_QUEUED)
     }
 
     /// Waits for [`Self::have_room`].
     pub async fn room(&self) {
-        self.within(SHARE).await;
+        self.within(MAX_QUEUED).await;
     }
 
     /// Waits while the queue exceeds the space that was granted, with an allowance for messages of
     /// several threads. `largest`: size of the largest message, bytes.
     pub async fn bounded(&self, largest: usize) {
-        self.within(SHARE + SPARE + largest).await;
+        self.within(MAX_QUEUED + QUEUE_MARGIN + largest).await;
     }
 
     /// Waits until all jobs have finished.
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn message(bytes: usize) -> Job {
-        Job::Message(Frame::default(), Bytes::from(vec![7; bytes]))
+    fn message(bytes: usize) -> QueuedOperation {
+        QueuedOperation::Message(Frame::default(), Bytes::from(vec![7; bytes]))
     }
 
     fn is_pending(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
@@ -155,51 +155,51 @@ mod tests {
 
     #[test]
     fn there_is_room_for_a_share_and_waiting_ends_when_jobs_are_done() {
-        let jobs = Jobs::new();
-        let mut todo = jobs.take().expect("nobody has them");
-        assert!(jobs.are_done() && jobs.have_room() && jobs.take().is_none());
-        jobs.ask(message(SHARE - OVERHEAD));
-        assert!(!jobs.are_done() && jobs.have_room());
-        jobs.ask(message(1));
-        assert!(!jobs.have_room());
-        let (mut room, mut all) = (pin!(jobs.room()), pin!(jobs.all_done()));
-        let mut bounded = pin!(jobs.bounded(10));
+        let send_queue = SendQueue::new();
+        let mut todo = send_queue.take().expect("nobody has them");
+        assert!(send_queue.are_done() && send_queue.have_room() && send_queue.take().is_none());
+        send_queue.ask(message(MAX_QUEUED - JOB_OVERHEAD));
+        assert!(!send_queue.are_done() && send_queue.have_room());
+        send_queue.ask(message(1));
+        assert!(!send_queue.have_room());
+        let (mut room, mut all) = (pin!(send_queue.room()), pin!(send_queue.all_done()));
+        let mut bounded = pin!(send_queue.bounded(10));
         assert!(is_pending(&mut room) && is_pending(&mut all) && !is_pending(&mut bounded));
         let first = todo.try_recv().expect("the first").cost();
         // The job counts until it has finished.
         assert!(is_pending(&mut room));
-        jobs.done(first);
+        send_queue.done(first);
         assert!(!is_pending(&mut room) && is_pending(&mut all));
-        jobs.done(todo.try_recv().expect("the second").cost());
+        send_queue.done(todo.try_recv().expect("the second").cost());
         assert!(!is_pending(&mut all));
     }
 
     #[test]
     fn more_than_was_given_room_is_waited_for() {
-        let jobs = Jobs::new();
-        jobs.ask(message(SHARE + SPARE));
-        let mut bounded = pin!(jobs.bounded(OVERHEAD));
+        let send_queue = SendQueue::new();
+        send_queue.ask(message(MAX_QUEUED + QUEUE_MARGIN));
+        let mut bounded = pin!(send_queue.bounded(JOB_OVERHEAD));
         assert!(!is_pending(&mut bounded));
-        jobs.ask(message(1));
-        let mut bounded = pin!(jobs.bounded(OVERHEAD));
+        send_queue.ask(message(1));
+        let mut bounded = pin!(send_queue.bounded(JOB_OVERHEAD));
         assert!(is_pending(&mut bounded));
         // Processing stopped: the association could not be set up.
-        jobs.end();
-        assert!(!is_pending(&mut bounded) && jobs.have_room() && jobs.are_done());
+        send_queue.end();
+        assert!(!is_pending(&mut bounded) && send_queue.have_room() && send_queue.are_done());
     }
 
     #[test]
     fn what_comes_behind_the_end_is_let_go() {
-        let jobs = Jobs::new();
-        let todo = jobs.take();
-        jobs.ask(message(SHARE));
-        assert!(!jobs.have_room());
-        let mut room = pin!(jobs.room());
+        let send_queue = SendQueue::new();
+        let todo = send_queue.take();
+        send_queue.ask(message(MAX_QUEUED));
+        assert!(!send_queue.have_room());
+        let mut room = pin!(send_queue.room());
         assert!(is_pending(&mut room));
         drop(todo);
-        jobs.end();
+        send_queue.end();
         assert!(!is_pending(&mut room));
-        jobs.ask(message(SHARE));
-        assert!(jobs.have_room());
+        send_queue.ask(message(MAX_QUEUED));
+        assert!(send_queue.have_room());
     }
 }

@@ -9,13 +9,13 @@ use libc::{off64_t, size_t, ssize_t};
 
 use super::{recv, send};
 use crate::descriptor::is_ours;
-use crate::next::next;
+use crate::libc_next::next;
 use crate::system;
 
 /// Page size, bytes.
 const PAGE: usize = 4096;
 /// Maximum size of a transfer step: the capacity of a pipe.
-const MOST: usize = 16 * PAGE;
+const MAX_TRANSFER: usize = 16 * PAGE;
 
 /// # Safety
 /// Same as libc's function.
@@ -200,9 +200,16 @@ fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
 
 /// Transfers a message, or the requested part of it, into a pipe.
 fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
-    let mut bytes = [0_u8; MOST];
+    let mut bytes = [0_u8; MAX_TRANSFER];
     // SAFETY: `bytes` has that size.
-    let received = unsafe { recv(from, bytes.as_mut_ptr().cast(), count.min(MOST), flags) };
+    let received = unsafe {
+        recv(
+            from,
+            bytes.as_mut_ptr().cast(),
+            count.min(MAX_TRANSFER),
+            flags,
+        )
+    };
     let mut written = 0;
     while written < received {
         let rest = &bytes[written as usize..received as usize];

@@ -1,5 +1,5 @@
 /* Restart of a server: it listens at a port again while associations that were accepted there
- * continue. `anew PORT` runs both ends. */
+ * continue. `restart PORT` runs both ends. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ int main(int count, char **given)
     CHECK(c >= 0);
     int a = accept(s, NULL, NULL);
     CHECK(a >= 0);
-    passes(c, a, "anew");
-    puts("anew");
+    passes(c, a, "restarted");
+    puts("restarted");
     return 0;
 }

@@ -14,10 +14,10 @@ use super::socket::Socket;
 /// Timeout if the other end does not answer.
 const MAX_WAIT: Duration = Duration::from_millis(100);
 /// Delay from establishment until the association reaches the listening socket at the other end.
-const ANNOUNCED: Duration = Duration::from_millis(1);
+const ACCEPT_DELAY: Duration = Duration::from_millis(1);
 
 /// Poll interval for an association that is closing.
-const LOOK: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Whether that address is one of this machine.
 fn is_here(address: IpAddr) -> bool {
@@ -27,21 +27,21 @@ fn is_here(address: IpAddr) -> bool {
 /// Waits until `done` completes if the peer is on this machine.
 pub async fn settle<T>(peer: IpAddr, done: impl Future<Output = T>) {
     if is_here(peer) && tokio::time::timeout(MAX_WAIT, done).await.is_ok() {
-        tokio::time::sleep(ANNOUNCED).await;
+        tokio::time::sleep(ACCEPT_DELAY).await;
     }
 }
 
 /// Waits until an association that its program ended is closed, if its peer is on this machine.
 pub async fn settle_end(socket: &Socket, number: u32) {
-    let Some(link) = socket.link(number) else {
+    let Some(assoc) = socket.assoc(number) else {
         return;
     };
-    let Some(peer) = link.peers().first().copied() else {
+    let Some(peer) = assoc.peers().first().copied() else {
         return;
     };
     let over = async {
-        while socket.link(number).is_some() {
-            tokio::time::sleep(LOOK).await;
+        while socket.assoc(number).is_some() {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     settle(peer.ip(), over).await;

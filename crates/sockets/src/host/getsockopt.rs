@@ -6,8 +6,8 @@ use std::time::Duration;
 use anabranch_net::sctp::StateName;
 use anabranch_net::{PathState, PathStatus, Status};
 
-use super::Known;
-use super::link::Link;
+use super::HostState;
+use super::association::SocketAssociation;
 use super::notification::{of_storage, storage};
 use super::socket::{Phase, Socket};
 use crate::options::*;
@@ -15,7 +15,7 @@ use crate::options::*;
 /// The value of an option. `given` is the program's buffer, which names the association and has the
 /// size of the result.
 pub fn get(
-    host: &Known,
+    host: &HostState,
     socket: &Socket,
     level: i32,
     option: i32,
@@ -32,19 +32,19 @@ pub fn get(
     }
 }
 
-fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+fn of_sctp(host: &HostState, socket: &Socket, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
     let room = given.len();
     let fits = |value: Vec<u8>| match value.len() <= room {
         true => Ok(value),
         false => Err(libc::EINVAL),
     };
     let named = named_association(option, given);
-    let link = socket.link(named);
-    let one_to_many = socket.form.is_one_to_many();
-    if names_association_at(option).is_some() && one_to_many && named != 0 && link.is_none() {
+    let assoc = socket.assoc(named);
+    let one_to_many = socket.socket_type.is_one_to_many();
+    if names_association_at(option).is_some() && one_to_many && named != 0 && assoc.is_none() {
         return Err(libc::EINVAL);
     }
-    let needed = || link.as_deref().ok_or(libc::EINVAL);
+    let needed = || assoc.as_deref().ok_or(libc::EINVAL);
     match option {
         STATUS => fits(status(needed()?).ok_or(libc::EINVAL)?),
         GET_PEER_ADDR_INFO => fits(peer_info(needed()?, given)?),
@@ -54,26 +54,26 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
         GET_ASSOC_NUMBER | GET_ASSOC_ID_LIST => Err(libc::EOPNOTSUPP),
         AUTH_CHUNK | AUTH_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY => Err(libc::EOPNOTSUPP),
         EVENT => {
-            let options = match &link {
-                Some(link) => link.options().clone(),
+            let options = match &assoc {
+                Some(assoc) => assoc.options().clone(),
                 None => socket.state().options.clone(),
             };
             fits(event(&options, given)?)
         }
         STREAM_SCHEDULER_VALUE => fits(stream_value(needed()?, given)?),
-        PEER_AUTH_CHUNKS if link.is_none() => Err(libc::EINVAL),
+        PEER_AUTH_CHUNKS if assoc.is_none() => Err(libc::EINVAL),
         GET_ASSOC_STATS => {
             let mut value = statistics(needed()?).ok_or(libc::EINVAL)?;
             value.truncate(room);
             Ok(value)
         }
-        PR_ASSOC_STATUS | PR_STREAM_STATUS => fits(given_up(needed()?, option, given)?),
+        PR_ASSOC_STATUS | PR_STREAM_STATUS => fits(abandoned(needed()?, option, given)?),
         AUTOCLOSE if !one_to_many => Err(libc::EOPNOTSUPP),
         HMAC_IDENT | AUTH_ACTIVE_KEY | LOCAL_AUTH_CHUNKS | PEER_AUTH_CHUNKS => {
-            fits(authentication(socket, link.as_deref(), option, given)?)
+            fits(authentication(socket, assoc.as_deref(), option, given)?)
         }
         _ => {
-            let mut value = kept(host, socket, link.as_deref(), option, room)?;
+            let mut value = kept(host, socket, assoc.as_deref(), option, room)?;
             // The association number is returned as the program passed it.
             if let Some(at) = names_association_at(option)
                 && let (Some(to), Some(from)) = (value.get_mut(at..at + 4), given.get(at..at + 4))
@@ -88,16 +88,16 @@ fn of_sctp(host: &Known, socket: &Socket, option: i32, given: &[u8]) -> Result<V
 
 /// A stored option: the stored value, or the association's current one.
 fn kept(
-    host: &Known,
+    host: &HostState,
     socket: &Socket,
-    link: Option<&Link>,
+    assoc: Option<&SocketAssociation>,
     option: i32,
     room: usize,
 ) -> Result<Vec<u8>, i32> {
-    let Some((link, association)) = link.and_then(|it| Some((it, it.association()?))) else {
+    let Some((assoc, association)) = assoc.and_then(|it| Some((it, it.association()?))) else {
         return socket.state().options.get(IPPROTO_SCTP, option, room);
     };
-    let mut value = link.options().get(IPPROTO_SCTP, option, room)?;
+    let mut value = assoc.options().get(IPPROTO_SCTP, option, room)?;
     let spoken = match option {
         PR_SUPPORTED => association.negotiated().partial_reliability,
         RECONFIG_SUPPORTED => association.negotiated().reconfiguration,
@@ -134,10 +134,10 @@ fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
 }
 
 /// struct sctp_stream_value: association, stream, value.
-fn stream_value(link: &Link, given: &[u8]) -> Result<Vec<u8>, i32> {
+fn stream_value(assoc: &SocketAssociation, given: &[u8]) -> Result<Vec<u8>, i32> {
     let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
     let stream = u16::from_ne_bytes([out[4], out[5]]);
-    let association = link.association().ok_or(libc::EINVAL)?;
+    let association = assoc.association().ok_or(libc::EINVAL)?;
     let value = association.stream_value(stream).ok_or(libc::EINVAL)?;
     out[6..].copy_from_slice(&value.to_ne_bytes());
     Ok(out)
@@ -148,10 +148,10 @@ fn limited(value: u64) -> u32 {
 }
 
 /// struct sctp_status.
-fn status(link: &Link) -> Option<Vec<u8>> {
-    let status = link.status()?;
+fn status(assoc: &SocketAssociation) -> Option<Vec<u8>> {
+    let status = assoc.status()?;
     let mut out = Vec::new();
-    for word in [link.number, state(status.state), limited(status.rwnd)] {
+    for word in [assoc.number, state(status.state), limited(status.rwnd)] {
         out.extend(word.to_ne_bytes());
     }
     let unacknowledged = u16::try_from(status.unackdata).unwrap_or(u16::MAX);
@@ -159,7 +159,7 @@ fn status(link: &Link) -> Option<Vec<u8>> {
         out.extend(short.to_ne_bytes());
     }
     out.extend((status.fragmentation_point as u32).to_ne_bytes());
-    out.extend(path_info(link, &status.primary, status.peer_port));
+    out.extend(path_info(assoc, &status.primary, status.peer_port));
     Some(out)
 }
 
@@ -178,7 +178,7 @@ fn state(state: StateName) -> u32 {
 }
 
 /// struct sctp_paddrinfo.
-fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
+fn path_info(assoc: &SocketAssociation, path: &PathStatus, port: u16) -> Vec<u8> {
     const INACTIVE: u32 = 0;
     const POTENTIALLY_FAILED: u32 = 1;
     const ACTIVE: u32 = 2;
@@ -190,8 +190,8 @@ fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
         PathState::Inactive => INACTIVE,
     };
     let milliseconds = |it: Duration| limited(it.as_millis().try_into().unwrap_or(u64::MAX));
-    let mut out = link.number.to_ne_bytes().to_vec();
-    out.extend(storage(link.shown(SocketAddr::new(path.address, port))));
+    let mut out = assoc.number.to_ne_bytes().to_vec();
+    out.extend(storage(assoc.shown(SocketAddr::new(path.address, port))));
     let srtt = path.srtt.map_or(0, milliseconds);
     for word in [
         state,
@@ -205,15 +205,15 @@ fn path_info(link: &Link, path: &PathStatus, port: u16) -> Vec<u8> {
     out
 }
 
-fn peer_info(link: &Link, given: &[u8]) -> Result<Vec<u8>, i32> {
+fn peer_info(assoc: &SocketAssociation, given: &[u8]) -> Result<Vec<u8>, i32> {
     const HIDDEN: u32 = 1;
     let address = given.get(4..).and_then(of_storage).ok_or(libc::EINVAL)?;
-    let status = link.status().ok_or(libc::EINVAL)?;
+    let status = assoc.status().ok_or(libc::EINVAL)?;
     let path = path_of(&status, address).ok_or(libc::EINVAL)?;
-    let hides = link.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == HIDDEN;
+    let hides = assoc.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == HIDDEN;
     match path.state {
         PathState::PotentiallyFailed if hides => Err(libc::EACCES),
-        _ => Ok(path_info(link, path, status.peer_port)),
+        _ => Ok(path_info(assoc, path, status.peer_port)),
     }
 }
 
@@ -224,36 +224,36 @@ fn path_of(status: &Status, address: SocketAddr) -> Option<&PathStatus> {
 }
 
 /// struct sctp_prim.
-fn primary(link: &Link) -> Option<Vec<u8>> {
-    let status = link.status()?;
-    let mut out = link.number.to_ne_bytes().to_vec();
+fn primary(assoc: &SocketAssociation) -> Option<Vec<u8>> {
+    let status = assoc.status()?;
+    let mut out = assoc.number.to_ne_bytes().to_vec();
     let primary = SocketAddr::new(status.primary.address, status.peer_port);
-    out.extend(storage(link.shown(primary)));
+    out.extend(storage(assoc.shown(primary)));
     Some(out)
 }
 
 fn count(socket: &Socket) -> u32 {
-    socket.state().links.len() as u32
+    socket.state().assocs.len() as u32
 }
 
 /// struct sctp_assoc_ids.
 fn numbers(socket: &Socket) -> Vec<u8> {
     let state = socket.state();
-    let mut out = (state.links.len() as u32).to_ne_bytes().to_vec();
-    for number in state.links.keys() {
+    let mut out = (state.assocs.len() as u32).to_ne_bytes().to_vec();
+    for number in state.assocs.keys() {
         out.extend(number.to_ne_bytes());
     }
     out
 }
 
 /// struct sctp_assoc_stats; counters that this stack does not have are 0.
-fn statistics(link: &Link) -> Option<Vec<u8>> {
-    let status = link.status()?;
+fn statistics(assoc: &SocketAssociation) -> Option<Vec<u8>> {
+    let status = assoc.status()?;
     let (sender, port) = (&status.counters.sender, status.peer_port);
     let slowest = status.paths.iter().max_by_key(|it| it.rto)?;
-    let mut out = link.number.to_ne_bytes().to_vec();
+    let mut out = assoc.number.to_ne_bytes().to_vec();
     out.extend([0; 4]);
-    out.extend(storage(link.shown(SocketAddr::new(slowest.address, port))));
+    out.extend(storage(assoc.shown(SocketAddr::new(slowest.address, port))));
     out.extend((slowest.rto.as_millis() as u64).to_ne_bytes());
     for value in [sender.sacks, 0, 0, 0, sender.chunks_retransmitted] {
         out.extend(value.to_ne_bytes());
@@ -265,19 +265,19 @@ fn statistics(link: &Link) -> Option<Vec<u8>> {
 }
 
 /// struct sctp_prstatus: stream at 4, policy at 6, abandoned messages (unsent, sent).
-fn given_up(link: &Link, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
+fn abandoned(assoc: &SocketAssociation, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
     const EVERY_POLICY: u16 = 0x80;
     let short = |at: usize| {
         let bytes = given.get(at..at + 2).and_then(|it| it.try_into().ok());
         bytes.map(u16::from_ne_bytes).ok_or(libc::EINVAL)
     };
     let (stream, policy) = (short(4)?, short(6)?);
-    let streams = link.status().map_or(0, |it| it.outstrms);
+    let streams = assoc.status().map_or(0, |it| it.outstrms);
     if policy & !(0x30 | EVERY_POLICY) != 0 || (option == PR_STREAM_STATUS && stream >= streams) {
         return Err(libc::EINVAL);
     }
     let mut sums = [0_u64; 2];
-    for ((of, by), counts) in &*link.given_up() {
+    for ((of, by), counts) in &*assoc.abandoned() {
         let wanted = policy & EVERY_POLICY != 0 || policy == *by;
         if wanted && (option == PR_ASSOC_STATUS || stream == *of) {
             sums[0] += counts[0];
@@ -292,14 +292,14 @@ fn given_up(link: &Link, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
 /// struct sctp_hmacalgo, struct sctp_authkeyid, struct sctp_authchunks.
 fn authentication(
     socket: &Socket,
-    link: Option<&Link>,
+    assoc: Option<&SocketAssociation>,
     option: i32,
     given: &[u8],
 ) -> Result<Vec<u8>, i32> {
     if option != HMAC_IDENT && given.len() < 8 {
         return Err(libc::EINVAL);
     }
-    let association = link.and_then(|it| it.association());
+    let association = assoc.and_then(|it| it.association());
     let state = socket.state();
     let speaks = match &association {
         Some(association) => association.negotiated().authentication,

@@ -18,17 +18,17 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::{Known, name_of, watched_by};
+use super::{HostState, name_of, watched_by};
 
 /// Descriptors reserved for requests, if the limit allows it.
-const RESERVE: u64 = 64;
+const RESERVED_DESCRIPTORS: u64 = 64;
 /// Delay before the next attempt after an error; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(250);
 /// Time within which a program of another user must present the secret, and the number of such
 /// programs that may be pending.
-const INTRODUCTION: Duration = Duration::from_secs(5);
-pub const MAX_STRANGERS: usize = 64;
+const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
+pub const MAX_UNAUTHENTICATED: usize = 64;
 
 /// Shortages of system resources since the host started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,17 +46,20 @@ pub struct Shortage {
 /// The program at the other end of a connection.
 pub struct Caller {
     /// The program is of another user and must present the secret.
-    stranger: Option<OwnedSemaphorePermit>,
+    unauthenticated: Option<OwnedSemaphorePermit>,
     /// Descriptors are available for a new socket.
     pub has_room: bool,
 }
 
 impl Caller {
     /// Waits for the first message, with a timeout if the program is of another user.
-    pub async fn hear<T>(&self, first: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        match &self.stranger {
+    pub async fn receive_first<T>(
+        &self,
+        first: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        match &self.unauthenticated {
             None => first.await,
-            Some(_) => tokio::time::timeout(INTRODUCTION, first)
+            Some(_) => tokio::time::timeout(SECRET_TIMEOUT, first)
                 .await
                 .unwrap_or(Err(io::ErrorKind::TimedOut.into())),
         }
@@ -64,8 +67,8 @@ impl Caller {
 
     /// Whether the program is served, given the secret that it presented. A secret may be correct
     /// even if none is needed.
-    pub fn is_welcome(&mut self, known: &Known, secret: &[u8]) -> bool {
-        match self.stranger.take() {
+    pub fn authenticate(&mut self, known: &HostState, secret: &[u8]) -> bool {
+        match self.unauthenticated.take() {
             None => true,
             Some(_) => {
                 let right = known.secret.as_deref().is_some_and(|it| same(it, secret));
@@ -113,7 +116,7 @@ pub fn random() -> io::Result<String> {
 /// # Errors
 /// The listener is no longer usable.
 pub async fn accept_all(
-    known: &Known,
+    known: &HostState,
     listener: &AsyncFd<Unix>,
     each: impl Fn(Caller, AsyncFd<Unix>, Vec<u8>),
 ) -> io::Result<()> {
@@ -141,11 +144,11 @@ pub async fn accept_all(
 }
 
 /// Identifies the caller of this connection; `None`: it is not served.
-fn take(known: &Known, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>> {
-    let stranger = match is_trusted(&unix) {
+fn take(known: &HostState, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>> {
+    let unauthenticated = match is_trusted(&unix) {
         true => None,
         false => {
-            let permit = known.strangers.clone().try_acquire_owned().ok();
+            let permit = known.unauthenticated.clone().try_acquire_owned().ok();
             let Some(permit) = permit.filter(|_| known.secret.is_some()) else {
                 tracing::warn!("a program of another user was refused");
                 return Ok(None);
@@ -155,7 +158,13 @@ fn take(known: &Known, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>
     };
     unix.set_nonblocking(true)?;
     let has_room = has_room(&unix);
-    Ok(Some((Caller { stranger, has_room }, watched_by(unix)?)))
+    Ok(Some((
+        Caller {
+            unauthenticated,
+            has_room,
+        },
+        watched_by(unix)?,
+    )))
 }
 
 /// Abstract addresses have no permissions. Programs of this process's user and of root are served,
@@ -171,7 +180,7 @@ fn has_room(unix: &Unix) -> bool {
     let Ok((limit, _)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return true;
     };
-    u64::try_from(unix.as_raw_fd()).is_ok_and(|fd| fd < limit - RESERVE.min(limit / 4))
+    u64::try_from(unix.as_raw_fd()).is_ok_and(|fd| fd < limit - RESERVED_DESCRIPTORS.min(limit / 4))
 }
 
 /// Whether the error is one of the listener itself. All others are of a single connection
@@ -188,7 +197,7 @@ fn is_lasting(error: &io::Error) -> bool {
     code.is_some_and(|it| lasting.contains(&it))
 }
 
-impl Known {
+impl HostState {
     /// Counts a system error after which the host continues.
     pub fn count_error(&self, error: &io::Error) {
         tracing::debug!(%error, "an error of the system");

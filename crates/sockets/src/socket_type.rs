@@ -15,22 +15,22 @@ pub enum Style {
 
 /// Type of a socket: address family and style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct SocketType {
     /// AF_INET6.
     pub v6: bool,
     /// One-to-one or one-to-many.
     pub style: Style,
 }
 
-impl Form {
+impl SocketType {
     /// All socket types.
-    pub const ALL: [Form; 6] = [
-        Form::new(false, Style::OneToOne),
-        Form::new(false, Style::OneToMany),
-        Form::new(false, Style::PeeledOff),
-        Form::new(true, Style::OneToOne),
-        Form::new(true, Style::OneToMany),
-        Form::new(true, Style::PeeledOff),
+    pub const ALL: [SocketType; 6] = [
+        SocketType::new(false, Style::OneToOne),
+        SocketType::new(false, Style::OneToMany),
+        SocketType::new(false, Style::PeeledOff),
+        SocketType::new(true, Style::OneToOne),
+        SocketType::new(true, Style::OneToMany),
+        SocketType::new(true, Style::PeeledOff),
     ];
 
     /// Creates a socket type.
@@ -53,9 +53,9 @@ impl Form {
     /// host's address.
     pub fn of(address: &[u8]) -> Option<Self> {
         let rest = address.strip_prefix(PREFIX)?;
-        Self::ALL
-            .into_iter()
-            .find(|form| rest.starts_with(&form.letters()) && rest.get(2) == Some(&b':'))
+        Self::ALL.into_iter().find(|socket_type| {
+            rest.starts_with(&socket_type.letters()) && rest.get(2) == Some(&b':')
+        })
     }
 
     /// Whether the socket can have many associations.
@@ -70,11 +70,14 @@ mod tests {
 
     #[test]
     fn an_address_says_what_socket_it_is() {
-        for form in Form::ALL {
-            assert_eq!(Form::of(&crate::address("here", form)), Some(form));
+        for socket_type in SocketType::ALL {
+            assert_eq!(
+                SocketType::of(&crate::address("here", socket_type)),
+                Some(socket_type)
+            );
         }
-        assert_eq!(Form::of(&crate::control_address("here")), None);
-        assert_eq!(Form::of(b"\0anabranch-sctp:4x:here"), None);
-        assert_eq!(Form::of(b"/tmp/other"), None);
+        assert_eq!(SocketType::of(&crate::control_address("here")), None);
+        assert_eq!(SocketType::of(b"\0anabranch-sctp:4x:here"), None);
+        assert_eq!(SocketType::of(b"/tmp/other"), None);
     }
 }

@@ -7,7 +7,7 @@ use libc::{size_t, sockaddr, socklen_t, ssize_t};
 
 use super::{read, recv, recvfrom};
 use crate::descriptor::is_ours;
-use crate::next::next;
+use crate::libc_next::next;
 
 /// # Safety
 /// Same as libc's function.

@@ -11,7 +11,7 @@ use std::ffi::c_int;
 
 use anabranch_sockets::WATCH_VARIABLE;
 
-use crate::{ask, descriptor, system};
+use crate::{descriptor, host_client, system};
 
 // SAFETY: the loader calls the functions in this section, with arguments that this function
 // ignores.
@@ -27,7 +27,7 @@ extern "C" fn begin() {
     match listen() {
         Err(libc::EBUSY) => (),
         listener => {
-            ask::watch(listener);
+            host_client::watch(listener);
             if let Ok(listener) = listener {
                 system::close(listener);
             }

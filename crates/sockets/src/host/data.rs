@@ -11,74 +11,76 @@ use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::doors::Caller;
+use super::acceptor::Caller;
+use super::association::SocketAssociation;
 use super::events;
-use super::jobs::Job;
-use super::link::Link;
-use super::notification::{self, Change, KeyNews, cause_of_end};
+use super::notification::{self, AssocChange, AuthKeyEvent, cause_of_end};
+use super::notify::{
+    in_pieces, return_message, send_last_notification, send_notification, send_parameters,
+};
+use super::send_queue::QueuedOperation;
 use super::socket::{Phase, Socket, of_reason};
-use super::tell::{give_back, in_pieces, tell, tell_last, terms};
-use super::{Coming, Known, many};
+use super::{HostState, PendingTransfer, one_to_many};
 use crate::frame::{self, Frame, HEADER, Kind};
 use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
-use crate::{Form, LARGEST_PIECE, Style};
+use crate::{MAX_PIECE, SocketType, Style};
 
 /// Time that the end of an association waits for messages that its program sent before and the host
 /// has not read.
-const LAST_FRAMES: Duration = Duration::from_secs(1);
+const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Poll interval for whether all sent data was acknowledged.
-const DRY_LOOK: Duration = Duration::from_millis(10);
+const DRY_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Serves a descriptor until its last copy is closed.
 pub async fn serve(
-    host: Arc<Known>,
+    host: Arc<HostState>,
     mut caller: Caller,
     unix: AsyncFd<Unix>,
     name: Vec<u8>,
-    form: Form,
+    socket_type: SocketType,
 ) {
-    let mut buffer = vec![0; HEADER + LARGEST_PIECE];
+    let mut buffer = vec![0; HEADER + MAX_PIECE];
     let first = unix.async_io(Interest::READABLE, |mut unix: &Unix| {
         io::Read::read(&mut unix, &mut buffer)
     });
-    let Ok(length) = caller.hear(first).await else {
+    let Ok(length) = caller.receive_first(first).await else {
         return;
     };
     let Some(incoming) = frame::of_hello(&buffer[..length]) else {
         tracing::warn!("a connection that said no hello");
         return;
     };
-    if !caller.is_welcome(&host, &buffer[HEADER..length]) {
+    if !caller.authenticate(&host, &buffer[HEADER..length]) {
         return;
     }
     if !caller.has_room {
         host.refuse(name, incoming);
         return;
     }
-    let socket = Arc::new(Socket::new(&host, name.clone(), unix, form));
-    if incoming != 0 && !adopt(&host, &socket, incoming).await {
+    let socket = Arc::new(Socket::new(&host, name.clone(), unix, socket_type));
+    if incoming != 0 && !take_over(&host, &socket, incoming).await {
         return;
     }
     host.table()
         .sockets
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
-    outwards(&host, &socket, &mut buffer, host.config.max_message_size).await;
+    to_peer(&host, &socket, &mut buffer, host.config.max_message_size).await;
     // A task that is delivering data may be the one that learns of unread messages.
     drop(socket.turn.lock().await);
     leave(&host, &socket);
 }
 
 /// Moves an association that waits to be accepted or was peeled off to this socket.
-async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
-    let (Coming { link, waiting, .. }, from) = {
+async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> bool {
+    let (PendingTransfer { assoc, waiting, .. }, from) = {
         let mut table = host.table();
-        let Some(coming) = table.incoming.remove(&number) else {
+        let Some(pending) = table.incoming.remove(&number) else {
             return false;
         };
         // Options of the other socket apply to the new one.
-        let from = table.sockets.get(&coming.from).cloned();
-        (coming, from)
+        let from = table.sockets.get(&pending.from).cloned();
+        (pending, from)
     };
     if let Some(from) = from {
         let (options, bound, port) = {
@@ -95,98 +97,103 @@ async fn adopt(host: &Arc<Known>, socket: &Arc<Socket>, number: u32) -> bool {
     }
     {
         let mut state = socket.state();
-        state.links.insert(number, Arc::clone(&link));
+        state.assocs.insert(number, Arc::clone(&assoc));
         state.phase = Phase::Connected;
-        state.peer = link.peer();
+        state.peer = assoc.peer();
     }
     for (frame, payload) in &waiting {
         // They fitted into the other socket.
         let _ = socket.give(frame, payload).await;
     }
-    link.belong(socket);
+    assoc.set_owner(socket);
     // A peeled-off association is served already.
-    if socket.form.style == Style::OneToOne
-        && let Some(association) = link.association()
+    if socket.socket_type.style == Style::OneToOne
+        && let Some(association) = assoc.association()
     {
-        tokio::spawn(inwards(link, association));
+        tokio::spawn(to_program(assoc, association));
     }
     true
 }
 
 /// Makes the association the socket's.
-pub fn attach(host: &Arc<Known>, socket: &Arc<Socket>, link: &Arc<Link>, association: Association) {
-    host.watch(link, association.clone());
-    link.rise(association.clone());
-    super::effects::apply_all(link);
+pub fn attach(
+    host: &Arc<HostState>,
+    socket: &Arc<Socket>,
+    assoc: &Arc<SocketAssociation>,
+    association: Association,
+) {
+    host.watch(assoc, association.clone());
+    assoc.set_established(association.clone());
+    super::setsockopt::apply_all(assoc);
     let closed = {
         let mut state = socket.state();
-        state.links.insert(link.number, Arc::clone(link));
-        state.peer = link.peer();
+        state.assocs.insert(assoc.number, Arc::clone(assoc));
+        state.peer = assoc.peer();
         state.closed
     };
-    link.belong(socket);
+    assoc.set_owner(socket);
     if closed {
         // The program has already closed the socket.
         association.abort("");
         return;
     }
-    tokio::spawn(inwards(Arc::clone(link), association));
-    match socket.form.style {
-        Style::OneToMany => many::work(host, socket, link),
+    tokio::spawn(to_program(Arc::clone(assoc), association));
+    match socket.socket_type.style {
+        Style::OneToMany => one_to_many::work(host, socket, assoc),
         _ => socket.enter(Phase::Connected),
     }
 }
 
 /// Cleans up after the last descriptor was closed.
-fn leave(host: &Known, socket: &Socket) {
+fn leave(host: &HostState, socket: &Socket) {
     let mut table = host.table();
     table.sockets.remove(&socket.name);
     let mut orphans = Vec::new();
-    table.incoming.retain(|_, coming| {
-        let stays = coming.from != socket.name;
+    table.incoming.retain(|_, pending| {
+        let stays = pending.from != socket.name;
         if !stays {
-            orphans.push(Arc::clone(&coming.link));
+            orphans.push(Arc::clone(&pending.assoc));
         }
         stays
     });
-    for place in &mut table.places {
+    for place in &mut table.listener_sets {
         place.sockets.retain(|it| it.name != socket.name);
         place.set_backlog();
     }
     drop(table);
-    for link in orphans {
+    for assoc in orphans {
         // No socket can accept it any more, so its peer gets an ABORT, as with Linux.
-        if let Some(association) = link.association() {
+        if let Some(association) = assoc.association() {
             association.abort("");
         }
-        link.end();
+        assoc.end();
     }
-    let (links, linger, port) = {
+    let (assocs, linger, port) = {
         let mut state = socket.state();
         state.closed = true;
         state.phase = Phase::Failed;
         state.endpoint = None;
-        let links = std::mem::take(&mut state.links);
+        let assocs = std::mem::take(&mut state.assocs);
         // Like Linux, aborts to inform the peer that its messages were not read.
         let linger = match state.unread {
             true => Some(0),
             false => state.options.linger(),
         };
-        (links, linger, state.port.take())
+        (assocs, linger, state.port.take())
     };
-    for link in links.into_values() {
-        match (linger, link.association()) {
+    for assoc in assocs.into_values() {
+        match (linger, assoc.association()) {
             // RFC 6458 §8.1.4: a linger time of 0 aborts.
             (Some(0), Some(association)) => association.abort(""),
-            (_, _) if socket.form.is_one_to_many() => {
+            (_, _) if socket.socket_type.is_one_to_many() => {
                 // After the queued messages.
-                link.jobs.ask(Job::Close);
+                assoc.send_queue.ask(QueuedOperation::Close);
             }
             (linger, Some(association)) => {
                 let within = linger.map(|it| Duration::from_secs(u64::from(it)));
                 association.start_shutdown(Some(within.unwrap_or(host.config.linger)));
             }
-            (_, None) => link.end(),
+            (_, None) => assoc.end(),
         }
     }
     if let Some(port) = port {
@@ -197,7 +204,7 @@ fn leave(host: &Known, socket: &Socket) {
 
 /// Forwards the program's messages to their associations. A message of more than `most` bytes is
 /// refused by the association, and the rest of it is not buffered.
-async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
+async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
     let mut whole = Vec::new();
     loop {
         let length = match socket.take(buffer).await {
@@ -207,12 +214,12 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
         let Some(frame) = Frame::decode(&buffer[..length]) else {
             continue;
         };
-        let one = match socket.form.style {
+        let one = match socket.socket_type.style {
             Style::OneToMany => None,
             // A listening socket stays one.
             _ if socket.state().phase == Phase::Listening => return socket.left().await,
             _ => match socket.connected().await {
-                Some(link) => Some(link),
+                Some(assoc) => Some(assoc),
                 // The messages are lost, and the program has already got the error.
                 None => continue,
             },
@@ -233,23 +240,23 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
             false => std::mem::take(&mut whole).into(),
         };
         match one {
-            Some(link) => {
+            Some(assoc) => {
                 // Messages that were queued when it was peeled off are sent first.
-                link.jobs.all_done().await;
-                if let Some(bytes) = send_at_once(&link, &frame, bytes)
-                    && let Some(association) = link.up().await
+                assoc.send_queue.all_done().await;
+                if let Some(bytes) = send_at_once(&assoc, &frame, bytes)
+                    && let Some(association) = assoc.up().await
                 {
-                    send(&link, &association, &frame, bytes).await;
+                    send(&assoc, &association, &frame, bytes).await;
                 }
             }
             None => {
-                let links = many::of_frame(host, socket, &frame);
-                if links.is_empty() {
-                    many::lost(socket, &frame, &bytes).await;
+                let assocs = one_to_many::of_frame(host, socket, &frame);
+                if assocs.is_empty() {
+                    one_to_many::lost(socket, &frame, &bytes).await;
                 }
-                for link in links {
-                    send_or_wait(&link, &frame, bytes.clone());
-                    link.jobs.bounded(most).await;
+                for assoc in assocs {
+                    send_or_wait(&assoc, &frame, bytes.clone());
+                    assoc.send_queue.bounded(most).await;
                 }
             }
         }
@@ -259,33 +266,39 @@ async fn outwards(host: &Arc<Known>, socket: &Arc<Socket>, buffer: &mut [u8], mo
 /// Sends a message at once if the queue is empty and the association accepts it; otherwise queues
 /// it, without blocking the other associations. SCTP_ABORT is processed immediately, and the queued
 /// messages are lost.
-fn send_or_wait(link: &Link, frame: &Frame, bytes: bytes::Bytes) {
+fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: bytes::Bytes) {
     if frame.flags & frame::ABORT != 0
-        && let Some(association) = link.association()
+        && let Some(association) = assoc.association()
     {
         association.abort(bytes);
         return;
     }
-    let left = match link.jobs.are_done() {
-        true => send_at_once(link, frame, bytes),
+    let left = match assoc.send_queue.are_done() {
+        true => send_at_once(assoc, frame, bytes),
         false => Some(bytes),
     };
     if let Some(bytes) = left {
-        link.jobs.ask(Job::Message(*frame, bytes));
+        assoc
+            .send_queue
+            .ask(QueuedOperation::Message(*frame, bytes));
     }
 }
 
 /// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise
 /// returns it.
-fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes::Bytes> {
+fn send_at_once(
+    assoc: &SocketAssociation,
+    frame: &Frame,
+    bytes: bytes::Bytes,
+) -> Option<bytes::Bytes> {
     let more = frame::ABORT | frame::EOF | frame::IMMEDIATE;
     if frame.flags & more != 0 || bytes.is_empty() {
         return Some(bytes);
     }
-    let (stream, options, wants_back) = terms(link, frame);
+    let (stream, options, wants_back) = send_parameters(assoc, frame);
     let copy = wants_back.then(|| bytes.clone());
     let mut left = Some(bytes);
-    let sent = link.with_association(|it| {
+    let sent = assoc.with_association(|it| {
         let bytes = left.take().unwrap_or_default();
         it.try_send(bytes, options.with_stream(Some(stream)))
     });
@@ -299,22 +312,27 @@ fn send_at_once(link: &Link, frame: &Frame, bytes: bytes::Bytes) -> Option<bytes
         }
         Some(Ok(())) => {
             tracing::trace!(stream, "message taken");
-            link.sent.notify_one();
+            assoc.sent.notify_one();
         }
     }
-    link.activity.notify_one();
+    assoc.activity.notify_one();
     None
 }
 
 /// Sends a message with its frame's options.
-pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: bytes::Bytes) {
-    link.activity.notify_one();
+pub async fn send(
+    assoc: &SocketAssociation,
+    association: &Association,
+    frame: &Frame,
+    bytes: bytes::Bytes,
+) {
+    assoc.activity.notify_one();
     if frame.flags & frame::ABORT != 0 {
         association.abort(bytes);
         return;
     }
     if !bytes.is_empty() {
-        let (stream, options, wants_back) = terms(link, frame);
+        let (stream, options, wants_back) = send_parameters(assoc, frame);
         let copy = wants_back.then(|| bytes.clone());
         let sent = match frame.flags & frame::IMMEDIATE {
             0 => {
@@ -334,52 +352,52 @@ pub async fn send(link: &Link, association: &Association, frame: &Frame, bytes: 
         match sent {
             Ok(()) => {
                 tracing::trace!(stream, "message taken");
-                link.sent.notify_one();
+                assoc.sent.notify_one();
             }
             Err(error) => {
                 tracing::debug!(%error, "message not taken");
                 match (copy, error) {
                     (None, _) => (),
                     // Messages that were accepted before must be reported first.
-                    (Some(bytes), SendError::Closing) => link.refused().push((*frame, bytes)),
-                    (Some(bytes), _) => give_back(link, frame, &bytes).await,
+                    (Some(bytes), SendError::Closing) => assoc.refused().push((*frame, bytes)),
+                    (Some(bytes), _) => return_message(assoc, frame, &bytes).await,
                 }
             }
         }
     }
     if frame.flags & frame::EOF != 0 {
         association.start_shutdown(None);
-        link.advance();
+        assoc.advance();
     }
 }
 
 /// Passes events and messages of the association to the program that owns it.
-async fn inwards(link: Arc<Link>, association: Association) {
+async fn to_program(assoc: Arc<SocketAssociation>, association: Association) {
     let status = association.status();
     let streams = status
         .as_ref()
         .map_or([0; 2], |it| [it.outstrms, it.instrms]);
     let port = status.map_or(0, |it| it.peer_port);
-    let up = notification::change(Change::Up, 0, streams, link.number);
-    let mut told_up = tell(&link, up).await;
+    let up = notification::change(AssocChange::Up, 0, streams, assoc.number);
+    let mut told_up = send_notification(&assoc, up).await;
     if !association.negotiated().authentication {
-        let no_keys = notification::of_key(0, KeyNews::NoAuth, link.number);
-        told_up = told_up.and(tell(&link, no_keys).await);
+        let no_keys = notification::auth_key_event(0, AuthKeyEvent::NoAuth, assoc.number);
+        told_up = told_up.and(send_notification(&assoc, no_keys).await);
     }
     let ended = match told_up {
         Ok(()) => tokio::select! {
-            outcome = pass_on(&link, &association, port) => outcome,
-            never = tell_dry(&link, &association) => match never {},
+            outcome = deliver(&assoc, &association, port) => outcome,
+            never = tell_dry(&assoc, &association) => match never {},
         },
-        Err(_) => throw_away(&association).await,
+        Err(_) => discard_messages(&association).await,
     };
-    conclude(&link, &association, ended, streams).await;
+    report_end(&assoc, &association, ended, streams).await;
 }
 
 /// Passes messages and events of the association to the program in order. If the program disabled
 /// interleaving, only events are delivered between the parts of a message.
-async fn pass_on(
-    link: &Link,
+async fn deliver(
+    assoc: &SocketAssociation,
     association: &Association,
     port: u16,
 ) -> Result<(), Option<AssociationError>> {
@@ -389,27 +407,27 @@ async fn pass_on(
         let output = association.next_output(unfinished.map(|it| it.0)).await;
         let given = match output {
             Ok(Some(Output::Part(part))) => {
-                link.activity.notify_one();
-                let whole = link.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
+                assoc.activity.notify_one();
+                let whole = assoc.options().word(FRAGMENT_INTERLEAVE, 0) == 0;
                 unfinished = (whole && !part.ends).then_some((part.stream, part.unordered));
-                give(link, &part).await
+                give(assoc, &part).await
             }
             Ok(Some(Output::Event(event))) => {
                 unfinished = unfinished.filter(|it| !events::cuts(&event, *it));
-                events::notify(link, &event, port).await
+                events::notify(assoc, &event, port).await
             }
             Ok(None) => return Ok(()),
             Err(lost) => return Err(Some(lost)),
         };
         if given.is_err() {
-            return throw_away(association).await;
+            return discard_messages(association).await;
         }
     }
 }
 
 /// Discards data for a program that has shut down receiving, until the association has ended,
 /// because the peer could not complete its shutdown while its messages find no buffer space.
-async fn throw_away(association: &Association) -> Result<(), Option<AssociationError>> {
+async fn discard_messages(association: &Association) -> Result<(), Option<AssociationError>> {
     loop {
         match association.recv_part().await {
             Ok(Some(_)) => (),
@@ -422,43 +440,46 @@ async fn throw_away(association: &Association) -> Result<(), Option<AssociationE
 /// Notifies the program, if it subscribed, that all its data was acknowledged (RFC 6458 §6.1.9),
 /// and that no more data is signed with a deactivated key (§6.1.8). Polls, because the protocol has
 /// no event for that.
-async fn tell_dry(link: &Link, association: &Association) -> std::convert::Infallible {
+async fn tell_dry(
+    assoc: &SocketAssociation,
+    association: &Association,
+) -> std::convert::Infallible {
     loop {
-        link.sent.notified().await;
-        let wanted = || link.options().wants(notification::SENDER_DRY);
+        assoc.sent.notified().await;
+        let wanted = || assoc.options().wants(notification::SENDER_DRY);
         let waits = |it: anabranch_net::Status| it.unackdata > 0 || it.penddata > 0;
-        let freed = || !link.freed().is_empty();
-        while (wanted() || freed()) && association.status().is_some_and(waits) {
-            tokio::time::sleep(DRY_LOOK).await;
+        let deactivated_keys = || !assoc.deactivated_keys().is_empty();
+        while (wanted() || deactivated_keys()) && association.status().is_some_and(waits) {
+            tokio::time::sleep(DRY_POLL_INTERVAL).await;
         }
         // The program may be gone.
-        let keys = std::mem::take(&mut *link.freed());
+        let keys = std::mem::take(&mut *assoc.deactivated_keys());
         for key in keys {
-            let free = notification::of_key(key, KeyNews::Free, link.number);
-            let _ = tell(link, free).await;
+            let free = notification::auth_key_event(key, AuthKeyEvent::Free, assoc.number);
+            let _ = send_notification(assoc, free).await;
         }
-        let _ = tell(link, notification::dry(link.number)).await;
+        let _ = send_notification(assoc, notification::sender_dry(assoc.number)).await;
     }
 }
 
 /// Notifies the program of the end of its association.
-async fn conclude(
-    link: &Arc<Link>,
+async fn report_end(
+    assoc: &Arc<SocketAssociation>,
     association: &Association,
     ended: Result<(), Option<AssociationError>>,
     streams: [u16; 2],
 ) {
     let last = match &ended {
-        Ok(()) => notification::change(Change::Down, 0, streams, link.number),
+        Ok(()) => notification::change(AssocChange::Down, 0, streams, assoc.number),
         Err(lost) => {
             let reason = association.status().and_then(|it| it.abort_reason);
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
                 // Other causes are reported by number only.
                 (Some(AssociationError(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
-                    notification::aborted(cause, &reason, streams, link.number)
+                    notification::aborted(cause, &reason, streams, assoc.number)
                 }
-                _ => notification::change(Change::Lost, cause, streams, link.number),
+                _ => notification::change(AssocChange::Lost, cause, streams, assoc.number),
             }
         }
     };
@@ -467,22 +488,22 @@ async fn conclude(
         _ => None,
     };
     // Recorded before the program is notified and sends requests.
-    link.note_end(&association.closed().await);
+    assoc.record_end(&association.closed().await);
     // Messages that it did not accept should be returned before its end is reported.
-    let _ = tokio::time::timeout(LAST_FRAMES, link.jobs.all_done()).await;
-    if let Some(socket) = link.current_owner() {
-        socket.all_taken_within(LAST_FRAMES).await;
+    let _ = tokio::time::timeout(LAST_FRAMES_TIMEOUT, assoc.send_queue.all_done()).await;
+    if let Some(socket) = assoc.current_owner() {
+        socket.all_taken_within(LAST_FRAMES_TIMEOUT).await;
     }
-    let refused = std::mem::take(&mut *link.refused());
+    let refused = std::mem::take(&mut *assoc.refused());
     for (frame, bytes) in refused {
-        give_back(link, &frame, &bytes).await;
+        return_message(assoc, &frame, &bytes).await;
     }
-    let Some(socket) = tell_last(link, last).await else {
-        link.end();
+    let Some(socket) = send_last_notification(assoc, last).await else {
+        assoc.end();
         return;
     };
-    if socket.form.is_one_to_many() {
-        link.end();
+    if socket.socket_type.is_one_to_many() {
+        assoc.end();
         return;
     }
     if let Some(error) = error {
@@ -493,13 +514,13 @@ async fn conclude(
         };
         let _ = socket.give(&frame, &[]).await;
     }
-    link.end();
+    assoc.end();
     let _ = socket.unix.get_ref().shutdown(std::net::Shutdown::Write);
 }
 
 /// Delivers a message, or a part of one.
-async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
-    let context = link.options().word(CONTEXT, 4);
+async fn give(assoc: &SocketAssociation, part: &MessagePart) -> io::Result<()> {
+    let context = assoc.options().word(CONTEXT, 4);
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let frame = Frame {
         kind: Kind::Data,
@@ -507,15 +528,15 @@ async fn give(link: &Link, part: &MessagePart) -> io::Result<()> {
         stream: part.stream,
         ppid: part.ppid.to_be(),
         context,
-        association: link.number,
+        association: assoc.number,
         ssn: u32::from(part.ssn),
         tsn: part.tsn,
         cumulative_tsn: part.cumulative_tsn,
-        address: link.name(),
+        address: assoc.name(),
         ..Frame::default()
     };
     let frames = in_pieces(frame, &part.bytes);
-    let given = link.give(&frames).await;
+    let given = assoc.give(&frames).await;
     tracing::trace!(stream = part.stream, ?given, "message given");
     given
 }

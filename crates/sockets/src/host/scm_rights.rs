@@ -10,12 +10,12 @@ use rustix::net::{
 };
 use socket2::Socket as Unix;
 
-use crate::LARGEST_PIECE;
+use crate::MAX_PIECE;
 use crate::frame::{Frame, HEADER};
 
 /// Limit on the data read from a descriptor, bytes: many times the size of its buffer, because a
 /// program may pass any descriptor.
-const MOST: usize = 16 << 20;
+const MAX_UNREAD: usize = 16 << 20;
 
 /// Receives a datagram, and the descriptor that it carries, if any.
 pub fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
@@ -42,13 +42,13 @@ pub fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result
     Ok(sendmsg(unix, &parts, &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// Reads all frames from a program's descriptor, at most [`MOST`] bytes. The first `read` bytes of
+/// Reads all frames from a program's descriptor, at most [`MAX_UNREAD`] bytes. The first `read` bytes of
 /// the first frame are skipped, because they were already read.
 pub fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
-    let mut buffer = vec![0; HEADER + LARGEST_PIECE];
+    let mut buffer = vec![0; HEADER + MAX_PIECE];
     let mut all = Vec::new();
     let mut taken = 0;
-    while taken < MOST
+    while taken < MAX_UNREAD
         && let Ok((length @ 1.., _)) = recv(descriptor, &mut buffer[..], RecvFlags::DONTWAIT)
     {
         taken += length;

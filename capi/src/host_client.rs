@@ -3,24 +3,24 @@
 use std::ffi::c_int;
 use std::net::SocketAddr;
 
-use anabranch_sockets::control::{Answer, Call, LONGEST, Request, decode, encode};
+use anabranch_sockets::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode};
 use anabranch_sockets::frame::hello;
-use anabranch_sockets::{Form, control_address};
+use anabranch_sockets::{SocketType, control_address};
 
 use crate::descriptor::{host, remember, secret};
-use crate::{again, system};
+use crate::{host_restart, system};
 
 /// Creates a socket of this type, which takes over the association `incoming` if that is not 0;
 /// `flags` may contain SOCK_CLOEXEC and SOCK_NONBLOCK.
-pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
+pub fn open(socket_type: SocketType, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::EPROTONOSUPPORT)?;
     let fd = system::unix_socket(flags & libc::SOCK_CLOEXEC)?;
-    let address = anabranch_sockets::address(host, form);
+    let address = anabranch_sockets::address(host, socket_type);
     let connect = || reach(fd, &address);
     let opened = system::bind_anywhere(fd)
         .and_then(|_| match connect() {
             // An association that should be taken over belonged to the previous host.
-            Err(libc::ECONNREFUSED) if incoming == 0 => again::host(connect),
+            Err(libc::ECONNREFUSED) if incoming == 0 => host_restart::host(connect),
             other => other,
         })
         .map_err(|error| match error {
@@ -36,7 +36,7 @@ pub fn open(form: Form, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
         system::close(fd);
         return Err(error);
     }
-    remember(fd, form);
+    remember(fd, socket_type);
     if flags & libc::SOCK_NONBLOCK != 0 {
         let flags = (libc::O_RDWR | libc::O_NONBLOCK) as usize;
         // SAFETY: no pointers.
@@ -159,7 +159,7 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
 
 /// The answer to a request of [`begin`].
 pub fn finish(line: c_int) -> Result<Answer, c_int> {
-    let mut buffer = vec![0_u8; LONGEST];
+    let mut buffer = vec![0_u8; MAX_CONTROL_MESSAGE];
     let mut parts = [libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),
         iov_len: buffer.len(),
@@ -177,12 +177,12 @@ pub fn finish(line: c_int) -> Result<Answer, c_int> {
     }
 }
 
-/// Like [`ask`], for a request without a result.
+/// Like [`host_client`], for a request without a result.
 pub fn tell(fd: c_int, request: Request) -> Result<(), c_int> {
     ask(fd, request).map(drop)
 }
 
-/// Like [`ask`], for a request that returns addresses.
+/// Like [`host_client`], for a request that returns addresses.
 pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> {
     match ask(fd, request)? {
         Answer::Addresses(all) => Ok(all),

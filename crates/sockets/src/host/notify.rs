@@ -5,35 +5,35 @@ use std::sync::Arc;
 
 use anabranch_net::SendOptions;
 
-use super::jobs::Job;
-use super::link::Link;
+use super::association::SocketAssociation;
 use super::notification::{self, Notification, cause_of_end};
+use super::send_queue::QueuedOperation;
 use super::socket::Socket;
-use crate::LARGEST_PIECE;
+use crate::MAX_PIECE;
 use crate::frame::{self, Frame, Kind};
 use crate::options::{DEFAULT_PRINFO, DEFAULT_SEND_PARAM};
 
 /// Notifies the program of a message that the association did not accept.
-pub async fn give_back(link: &Link, frame: &Frame, bytes: &[u8]) {
-    let cause = link.reason().map_or(0, |it| cause_of_end(&it));
-    let (stream, options, _) = terms(link, frame);
+pub async fn return_message(assoc: &SocketAssociation, frame: &Frame, bytes: &[u8]) {
+    let cause = assoc.reason().map_or(0, |it| cause_of_end(&it));
+    let (stream, options, _) = send_parameters(assoc, frame);
     let message = Frame {
         stream,
         flags: u8::from(options.unordered),
         ppid: options.ppid.to_be(),
         context: options.context,
-        association: link.number,
+        association: assoc.number,
         ..Frame::default()
     };
     for failed in notification::not_sent(&message, bytes, cause) {
         // The program may be gone.
-        let _ = tell(link, failed).await;
+        let _ = send_notification(assoc, failed).await;
     }
 }
 
 /// The stream, the send options, and whether the program wants the message back if it cannot be
 /// sent.
-pub fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions, bool) {
+pub fn send_parameters(assoc: &SocketAssociation, frame: &Frame) -> (u16, SendOptions, bool) {
     let (mut stream, mut unordered, mut ppid) = (
         frame.stream,
         frame.flags & frame::UNORDERED != 0,
@@ -41,7 +41,7 @@ pub fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions, bool) {
     );
     let mut context = frame.context;
     let (mut policy, mut value) = (frame.policy, frame.value);
-    let defaults = link.options();
+    let defaults = assoc.options();
     if frame.flags & frame::DEFAULT != 0 {
         // struct sctp_sndrcvinfo: stream at 0, flags at 4, ppid at 8, context at 12.
         stream = defaults.short(DEFAULT_SEND_PARAM, 0);
@@ -74,15 +74,15 @@ pub fn terms(link: &Link, frame: &Frame) -> (u16, SendOptions, bool) {
 }
 
 /// Returns to the program the messages that waited for an association that could not be set up.
-pub async fn jobs_back(link: &Link) {
-    let Some(mut left) = link.jobs.take() else {
+pub async fn return_queued(assoc: &SocketAssociation) {
+    let Some(mut left) = assoc.send_queue.take() else {
         return;
     };
     while let Ok(job) = left.try_recv() {
-        if let Job::Message(frame, bytes) = job
+        if let QueuedOperation::Message(frame, bytes) = job
             && !bytes.is_empty()
         {
-            give_back(link, &frame, &bytes).await;
+            return_message(assoc, &frame, &bytes).await;
         }
     }
 }
@@ -90,19 +90,22 @@ pub async fn jobs_back(link: &Link) {
 /// Sends the last notification, if the program subscribed to it, and returns the socket that owns
 /// or owned the association. Requests that the program sends after the notification should find the
 /// association gone, and a waiting receive is not answered in between.
-pub async fn tell_last(link: &Link, (kind, bytes): Notification) -> Option<Arc<Socket>> {
+pub async fn send_last_notification(
+    assoc: &SocketAssociation,
+    (kind, bytes): Notification,
+) -> Option<Arc<Socket>> {
     loop {
-        let socket = link.owner().await?;
+        let socket = assoc.owner().await?;
         let turn = socket.turn.lock().await;
-        if !link.is_of(&socket) {
+        if !assoc.is_owned_by(&socket) {
             // It was peeled off meanwhile.
             continue;
         }
-        socket.state().links.remove(&link.number);
+        socket.state().assocs.remove(&assoc.number);
         socket.advance();
-        if link.options().wants(kind) {
+        if assoc.options().wants(kind) {
             // The program may be gone, or the descriptor full of unread data.
-            for (frame, piece) in in_pieces(notice(link), &bytes) {
+            for (frame, piece) in in_pieces(notification_header(assoc), &bytes) {
                 let _ = socket.give(&frame, piece).await;
             }
         }
@@ -112,26 +115,31 @@ pub async fn tell_last(link: &Link, (kind, bytes): Notification) -> Option<Arc<S
 }
 
 /// Frame header of a notification.
-fn notice(link: &Link) -> Frame {
+fn notification_header(assoc: &SocketAssociation) -> Frame {
     Frame {
         kind: Kind::Notification,
-        association: link.number,
-        address: link.name(),
+        association: assoc.number,
+        address: assoc.name(),
         ..Frame::default()
     }
 }
 
 /// Sends a notification, if the program subscribed to it.
-pub async fn tell(link: &Link, (kind, bytes): Notification) -> io::Result<()> {
-    if !link.options().wants(kind) {
+pub async fn send_notification(
+    assoc: &SocketAssociation,
+    (kind, bytes): Notification,
+) -> io::Result<()> {
+    if !assoc.options().wants(kind) {
         return Ok(());
     }
-    link.give(&in_pieces(notice(link), &bytes)).await
+    assoc
+        .give(&in_pieces(notification_header(assoc), &bytes))
+        .await
 }
 
 /// Splits a message or a notification into frames, which all have the same header fields.
 pub fn in_pieces(frame: Frame, bytes: &[u8]) -> Vec<(Frame, &[u8])> {
-    let mut pieces = bytes.chunks(LARGEST_PIECE).peekable();
+    let mut pieces = bytes.chunks(MAX_PIECE).peekable();
     let mut frames = Vec::with_capacity(1);
     while let Some(piece) = pieces.next() {
         let mut frame = frame;

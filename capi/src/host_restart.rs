@@ -12,14 +12,14 @@ use anabranch_sockets::COMMAND_VARIABLE;
 use crate::system;
 
 /// Interval between checks for the host in nanoseconds, and maximum number of checks.
-const LOOK: i64 = 10_000_000;
-const MAX_LOOKS: u32 = 500;
+const POLL_INTERVAL: i64 = 10_000_000;
+const MAX_POLLS: u32 = 500;
 
 /// Starts a host, and connects to it as soon as it listens; otherwise ECONNREFUSED.
 pub fn host(connect: impl Fn() -> Result<(), c_int>) -> Result<(), c_int> {
     let command = command().ok_or(libc::ECONNREFUSED)?;
     begin(&command)?;
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..MAX_POLLS {
         match connect() {
             Err(libc::ECONNREFUSED) => pause(),
             other => return other,
@@ -39,7 +39,7 @@ fn command() -> Option<Vec<CString>> {
 fn pause() {
     let time = libc::timespec {
         tv_sec: 0,
-        tv_nsec: LOOK,
+        tv_nsec: POLL_INTERVAL,
     };
     let at = &raw const time as usize;
     // SAFETY: the kernel reads a `timespec`; the remaining time is not requested.

@@ -8,32 +8,32 @@ use std::time::Duration;
 use anabranch_net::{Association, ConnectError, Endpoint};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::call::{self, peer};
-use super::drawn::{another, from_any_port};
-use super::jobs::Job;
-use super::link::Link;
-use super::listen::LOOK;
-use super::notification::{self, Change, change};
+use super::association::SocketAssociation;
+use super::data::{attach, send};
+use super::listener::POLL_INTERVAL;
+use super::notification::{self, AssocChange, change};
+use super::notify::{in_pieces, return_queued, send_notification};
+use super::port_selection::{another, from_any_port};
+use super::requests::{self, peer};
+use super::send_queue::QueuedOperation;
 use super::socket::{Phase, Socket, of_connect};
-use super::tell::{in_pieces, jobs_back, tell};
-use super::traffic::{attach, send};
-use super::{Coming, Known, passed};
+use super::{HostState, PendingTransfer, scm_rights};
 use crate::Style;
 use crate::frame::{self, Frame, Kind};
 use crate::options::AUTOCLOSE;
 
 /// The socket's endpoint, created on first use with the options that are set by then.
-pub fn endpoint(host: &Known, socket: &Socket) -> Result<Endpoint, i32> {
+pub fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
     if let Some(endpoint) = &socket.state().endpoint {
         return Ok(endpoint.clone());
     }
-    let endpoint = call::endpoint(host, socket, None)?;
+    let endpoint = requests::endpoint(host, socket, None)?;
     let mut state = socket.state();
     Ok(state.endpoint.get_or_insert(endpoint).clone())
 }
 
 /// Starts or stops accepting associations from peers.
-pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result<(), i32> {
+pub fn listen(host: &Arc<HostState>, socket: &Arc<Socket>, backlog: usize) -> Result<(), i32> {
     let endpoint = endpoint(host, socket)?;
     endpoint.listen(backlog > 0);
     let phase = match backlog {
@@ -49,18 +49,23 @@ pub fn listen(host: &Arc<Known>, socket: &Arc<Socket>, backlog: usize) -> Result
 }
 
 /// Accepts all associations from peers while the socket listens.
-async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
+async fn accept(host: Arc<HostState>, socket: Weak<Socket>, endpoint: Endpoint) {
     loop {
-        let accepted = tokio::time::timeout(LOOK, endpoint.accept()).await;
+        let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept()).await;
         let Some(socket) = socket.upgrade().filter(|it| !it.state().closed) else {
             return;
         };
         match accepted {
             Ok(Ok(association)) => {
                 let options = socket.state().options.clone();
-                let v6 = socket.form.v6;
-                let link = Arc::new(Link::new(host.number(), v6, Vec::new(), options));
-                attach(&host, &socket, &link, association);
+                let v6 = socket.socket_type.v6;
+                let assoc = Arc::new(SocketAssociation::new(
+                    host.number(),
+                    v6,
+                    Vec::new(),
+                    options,
+                ));
+                attach(&host, &socket, &assoc, association);
             }
             // The socket has stopped listening.
             Ok(Err(_)) => return,
@@ -71,21 +76,29 @@ async fn accept(host: Arc<Known>, socket: Weak<Socket>, endpoint: Endpoint) {
 
 /// Starts an association with a peer at these addresses.
 pub fn begin(
-    host: &Arc<Known>,
+    host: &Arc<HostState>,
     socket: &Arc<Socket>,
     addresses: Vec<SocketAddr>,
-) -> Result<Arc<Link>, i32> {
+) -> Result<Arc<SocketAssociation>, i32> {
     let endpoint = endpoint(host, socket)?;
     if is_peeled_off(host, socket, &addresses) {
         return Err(libc::EADDRNOTAVAIL);
     }
     let options = socket.state().options.clone();
-    let v6 = socket.form.v6;
-    let link = Arc::new(Link::new(host.number(), v6, addresses.clone(), options));
+    let v6 = socket.socket_type.v6;
+    let assoc = Arc::new(SocketAssociation::new(
+        host.number(),
+        v6,
+        addresses.clone(),
+        options,
+    ));
     let peer = peer(host, socket, &addresses)?;
-    link.belong(socket);
-    socket.state().links.insert(link.number, Arc::clone(&link));
-    let (host, socket, begun) = (Arc::clone(host), Arc::downgrade(socket), Arc::clone(&link));
+    assoc.set_owner(socket);
+    socket
+        .state()
+        .assocs
+        .insert(assoc.number, Arc::clone(&assoc));
+    let (host, socket, begun) = (Arc::clone(host), Arc::downgrade(socket), Arc::clone(&assoc));
     tokio::spawn(async move {
         let mut connected = endpoint.connect(peer.clone()).await;
         let Some(socket) = socket.upgrade() else {
@@ -101,38 +114,44 @@ pub fn begin(
         match connected {
             Ok(association) => attach(&host, &socket, &begun, association),
             Err(error) => {
-                jobs_back(&begun).await;
-                let told = change(Change::NotMade, 0, [0; 2], begun.number);
-                let _ = tell(&begun, told).await;
-                socket.state().links.remove(&begun.number);
+                return_queued(&begun).await;
+                let told = change(AssocChange::NotMade, 0, [0; 2], begun.number);
+                let _ = send_notification(&begun, told).await;
+                socket.state().assocs.remove(&begun.number);
                 begun.fail(of_connect(&error));
             }
         }
     });
-    Ok(link)
+    Ok(assoc)
 }
 
 /// Whether an association with one of these addresses was peeled off the socket.
-fn is_peeled_off(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> bool {
+fn is_peeled_off(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> bool {
     let port = socket.state().port;
     let all: Vec<_> = host.table().sockets.values().cloned().collect();
     all.iter().any(|it| {
-        it.form.style == Style::PeeledOff
+        it.socket_type.style == Style::PeeledOff
             && it.state().port == port
-            && addresses.iter().any(|&it_is| it.link_with(it_is).is_some())
+            && addresses
+                .iter()
+                .any(|&it_is| it.assoc_with(it_is).is_some())
     })
 }
 
 /// The associations to which the program's frame is addressed.
-pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<Arc<Link>> {
+pub fn of_frame(
+    host: &Arc<HostState>,
+    socket: &Arc<Socket>,
+    frame: &Frame,
+) -> Vec<Arc<SocketAssociation>> {
     if frame.flags & frame::ALL != 0 {
-        return socket.state().links.values().cloned().collect();
+        return socket.state().assocs.values().cloned().collect();
     }
-    let named = socket.link(frame.association);
+    let named = socket.assoc(frame.association);
     if frame.association != 0 {
         return named.into_iter().collect();
     }
-    let with = || socket.link_with(frame.address?);
+    let with = || socket.assoc_with(frame.address?);
     let new = || begin(host, socket, vec![frame.address?]).ok();
     with().or_else(new).into_iter().collect()
 }
@@ -140,17 +159,17 @@ pub fn of_frame(host: &Arc<Known>, socket: &Arc<Socket>, frame: &Frame) -> Vec<A
 /// Checks that each association has buffer space for a message to all (SCTP_SENDALL); otherwise
 /// waits, or fails.
 pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
-    let links: Vec<_> = socket.state().links.values().cloned().collect();
-    for link in links {
-        room(&link, wait).await?;
+    let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
+    for assoc in assocs {
+        room(&assoc, wait).await?;
     }
     Ok(())
 }
 
 /// Checks that an association has buffer space for a message; otherwise waits, or fails.
-pub async fn room(link: &Link, wait: bool) -> Result<(), i32> {
-    match wait || link.jobs.have_room() {
-        true => link.jobs.room().await,
+pub async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i32> {
+    match wait || assoc.send_queue.have_room() {
+        true => assoc.send_queue.room().await,
         false => return Err(libc::EAGAIN),
     }
     Ok(())
@@ -177,14 +196,14 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
 }
 
 /// Processes the program's jobs for an association in order, until it has ended.
-pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
-    let Some(mut todo) = link.jobs.take() else {
+pub fn work(host: &Arc<HostState>, socket: &Socket, assoc: &Arc<SocketAssociation>) {
+    let Some(mut todo) = assoc.send_queue.take() else {
         return;
     };
     let linger = socket.state().options.linger();
     let linger = linger.map(|it| Duration::from_secs(u64::from(it)));
     let linger = linger.unwrap_or(host.config.linger);
-    let worker = Arc::clone(link);
+    let worker = Arc::clone(assoc);
     tokio::spawn(async move {
         if let Some(association) = worker.up().await {
             while let Some(job) = next_job(&mut todo, &association).await {
@@ -192,29 +211,32 @@ pub fn work(host: &Arc<Known>, socket: &Socket, link: &Arc<Link>) {
                 match job {
                     // An association that has ended rejects them, and they are returned to the
                     // program.
-                    Job::Message(frame, bytes) => {
+                    QueuedOperation::Message(frame, bytes) => {
                         send(&worker, &association, &frame, bytes).await;
                     }
-                    Job::Close => {
+                    QueuedOperation::Close => {
                         association.start_shutdown(Some(linger));
                         break;
                     }
                 }
-                worker.jobs.done(cost);
+                worker.send_queue.done(cost);
             }
         }
         // Tasks that wait for buffer space must check again, because no more jobs will finish.
         drop(todo);
-        worker.jobs.end();
+        worker.send_queue.end();
     });
     let seconds = socket.state().options.word(AUTOCLOSE, 0);
     if seconds > 0 {
-        tokio::spawn(close_when_idle(Arc::clone(link), seconds));
+        tokio::spawn(close_when_idle(Arc::clone(assoc), seconds));
     }
 }
 
 /// The next job of an association; after the association has ended, only queued ones.
-async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) -> Option<Job> {
+async fn next_job(
+    todo: &mut UnboundedReceiver<QueuedOperation>,
+    association: &Association,
+) -> Option<QueuedOperation> {
     tokio::select! {
         biased;
         job = todo.recv() => job,
@@ -223,13 +245,13 @@ async fn next_job(todo: &mut UnboundedReceiver<Job>, association: &Association) 
 }
 
 /// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): closes an association after this time without traffic.
-async fn close_when_idle(link: Arc<Link>, seconds: u32) {
+async fn close_when_idle(assoc: Arc<SocketAssociation>, seconds: u32) {
     let idle = Duration::from_secs(u64::from(seconds));
-    let Some(association) = link.up().await else {
+    let Some(association) = assoc.up().await else {
         return;
     };
     let watch = async {
-        while tokio::time::timeout(idle, link.activity.notified())
+        while tokio::time::timeout(idle, assoc.activity.notified())
             .await
             .is_ok()
         {}
@@ -245,28 +267,28 @@ async fn close_when_idle(link: Arc<Link>, seconds: u32) {
 /// program's; `read` bytes of its first frame were already read. Like in Linux, unread data of the
 /// association moves with it.
 pub async fn peel_off(
-    host: &Known,
+    host: &HostState,
     socket: &Socket,
     number: u32,
     descriptor: Option<(OwnedFd, usize)>,
 ) -> Result<(), i32> {
-    if !socket.form.is_one_to_many() {
+    if !socket.socket_type.is_one_to_many() {
         return Err(libc::EINVAL);
     }
     // No data should be delivered meanwhile.
     let _turn = socket.turn.lock().await;
-    let link = {
+    let assoc = {
         let mut state = socket.state();
-        let link = state.links.get(&number).cloned().ok_or(libc::EINVAL)?;
-        if link.association().is_none() {
+        let assoc = state.assocs.get(&number).cloned().ok_or(libc::EINVAL)?;
+        if assoc.association().is_none() {
             return Err(libc::EINVAL);
         }
-        state.links.remove(&number);
-        link
+        state.assocs.remove(&number);
+        assoc
     };
-    link.take_off();
+    assoc.clear_owner();
     socket.advance();
-    let all = descriptor.map_or_else(Vec::new, |(it, read)| passed::empty(&it, read));
+    let all = descriptor.map_or_else(Vec::new, |(it, read)| scm_rights::empty(&it, read));
     let (waiting, others): (Vec<_>, Vec<_>) = all
         .into_iter()
         .partition(|(frame, _)| frame.association == number);
@@ -275,12 +297,12 @@ pub async fn peel_off(
         let _ = socket.give(frame, payload).await;
     }
     let from = socket.name.clone();
-    let coming = Coming {
-        link,
+    let pending = PendingTransfer {
+        assoc,
         from,
         waiting,
-        _place: None,
+        _permit: None,
     };
-    host.table().incoming.insert(number, coming);
+    host.table().incoming.insert(number, pending);
     Ok(())
 }

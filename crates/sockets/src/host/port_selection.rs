@@ -6,8 +6,8 @@
 
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
-use super::Known;
-use super::call;
+use super::HostState;
+use super::requests;
 use super::socket::{Phase, Socket};
 
 /// Number of ports that are tried.
@@ -15,7 +15,7 @@ const MAX_PORTS: usize = 32;
 
 /// Connects; tries other ports if another host has this one and the program did not choose it.
 pub async fn from_any_port(
-    host: &Known,
+    host: &HostState,
     socket: &Socket,
     mut endpoint: Endpoint,
     peer: Peer,
@@ -34,12 +34,12 @@ pub async fn from_any_port(
 
 /// An endpoint at another port that replaces the socket's; `None`: the port must stay, because the
 /// program chose it, peers may know it, or an association uses it.
-pub fn another(host: &Known, socket: &Socket) -> Option<Endpoint> {
+pub fn another(host: &HostState, socket: &Socket) -> Option<Endpoint> {
     let former = {
         let mut state = socket.state();
-        let many = socket.form.is_one_to_many();
+        let many = socket.socket_type.is_one_to_many();
         // The association that a one-to-many socket is setting up is already in its list.
-        let has_none = state.links.len() <= usize::from(many);
+        let has_none = state.assocs.len() <= usize::from(many);
         let may = state.port_is_drawn && state.bound.is_empty() && has_none && !state.closed;
         if !may || state.phase == Phase::Listening {
             return None;
@@ -48,11 +48,11 @@ pub fn another(host: &Known, socket: &Socket) -> Option<Endpoint> {
         state.port.take()?
     };
     // The previous port is released later, so that it is not selected again.
-    let endpoint = call::endpoint(host, socket, None).ok();
+    let endpoint = requests::endpoint(host, socket, None).ok();
     host.give_port_back(former);
     let (closed, port) = {
         let mut state = socket.state();
-        if socket.form.is_one_to_many() {
+        if socket.socket_type.is_one_to_many() {
             state.endpoint.clone_from(&endpoint);
         }
         match state.closed {

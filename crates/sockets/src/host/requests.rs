@@ -12,30 +12,32 @@ use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::acceptor::Caller;
+use super::association::SocketAssociation;
 use super::bind::{bind, interfaces, source, unbind};
-use super::doors::Caller;
-use super::link::Link;
-use super::listen::{Place, listen};
-use super::socket::{AGAIN, Phase, Socket, of_connect};
-use super::traffic::{attach, fail};
-use super::{Known, drawn::from_any_port, effects, many, nearby, passed, query, settings, watched};
+use super::data::{attach, fail};
+use super::listener::{ListenerSet, listen};
+use super::socket::{Phase, RETRY_INTERVAL, Socket, of_connect};
+use super::{
+    HostState, getsockopt, local_peers, one_to_many, port_selection::from_any_port, scm_rights,
+    seccomp, setsockopt, settings,
+};
 use crate::Style;
-use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
+use crate::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
 
-/// Associations of a one-to-many socket that wait for the host, which takes them at once: like in
-/// Linux, there is no backlog limit.
+/// Backlog of a one-to-many socket: like in Linux, practically unlimited.
 const BACKLOG: usize = 65_536;
 /// Timeout for the port of a previous socket whose association is still closing.
-pub const FORMER: Duration = Duration::from_secs(5);
+pub const PORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers the single request of a connection.
-pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
-    let mut buffer = vec![0; LONGEST];
+pub async fn answer(host: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
+    let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = unix.async_io(Interest::READABLE, |unix: &Unix| {
-        passed::receive(unix, &mut buffer)
+        scm_rights::receive(unix, &mut buffer)
     });
-    let Ok((length, passed)) = caller.hear(read).await else {
+    let Ok((length, passed)) = caller.receive_first(read).await else {
         return;
     };
     if length == 0 {
@@ -45,19 +47,18 @@ pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
         tracing::warn!("a request that cannot be read");
         return;
     };
-    if !caller.is_welcome(&host, call.secret.as_bytes()) {
+    if !caller.authenticate(&host, call.secret.as_bytes()) {
         return;
     }
     if let Request::Watch(error) = call.request {
-        return watched::watch(&host, passed, error).await;
+        return seccomp::watch(&host, passed, error).await;
     }
     if call.request == Request::Generations {
         let memory = host.generations.descriptor();
         return give(&unix, &Answer::Done, Some(memory)).await;
     }
     // A request continues even if the program no longer waits for its answer, unless it only waits
-    // for buffer space: a program that is interrupted by signals may repeat such a request many
-    // times.
+    // for buffer space, because interrupted programs may repeat that many times.
     let is_let_go = matches!(
         call.request,
         Request::Room { .. } | Request::Route { room: true, .. }
@@ -84,7 +85,7 @@ pub async fn answer(host: Arc<Known>, mut caller: Caller, unix: AsyncFd<Unix>) {
 async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<BorrowedFd<'_>>) {
     let answer = encode(answer);
     let write = |mut unix: &Unix| match descriptor {
-        Some(descriptor) => passed::send(unix, &answer, descriptor),
+        Some(descriptor) => scm_rights::send(unix, &answer, descriptor),
         None => unix.write(&answer),
     };
     // The program may be gone.
@@ -100,14 +101,13 @@ async fn hung_up(unix: &AsyncFd<Unix>) {
 }
 
 async fn carry_out(
-    host: &Arc<Known>,
+    host: &Arc<HostState>,
     socket: &Arc<Socket>,
     request: Request,
     passed: Option<OwnedFd>,
 ) -> Result<Answer, i32> {
     if socket.state().phase == Phase::Connecting {
-        // The program may already have read that this failed ([`fail`]), and refers to the failed
-        // socket.
+        // The program may have read that this failed ([`fail`]), and mean the failed socket.
         drop(socket.turn.lock().await);
     }
     match request {
@@ -132,12 +132,12 @@ async fn carry_out(
             route(host, socket, association, addresses, (begin, room)).await
         }
         Request::Room { wait } => {
-            many::room_for_all(socket, wait).await?;
+            one_to_many::room_for_all(socket, wait).await?;
             Ok(Answer::Done)
         }
         Request::PeelOff { association, read } => {
             let descriptor = passed.map(|it| (it, read));
-            many::peel_off(host, socket, association, descriptor).await?;
+            one_to_many::peel_off(host, socket, association, descriptor).await?;
             Ok(Answer::Association(association))
         }
         Request::Set {
@@ -148,7 +148,7 @@ async fn carry_out(
             if [RESET_STREAMS, RESET_ASSOC].contains(&option) {
                 settled(socket).await?;
             }
-            let set = effects::set(socket, option, &value);
+            let set = setsockopt::set(socket, option, &value);
             // One of several associations may have rejected it.
             socket.advance();
             set.map(|()| Answer::Done)
@@ -165,7 +165,7 @@ async fn carry_out(
             level,
             option,
             value,
-        } => query::get(host, socket, level, option, &value).map(Answer::Value),
+        } => getsockopt::get(host, socket, level, option, &value).map(Answer::Value),
         Request::Local(number) => {
             let all = local(socket, number)?;
             let shown = all.into_iter().map(|it| socket.shown(it));
@@ -179,9 +179,9 @@ async fn carry_out(
             let shown = all.into_iter().map(|it| socket.shown(it));
             Ok(Answer::Addresses(shown.collect()))
         }
-        Request::Peer(number) => match socket.link(number) {
-            Some(link) if !link.peers().is_empty() => {
-                let shown = link.peers().into_iter().map(|it| link.shown(it));
+        Request::Peer(number) => match socket.assoc(number) {
+            Some(assoc) if !assoc.peers().is_empty() => {
+                let shown = assoc.peers().into_iter().map(|it| assoc.shown(it));
                 Ok(Answer::Addresses(shown.collect()))
             }
             _ => Err(libc::EINVAL),
@@ -194,18 +194,18 @@ async fn carry_out(
             Ok(Answer::Done)
         }
         Request::Ended(number) => {
-            nearby::settle_end(socket, number).await;
+            local_peers::settle_end(socket, number).await;
             Ok(Answer::Done)
         }
         Request::End => socket.end_of_messages().map(|()| Answer::Done),
         // Not about a socket: see `answer`.
         Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
         Request::PeerName => {
-            let name = match socket.form.is_one_to_many() {
+            let name = match socket.socket_type.is_one_to_many() {
                 true => None,
                 // The address is kept after the association has ended.
                 false => socket
-                    .link(0)
+                    .assoc(0)
                     .and_then(|it| it.peer())
                     .or(socket.state().peer),
             };
@@ -216,7 +216,11 @@ async fn carry_out(
 }
 
 /// Creates an endpoint for the socket.
-pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result<Endpoint, i32> {
+pub fn endpoint(
+    host: &HostState,
+    socket: &Socket,
+    backlog: Option<usize>,
+) -> Result<Endpoint, i32> {
     let had = socket.state().port;
     let port = had
         .or_else(|| host.take_port(0, |_| false))
@@ -233,15 +237,14 @@ pub fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result
     })
 }
 
-/// Retries while the port may still be in use by the endpoint of a previous socket that is closing
-/// or being freed.
+/// Retries while the endpoint of a previous socket may still be using the port.
 async fn in_time<T>(attempt: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     let mut waited = Duration::ZERO;
     loop {
         match attempt() {
-            Err(libc::EADDRINUSE) if waited < FORMER => {
-                tokio::time::sleep(AGAIN).await;
-                waited += AGAIN;
+            Err(libc::EADDRINUSE) if waited < PORT_TIMEOUT => {
+                tokio::time::sleep(RETRY_INTERVAL).await;
+                waited += RETRY_INTERVAL;
             }
             other => return other,
         }
@@ -249,13 +252,13 @@ async fn in_time<T>(attempt: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
 }
 
 async fn start_listening(
-    host: &Arc<Known>,
+    host: &Arc<HostState>,
     socket: &Arc<Socket>,
     backlog: i32,
 ) -> Result<Answer, i32> {
     let backlog = usize::try_from(backlog).unwrap_or_default();
-    if socket.form.is_one_to_many() {
-        return in_time(|| many::listen(host, socket, backlog))
+    if socket.socket_type.is_one_to_many() {
+        return in_time(|| one_to_many::listen(host, socket, backlog))
             .await
             .map(|()| Answer::Done);
     }
@@ -263,12 +266,16 @@ async fn start_listening(
     match phase {
         // Like in Linux, not an error, and without effect.
         Phase::Fresh | Phase::Listening if backlog == 0 => return Ok(Answer::Done),
-        Phase::Fresh if socket.form.style == Style::OneToOne => (),
+        Phase::Fresh if socket.socket_type.style == Style::OneToOne => (),
         Phase::Listening => {
             socket.state().backlog = backlog;
             let table = host.table();
-            let has = |it: &&Place| it.sockets.iter().any(|it| it.name == socket.name);
-            table.places.iter().filter(has).for_each(Place::set_backlog);
+            let has = |it: &&ListenerSet| it.sockets.iter().any(|it| it.name == socket.name);
+            table
+                .listener_sets
+                .iter()
+                .filter(has)
+                .for_each(ListenerSet::set_backlog);
             return Ok(Answer::Done);
         }
         _ => return Err(libc::EINVAL),
@@ -282,21 +289,21 @@ async fn start_listening(
     endpoint.listen(true);
     let place = host
         .table()
-        .open_place(endpoint.clone(), Arc::clone(socket));
+        .add_listener_set(endpoint.clone(), Arc::clone(socket));
     tokio::spawn(listen(Arc::clone(host), endpoint, place));
     Ok(Answer::Done)
 }
 
 /// Shares the listening address of other sockets, current or previous: sockets that share the port,
 /// one of the other address family, or a previous one whose associations remain.
-fn listens_with_others(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
+fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     let (port, addresses) = {
         let state = socket.state();
         let addresses = settings::addresses(&host.config, &state);
         (state.port.unwrap_or_default(), addresses)
     };
     let mut table = host.table();
-    let Some(place) = table.place_for(port, &addresses) else {
+    let Some(place) = table.listener_set_for(port, &addresses) else {
         return false;
     };
     place.endpoint.listen(true);
@@ -312,12 +319,12 @@ fn listens_with_others(host: &Arc<Known>, socket: &Arc<Socket>) -> bool {
 }
 
 /// Parameters of the peer to connect to.
-pub fn peer(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<Peer, i32> {
+pub fn peer(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> Result<Peer, i32> {
     let first = addresses.first().ok_or(libc::EINVAL)?;
     if first.port() == 0 || first.ip().is_unspecified() || first.ip().is_multicast() {
         return Err(libc::EINVAL);
     }
-    if !socket.form.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
+    if !socket.socket_type.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
         return Err(libc::EINVAL);
     }
     let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
@@ -335,30 +342,30 @@ pub fn peer(host: &Known, socket: &Socket, addresses: &[SocketAddr]) -> Result<P
 }
 
 async fn connect(
-    host: &Arc<Known>,
+    host: &Arc<HostState>,
     socket: &Arc<Socket>,
     addresses: Vec<SocketAddr>,
     wait: bool,
 ) -> Result<Answer, i32> {
-    if socket.form.is_one_to_many() {
+    if socket.socket_type.is_one_to_many() {
         let first = *addresses.first().ok_or(libc::EINVAL)?;
-        match socket.link_with(first) {
-            Some(link) if link.association().is_some() => return Err(libc::EISCONN),
+        match socket.assoc_with(first) {
+            Some(assoc) if assoc.association().is_some() => return Err(libc::EISCONN),
             Some(_) => return Err(libc::EALREADY),
             None => (),
         }
-        in_time(|| many::endpoint(host, socket)).await?;
-        let link = many::begin(host, socket, addresses)?;
+        in_time(|| one_to_many::endpoint(host, socket)).await?;
+        let assoc = one_to_many::begin(host, socket, addresses)?;
         if !wait {
-            nearby::settle(first.ip(), link.up()).await;
-        } else if link.up().await.is_none() {
-            return Err(link.error());
+            local_peers::settle(first.ip(), assoc.up()).await;
+        } else if assoc.up().await.is_none() {
+            return Err(assoc.error());
         }
-        return Ok(Answer::Association(link.number));
+        return Ok(Answer::Association(assoc.number));
     }
     let phase = socket.state().phase;
     match phase {
-        Phase::Fresh | Phase::Failed if socket.form.style == Style::OneToOne => (),
+        Phase::Fresh | Phase::Failed if socket.socket_type.style == Style::OneToOne => (),
         Phase::Connecting => return Err(libc::EALREADY),
         _ => return Err(libc::EISCONN),
     }
@@ -366,9 +373,14 @@ async fn connect(
     let first = addresses.first().map(SocketAddr::ip);
     let endpoint = in_time(|| endpoint(host, socket, None)).await?;
     let options = socket.state().options.clone();
-    let v6 = socket.form.v6;
-    let link = Arc::new(Link::new(host.number(), v6, addresses, options));
-    let number = link.number;
+    let v6 = socket.socket_type.v6;
+    let assoc = Arc::new(SocketAssociation::new(
+        host.number(),
+        v6,
+        addresses,
+        options,
+    ));
+    let number = assoc.number;
     socket.take_error();
     socket.enter(Phase::Connecting);
     let attempt = {
@@ -376,7 +388,7 @@ async fn connect(
         tokio::spawn(async move {
             match from_any_port(&host, &socket, endpoint, peer).await {
                 Ok(association) => {
-                    attach(&host, &socket, &link, association);
+                    attach(&host, &socket, &assoc, association);
                     Ok(())
                 }
                 Err(error) => {
@@ -397,7 +409,7 @@ async fn connect(
     if wait {
         attempt.await.unwrap_or(Err(libc::EINVAL))?;
     } else if let Some(first) = first {
-        nearby::settle(first, attempt).await;
+        local_peers::settle(first, attempt).await;
     }
     Ok(Answer::Association(number))
 }
@@ -405,14 +417,14 @@ async fn connect(
 /// Waits until the program's data has reached its associations, because a stream reset applies
 /// after it (RFC 6525 §5.1.2 A1). EAGAIN after a timeout.
 async fn settled(socket: &Socket) -> Result<(), i32> {
-    let links: Vec<_> = socket.state().links.values().cloned().collect();
+    let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
     let all = async {
         socket.all_taken().await;
-        for link in &links {
-            link.jobs.all_done().await;
+        for assoc in &assocs {
+            assoc.send_queue.all_done().await;
         }
     };
-    let done = tokio::time::timeout(FORMER, all).await;
+    let done = tokio::time::timeout(PORT_TIMEOUT, all).await;
     done.map_err(|_| libc::EAGAIN)
 }
 
@@ -424,12 +436,12 @@ fn may_sign(
     addresses: &[SocketAddr],
     key: u16,
 ) -> Result<(), i32> {
-    let link = match addresses.first() {
-        Some(first) if socket.form.is_one_to_many() => socket.link_with(*first),
-        _ => socket.link(association),
+    let assoc = match addresses.first() {
+        Some(first) if socket.socket_type.is_one_to_many() => socket.assoc_with(*first),
+        _ => socket.assoc(association),
     };
     let state = socket.state();
-    let can = match link.and_then(|it| it.association()) {
+    let can = match assoc.and_then(|it| it.association()) {
         // Without AUTH no message is signed, and any key is accepted, as in Linux.
         Some(association) => {
             !association.negotiated().authentication || association.has_auth_key(key)
@@ -456,48 +468,48 @@ struct Room {
 
 /// Determines the route of a message before it is sent.
 async fn route(
-    host: &Arc<Known>,
+    host: &Arc<HostState>,
     socket: &Arc<Socket>,
     association: u32,
     addresses: Vec<SocketAddr>,
     (begin, room): (Option<Begin>, Option<Room>),
 ) -> Result<Answer, i32> {
-    let one_to_many = socket.form.is_one_to_many();
+    let one_to_many = socket.socket_type.is_one_to_many();
     let generation = socket.generation();
-    let addresses = match socket.form.style {
+    let addresses = match socket.socket_type.style {
         // It has a single association, whatever address a message names, as in Linux.
         Style::PeeledOff => Vec::new(),
         _ => addresses,
     };
-    let link = match (one_to_many, addresses.first().copied()) {
-        (true, Some(first)) => match socket.link_with(first) {
-            Some(link) => link,
+    let assoc = match (one_to_many, addresses.first().copied()) {
+        (true, Some(first)) => match socket.assoc_with(first) {
+            Some(assoc) => assoc,
             None => {
                 let begin = begin.ok_or(libc::EINVAL)?;
-                in_time(|| many::endpoint(host, socket)).await?;
-                let link = many::begin(host, socket, addresses)?;
+                in_time(|| one_to_many::endpoint(host, socket)).await?;
+                let assoc = one_to_many::begin(host, socket, addresses)?;
                 if begin.wait {
                     // Like in Linux, a notification reports the result.
-                    link.up().await;
+                    assoc.up().await;
                 }
-                link
+                assoc
             }
         },
-        (true, None) => socket.link(association).ok_or(libc::EPIPE)?,
+        (true, None) => socket.assoc(association).ok_or(libc::EPIPE)?,
         (false, first) => {
             let phase = socket.state().phase;
             if let (Phase::Fresh, Some(_), Some(begin)) = (phase, first, begin) {
                 connect(host, socket, addresses, begin.wait).await?;
             }
-            match socket.link(0) {
+            match socket.assoc(0) {
                 // Like in Linux, the number is ignored for a peeled-off socket.
-                Some(link)
-                    if socket.form.style == Style::OneToOne
-                        && first.is_some_and(|it| !link.is_with(it)) =>
+                Some(assoc)
+                    if socket.socket_type.style == Style::OneToOne
+                        && first.is_some_and(|it| !assoc.is_with(it)) =>
                 {
                     return Err(libc::EADDRNOTAVAIL);
                 }
-                Some(link) => link,
+                Some(assoc) => assoc,
                 // While connecting, messages wait.
                 None if socket.state().phase == Phase::Connecting => {
                     let streams = socket.state().options.short(INITMSG, 0);
@@ -516,29 +528,29 @@ async fn route(
         }
     };
     if let Some(Room { wait }) = room.filter(|_| one_to_many) {
-        many::room(&link, wait).await?;
+        one_to_many::room(&assoc, wait).await?;
     }
-    let status = link.status();
+    let status = assoc.status();
     // The program or the peer has shut it down.
     let state = status.as_ref().map(|it| it.state);
-    if let (Some(StateName::Closed), Some(association)) = (state, link.association()) {
+    if let (Some(StateName::Closed), Some(association)) = (state, assoc.association()) {
         // The task that records the end may not have run yet.
-        link.note_end(&association.closed().await);
+        assoc.record_end(&association.closed().await);
         return Err(socket.take_error().unwrap_or(libc::EPIPE));
     }
     if state.is_some_and(closes) {
         return Err(libc::EPIPE);
     }
-    let offered = || link.options().short(INITMSG, 0);
+    let offered = || assoc.options().short(INITMSG, 0);
     let streams = status.as_ref().map_or_else(offered, |it| it.outstrms);
     // SCTP_DISABLE_FRAGMENTS: a message that needs fragmentation is refused.
-    let whole = link.options().word(DISABLE_FRAGMENTS, 0) != 0;
+    let whole = assoc.options().word(DISABLE_FRAGMENTS, 0) != 0;
     let most = match &status {
         Some(status) if whole => status.fragmentation_point,
         _ => host.config.max_message_size,
     };
     Ok(Answer::Route {
-        association: link.number,
+        association: assoc.number,
         streams,
         most,
         settled: status.map(|_| generation),
@@ -554,13 +566,13 @@ fn closes(state: StateName) -> bool {
 /// bound to all, the source addresses of its packets; with several associations, those of the
 /// newest.
 fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
-    let named = socket.link(number);
-    if socket.form.is_one_to_many() && number != 0 && named.is_none() {
+    let named = socket.assoc(number);
+    if socket.socket_type.is_one_to_many() && number != 0 && named.is_none() {
         return Err(libc::EINVAL);
     }
-    let (link, port, bound, peer) = {
+    let (assoc, port, bound, peer) = {
         let state = socket.state();
-        let newest = state.links.values().next_back().cloned();
+        let newest = state.assocs.values().next_back().cloned();
         let bound = match state.addresses().is_empty() {
             true => Vec::new(),
             false => state.bound.clone(),
@@ -569,7 +581,7 @@ fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
         (named.or(newest), port, bound, state.peer)
     };
     let mut all = bound;
-    let used = link.filter(|_| all.is_empty()).and_then(|it| it.status());
+    let used = assoc.filter(|_| all.is_empty()).and_then(|it| it.status());
     for path in used.iter().flat_map(|it| &it.paths) {
         let ip = Some(path.local).filter(|it| !it.is_unspecified());
         let address = ip.or_else(|| source(path.address));

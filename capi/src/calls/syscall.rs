@@ -48,9 +48,9 @@ pub unsafe extern "C-unwind" fn syscall(
                 crate::descriptor::forget(fd);
                 system::next()(number, a, b, c, d, e, f)
             }
-            libc::SYS_dup => c_long::from(copies::dup(fd)),
-            libc::SYS_dup3 => c_long::from(copies::dup3(fd, b as _, c as _)),
-            libc::SYS_ioctl => c_long::from(copies::ioctl(fd, b as _, c as _)),
+            libc::SYS_dup => c_long::from(dup::dup(fd)),
+            libc::SYS_dup3 => c_long::from(dup::dup3(fd, b as _, c as _)),
+            libc::SYS_ioctl => c_long::from(dup::ioctl(fd, b as _, c as _)),
             _ => system::next()(number, a, b, c, d, e, f),
         }
     }

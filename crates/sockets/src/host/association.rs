@@ -8,20 +8,20 @@ use anabranch_net::{AbandonPolicy, Association, CloseReason, Event, PathState, S
 use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
-use super::jobs::Jobs;
+use super::send_queue::SendQueue;
 use super::socket::{Socket, of_reason};
 use crate::frame::Frame;
 use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
 /// Lifecycle of an association.
 #[derive(Clone, Debug)]
-pub enum Progress {
+pub enum SetupState {
     /// Setup was started.
-    Begun,
+    Connecting,
     /// Established at some time.
-    Up(Association),
+    Established(Association),
     /// Setup failed, or it has ended.
-    Over,
+    Ended,
 }
 
 /// Owner of an association.
@@ -29,8 +29,8 @@ pub enum Progress {
 enum Owner {
     Socket(Weak<Socket>),
     /// Taken off a socket, and not yet owned by another one.
-    Between,
-    Nobody,
+    InTransfer,
+    None,
 }
 
 /// An address as shown to a program: an AF_INET6 socket gets an IPv4 address as a mapped address,
@@ -46,31 +46,31 @@ pub fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
 
 /// Counts of abandoned messages by stream and policy: those of which nothing was sent, and the
 /// others.
-pub type GivenUp = BTreeMap<(u16, u16), [u64; 2]>;
+pub type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
 /// An association of a socket.
-pub struct Link {
+pub struct SocketAssociation {
     /// Its number for programs, unique at this host.
     pub number: u32,
     /// Its socket is AF_INET6.
     v6: bool,
     /// Addresses to which the setup was started, until it is established.
-    called: Vec<SocketAddr>,
-    progress: watch::Sender<Progress>,
+    connect_addresses: Vec<SocketAddr>,
+    progress: watch::Sender<SetupState>,
     owner: watch::Sender<Owner>,
     options: Mutex<Options>,
     /// Send queue, if its socket is one-to-many.
-    pub jobs: Jobs,
+    pub send_queue: SendQueue,
     /// Notified when a message is sent or received.
     pub activity: Notify,
     /// Notified when a message is sent, or the program subscribes to SENDER_DRY.
     pub sent: Notify,
-    given_up: Mutex<GivenUp>,
+    abandoned: Mutex<AbandonedCounts>,
     failed: Mutex<Failed>,
     /// Deactivated keys; the program is notified when no more data is signed with them.
-    freed: Mutex<Vec<u16>>,
+    deactivated_keys: Mutex<Vec<u16>>,
     /// Messages that it no longer accepted, to be returned to the program. Bounded by the size of
-    /// the descriptor's buffer and of `jobs`.
+    /// the descriptor's buffer and of `send_queue`.
     refused: Mutex<Vec<(Frame, Bytes)>>,
     /// Streams of the association while it was established, for notifications.
     peer: OnceLock<SocketAddr>,
@@ -90,7 +90,7 @@ struct Ended {
 
 /// Limit on remembered addresses, above which all are forgotten, because a peer can add and remove
 /// any number.
-const MOST_FAILED: usize = 256;
+const MAX_FAILED: usize = 256;
 
 /// Addresses of the peer that have been unreachable or potentially failed since they were added.
 #[derive(Default)]
@@ -104,7 +104,7 @@ impl Failed {
                 state: PathState::Inactive | PathState::PotentiallyFailed,
                 ..
             } => {
-                if self.0.len() == MOST_FAILED {
+                if self.0.len() == MAX_FAILED {
                     self.0.clear();
                 }
                 self.0.insert(*address);
@@ -124,22 +124,27 @@ impl Failed {
     }
 }
 
-impl Link {
+impl SocketAssociation {
     /// Creates an association in setup, to a peer with these addresses, or started by a peer.
-    pub fn new(number: u32, v6: bool, called: Vec<SocketAddr>, options: Options) -> Self {
+    pub fn new(
+        number: u32,
+        v6: bool,
+        connect_addresses: Vec<SocketAddr>,
+        options: Options,
+    ) -> Self {
         Self {
             number,
             v6,
-            called,
-            progress: watch::Sender::new(Progress::Begun),
-            owner: watch::Sender::new(Owner::Between),
+            connect_addresses,
+            progress: watch::Sender::new(SetupState::Connecting),
+            owner: watch::Sender::new(Owner::InTransfer),
             options: Mutex::new(options),
-            jobs: Jobs::new(),
+            send_queue: SendQueue::new(),
             activity: Notify::new(),
             sent: Notify::new(),
-            given_up: Mutex::default(),
+            abandoned: Mutex::default(),
             failed: Mutex::default(),
-            freed: Mutex::default(),
+            deactivated_keys: Mutex::default(),
             refused: Mutex::default(),
             peer: OnceLock::new(),
             error: OnceLock::new(),
@@ -153,8 +158,8 @@ impl Link {
     }
 
     /// Counts of abandoned messages.
-    pub fn given_up(&self) -> MutexGuard<'_, GivenUp> {
-        self.given_up.lock().unwrap_or_else(|it| it.into_inner())
+    pub fn abandoned(&self) -> MutexGuard<'_, AbandonedCounts> {
+        self.abandoned.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// Whether the event confirms an address of the peer: it is reachable and has not failed
@@ -165,8 +170,10 @@ impl Link {
     }
 
     /// Deactivated keys of which the program was not notified yet.
-    pub fn freed(&self) -> MutexGuard<'_, Vec<u16>> {
-        self.freed.lock().unwrap_or_else(|it| it.into_inner())
+    pub fn deactivated_keys(&self) -> MutexGuard<'_, Vec<u16>> {
+        self.deactivated_keys
+            .lock()
+            .unwrap_or_else(|it| it.into_inner())
     }
 
     /// Messages that it no longer accepted, to be returned.
@@ -175,26 +182,27 @@ impl Link {
     }
 
     /// Counts an abandoned message.
-    pub fn count_given_up(&self, stream: u16, policy: AbandonPolicy, sent: bool) {
+    pub fn count_abandoned(&self, stream: u16, policy: AbandonPolicy, sent: bool) {
         let policy = match policy {
             AbandonPolicy::Lifetime => 0x10,
             AbandonPolicy::Retransmissions => 0x20,
             _ => 0x30,
         };
-        let mut all = self.given_up();
+        let mut all = self.abandoned();
         // Bounded, because a peer allows at most 65,535 streams.
         let counts = all.entry((stream, policy)).or_default();
         counts[usize::from(sent)] += 1;
     }
 
     /// Marks it as established.
-    pub fn rise(&self, association: Association) {
+    pub fn set_established(&self, association: Association) {
         if let Some(status) = association.status() {
             let _ = self
                 .peer
                 .set(SocketAddr::new(status.primary.address, status.peer_port));
         }
-        self.progress.send_replace(Progress::Up(association));
+        self.progress
+            .send_replace(SetupState::Established(association));
     }
 
     /// Marks its setup as failed.
@@ -210,15 +218,15 @@ impl Link {
 
     /// Marks it as ended.
     pub fn end(&self) {
-        self.progress.send_replace(Progress::Over);
-        self.owner.send_replace(Owner::Nobody);
-        self.jobs.end();
+        self.progress.send_replace(SetupState::Ended);
+        self.owner.send_replace(Owner::None);
+        self.send_queue.end();
     }
 
     /// The association, while it is established.
     pub fn association(&self) -> Option<Association> {
         match &*self.progress.borrow() {
-            Progress::Up(association) => Some(association.clone()),
+            SetupState::Established(association) => Some(association.clone()),
             _ => None,
         }
     }
@@ -227,7 +235,7 @@ impl Link {
     /// because a clone and its drop lock the endpoint twice.
     pub fn with_association<T>(&self, act: impl FnOnce(&Association) -> T) -> Option<T> {
         match &*self.progress.borrow() {
-            Progress::Up(association) => Some(act(association)),
+            SetupState::Established(association) => Some(act(association)),
             _ => None,
         }
     }
@@ -239,7 +247,7 @@ impl Link {
 
     /// Address of the peer at establishment, or to which the setup was started.
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.peer.get().or(self.called.first()).copied()
+        self.peer.get().or(self.connect_addresses.first()).copied()
     }
 
     /// Like [`Self::peer`], as shown to programs.
@@ -253,8 +261,8 @@ impl Link {
     }
 
     /// Whether the program passed this peer address when it started the association.
-    pub fn was_called_at(&self, address: IpAddr) -> bool {
-        self.called
+    pub fn was_connected_to(&self, address: IpAddr) -> bool {
+        self.connect_addresses
             .iter()
             .any(|it| it.ip().to_canonical() == address)
     }
@@ -262,7 +270,7 @@ impl Link {
     /// The peer's addresses, primary first.
     pub fn peers(&self) -> Vec<SocketAddr> {
         let Some(status) = self.status() else {
-            return self.called.clone();
+            return self.connect_addresses.clone();
         };
         let mut all = vec![SocketAddr::new(status.primary.address, status.peer_port)];
         for path in &status.paths {
@@ -277,21 +285,23 @@ impl Link {
     /// Whether it is with the peer at this address.
     pub fn is_with(&self, address: SocketAddr) -> bool {
         let same = |it: &SocketAddr| (it.ip(), it.port()) == (address.ip(), address.port());
-        self.called.iter().any(same) || self.peers().iter().any(same)
+        self.connect_addresses.iter().any(same) || self.peers().iter().any(same)
     }
 
     /// Waits until it is established; `None`: it never will be, or has ended.
     pub async fn up(&self) -> Option<Association> {
         let mut progress = self.progress.subscribe();
-        let settled = progress.wait_for(|it| !matches!(it, Progress::Begun)).await;
+        let settled = progress
+            .wait_for(|it| !matches!(it, SetupState::Connecting))
+            .await;
         match &*settled.ok()? {
-            Progress::Up(association) => Some(association.clone()),
+            SetupState::Established(association) => Some(association.clone()),
             _ => None,
         }
     }
 
     /// Makes the socket its owner.
-    pub fn belong(&self, socket: &Arc<Socket>) {
+    pub fn set_owner(&self, socket: &Arc<Socket>) {
         self.owner
             .send_replace(Owner::Socket(Arc::downgrade(socket)));
         self.settle_end();
@@ -299,7 +309,7 @@ impl Link {
 
     /// Records its end and reports it to the owning socket, now or when it gets one, before the
     /// program has read all data.
-    pub fn note_end(&self, reason: &CloseReason) {
+    pub fn record_end(&self, reason: &CloseReason) {
         let by = match reason {
             CloseReason::Shutdown => 0,
             reason => of_reason(reason, true),
@@ -328,8 +338,8 @@ impl Link {
         let mut ended = self.ended();
         if let (Some(by), false) = (ended.by, ended.known) {
             ended.known = true;
-            if !socket.form.is_one_to_many() {
-                socket.note_end(by);
+            if !socket.socket_type.is_one_to_many() {
+                socket.record_end(by);
             }
             socket.advance();
         }
@@ -351,8 +361,8 @@ impl Link {
     }
 
     /// Removes it from its owner until another socket takes it.
-    pub fn take_off(&self) {
-        self.owner.send_replace(Owner::Between);
+    pub fn clear_owner(&self) {
+        self.owner.send_replace(Owner::InTransfer);
     }
 
     /// Its owner, once it has one; `None`: it will never have one.
@@ -361,7 +371,7 @@ impl Link {
             return socket.upgrade();
         }
         let mut owner = self.owner.subscribe();
-        let settled = owner.wait_for(|it| !matches!(it, Owner::Between)).await;
+        let settled = owner.wait_for(|it| !matches!(it, Owner::InTransfer)).await;
         match &*settled.ok()? {
             Owner::Socket(socket) => socket.upgrade(),
             _ => None,
@@ -369,7 +379,7 @@ impl Link {
     }
 
     /// Whether that socket is its owner.
-    pub fn is_of(&self, socket: &Arc<Socket>) -> bool {
+    pub fn is_owned_by(&self, socket: &Arc<Socket>) -> bool {
         let owner = self.owner.borrow();
         matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))
     }
@@ -381,7 +391,7 @@ impl Link {
             let socket = self.owner().await.ok_or_else(gone)?;
             let _turn = socket.turn.lock().await;
             // Another socket may have become its owner meanwhile.
-            if !self.is_of(&socket) {
+            if !self.is_owned_by(&socket) {
                 continue;
             }
             for (frame, payload) in frames {
@@ -419,7 +429,7 @@ mod tests {
         for number in 0..2_000_u32 {
             let address = IpAddr::from(number.to_be_bytes());
             failed.confirms(&changed(address, PathState::Inactive));
-            assert!(failed.0.len() <= MOST_FAILED);
+            assert!(failed.0.len() <= MAX_FAILED);
         }
     }
 }

@@ -10,28 +10,31 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::Known;
+use super::HostState;
 
 /// Status of the detection of calls that bypass the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Missed {
+pub enum BypassStatus {
     /// None was detected.
     Nothing,
     /// A program requested an SCTP socket from the kernel.
     Socket,
     /// They cannot be detected, with the reason (an `errno`).
-    Unseen(i32),
+    Undetectable(i32),
 }
 
 /// Waits for a call that bypasses the library.
-pub async fn watch(host: &Known, descriptor: Option<OwnedFd>, error: i32) {
+pub async fn watch(host: &HostState, descriptor: Option<OwnedFd>, error: i32) {
     let Some(descriptor) = descriptor else {
-        tell(host, Missed::Unseen(error));
+        tell(host, BypassStatus::Undetectable(error));
         return;
     };
     if let Err(error) = wait(host, descriptor).await {
-        tell(host, Missed::Unseen(error.raw_os_error().unwrap_or(0)));
+        tell(
+            host,
+            BypassStatus::Undetectable(error.raw_os_error().unwrap_or(0)),
+        );
     }
 }
 
@@ -40,22 +43,22 @@ pub async fn watch(host: &Known, descriptor: Option<OwnedFd>, error: i32) {
 // The replacement is `unsafe`, because the descriptor of some types changes while it is registered;
 // this one's does not.
 #[allow(deprecated)]
-async fn wait(host: &Known, descriptor: OwnedFd) -> std::io::Result<()> {
+async fn wait(host: &HostState, descriptor: OwnedFd) -> std::io::Result<()> {
     let watched = AsyncFd::with_interest(descriptor, Interest::READABLE | Interest::WRITABLE)?;
     let ready = watched.ready(Interest::READABLE).await?;
     if ready.ready().is_readable() && !ready.ready().is_read_closed() {
-        tell(host, Missed::Socket);
+        tell(host, BypassStatus::Socket);
     }
     Ok(())
 }
 
-fn tell(host: &Known, missed: Missed) {
+fn tell(host: &HostState, bypass_status: BypassStatus) {
     // Several processes may make such calls; only the first is reported.
-    host.missed.send_if_modified(|known| {
-        let new = *known != missed;
+    host.bypass_status.send_if_modified(|known| {
+        let new = *known != bypass_status;
         if new {
-            tracing::warn!(?missed, "system calls past the library");
-            *known = missed;
+            tracing::warn!(?bypass_status, "system calls past the library");
+            *known = bypass_status;
         }
         new
     });

@@ -1,4 +1,4 @@
-/* Many one-to-one sockets in one process: `thousand PORT COUNT` connects COUNT of them to a server
+/* Many one-to-one sockets in one process: `thousand_sockets PORT COUNT` connects COUNT of them to a server
  * in a child process, sends a message on each, and reads an answer. The backlog must admit all of
  * them, because a server that polls a thousand sockets before each `accept` is slower than its
  * clients. */

@@ -15,7 +15,7 @@ use crate::generations;
 const REMEMBERED: usize = 4_096;
 
 /// Cached state of a descriptor.
-struct Known {
+struct CachedRoute {
     /// Number of outgoing streams (16 bits), and largest message (48 bits); 0: unknown.
     route: AtomicU64,
     /// Generation in which the route is valid: slot and number.
@@ -24,30 +24,30 @@ struct Known {
     awaited_in: AtomicU64,
 }
 
-const NOTHING: u64 = u64::MAX;
+const UNKNOWN: u64 = u64::MAX;
 
-static KNOWN: [Known; REMEMBERED] = [const {
-    Known {
+static CACHE: [CachedRoute; REMEMBERED] = [const {
+    CachedRoute {
         route: AtomicU64::new(0),
-        routed_in: AtomicU64::new(NOTHING),
-        awaited_in: AtomicU64::new(NOTHING),
+        routed_in: AtomicU64::new(UNKNOWN),
+        awaited_in: AtomicU64::new(UNKNOWN),
     }
 }; REMEMBERED];
 
-fn place(fd: c_int) -> Option<&'static Known> {
-    usize::try_from(fd).ok().and_then(|fd| KNOWN.get(fd))
+fn place(fd: c_int) -> Option<&'static CachedRoute> {
+    usize::try_from(fd).ok().and_then(|fd| CACHE.get(fd))
 }
 
 fn packed(generation: Generation) -> u64 {
-    u64::from(generation.place) << 32 | u64::from(generation.number)
+    u64::from(generation.slot) << 32 | u64::from(generation.number)
 }
 
 fn holds(packed: u64) -> bool {
     let generation = Generation {
-        place: (packed >> 32) as u32,
+        slot: (packed >> 32) as u32,
         number: packed as u32,
     };
-    packed != NOTHING && generations::is_current(generation)
+    packed != UNKNOWN && generations::is_current(generation)
 }
 
 /// Whether a message of this length is known to be allowed on that stream.
@@ -85,6 +85,6 @@ pub fn remember_awaited(fd: c_int, generation: Generation) {
 pub fn forget(fd: c_int) {
     if let Some(known) = place(fd) {
         known.route.store(0, Ordering::Release);
-        known.awaited_in.store(NOTHING, Ordering::Release);
+        known.awaited_in.store(UNKNOWN, Ordering::Release);
     }
 }

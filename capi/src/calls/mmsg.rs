@@ -6,7 +6,7 @@ use libc::mmsghdr;
 
 use super::messages::{recvmsg, sendmsg};
 use crate::descriptor::is_ours;
-use crate::next::next;
+use crate::libc_next::next;
 use crate::{memory, system};
 
 /// Whether the messages are outside the address space of any process.

@@ -10,7 +10,7 @@ use std::ffi::c_int;
 
 use anabranch_sockets::options::{EVENT, EVENTS, RECVNXTINFO, RECVRCVINFO};
 
-use crate::{ask, system};
+use crate::{host_client, system};
 
 /// struct sctp_sndrcvinfo.
 pub const SNDRCV: c_int = 1;
@@ -37,7 +37,7 @@ pub fn changed(fd: c_int, option: c_int) {
         return;
     }
     let is_on = |option, room: usize| {
-        let value = ask::option(fd, libc::IPPROTO_SCTP, option, &vec![0; room]);
+        let value = host_client::option(fd, libc::IPPROTO_SCTP, option, &vec![0; room]);
         value.is_ok_and(|it| it.first().is_some_and(|&byte| byte != 0))
     };
     let bit = |on: bool, bit| if on { bit } else { 0 };

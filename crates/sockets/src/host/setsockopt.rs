@@ -9,7 +9,7 @@ use anabranch_net::{
     RuntimeError, SharedKeys,
 };
 
-use super::link::Link;
+use super::association::SocketAssociation;
 use super::notification::of_storage;
 use super::settings;
 use super::socket::Socket;
@@ -25,32 +25,32 @@ struct Scope {
     /// Future associations.
     future: bool,
     /// Existing associations.
-    links: Vec<Arc<Link>>,
+    assocs: Vec<Arc<SocketAssociation>>,
 }
 
 fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
-    let links: Vec<_> = socket.state().links.values().cloned().collect();
+    let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
     let of_association = names_association_at(option).is_some();
-    if !socket.form.is_one_to_many() {
-        let future = links.is_empty() || !of_association || option == EVENT;
-        return Ok(Scope { future, links });
+    if !socket.socket_type.is_one_to_many() {
+        let future = assocs.is_empty() || !of_association || option == EVENT;
+        return Ok(Scope { future, assocs });
     }
     if is_offered(option) {
         // Offered in the handshake, so it applies to future associations even if an existing one is
         // named (RFC 7496 §4.5).
         return Ok(Scope {
             future: true,
-            links: Vec::new(),
+            assocs: Vec::new(),
         });
     }
-    let (future, links) = match (of_association, named_association(option, value)) {
+    let (future, assocs) = match (of_association, named_association(option, value)) {
         // Options of the whole socket apply to all its associations.
-        (false, _) | (_, ALL) => (true, links),
+        (false, _) | (_, ALL) => (true, assocs),
         (true, 0) => (true, Vec::new()),
-        (true, CURRENT) => (false, links),
-        (true, number) => (false, vec![socket.link(number).ok_or(libc::EINVAL)?]),
+        (true, CURRENT) => (false, assocs),
+        (true, number) => (false, vec![socket.assoc(number).ok_or(libc::EINVAL)?]),
     };
-    Ok(Scope { future, links })
+    Ok(Scope { future, assocs })
 }
 
 /// Whether the option changes the offer to peers in the handshake.
@@ -73,7 +73,7 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     }
     permit(socket, option, value)?;
     let scope = scope(socket, option, value)?;
-    if option == PEER_ADDR_PARAMS && demands_heartbeat(value) && scope.links.is_empty() {
+    if option == PEER_ADDR_PARAMS && demands_heartbeat(value) && scope.assocs.is_empty() {
         return Err(libc::EINVAL);
     }
     match option {
@@ -85,32 +85,32 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         | RESET_ASSOC
         | ADD_STREAMS
         | STREAM_SCHEDULER_VALUE => {
-            let [link] = &scope.links[..] else {
+            let [assoc] = &scope.assocs[..] else {
                 return Err(libc::EINVAL);
             };
-            let association = link.association().ok_or(libc::EINVAL)?;
-            return act(link, &association, option, value);
+            let association = assoc.association().ok_or(libc::EINVAL)?;
+            return act(assoc, &association, option, value);
         }
         _ => (),
     }
     if scope.future {
         socket.state().options.set(IPPROTO_SCTP, option, value)?;
     }
-    for link in &scope.links {
-        is_of_peer(link, option, value)?;
-        link.options().set(IPPROTO_SCTP, option, value)?;
+    for assoc in &scope.assocs {
+        is_of_peer(assoc, option, value)?;
+        assoc.options().set(IPPROTO_SCTP, option, value)?;
         if [EVENT, EVENTS].contains(&option) {
             // A subscriber to SENDER_DRY must be notified at once if all data is acknowledged.
-            link.sent.notify_one();
+            assoc.sent.notify_one();
         }
-        let kept = link.options().value(IPPROTO_SCTP, option);
-        if let (Ok(kept), Some(association)) = (kept, link.association()) {
+        let kept = assoc.options().value(IPPROTO_SCTP, option);
+        if let (Ok(kept), Some(association)) = (kept, assoc.association()) {
             apply(&association, option, &kept)?;
         }
         // It contains the SACK delay too.
-        let sacks = link.options().value(IPPROTO_SCTP, DELAYED_SACK);
+        let sacks = assoc.options().value(IPPROTO_SCTP, DELAYED_SACK);
         if let (PEER_ADDR_PARAMS, Ok(sacks), Some(association)) =
-            (option, sacks, link.association())
+            (option, sacks, assoc.association())
         {
             apply(&association, DELAYED_SACK, &sacks)?;
         }
@@ -120,10 +120,10 @@ pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
 
 /// Restrictions of Linux for certain sockets.
 fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
-    let one_to_one = !socket.form.is_one_to_many();
+    let one_to_one = !socket.socket_type.is_one_to_many();
     let state = socket.state();
     let named = named_association(option, value);
-    if is_offered(option) && !one_to_one && named != 0 && !state.links.contains_key(&named) {
+    if is_offered(option) && !one_to_one && named != 0 && !state.assocs.contains_key(&named) {
         return Err(libc::EINVAL);
     }
     match option {
@@ -131,7 +131,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         REUSE_PORT if !one_to_one => Err(libc::EOPNOTSUPP),
         REUSE_PORT if state.port.is_some() => Err(libc::EFAULT),
         PARTIAL_DELIVERY_POINT if value.len() != 4 => Err(libc::EINVAL),
-        SET_PEER_PRIMARY_ADDR if state.links.is_empty() => Err(libc::EPERM),
+        SET_PEER_PRIMARY_ADDR if state.assocs.is_empty() => Err(libc::EPERM),
         INTERLEAVING_SUPPORTED if value.len() < 8 => Err(libc::EINVAL),
         INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
             Err(libc::EPERM)
@@ -144,7 +144,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         }
         // Linux accepts only addresses of peers.
         PEER_ADDR_PARAMS | PEER_ADDR_THLDS
-            if address_in(option, value).is_some() && state.links.is_empty() =>
+            if address_in(option, value).is_some() && state.assocs.is_empty() =>
         {
             Err(libc::EINVAL)
         }
@@ -153,7 +153,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
 }
 
 /// Checks that a peer address in an option also has the peer's port.
-fn is_of_peer(link: &Link, option: i32, value: &[u8]) -> Result<(), i32> {
+fn is_of_peer(assoc: &SocketAssociation, option: i32, value: &[u8]) -> Result<(), i32> {
     let at = match option {
         PRIMARY_ADDR | PEER_ADDR_PARAMS => 4,
         PEER_ADDR_THLDS => 8,
@@ -161,7 +161,7 @@ fn is_of_peer(link: &Link, option: i32, value: &[u8]) -> Result<(), i32> {
     };
     let named = value.get(at..).and_then(of_storage);
     let named = named.filter(|it| !it.ip().is_unspecified());
-    let port = link.status().map(|it| it.peer_port);
+    let port = assoc.status().map(|it| it.peer_port);
     match (named, port) {
         (Some(named), Some(port)) if named.port() != port => Err(libc::EINVAL),
         _ => Ok(()),
@@ -185,12 +185,12 @@ fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
 }
 
 /// Applies all options that were set to an association that was just established.
-pub fn apply_all(link: &Link) {
-    let Some(association) = link.association() else {
+pub fn apply_all(assoc: &SocketAssociation) {
+    let Some(association) = assoc.association() else {
         return;
     };
     let set: Vec<_> = {
-        let options = link.options();
+        let options = assoc.options();
         options
             .all()
             .map(|(option, value)| (option, value.to_vec()))
@@ -283,14 +283,19 @@ fn of_runtime(_: RuntimeError) -> i32 {
 }
 
 /// Options that trigger an action.
-fn act(link: &Link, association: &Association, option: i32, value: &[u8]) -> Result<(), i32> {
+fn act(
+    assoc: &SocketAssociation,
+    association: &Association,
+    option: i32,
+    value: &[u8],
+) -> Result<(), i32> {
     let address = || address_in(option, value).ok_or(libc::EINVAL);
     // SCTP_ENABLE_STREAM_RESET permits requests.
-    let allowed = |bit: u32| match link.options().word(ENABLE_STREAM_RESET, 4) & bit {
+    let allowed = |bit: u32| match assoc.options().word(ENABLE_STREAM_RESET, 4) & bit {
         0 => Err(libc::EPERM),
         _ => Ok(()),
     };
-    is_of_peer(link, option, value)?;
+    is_of_peer(assoc, option, value)?;
     match option {
         PRIMARY_ADDR => match association.set_primary(address()?) {
             true => Ok(()),
@@ -395,12 +400,12 @@ fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Re
     if scope.future {
         change(&mut state.keys).map_err(refused)?;
     }
-    for link in &scope.links {
-        let association = link.association().ok_or(libc::EINVAL)?;
+    for assoc in &scope.assocs {
+        let association = assoc.association().ok_or(libc::EINVAL)?;
         association.change_auth_keys(change).map_err(refused)?;
         if option == AUTH_DEACTIVATE_KEY {
-            link.freed().push(id);
-            link.sent.notify_one();
+            assoc.deactivated_keys().push(id);
+            assoc.sent.notify_one();
         }
     }
     Ok(())

@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use anabranch_net::{Association, BacklogPermit, Endpoint};
 
-use super::link::Link;
+use super::association::SocketAssociation;
 use super::socket::Socket;
-use super::{Coming, Known, Table};
+use super::{HostState, PendingTransfer, Table};
 use crate::frame::{Frame, Kind};
 
 /// Interval between checks whether a socket still listens.
-pub const LOOK: Duration = Duration::from_millis(100);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A listening address of one-to-one sockets: an endpoint, and the sockets that accept its
 /// associations in turn: one, one per address family, or several that share the port
 /// (SCTP_REUSE_PORT). Empty when the last one has stopped and associations remain.
-pub struct Place {
+pub struct ListenerSet {
     pub endpoint: Endpoint,
     pub sockets: Vec<Arc<Socket>>,
     /// Unique number.
     pub number: u32,
 }
 
-impl Place {
+impl ListenerSet {
     /// Sets the endpoint's backlog to the sum of the programs' backlogs, plus one for each socket,
     /// like Linux.
     pub fn set_backlog(&self) {
@@ -38,28 +38,32 @@ impl Place {
 impl Table {
     /// The listener at this port that a socket with these addresses shares, because no second one
     /// can be opened there.
-    pub fn place_for(&mut self, port: u16, addresses: &[IpAddr]) -> Option<&mut Place> {
-        let fits = |it: &&mut Place| {
+    pub fn listener_set_for(
+        &mut self,
+        port: u16,
+        addresses: &[IpAddr],
+    ) -> Option<&mut ListenerSet> {
+        let fits = |it: &&mut ListenerSet| {
             let own = it.endpoint.addresses();
             let all = own.is_empty() || addresses.is_empty();
             it.endpoint.port() == port && (all || own.iter().any(|it| addresses.contains(it)))
         };
-        self.places.iter_mut().find(fits)
+        self.listener_sets.iter_mut().find(fits)
     }
 
     /// The endpoint at which this socket listens.
     pub fn endpoint_of(&self, socket: &Socket) -> Option<Endpoint> {
         let is_it = |it: &Arc<Socket>| it.name == socket.name;
-        let mut places = self.places.iter();
-        let place = places.find(|place| place.sockets.iter().any(is_it));
+        let mut listener_sets = self.listener_sets.iter();
+        let place = listener_sets.find(|place| place.sockets.iter().any(is_it));
         place.map(|it| it.endpoint.clone())
     }
 
     /// Adds a listener with this endpoint for this socket; returns its number.
-    pub fn open_place(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
-        let number = self.places.iter().map(|it| it.number + 1).max();
+    pub fn add_listener_set(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
+        let number = self.listener_sets.iter().map(|it| it.number + 1).max();
         let number = number.unwrap_or_default();
-        self.places.push(Place {
+        self.listener_sets.push(ListenerSet {
             endpoint,
             sockets: vec![socket],
             number,
@@ -68,7 +72,7 @@ impl Table {
     }
 
     fn sockets_at(&self, number: u32) -> &[Arc<Socket>] {
-        let place = self.places.iter().find(|it| it.number == number);
+        let place = self.listener_sets.iter().find(|it| it.number == number);
         place.map_or(&[], |it| &it.sockets)
     }
 }
@@ -76,11 +80,11 @@ impl Table {
 /// Notifies listening programs of each association that arrives at the endpoint, until no socket
 /// listens. The endpoint stays until its associations have ended, so that a restarted server can
 /// listen there.
-pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
+pub async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
     loop {
         // Polls, because closing a listener sends no packet that would wake this task.
-        let accepted = tokio::time::timeout(LOOK, endpoint.accept_with_permit()).await;
-        if nobody_listens(&host, place, &endpoint) {
+        let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept_with_permit()).await;
+        if has_no_listener(&host, place, &endpoint) {
             if let Ok(Ok((association, _))) = accepted {
                 association.abort("");
             }
@@ -95,13 +99,13 @@ pub async fn listen(host: Arc<Known>, endpoint: Endpoint, place: u32) {
     endpoint.wait_idle().await;
     let mut table = host.table();
     if table.sockets_at(place).is_empty() {
-        table.places.retain(|it| it.number != place);
+        table.listener_sets.retain(|it| it.number != place);
     }
 }
 
 /// Whether no socket listens there any more; then the endpoint refuses peers. Checked under the
 /// lock, because another socket may start to listen.
-fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
+fn has_no_listener(host: &HostState, place: u32, endpoint: &Endpoint) -> bool {
     let table = host.table();
     let nobody = table.sockets_at(place).is_empty();
     if nobody {
@@ -112,14 +116,14 @@ fn nobody_listens(host: &Known, place: u32, endpoint: &Endpoint) -> bool {
 
 /// Notifies the program whose socket has the peer's address family.
 async fn announce(
-    host: &Arc<Known>,
+    host: &Arc<HostState>,
     place: u32,
     (association, backlog): (Association, BacklogPermit),
 ) {
     let number = host.number();
     let status = association.status();
     let v6 = status.is_some_and(|it| it.primary.address.is_ipv6());
-    let (socket, link) = {
+    let (socket, assoc) = {
         let mut table = host.table();
         let all = table.sockets_at(place);
         let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
@@ -132,30 +136,35 @@ async fn announce(
             return;
         };
         let options = socket.state().options.clone();
-        let link = Arc::new(Link::new(number, socket.form.v6, Vec::new(), options));
-        host.watch(&link, association.clone());
-        link.rise(association);
-        let coming = Coming {
-            link: Arc::clone(&link),
+        let assoc = Arc::new(SocketAssociation::new(
+            number,
+            socket.socket_type.v6,
+            Vec::new(),
+            options,
+        ));
+        host.watch(&assoc, association.clone());
+        assoc.set_established(association);
+        let pending = PendingTransfer {
+            assoc: Arc::clone(&assoc),
             from: socket.name.clone(),
             waiting: Vec::new(),
-            _place: Some(backlog),
+            _permit: Some(backlog),
         };
-        table.incoming.insert(number, coming);
-        (socket, link)
+        table.incoming.insert(number, pending);
+        (socket, assoc)
     };
-    super::effects::apply_all(&link);
+    super::setsockopt::apply_all(&assoc);
     let frame = Frame {
         kind: Kind::Incoming,
         association: number,
-        address: link.name(),
+        address: assoc.name(),
         ..Frame::default()
     };
     if socket.give(&frame, &[]).await.is_err() {
         host.table().incoming.remove(&number);
-        if let Some(association) = link.association() {
+        if let Some(association) = assoc.association() {
             association.abort("");
         }
-        link.end();
+        assoc.end();
     }
 }

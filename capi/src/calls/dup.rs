@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 use super::done;
 use crate::descriptor::{forget, forget_from, is_ours};
-use crate::next::next;
+use crate::libc_next::next;
 use crate::receive;
 
 /// Variadic in C; the third argument is passed as in a function with three parameters on the

@@ -48,7 +48,7 @@ fn kept(level: i32, option: i32) -> Option<(i32, Range)> {
 }
 
 /// Whether this module handles options of that level.
-pub fn is_below(level: i32) -> bool {
+pub fn is_ip_level(level: i32) -> bool {
     matches!(level, IPPROTO_IP | IPPROTO_IPV6)
 }
 
