@@ -364,8 +364,8 @@ fn memory_is_bounded_whatever_the_peer_sends() {
 }
 
 /// Sends 2,000 messages of one byte in packets of 70 in the given order, and retransmits those
-/// missing from SACKs until all have arrived. Returns the numbers read and the largest number of
-/// transmissions.
+/// missing from SACKs until all have arrived. Returns the numbers read and the number of chunks
+/// sent.
 fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usize) {
     let (mut read, mut sent) = (Vec::new(), 0);
     let mut missing: Vec<u32> = (1..=2_000).collect();
