@@ -20,8 +20,8 @@ mod lifecycle;
 mod negotiated;
 mod other;
 mod output;
-mod partial;
 mod pmtu;
+mod pr_sctp;
 mod receive;
 mod receive_data;
 mod reconfig;
@@ -59,22 +59,22 @@ pub(crate) use shutdown::MAX_REASON;
 pub use status::AssociationStatus;
 
 use crate::authentication::Authenticator;
+use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::dtls_chunk::DtlsChunk;
 use crate::event::{CloseReason, Event};
 use crate::event_queue::EventQueue;
-use crate::maybe::Maybe;
-use crate::partial::SendOptions;
+use crate::lazy_box::LazyBox;
 use crate::path::{PathId, Paths};
-use crate::random::Kept;
+use crate::pr_sctp::SendOptions;
+use crate::random::CompactRandom;
 use crate::rsctp::Rsctp;
 use crate::rx::Receiver;
-use crate::seldom::Seldom;
 use crate::state::State;
 use crate::state_name::StateName;
 use crate::stats::{AssociationStatistics, ControlCounters};
-use crate::tx::{Message, SendError, Sender, SendingHalf};
+use crate::tx::{LazySender, Message, SendError, Sender};
 use crate::zero_checksum::Sums;
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
@@ -99,13 +99,13 @@ pub struct Association {
     state: State,
     paths: Paths,
     /// Is made when it is first needed, mostly with the first message.
-    tx: SendingHalf,
+    tx: LazySender,
     /// What receives, or received: is made with the first DATA. It is there only if the peer is known, or was until the end.
     rx: Option<Box<Receiver>>,
     /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
     sack_path: PathId,
     cookie_ack: Option<PathId>,
-    replies: Seldom<VecDeque<Reply>>,
+    replies: LazyBox<VecDeque<Reply>>,
     /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
     reply_room: Option<u16>,
     parting: Option<Box<Parting>>,
@@ -118,7 +118,7 @@ pub struct Association {
     /// When the peer last acknowledged something, a side asked to close, or all was acknowledged then: see [`Config::drain_timeout`].
     drained_at: Nanos,
     /// When the user's patience with the shutdown ends.
-    close_by: Maybe,
+    close_by: OptionalNanos,
     /// Where new data went when last looked at, and the primary that the user knows of.
     data_path: PathId,
     known_primary: PathId,
@@ -145,9 +145,9 @@ pub struct Association {
     /// They, or the settings, say when messages are abandoned.
     has_send_policy: bool,
     /// Values of streams that the user has set.
-    stream_values: Seldom<BTreeMap<u16, u16>>,
+    stream_values: LazyBox<BTreeMap<u16, u16>>,
     events: EventQueue,
-    random: Kept,
+    random: CompactRandom,
     trace: Trace,
 }
 

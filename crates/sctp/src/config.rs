@@ -18,7 +18,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
 
-pub use crate::scheduling::{SchedulerKind, StreamValues};
+pub use crate::stream_scheduler::{SchedulerKind, StreamValues};
 pub use buffer_split::BufferSplit;
 pub use check::{CheckedConfig, ConfigError};
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
@@ -26,13 +26,13 @@ pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
 pub use zero_checksum::ZeroChecksum;
 
 use crate::address::common_prefix;
-use crate::allocation::AllocationKind;
 use crate::authentication::{
     AuthHmac, AuthOffer, Authentication, ChunkTypes, RANDOM_LEN, SharedKeys,
 };
 use crate::dtls_chunk::{KeyMethods, Security};
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
+use crate::stream_allocation::AllocationKind;
 
 settings! {
     /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of

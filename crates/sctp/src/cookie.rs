@@ -22,7 +22,7 @@ use crate::address::{Addresses, MAX_PEER_ADDRESSES, put_address, take_address};
 use crate::authentication::AuthTerms;
 use crate::dtls_chunk::DtlsTerms;
 use crate::extensions::{AUTH, DTLS, Extensions};
-use crate::handshake::Remarks;
+use crate::handshake::OptionalParameters;
 use crate::random::Random;
 
 const TAG_LEN: usize = 16;
@@ -70,7 +70,7 @@ pub(crate) struct Cookie {
     /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<Box<DtlsTerms>>,
     /// What the peer said beside.
-    pub(crate) remarks: Remarks,
+    pub(crate) remarks: OptionalParameters,
 }
 
 /// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
@@ -180,7 +180,7 @@ impl Cookie {
             extensions: Extensions::default(),
             auth: None,
             dtls: None,
-            remarks: Remarks::default(),
+            remarks: OptionalParameters::default(),
         };
         let addresses = usize::from(body.try_get_u8().ok()?);
         if addresses > MAX_PEER_ADDRESSES {
@@ -224,7 +224,7 @@ impl Cookie {
         }
         if remarked {
             let mut rest = Bytes::copy_from_slice(body);
-            self.remarks = Remarks::decode(&mut rest)?;
+            self.remarks = OptionalParameters::decode(&mut rest)?;
             body.advance(body.len() - rest.len());
         }
         Some(())
@@ -387,7 +387,7 @@ mod tests {
             extensions: Extensions::from_bits(1).expect("a bit"),
             auth: None,
             dtls: None,
-            remarks: Remarks::default(),
+            remarks: OptionalParameters::default(),
         }
     }
 
@@ -401,7 +401,7 @@ mod tests {
             sample().usual_len().next_multiple_of(4) + MAC_LEN
         );
         let remarked = |adaptation, primary| Cookie {
-            remarks: Remarks {
+            remarks: OptionalParameters {
                 adaptation,
                 primary,
             },

@@ -40,8 +40,8 @@ use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::extensions::AUTH;
+use crate::lazy_box::LazyBox;
 use crate::random::Random;
-use crate::seldom::Seldom;
 use crate::timer::Timers;
 use answers::{Answer, Answers, DynEncode};
 pub use connect::ConnectOptions;
@@ -123,7 +123,7 @@ pub struct Endpoint {
     table: Table,
     timers: Timers,
     answers: Answers,
-    retired: Seldom<RetiredTags>,
+    retired: LazyBox<RetiredTags>,
     discards: Discards,
     /// The slot of the association that took the last packet.
     taken: Option<u32>,
@@ -160,7 +160,7 @@ impl Endpoint {
             table: Table::new(peers),
             timers: Timers::default(),
             answers: Answers::default(),
-            retired: Seldom::default(),
+            retired: LazyBox::default(),
             discards: Discards::default(),
             taken: None,
             latest: 0,

@@ -8,8 +8,8 @@ use anabranch_wire::serial::{Ssn, Tsn};
 
 use crate::address_changes::{AddressChange, AddressChangeOutcome};
 use crate::dtls_chunk::KeyAgreement;
-use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
+use crate::pr_sctp::AbandonedMessage;
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
 use crate::state_name::StateName;
 use crate::tx::{Delivery, Returned};

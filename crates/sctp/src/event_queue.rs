@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 
 use crate::event::{Event, UndeliveredMessage};
-use crate::partial::AbandonedMessage;
-use crate::seldom::{Blank, Seldom};
+use crate::lazy_box::{IsEmpty, LazyBox};
+use crate::pr_sctp::AbandonedMessage;
 use crate::tx::Delivery;
 
 /// Maximum number of waiting events, without one-time events, undelivered messages, receipts, and
@@ -37,7 +37,7 @@ struct Backlog {
     undelivered: usize,
 }
 
-impl Blank for Backlog {
+impl IsEmpty for Backlog {
     const BLANK: &'static Self = &Self {
         events: VecDeque::new(),
         receipts: VecDeque::new(),
@@ -69,7 +69,7 @@ const REPORTS_SENT: u8 = 8;
 pub(crate) struct EventQueue {
     /// First waiting event. If it is `None`, no other event waits.
     first: Option<Entry>,
-    backlog: Seldom<Backlog>,
+    backlog: LazyBox<Backlog>,
     /// Maximum number of bytes of abandoned messages.
     max_bytes: usize,
     /// Number of events so far, which is the number of the next one.
@@ -94,7 +94,7 @@ impl EventQueue {
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             first: None,
-            backlog: Seldom::default(),
+            backlog: LazyBox::default(),
             max_bytes,
             next: 0,
             seen: 0,
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
     use crate::event::CloseReason;
     use crate::event::UndeliveredCause;
-    use crate::partial::{AbandonPolicy, AbandonedMessage};
+    use crate::pr_sctp::{AbandonPolicy, AbandonedMessage};
 
     fn key(key_id: u16) -> Event {
         Event::PeerAuthKey { key_id }

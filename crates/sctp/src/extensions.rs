@@ -12,14 +12,14 @@ use bytes::Bytes;
 
 use crate::config::Config;
 use crate::extension::Extension;
-use crate::{interleaving, partial, reconfig, rsctp, zero_checksum};
+use crate::{interleaving, pr_sctp, reconfig, rsctp, zero_checksum};
 
 pub(crate) use address_changes::ASCONF;
 pub(crate) use authentication::AUTH;
 pub(crate) use dtls::DTLS;
 pub(crate) use ecn::ECN;
 pub(crate) use interleaving::{INTERLEAVED_ABANDONING, INTERLEAVING};
-pub(crate) use partial::PARTIAL_RELIABILITY;
+pub(crate) use pr_sctp::PARTIAL_RELIABILITY;
 pub(crate) use reconfig::RE_CONFIG;
 pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;

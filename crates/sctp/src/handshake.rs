@@ -1,12 +1,12 @@
 //! Setting an association up (RFC 9260 §5): what an INIT or INIT ACK offers, and what is offered from here.
 
 mod offer;
-mod remarks;
+mod optional_parameters;
 
 use std::net::IpAddr;
 
 pub(crate) use offer::{MIN_A_RWND, Offer, OfferError};
-pub(crate) use remarks::Remarks;
+pub(crate) use optional_parameters::OptionalParameters;
 
 use anabranch_wire::chunk::{Init, InitAck};
 use anabranch_wire::extension::{DtlsKeyManagement, InitParameter};
@@ -36,7 +36,7 @@ fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
 
 /// The parts of an INIT that both INIT and INIT ACK are made of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own {
+pub(crate) struct LocalOffer {
     pub(crate) tag: u32,
     pub(crate) initial_tsn: Tsn,
     pub(crate) outbound_streams: u16,
@@ -48,7 +48,7 @@ pub(crate) struct Own {
 /// An INIT of this endpoint (RFC 9260 §3.3.2).
 pub(crate) fn init(
     config: &Config,
-    own: Own,
+    own: LocalOffer,
     remote: IpAddr,
     cookie_preservative: Option<u32>,
 ) -> Init {
@@ -75,7 +75,7 @@ pub(crate) fn init(
 #[inline(never)]
 fn all(
     config: &Config,
-    own: Own,
+    own: LocalOffer,
     offered: Extensions,
     families: Bytes,
     room: usize,
@@ -88,7 +88,7 @@ fn all(
         let _ = parameters.push(&Parameter::SupportedAddressTypes(families));
     }
     offered.push(&mut parameters);
-    Remarks::push(config, offered, &mut parameters);
+    OptionalParameters::push(config, offered, &mut parameters);
     push_auth(config, own, &mut parameters);
     push_dtls(config, own, offered, &mut parameters);
     if let Some(increment) = cookie_preservative {
@@ -120,7 +120,7 @@ fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
 /// for the common header. Whether it did.
 pub(crate) fn init_ack_around(
     config: &Config,
-    own: Own,
+    own: LocalOffer,
     remote: IpAddr,
     offer: &Offer,
     both: Extensions,
@@ -146,7 +146,7 @@ pub(crate) fn init_ack_around(
 /// (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
-    own: Own,
+    own: LocalOffer,
     remote: IpAddr,
     cookie: BytesMut,
     offer: &Offer,
@@ -157,7 +157,7 @@ pub(crate) fn init_ack(
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
         .unwrap_or_else(|_| TlvWriter::new(room));
     both.push(&mut parameters);
-    Remarks::push(config, both, &mut parameters);
+    OptionalParameters::push(config, both, &mut parameters);
     if both.has(&AUTH) {
         push_auth(config, own, &mut parameters);
     }
@@ -170,7 +170,7 @@ pub(crate) fn init_ack(
 }
 
 /// What this end says of AUTH, where it offers that.
-fn push_auth(config: &Config, own: Own, parameters: &mut TlvWriter) {
+fn push_auth(config: &Config, own: LocalOffer, parameters: &mut TlvWriter) {
     if let Some(random) = own.auth_random
         && config.security == Security::Off
     {
@@ -179,7 +179,7 @@ fn push_auth(config: &Config, own: Own, parameters: &mut TlvWriter) {
 }
 
 /// The DTLS Key Management Parameter of this end, if the DTLS chunk is among `extensions`.
-fn push_dtls(config: &Config, own: Own, extensions: Extensions, parameters: &mut TlvWriter) {
+fn push_dtls(config: &Config, own: LocalOffer, extensions: Extensions, parameters: &mut TlvWriter) {
     let said = own.key_management(config).filter(|_| extensions.has(&DTLS));
     if let Some(said) = said
         && let Ok(parameter) = InitParameter::DtlsKeyManagement(said).to_parameter()
@@ -188,7 +188,7 @@ fn push_dtls(config: &Config, own: Own, extensions: Extensions, parameters: &mut
     }
 }
 
-impl Own {
+impl LocalOffer {
     /// The DTLS Key Management Parameter of this end, if it offers the DTLS chunk.
     pub(crate) fn key_management(self, config: &Config) -> Option<DtlsKeyManagement> {
         let [t0, t1, t2, t3, ..] = self.auth_random?;
@@ -199,7 +199,12 @@ impl Own {
 }
 
 /// Whether an INIT ACK to `remote` with a cookie of so many bytes has room for what AUTH adds to it.
-pub(crate) fn has_room_for_auth(config: &Config, own: Own, remote: IpAddr, cookie: usize) -> bool {
+pub(crate) fn has_room_for_auth(
+    config: &Config,
+    own: LocalOffer,
+    remote: IpAddr,
+    cookie: usize,
+) -> bool {
     let said = own
         .auth_random
         .map_or(0, |random| config.auth_offer(random).encoded_len());
@@ -218,7 +223,7 @@ fn push_addresses(parameters: &mut TlvWriter, config: &Config) {
     }
 }
 
-fn assemble(config: &Config, own: Own, parameters: Parameters) -> Init {
+fn assemble(config: &Config, own: LocalOffer, parameters: Parameters) -> Init {
     Init {
         initiate_tag: own.tag,
         a_rwnd: config.receive_buffer.max(MIN_A_RWND),
@@ -233,7 +238,7 @@ fn assemble(config: &Config, own: Own, parameters: Parameters) -> Init {
 mod tests {
     use super::*;
 
-    const OWN: Own = Own {
+    const OWN: LocalOffer = LocalOffer {
         tag: 1,
         initial_tsn: Tsn(1),
         outbound_streams: 1,

@@ -1,31 +1,35 @@
 //! State of each destination address (RTO, MTU, congestion control) and path selection.
 
 mod black_hole;
-mod disowned;
-mod entries;
+mod cmt_retransmission;
+mod congestion_event;
 mod heartbeat;
+mod local_address;
+mod loss_ratio;
 pub mod manager;
-mod moved;
+mod new_path;
+mod path_entry;
+mod path_list;
 mod pmtu;
 mod rack;
-mod reduction;
-mod retransmission;
+mod removal;
 pub mod rto;
-mod seen;
-mod settings;
 mod size;
 mod state;
-mod switching;
+mod status;
+mod switch_rules;
+mod switchover;
 
+pub(crate) use congestion_event::CongestionEvent;
 pub(crate) use heartbeat::{Answered, Heartbeat, Role};
-pub use manager::{PathEntry, PathId, Paths};
+pub(crate) use loss_ratio::LossRatio;
+pub use manager::Paths;
+pub(crate) use new_path::PathComponents;
+pub use path_entry::{PathEntry, PathId};
 pub(crate) use pmtu::{Answered as ProbeAnswered, Discovery, ProbeSize};
 pub(crate) use rack::{PathRack, Sending};
-pub(crate) use reduction::Reduction;
-pub(crate) use retransmission::Losses;
 pub use rto::RtoEstimator;
-pub(crate) use settings::Equipment;
 pub use state::PathState;
-pub(crate) use switching::SwitchRules;
+pub(crate) use switch_rules::SwitchRules;
 
 pub use crate::mtu;

@@ -4,11 +4,11 @@
 //! RFC 9260 §5.3.1 requires for verification tags; with a known seed a run is reproducible bit by
 //! bit.
 
-mod blocks;
+mod chacha12;
 
 use std::fmt;
 
-use blocks::{BLOCK, Two};
+use chacha12::{BLOCK, BlockPair};
 
 /// Initially available words: as many as an endpoint draws until its first association is
 /// established, on either side.
@@ -26,7 +26,7 @@ pub(crate) struct Random {
     taken: u64,
     first: [Word; AT_FIRST],
     /// The available words after `first` was drawn.
-    later: Option<Box<Two>>,
+    later: Option<Box<BlockPair>>,
     /// The index of the next word, and the end of the words; 0 before the first are computed.
     at: u8,
     end: u8,
@@ -74,7 +74,7 @@ impl Random {
     #[inline(never)]
     fn refill(&mut self) {
         let skipped = self.taken as usize % BLOCK;
-        let made = blocks::two(&self.seed, self.taken / BLOCK as u64);
+        let made = chacha12::two(&self.seed, self.taken / BLOCK as u64);
         (self.at, self.end) = if self.end > 0 {
             match &mut self.later {
                 Some(later) => **later = made,
@@ -152,7 +152,7 @@ impl Random {
 /// A stream for rare use over a long time: only its position, in less than half the memory of
 /// [`Random`].
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CompactRandom {
     seed: [u8; 32],
     /// Words drawn so far; no association exists long enough to draw 2^64.
     drawn: u64,
@@ -161,7 +161,7 @@ pub(crate) struct Kept {
     next: Option<u64>,
 }
 
-impl Kept {
+impl CompactRandom {
     /// The rest of the stream.
     pub(crate) fn of(random: &mut Random) -> Self {
         Self {
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn jitter_stays_within_half_of_the_centre() {
-        let mut random = Kept::of(&mut Random::new([1; 32]));
+        let mut random = CompactRandom::of(&mut Random::new([1; 32]));
         for _ in 0..1_000 {
             let span = random.jittered_by_half(1_000);
             assert!((500..1_500).contains(&span), "{span}");
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn what_is_kept_goes_on_where_it_was() {
         let mut one = Random::new([7; 32]);
-        let mut kept = Kept::of(&mut one.clone());
+        let mut kept = CompactRandom::of(&mut one.clone());
         for number in 0..200 {
             // A 64-bit number then spans the blocks of the stream.
             if number % 3 == 0 {
@@ -292,7 +292,7 @@ mod tests {
             // Once more, with no available words.
             assert_eq!(kept.next_u64(), one.next_u64());
             if number % 2 == 0 {
-                kept = Kept::of(&mut one.clone());
+                kept = CompactRandom::of(&mut one.clone());
             }
         }
     }

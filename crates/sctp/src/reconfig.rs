@@ -1,31 +1,31 @@
 //! Stream reconfiguration (RFC 6525): stream resets, added streams, and resets of all sequence
 //! numbers of an association.
 //!
-//! This module has the state without the association that it changes: [`Wishes`] are requests of
-//! the user and the peer that cannot be sent yet, a [`Flight`] is the outstanding chunk of
-//! requests, and [`Answers`] are the responses to the peer. The association
+//! This module has the state without the association that it changes: [`PendingRequests`] are requests of
+//! the user and the peer that cannot be sent yet, a [`OutstandingRequests`] is the outstanding chunk of
+//! requests, and [`Responses`] are the responses to the peer. The association
 //! ([`crate::association`]) carries them out.
 
-mod answers;
-mod flight;
-mod held;
+mod deferred_data;
 mod outcome;
+mod outgoing_resets;
+mod outstanding_request;
+mod pending_requests;
 mod request;
-mod resetting;
+mod responses;
 mod streams;
-mod wishes;
 
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::kind;
 
-pub(crate) use answers::{Answered, Answers, Deferred, Judged, Quieting};
-pub(crate) use flight::{Asked, Flight, Request};
-pub(crate) use held::{HeldData, UserChunk};
+pub(crate) use deferred_data::{DeferredData, UserChunk};
 pub use outcome::{ReconfigError, ReconfigOutcome, StreamDirection};
+use outgoing_resets::OutgoingResets;
+pub(crate) use outstanding_request::{OutstandingRequests, Request, RequestKind};
+pub(crate) use pending_requests::{PendingRequests, ResetBatch, SendProgress};
 pub use request::Reconfiguration;
-use resetting::Resetting;
+pub(crate) use responses::{DeferredReset, QuietPeriod, RequestClass, ResponseSent, Responses};
 pub(crate) use streams::Streams;
-pub(crate) use wishes::{Batch, Course, Wishes};
 
 use crate::extension::Extension;
 use crate::path::PathId;
@@ -42,12 +42,12 @@ pub(crate) static RE_CONFIG: Extension = Extension {
 pub(crate) struct ReconfigState {
     /// Sequence number of the next request.
     pub(crate) next_request: u32,
-    pub(crate) wishes: Wishes,
+    pub(crate) wishes: PendingRequests,
     /// The streams of the pending and outstanding requests.
-    resetting: Resetting,
-    pub(crate) flight: Option<Flight>,
-    pub(crate) answers: Answers,
-    pub(crate) held: HeldData,
+    resetting: OutgoingResets,
+    pub(crate) flight: Option<OutstandingRequests>,
+    pub(crate) answers: Responses,
+    pub(crate) held: DeferredData,
     /// Maximum number of inbound streams.
     pub(crate) most_inbound: u16,
     /// When this side last reset the association.
@@ -59,11 +59,11 @@ impl ReconfigState {
     pub(crate) fn new(ours: u32, peers: u32, most_inbound: u16, held_bytes: usize) -> Self {
         Self {
             next_request: ours,
-            wishes: Wishes::default(),
-            resetting: Resetting::default(),
+            wishes: PendingRequests::default(),
+            resetting: OutgoingResets::default(),
             flight: None,
-            answers: Answers::new(peers),
-            held: HeldData::new(held_bytes),
+            answers: Responses::new(peers),
+            held: DeferredData::new(held_bytes),
             most_inbound,
             reset_at: None,
         }
@@ -117,18 +117,22 @@ impl ReconfigState {
 
     /// Whether this side is resetting the association.
     pub(crate) fn resets_all(&self) -> bool {
-        self.wishes.association || self.flight.as_ref().is_some_and(Flight::is_of_association)
+        self.wishes.association
+            || self
+                .flight
+                .as_ref()
+                .is_some_and(OutstandingRequests::is_of_association)
     }
 
     /// Whether the peer may have reset the association or not: the request is unanswered.
     pub(crate) fn is_unsure(&self) -> bool {
-        let unsure = |it: &Flight| it.is_of_association() && it.is_unanswered();
+        let unsure = |it: &OutstandingRequests| it.is_of_association() && it.is_unanswered();
         self.flight.as_ref().is_some_and(unsure)
     }
 
     /// Whether a request to the peer to reset a stream of `streams` is outstanding or pending.
     pub(crate) fn asks_any(&self, streams: &Streams) -> bool {
-        let flying = self.flight.iter().flat_map(Flight::incoming);
+        let flying = self.flight.iter().flat_map(OutstandingRequests::incoming);
         let mut asked = flying.chain(&self.wishes.incoming);
         asked.any(|it| it.overlaps(streams))
     }
@@ -141,8 +145,8 @@ impl ReconfigState {
         let open = self.flight.iter().flat_map(|it| &it.requests);
         for request in open.filter(|it| !it.settled) {
             match request.asked {
-                Asked::AddOutgoing(count) => adding.0 += count,
-                Asked::AddIncoming(count) => adding.1 += count,
+                RequestKind::AddOutgoing(count) => adding.0 += count,
+                RequestKind::AddIncoming(count) => adding.1 += count,
                 _ => {}
             }
         }
@@ -156,16 +160,16 @@ impl ReconfigState {
         &mut self,
         most: [usize; 2],
         is_quiet: bool,
-        course: Course,
-        is_ready: impl FnMut(&mut Batch) -> bool,
-    ) -> Vec<Asked> {
+        course: SendProgress,
+        is_ready: impl FnMut(&mut ResetBatch) -> bool,
+    ) -> Vec<RequestKind> {
         let wishes = &mut self.wishes;
-        if let Some(Batch {
+        if let Some(ResetBatch {
             streams, answers, ..
         }) = wishes.take_ready(most[0], course, is_ready)
         {
             let listed = streams.listed();
-            let asked = Asked::Outgoing {
+            let asked = RequestKind::Outgoing {
                 streams,
                 answers,
                 last_tsn: None,
@@ -178,23 +182,26 @@ impl ReconfigState {
             };
             return [asked]
                 .into_iter()
-                .chain(incoming.map(Asked::Incoming))
+                .chain(incoming.map(RequestKind::Incoming))
                 .collect();
         }
         if let Some(incoming) = wishes.take_incoming(most[1]) {
-            return vec![Asked::Incoming(incoming)];
+            return vec![RequestKind::Incoming(incoming)];
         }
         let add = [
             (
                 std::mem::take(&mut wishes.add_outgoing),
-                Asked::AddOutgoing as fn(u16) -> Asked,
+                RequestKind::AddOutgoing as fn(u16) -> RequestKind,
             ),
-            (std::mem::take(&mut wishes.add_incoming), Asked::AddIncoming),
+            (
+                std::mem::take(&mut wishes.add_incoming),
+                RequestKind::AddIncoming,
+            ),
         ];
         let add = add.into_iter().filter(|&(count, _)| count > 0);
         let add: Vec<_> = add.map(|(count, asked)| asked(count)).collect();
         if add.is_empty() && is_quiet && std::mem::take(&mut wishes.association) {
-            return vec![Asked::Association];
+            return vec![RequestKind::Association];
         }
         add
     }
@@ -222,7 +229,7 @@ impl ReconfigState {
             flight.requests.retain(|it| !it.settled);
             for request in &mut flight.requests {
                 request.number = self.number();
-                if let Asked::Outgoing { last_tsn, .. } = &mut request.asked {
+                if let RequestKind::Outgoing { last_tsn, .. } = &mut request.asked {
                     *last_tsn = None;
                 }
             }

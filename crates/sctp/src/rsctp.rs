@@ -28,10 +28,10 @@ pub(crate) static RSCTP: Extension = Extension {
 };
 
 /// Maximum plausible bandwidth of a path, bytes per second: 10 Gbit/s.
-const MOST_BANDWIDTH: u32 = 1_250_000_000;
+const MAX_BANDWIDTH: u32 = 1_250_000_000;
 /// Maximum ratio of the reported to the sent rate, because a higher one requires HEARTBEATs that
 /// arrive at less than an eighth of their original distance: too compressed for a measurement.
-const MOST_COMPRESSION: u64 = 8;
+const MAX_COMPRESSION: u64 = 8;
 
 /// State of an association that uses RSCTP.
 #[derive(Debug, Default)]
@@ -61,14 +61,14 @@ impl Claim {
             available_bandwidth,
             chunk_loss_rate,
         } = self.report;
-        if available_bandwidth > MOST_BANDWIDTH {
+        if available_bandwidth > MAX_BANDWIDTH {
             return false;
         }
         if chunk_loss_rate > WHOLE && chunk_loss_rate != NO_LOSS_RATE {
             return false;
         }
         let claimed = u128::from(available_bandwidth) * u128::from(self.interval);
-        let most = u128::from(MOST_COMPRESSION) * u128::from(self.bytes) * 1_000_000_000;
+        let most = u128::from(MAX_COMPRESSION) * u128::from(self.bytes) * 1_000_000_000;
         self.role != Role::Measure || claimed <= most
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         assert!(measured(0) && measured(100_000) && measured(800_000));
         assert!(!measured(800_001) && !measured(u32::MAX));
         let paired = |bandwidth| claim(Role::PairSecond, bandwidth, NO_LOSS_RATE).is_plausible();
-        assert!(paired(MOST_BANDWIDTH) && !paired(MOST_BANDWIDTH + 1));
+        assert!(paired(MAX_BANDWIDTH) && !paired(MAX_BANDWIDTH + 1));
         for (rate, plausible) in [
             (WHOLE, true),
             (WHOLE + 1, false),

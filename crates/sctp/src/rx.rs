@@ -34,26 +34,27 @@ use anabranch_wire::packet::Frame;
 use anabranch_wire::{Ssn, Tsn};
 
 pub(crate) use fast_path::Next;
-pub(crate) use forward_tsn::Forwarded;
+pub(crate) use forward_tsn::ForwardTsnOutcome;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use message_assembler::TooLong;
 
+use crate::compact_option::OptionalNanos;
 use crate::config::Config;
-use crate::maybe::Maybe;
+use crate::lazy_box::LazyBox;
 use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
-use crate::seldom::Seldom;
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
-use buffer_admission::Source;
+use buffer_admission::DataSource;
+use gap_blocks::Neighbours;
 use interleaved::Interleaved;
 use message_assembler::MessageAssembler;
 use ordering::{Order, Whole};
-use partial_delivery::{Counted, Deliverable, PartialDelivery};
-use ready_queue::ReadyQueue;
+use partial_delivery::{PartialDelivery, WindowBytes};
+use ready_queue::{Deliverable, ReadyQueue};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
 use stream_usage::PerStreamUsage;
-use tsn_tracker::{Arrival, Neighbours, TsnTracker};
+use tsn_tracker::{Arrival, TsnTracker};
 use window::ReceiveWindow;
 
 /// What became of a DATA chunk.
@@ -119,9 +120,9 @@ pub struct Receiver {
     ready: ReadyQueue,
     assembly: MessageAssembler,
     /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
-    unrecorded: Seldom<Vec<(u16, usize)>>,
+    unrecorded: LazyBox<Vec<(u16, usize)>>,
     /// [`Config::partial_delivery_point`].
-    partial_delivery_point: Maybe,
+    partial_delivery_point: OptionalNanos,
     window: ReceiveWindow,
     /// Bytes of the packet at hand, if known, and of the slices of it that were taken.
     packet: usize,
@@ -132,7 +133,7 @@ pub struct Receiver {
     /// Events of the association so far: they come before what becomes readable now.
     preceding: u32,
     /// Messages without an end that the user is to be told of.
-    aborted: Seldom<Vec<Abandoned>>,
+    aborted: LazyBox<Vec<Abandoned>>,
     /// Where the peer interleaves messages.
     interleaved: Option<Box<Interleaved>>,
     sack: SackPolicy,
@@ -155,7 +156,7 @@ impl Receiver {
             long: PartialDelivery::default(),
             ready: ReadyQueue::default(),
             assembly: MessageAssembler::new(config.max_message, config.receive_buffer as usize),
-            unrecorded: Seldom::default(),
+            unrecorded: LazyBox::default(),
             partial_delivery_point: config.partial_delivery_point.map(|it| it as u64).into(),
             window: ReceiveWindow::new(config),
             packet: 0,
@@ -163,7 +164,7 @@ impl Receiver {
             refused: None,
             held: PerStreamUsage::default(),
             preceding: 0,
-            aborted: Seldom::default(),
+            aborted: LazyBox::default(),
             interleaved: None,
             sack: SackPolicy::new(config),
             from: PathId(0),
@@ -220,7 +221,7 @@ impl Receiver {
         &mut self,
         now: Nanos,
         data: &Data<&[u8]>,
-        source: &impl Source,
+        source: &impl DataSource,
         from: PathId,
         trace: &mut Trace,
     ) -> DataOutcome {
@@ -260,7 +261,7 @@ impl Receiver {
         &mut self,
         now: Nanos,
         data: &Data<&[u8]>,
-        source: &impl Source,
+        source: &impl DataSource,
         from: PathId,
         trace: &mut Trace,
     ) -> DataOutcome {
@@ -358,7 +359,7 @@ impl Receiver {
         &mut self,
         now: Nanos,
         data: &Data<&[u8]>,
-        source: &impl Source,
+        source: &impl DataSource,
         beside: Neighbours,
         trace: &mut Trace,
     ) -> bool {
@@ -445,8 +446,8 @@ impl Receiver {
         in_order
     }
 
-    fn counted(&self) -> Counted {
-        Counted(self.profile.rwnd_counts)
+    fn counted(&self) -> WindowBytes {
+        WindowBytes(self.profile.rwnd_counts)
     }
 
     /// The last chunk of a packet has been handled: decides whether a SACK goes now or after the delay.

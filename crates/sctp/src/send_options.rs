@@ -54,7 +54,7 @@ impl Default for SendOptions {
 
 /// What the user says of a message's way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Course {
+pub(crate) struct MessageRoute {
     /// The peer's address that it goes to.
     pub address: Option<IpAddr>,
     /// The key that it is signed by.
@@ -221,20 +221,20 @@ impl SendOptions {
     }
 
     /// Where it goes and how it is signed, if that is said.
-    pub(crate) fn course(&self) -> Option<Box<Course>> {
-        let course = Course {
+    pub(crate) fn course(&self) -> Option<Box<MessageRoute>> {
+        let course = MessageRoute {
             address: self.address,
             key: self.key,
         };
-        (course != Course::default()).then(|| Box::new(course))
+        (course != MessageRoute::default()).then(|| Box::new(course))
     }
 
     /// When a message that is given at `now` will be given up; `None` if never.
-    pub(crate) fn terms(&self, now: Nanos) -> Option<Terms> {
+    pub(crate) fn terms(&self, now: Nanos) -> Option<PrPolicy> {
         if self.reliable {
             return None;
         }
-        let terms = Terms {
+        let terms = PrPolicy {
             deadline: self.lifetime.map(|span| now.saturating_add(span)),
             max_retransmits: self.max_retransmits,
             priority: self.priority,
@@ -284,7 +284,7 @@ pub struct AbandonedMessage {
 
 /// When a message is given up, and who wants to know what becomes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct PrPolicy {
     pub(crate) deadline: Option<Nanos>,
     pub(crate) max_retransmits: Option<u32>,
     pub(crate) priority: Option<u32>,
@@ -292,7 +292,7 @@ pub(crate) struct Terms {
     pub(crate) receipt: Option<u64>,
 }
 
-impl Terms {
+impl PrPolicy {
     /// Whether it may be given up at all.
     pub(crate) fn may_give_up(&self) -> bool {
         let Self {

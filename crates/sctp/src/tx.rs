@@ -5,23 +5,25 @@
 
 mod abandon;
 mod ack;
-mod beginning;
 mod burst;
 mod cmt;
-mod common_data;
-mod common_sack;
 mod compared;
-mod course;
 mod deadlines;
 mod ecn;
+mod f_rto;
+mod fast_path_data;
+mod fast_path_gap_sack;
+mod fast_path_sack;
 mod fill;
-mod forward;
-mod gap_sack;
+mod fragmented_messages;
 mod gaps;
-mod half;
-mod held;
 mod interleaving;
+mod lazy_sender;
+mod memory_limits;
+mod new_sender;
+mod optional_recovery;
 mod outstanding;
+mod per_message_options;
 mod prr;
 mod rack;
 mod receipts;
@@ -29,10 +31,9 @@ mod recovery;
 mod reset;
 mod send_queue;
 mod sent_streams;
+mod spurious_retransmission;
 mod tsn_set;
 mod undelivered;
-mod undo;
-mod watch;
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -44,34 +45,34 @@ pub use ack::SackOutcome;
 pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
 #[cfg(test)]
-pub(crate) use half::EARLY;
-pub(crate) use half::SendingHalf;
+pub(crate) use lazy_sender::EARLY;
+pub(crate) use lazy_sender::LazySender;
 pub use receipts::Delivery;
 pub use recovery::T3Outcome;
 pub(crate) use send_queue::Message;
 pub(crate) use undelivered::Returned;
 
-use crate::allocation::{Loss, StreamsInUse};
-use crate::partial::{Abandoning, Course, SendOptions};
+use crate::lazy_box::LazyBox;
 use crate::path::{PathEntry, PathId, Paths};
+use crate::pr_sctp::{MessageRoute, PrSctpSender, SendOptions};
 use crate::profile::OfSender;
-use crate::scheduling::Turn;
-use crate::seldom::Seldom;
 use crate::stats::{SenderCounters, SenderStatistics};
+use crate::stream_allocation::{Loss, StreamsInUse};
+use crate::stream_scheduler::QueueId;
 use ack::PathAck;
-use beginning::Kit;
 use burst::Burst;
 use cmt::Cmt;
-use course::Keys;
 use gaps::Run;
+use new_sender::SenderComponents;
+use optional_recovery::OptionalRecovery;
 use outstanding::Outstanding;
+use per_message_options::ChunkAuthKeys;
 use receipts::Receipts;
 use send_queue::{SendQueue, Unsent};
-use watch::Watch;
 
 /// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
 /// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
-const MOST_OUTSTANDING: usize = 32_767;
+const MAX_OUTSTANDING: usize = 32_767;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -147,7 +148,7 @@ pub struct Sender {
     /// The peer told of a mark since the last SACK.
     echoed: bool,
     /// While messages may be given up.
-    abandoning: Option<Box<Abandoning>>,
+    abandoning: Option<Box<PrSctpSender>>,
     /// Once a user has asked for a receipt.
     receipts: Option<Box<Receipts>>,
     sent_streams: sent_streams::SentStreams,
@@ -160,16 +161,16 @@ pub struct Sender {
     /// Where data goes over several paths at once.
     cmt: Option<Box<Cmt>>,
     /// Where more is watched than missing reports and T3-rtx.
-    watch: Option<Box<Watch>>,
+    watch: Option<Box<OptionalRecovery>>,
     /// Scratch of `handle_sack`, kept for its memory.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
     /// Scratch of `fill`: where the last DATA chunk of the packet begins.
     last_data_at: usize,
     /// The keys that chunks are signed by, where their user chose them.
-    keys: Keys,
+    keys: ChunkAuthKeys,
     /// Messages on streams that the peer did not grant, of which the user was not told yet.
-    not_granted: Seldom<Vec<Unsent>>,
+    not_granted: LazyBox<Vec<Unsent>>,
 }
 
 /// A chunk sent although the peer's window had no room for it (RFC 9260 §6.1 A).
@@ -219,7 +220,7 @@ impl Sender {
     #[inline]
     pub(crate) fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
-        self.queue_here(Turn::Stream(stream), message, false, None)
+        self.queue_here(QueueId::Stream(stream), message, false, None)
     }
 
     fn check_stream(&self, stream: u16) -> Result<(), SendError> {
@@ -234,10 +235,10 @@ impl Sender {
     #[inline(never)]
     fn queue_message(
         &mut self,
-        turn: Turn,
+        turn: QueueId,
         message: Message,
         immediate: bool,
-        course: Option<Box<Course>>,
+        course: Option<Box<MessageRoute>>,
     ) -> Result<(), SendError> {
         self.queue_here(turn, message, immediate, course)
     }
@@ -245,10 +246,10 @@ impl Sender {
     #[inline(always)]
     fn queue_here(
         &mut self,
-        turn: Turn,
+        turn: QueueId,
         message: Message,
         immediate: bool,
-        course: Option<Box<Course>>,
+        course: Option<Box<MessageRoute>>,
     ) -> Result<(), SendError> {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
@@ -488,7 +489,7 @@ impl Sender {
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
             && !self.timed_out
-            && self.outstanding.len() < MOST_OUTSTANDING
+            && self.outstanding.len() < MAX_OUTSTANDING
             && paths.get(path).has_room()
             && self.may_use(path, paths)
     }

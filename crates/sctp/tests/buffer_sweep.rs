@@ -11,9 +11,9 @@ use crate::common::moves;
 use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
-use anabranch_sctp::allocation::AllocationKind;
 use anabranch_sctp::config::Config;
 use anabranch_sctp::profile::Profile;
+use anabranch_sctp::stream_allocation::AllocationKind;
 use anabranch_sctp::{AssociationId, Endpoint, Event, SendOptions};
 use anabranch_transport::time::{self, MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Transport};

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::collections::BTreeMap;
 
-use anabranch_sctp::allocation::{AllocationKind, Judgement};
+use anabranch_sctp::stream_allocation::{AllocationKind, LossClassifier};
 use anabranch_sctp::{AssociationId, Config, Event, Profile, SendError, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Probe, ProbeSet};
@@ -152,10 +152,10 @@ impl Bulk {
 #[test]
 fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
     for (name, profile) in [("rfc9260", Profile::rfc9260()), ("ns2", Profile::ns2())] {
-        let judgement = Judgement {
+        let judgement = LossClassifier {
             weight_single: 5.0,
             weight_multiple: 5.0,
-            ..Judgement::default()
+            ..LossClassifier::default()
         };
         let kind = AllocationKind::AdaptiveStep { judgement };
         let mut bulk = Bulk::new(kind, profile, 6, 4);
@@ -189,7 +189,7 @@ fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
 #[test]
 fn streams_stay_within_bounds_and_in_order() {
     for seed in 1..=12u64 {
-        let judgement = Judgement::default();
+        let judgement = LossClassifier::default();
         let kind = match seed % 3 {
             0 => AllocationKind::Fixed(3),
             1 => AllocationKind::Adaptive {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use anabranch_scenario::Transport as Written;
 use anabranch_scenario::transport::TransportKind;
-use anabranch_sctp::allocation::AllocationKind;
 use anabranch_sctp::dtls::preshared::{Flights, Settings};
+use anabranch_sctp::stream_allocation::AllocationKind;
 use anabranch_sctp::{
     Authentication, Config, DTLS_OVERHEAD, Endpoint, KeyMethods, Profile, Security, ZeroChecksum,
 };

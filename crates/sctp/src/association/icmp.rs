@@ -3,10 +3,10 @@
 use anabranch_transport::Nanos;
 
 use super::Association;
+use crate::compact_option::OptionalNanos;
 use crate::discard::Discard;
 use crate::event::CloseReason;
 use crate::icmp::{Meaning, Quote};
-use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::state_name::StateName;
 
@@ -75,7 +75,7 @@ impl Association {
         if now < entry.unreachable_until.get().unwrap_or(0) {
             return false;
         }
-        entry.unreachable_until = Maybe::some(now.saturating_add(entry.rto.rto()));
+        entry.unreachable_until = OptionalNanos::some(now.saturating_add(entry.rto.rto()));
         self.count_path_error(now, path);
         self.note_data_path(now);
         true

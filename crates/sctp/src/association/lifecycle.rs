@@ -14,6 +14,7 @@ use super::{
 };
 use crate::address_changes::AddressChanges;
 use crate::authentication::{AuthTerms, Authenticator};
+use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
@@ -23,16 +24,15 @@ use crate::event_queue::EventQueue;
 use crate::extensions::{
     ASCONF, AUTH, DTLS, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
-use crate::maybe::Maybe;
-use crate::partial::SendOptions;
-use crate::path::{Equipment, PathId, PathState, Paths};
-use crate::random::{Kept, Random};
+use crate::lazy_box::LazyBox;
+use crate::path::{PathComponents, PathId, PathState, Paths};
+use crate::pr_sctp::SendOptions;
+use crate::random::{CompactRandom, Random};
 use crate::reconfig::ReconfigState;
 use crate::rx::Abandoned;
-use crate::seldom::Seldom;
 use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
 use crate::stats::ControlCounters;
-use crate::tx::SendingHalf;
+use crate::tx::LazySender;
 use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
@@ -150,9 +150,9 @@ impl Association {
         let offers_dtls = begins && (DTLS.wanted)(&config);
         let dtls = offers_dtls.then(|| Box::new(config.dtls_chunk(random.key(), random.key())));
         let tie_tags = TieTags::draw(&mut random);
-        let random = Kept::of(&mut random);
-        let equipment = Equipment::of(&config, first.remote);
-        let tx = SendingHalf::new(&config, local_initial_tsn);
+        let random = CompactRandom::of(&mut random);
+        let equipment = PathComponents::of(&config, first.remote);
+        let tx = LazySender::new(&config, local_initial_tsn);
         // What can fail is over, so that all else is made in its block and not moved there.
         let block = Box::new_uninit();
         Box::write(
@@ -175,14 +175,14 @@ impl Association {
                 rx: None,
                 sack_path: PathId(0),
                 cookie_ack: None,
-                replies: Seldom::default(),
+                replies: LazyBox::default(),
                 reply_room: None,
                 parting: None,
                 error_count: 0,
                 sack_taken: false,
                 data_taken: false,
                 drained_at: 0,
-                close_by: Maybe::NONE,
+                close_by: OptionalNanos::NONE,
                 data_path: PathId(0),
                 known_primary: PathId(0),
                 rsctp: None,
@@ -195,7 +195,7 @@ impl Association {
                 readable_told: false,
                 send_defaults: None,
                 has_send_policy: SendOptions::of(&config).has_policy(),
-                stream_values: Seldom::default(),
+                stream_values: LazyBox::default(),
                 events: EventQueue::new(config.send_buffer),
                 random,
                 trace: Trace::default(),
@@ -379,7 +379,7 @@ impl Association {
         self.adopt(local, &terms);
         self.paths.set_as(&former);
         self.sack_path = PathId(0);
-        self.replies = Seldom::default();
+        self.replies = LazyBox::default();
         self.readable_told = false;
         self.error_count = 0;
         self.events.push_back(Event::Restarted { data_lost });
@@ -407,7 +407,7 @@ impl Association {
         }
         self.tell_abandoned();
         self.events.push_back(Event::Closed(reason.clone()));
-        self.replies = Seldom::default();
+        self.replies = LazyBox::default();
         self.cookie_ack = None;
         self.errands = Errands::default();
         self.state = State::Closed(Box::new(Closed {
@@ -416,7 +416,7 @@ impl Association {
             peer_tag: self.state.peer_tag(),
             sent: self.tx.statistics(),
         }));
-        self.tx = SendingHalf::default();
+        self.tx = LazySender::default();
     }
 
     /// Puts an answer in the queue, if there is room and the tag to answer with is known. One packet draws answers for one

@@ -15,9 +15,9 @@ use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;
 use crate::handshake::{Offer, OfferError};
+use crate::lazy_box::LazyBox;
 use crate::path::PathId;
 use crate::rx::Receiver;
-use crate::seldom::Seldom;
 use crate::state::{CookieEchoed, CookieWait, Peer, Retry, Stage, State};
 use crate::tx::SackOutcome;
 
@@ -547,7 +547,7 @@ impl Association {
         // The endpoint gives it a new tag.
         self.addresses_changed = true;
         self.rx = None;
-        self.replies = Seldom::default();
+        self.replies = LazyBox::default();
     }
 
     /// Tells the user that messages wait, if that is news.

@@ -15,8 +15,8 @@ use super::{Association, Errand};
 use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{
-    Asked, Batch, Flight, ReconfigError, ReconfigOutcome, ReconfigState, Reconfiguration, Request,
-    StreamDirection, Streams,
+    OutstandingRequests, ReconfigError, ReconfigOutcome, ReconfigState, Reconfiguration, Request,
+    RequestKind, ResetBatch, StreamDirection, Streams,
 };
 use crate::state::{Known, State};
 
@@ -195,7 +195,7 @@ impl Association {
             return;
         }
         let tx = self.tx.make(&self.config, self.local_initial_tsn);
-        let is_ready = |batch: &mut Batch| {
+        let is_ready = |batch: &mut ResetBatch| {
             if batch.barrier.is_none() {
                 batch.barrier = tx.through(batch.streams.some(), &mut batch.through);
             }
@@ -206,14 +206,17 @@ impl Association {
         if asked.is_empty() {
             return;
         }
-        if matches!(asked[..], [Asked::Association]) {
+        if matches!(asked[..], [RequestKind::Association]) {
             tx.expect_strange_sacks();
         }
         let requests = asked
             .into_iter()
             .map(|asked| Request::new(reconfig.number(), asked));
         let requests = requests.collect();
-        reconfig.flight = Some(Flight::new(requests, self.paths.choose_for_new_data()));
+        reconfig.flight = Some(OutstandingRequests::new(
+            requests,
+            self.paths.choose_for_new_data(),
+        ));
         self.errands.set(Errand::ReConfig);
     }
 
@@ -277,7 +280,7 @@ impl Association {
         timer.into_iter().chain(quiet).min()
     }
 
-    fn timer_of(&self, flight: Option<&Flight>) -> Option<Nanos> {
+    fn timer_of(&self, flight: Option<&OutstandingRequests>) -> Option<Nanos> {
         let flight = flight.filter(|it| !it.due && self.state.sends_data())?;
         flight.deadline
     }

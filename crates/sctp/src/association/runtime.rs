@@ -7,10 +7,10 @@ use anabranch_transport::Nanos;
 
 use super::Association;
 use crate::config::Config;
-use crate::partial::SendOptions;
 use crate::path::PathId;
+use crate::pr_sctp::SendOptions;
 use crate::runtime::{AssociationSettings, PathSettings, RuntimeError};
-use crate::tx::SendingHalf;
+use crate::tx::LazySender;
 
 impl Association {
     /// Settings that can change during the association.
@@ -135,8 +135,8 @@ impl Association {
     }
 
     /// Sender after a restart of the association, with the user's settings.
-    pub(super) fn new_sender(&self) -> SendingHalf {
-        let mut tx = SendingHalf::new(&self.config, self.local_initial_tsn);
+    pub(super) fn new_sender(&self) -> LazySender {
+        let mut tx = LazySender::new(&self.config, self.local_initial_tsn);
         for (&stream, &value) in self.stream_values.iter() {
             tx.make(&self.config, self.local_initial_tsn)
                 .set_stream_value(stream, value);

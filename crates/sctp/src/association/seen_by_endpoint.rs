@@ -7,7 +7,7 @@ use anabranch_transport::{Ecn, Nanos};
 use super::Association;
 use crate::cookie::TieTags;
 use crate::event::CloseReason;
-use crate::handshake::Own;
+use crate::handshake::LocalOffer;
 use crate::state::State;
 
 /// Timeouts after a graceful end for which data counts as late.
@@ -50,8 +50,8 @@ impl Association {
     }
 
     /// What it says in its INIT.
-    pub(crate) fn own(&self) -> Own {
-        Own {
+    pub(crate) fn own(&self) -> LocalOffer {
+        LocalOffer {
             tag: self.local_tag,
             initial_tsn: self.local_initial_tsn,
             outbound_streams: self.config.outbound_streams,

@@ -6,10 +6,10 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
 use super::{Association, LastChunk, Parting};
+use crate::compact_option::OptionalNanos;
 use crate::discard::{Discard, Discards};
 use crate::error::CloseError;
 use crate::event::{CloseReason, Event, Violation};
-use crate::maybe::Maybe;
 use crate::path::PathId;
 use crate::state::{Closing, Retry, Stage};
 
@@ -41,7 +41,7 @@ impl Association {
         }
         if let Some(timeout) = timeout {
             let by = now.saturating_add(timeout);
-            self.close_by = Maybe::some(self.close_by.or_never().min(by));
+            self.close_by = OptionalNanos::some(self.close_by.or_never().min(by));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use anabranch_wire::encode::Encode;
 use anabranch_wire::packet::PacketBuilder;
 use bytes::Bytes;
 
-use crate::seldom::Seldom;
+use crate::lazy_box::LazyBox;
 
 /// Reply packet with its addresses and the peer's UDP port.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl<T: Encode> DynEncode for T {
 pub(super) struct Answers {
     /// `others` is empty if this is `None`.
     first: Option<Answer>,
-    others: Seldom<VecDeque<Answer>>,
+    others: LazyBox<VecDeque<Answer>>,
 }
 
 impl Answers {

@@ -17,7 +17,7 @@ use crate::authentication::Authentication;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions};
-use crate::handshake::{self, BEFORE_COOKIE, Offer, OfferError, Own};
+use crate::handshake::{self, BEFORE_COOKIE, LocalOffer, Offer, OfferError};
 use crate::state_name::StateName;
 
 /// Answer to an INIT from a peer with an existing association.
@@ -165,9 +165,9 @@ impl Endpoint {
     }
 
     /// `ours`: extensions that this endpoint offers.
-    fn draw_own(&mut self, offer: &Offer, ours: Extensions) -> Own {
+    fn draw_own(&mut self, offer: &Offer, ours: Extensions) -> LocalOffer {
         let both = offer.extensions.and(ours);
-        Own {
+        LocalOffer {
             tag: self.draw_tag(),
             initial_tsn: Tsn(self.random.next_u32()),
             outbound_streams: self.config.outbound_streams,
@@ -182,7 +182,7 @@ impl Endpoint {
         &mut self,
         arrival: Arrival,
         (offer, ours): (&mut Offer, Extensions),
-        own: Own,
+        own: LocalOffer,
         tie_tags: TieTags,
     ) {
         let valid_cookie_life = self.config.valid_cookie_life;
@@ -221,7 +221,7 @@ impl Endpoint {
             dtls,
             remarks: offer.remarks,
         };
-        let mut own = Own {
+        let mut own = LocalOffer {
             outbound_streams,
             ..own
         };
@@ -246,7 +246,7 @@ impl Endpoint {
         &mut self,
         arrival: Arrival,
         cookie: &mut Cookie,
-        own: &mut Own,
+        own: &mut LocalOffer,
         sealed: &mut BytesMut,
     ) -> bool {
         let (config, length) = (&self.config, sealed.len() - BEFORE_COOKIE);
@@ -274,7 +274,7 @@ impl Endpoint {
         &mut self,
         arrival: Arrival,
         offer: &Offer,
-        own: Own,
+        own: LocalOffer,
         both: Extensions,
         mut sealed: BytesMut,
     ) {

@@ -24,7 +24,7 @@ use siphasher::sip::SipHasher13;
 /// as there are entries causes that many steps. The entries are verified addresses of associations,
 /// which [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) limits for
 /// incoming ones; each has one address after its handshake, and at most
-/// [`Paths::MOST`](crate::path::Paths::MOST). Memory is released as associations end: a table that
+/// [`Paths::MAX`](crate::path::Paths::MAX). Memory is released as associations end: a table that
 /// is less than an eighth full is rebuilt for the remaining entries, and an empty one is freed.
 #[derive(Debug)]
 pub(super) struct Keyed<K> {

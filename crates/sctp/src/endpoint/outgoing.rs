@@ -9,7 +9,7 @@ use super::Endpoint;
 use crate::association::Association;
 use crate::association_id::AssociationId;
 use crate::outgoing::{Outgoing, TransmitOptions};
-use crate::partial::SendOptions;
+use crate::pr_sctp::SendOptions;
 use crate::tx::SendError;
 
 impl Endpoint {

@@ -9,12 +9,12 @@
 
 use super::Endpoint;
 use crate::association_id::AssociationId;
-use crate::seldom::Seldom;
+use crate::lazy_box::LazyBox;
 use crate::state_name::StateName;
 
 /// Attempts by race.
 #[derive(Debug, Default)]
-pub(super) struct Racers(Seldom<Vec<(u64, AssociationId)>>);
+pub(super) struct Racers(LazyBox<Vec<(u64, AssociationId)>>);
 
 impl Endpoint {
     /// Adds the attempt to the race.

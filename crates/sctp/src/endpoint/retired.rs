@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::Nanos;
 
-use crate::seldom::Blank;
+use crate::lazy_box::IsEmpty;
 
 /// Maximum number of remembered tags; beyond it the oldest are dropped early, and all cookies of
 /// the same age become invalid.
@@ -40,7 +40,7 @@ pub(super) enum Past {
     Unknown(Nanos),
 }
 
-impl Blank for RetiredTags {
+impl IsEmpty for RetiredTags {
     const BLANK: &'static Self = &Self {
         tags: BTreeMap::new(),
         order: VecDeque::new(),

@@ -19,8 +19,8 @@ use super::shard::Shard;
 use super::slots::Slots;
 use crate::association::Association;
 use crate::association_id::AssociationId;
+use crate::lazy_box::LazyBox;
 use crate::path::PathId;
-use crate::seldom::Seldom;
 
 /// The peer's port and one of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ struct Slot {
     /// Its keys in `by_peer`: its verified addresses. Most have one.
     keys: SmallVec<[Key; 1]>,
     /// Its keys in `claims`.
-    claims: Seldom<Vec<(Key, u32)>>,
+    claims: LazyBox<Vec<(Key, u32)>>,
     /// Links of `to_transmit` and `to_tell`.
     transmits: Place,
     tells: Place,
@@ -76,11 +76,11 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Slots<Slot>,
-    free: Seldom<Vec<u32>>,
+    free: LazyBox<Vec<u32>>,
     by_peer: Keyed<Key>,
     secret: Secret,
     /// Associations that list an unverified address: by the address and each of their two tags.
-    claims: Seldom<BTreeSet<(Key, u32, u32)>>,
+    claims: LazyBox<BTreeSet<(Key, u32, u32)>>,
     /// Last peer found, because packets often arrive in series.
     last: Option<(Key, u32)>,
     /// Source, ports and tag of the last packet with DATA or SACK that matched its association. The
@@ -100,10 +100,10 @@ impl Table {
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             slots: Slots::default(),
-            free: Seldom::default(),
+            free: LazyBox::default(),
             by_peer: Keyed::default(),
             secret: Secret(key),
-            claims: Seldom::default(),
+            claims: LazyBox::default(),
             last: None,
             way: None,
             by_tag: Keyed::default(),

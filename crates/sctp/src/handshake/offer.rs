@@ -16,7 +16,7 @@ use crate::authentication::{AuthOffer, AuthTerms, Authentication, Collected, RAN
 use crate::config::Config;
 use crate::dtls_chunk::{DtlsTerms, Mismatch, Security, is_compatible};
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
-use crate::handshake::Remarks;
+use crate::handshake::OptionalParameters;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
@@ -39,7 +39,7 @@ pub(crate) struct Offer {
     /// Its DTLS Key Management Parameter, if this endpoint offers the DTLS chunk.
     pub(crate) dtls: Option<Box<DtlsKeyManagement>>,
     /// What it says beside.
-    pub(crate) remarks: Remarks,
+    pub(crate) remarks: OptionalParameters,
     /// The longer life asked for, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
     /// Unrecognised parameters that ask to be reported, whole.
@@ -129,7 +129,7 @@ impl Offer {
             extensions: Extensions::default(),
             auth: None,
             dtls: None,
-            remarks: Remarks::default(),
+            remarks: OptionalParameters::default(),
             cookie_preservative: None,
             unrecognized: Vec::new(),
         }

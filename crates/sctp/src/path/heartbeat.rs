@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
 
-use crate::maybe::Maybe;
-use crate::seldom::Seldom;
+use crate::compact_option::OptionalNanos;
+use crate::lazy_box::LazyBox;
 
 /// Maximum number of outstanding HEARTBEATs of a path whose answers are accepted. Several are
 /// outstanding if their interval is shorter than the round trip.
-const MOST_UNANSWERED: usize = 8;
+const MAX_UNANSWERED: usize = 8;
 
 /// Purpose of a HEARTBEAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Role {
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
     /// When the path is checked next.
-    next: Maybe,
+    next: OptionalNanos,
     /// When `next` was set: a path that carried data since then is not idle.
     scheduled_at: Nanos,
     /// A HEARTBEAT must be sent.
@@ -36,7 +36,7 @@ pub(crate) struct Heartbeat {
     /// The second of a pair must be sent.
     second_due: bool,
     /// Outstanding HEARTBEATs, oldest first.
-    unanswered: Seldom<VecDeque<Sent>>,
+    unanswered: LazyBox<VecDeque<Sent>>,
     /// When the last one was sent, and the DATA bytes that the path had carried at the last
     /// answered one.
     last_sent: Nanos,
@@ -103,7 +103,7 @@ impl Heartbeat {
 
     /// Requests one at once.
     pub(crate) fn send_now(&mut self) {
-        self.next = Maybe::NONE;
+        self.next = OptionalNanos::NONE;
         self.due = true;
     }
 
@@ -155,13 +155,13 @@ impl Heartbeat {
     /// oldest, because the oldest is the next to be answered or to count as an error.
     fn remember(&mut self, sent: Sent, measure: bool) {
         if measure {
-            if self.unanswered.len() >= MOST_UNANSWERED {
+            if self.unanswered.len() >= MAX_UNANSWERED {
                 self.unanswered.change(VecDeque::pop_front);
             }
         } else {
             self.unanswered.change(|it| {
                 it.retain(|sent| sent.expires.is_some());
-                it.truncate(MOST_UNANSWERED - 1);
+                it.truncate(MAX_UNANSWERED - 1);
             });
         }
         self.unanswered.make().push_back(sent);

@@ -2,277 +2,20 @@
 
 use std::net::IpAddr;
 
-use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::recovery::Prr;
-use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
-use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Pacer, RateSampler};
 use anabranch_transport::{Nanos, Path, Probe, Trace};
-use anabranch_wire::serial::Tsn;
 
-use super::entries::Entries;
-use super::rto::RtoEstimator;
-use super::settings::Equipment;
-use super::{Discovery, Heartbeat, Losses, PathRack, PathState, Reduction, SwitchRules, mtu};
+use super::new_path::PathComponents;
+use super::path_entry::{PathEntry, PathId};
+use super::path_list::PathList;
+use super::{PathState, SwitchRules, mtu};
 use crate::address::MAX_PATHS;
 use crate::config::Config;
-use crate::maybe::Maybe;
-use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
-
-/// Identifies a path of an association; small and dense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(
-    /// Index among the association's paths.
-    pub u8,
-);
-
-/// A destination address and the state of the path to it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct PathEntry {
-    /// Local and remote address.
-    pub(crate) path: Path,
-    /// The peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
-    pub(crate) udp_port: u16,
-    /// Whether the path may carry data.
-    pub(crate) state: PathState,
-    /// The address is the peer's: confirmed by the handshake or a HEARTBEAT, or declared by the
-    /// user (RFC 9260 §5.4). An address that fails before that is inactive and not verified.
-    pub(crate) verified: bool,
-    /// The address is not the peer's: another association's peer has verified it, or it is missing
-    /// in the peer's INIT ACK. Nothing is sent to it, and no lookup finds it.
-    pub(crate) disowned: bool,
-    /// User settings in addition to the bounds of the RTO: see [`Self::settings`].
-    pub(super) heartbeat_interval: Maybe,
-    pub(super) path_max_retrans: u32,
-    pub(super) pf_max_retrans: u32,
-    /// Consecutive errors (RFC 9260 §8.2).
-    pub(crate) error_count: u32,
-    /// Retransmission timeout.
-    pub(crate) rto: RtoEstimator,
-    /// Congestion control.
-    pub(crate) cc: Box<dyn CongestionControl>,
-    /// When the next packet with DATA may be sent, if pacing is used.
-    pub(crate) pacer: Option<Box<Pacer>>,
-    /// Delivery rate.
-    pub(crate) delivery: DeliveryMeter,
-    /// Rate estimator, if configured.
-    pub(crate) estimator: Option<Box<dyn PathEstimator>>,
-    /// The receiver's reports about this path, if it sent some; RSCTP only.
-    pub(crate) receiver: Option<Box<ReceiverEstimate>>,
-    /// DATA sent on this path so far.
-    pub(crate) carried: Carried,
-    /// Recent losses of that data.
-    pub(crate) losses: Losses,
-    /// Minimum round-trip time of DATA, once measured.
-    pub(crate) rtt_min: Maybe,
-    /// Bytes in flight as the profile counts them, excluding chunks marked for retransmission.
-    pub(crate) flightsize: u64,
-    /// Bytes of chunks last sent here that are marked for retransmission.
-    pub(crate) marked_bytes: u64,
-    /// Maximum SCTP packet size in bytes, including the common header. Chunks that cannot be
-    /// smaller may exceed it and are fragmented by IP.
-    pub(crate) max_packet: usize,
-    /// Bytes of each packet reserved for an AUTH chunk, not included in `max_packet`.
-    pub(super) reserved: usize,
-    /// Path MTU discovery, if enabled.
-    pub(crate) discovery: Option<Box<Discovery>>,
-    /// When T3-rtx expires; `None` while stopped.
-    pub t3_deadline: Option<Nanos>,
-    /// When new DATA was last sent here, which could measure a round trip. A path with
-    /// retransmissions only is idle (RFC 9260 §8.3).
-    pub(crate) last_sent: Nanos,
-    /// HEARTBEAT state.
-    pub(crate) heartbeat: Heartbeat,
-    /// The chunk whose acknowledgement will measure the round trip (RFC 9260 §6.3.1 C4).
-    pub(crate) timed: Option<Tsn>,
-    /// Lower bound of the unacknowledged TSNs last sent here, tightened on use.
-    pub(crate) earliest: Option<Tsn>,
-    /// Limit of the bytes in flight instead of cwnd. After a timeout it is one byte, which is one
-    /// packet at a time, until an acknowledgement arrives (RFC 9260 §7.2.1); in a recovery with
-    /// `prr` it is the limit of PRR.
-    pub(crate) most_in_flight: Maybe,
-    /// ICMP messages before this time belong to an error that was already counted.
-    pub(crate) unreachable_until: Maybe,
-    /// The last response to losses and marks.
-    pub(crate) reduction: Option<Reduction>,
-    /// When idle time next reduces cwnd.
-    pub(crate) decay_at: Maybe,
-    /// RACK state, if enabled.
-    pub(crate) rack: Option<Box<PathRack>>,
-    /// PRR state during a recovery.
-    pub(crate) prr: Option<Box<Prr>>,
-    /// Rate sampler, if the controller needs it.
-    pub(crate) sampler: Option<Box<RateSampler>>,
-}
-
-/// DATA sent on a path since the association began, including retransmissions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Carried {
-    /// Modulo 2^32.
-    pub(crate) chunks: u32,
-    /// Complete chunks with header and padding.
-    pub(crate) bytes: u64,
-}
-
-impl Carried {
-    /// Counts `chunks` sent chunks with `bytes` bytes.
-    #[inline]
-    pub(crate) fn count_all(&mut self, chunks: u32, bytes: u64) {
-        self.chunks = self.chunks.wrapping_add(chunks);
-        self.bytes += bytes;
-    }
-
-    /// Counts a sent chunk with `user_data` bytes.
-    #[inline]
-    pub(crate) fn count(&mut self, user_data: usize) {
-        self.chunks = self.chunks.wrapping_add(1);
-        self.bytes += Counts::PaddedChunk.bytes(user_data);
-    }
-}
-
-impl PathEntry {
-    pub(super) fn new(config: &Config, path: Path, state: PathState) -> Self {
-        Self::with(config, path, state, Equipment::of(config, path.remote))
-    }
-
-    /// Constructs it in place: nothing here can fail.
-    #[inline(always)]
-    fn with(config: &Config, path: Path, state: PathState, made: Equipment) -> Self {
-        Self {
-            path,
-            udp_port: 0,
-            state,
-            verified: state != PathState::Unconfirmed,
-            disowned: false,
-            heartbeat_interval: config.heartbeat_interval.into(),
-            path_max_retrans: config.path_max_retrans,
-            pf_max_retrans: config.pf_max_retrans,
-            error_count: 0,
-            rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
-            sampler: made.sampler,
-            cc: made.cc,
-            pacer: made.pacer,
-            delivery: DeliveryMeter::default(),
-            estimator: made.estimator,
-            receiver: None,
-            carried: Carried::default(),
-            losses: Losses::default(),
-            rtt_min: Maybe::NONE,
-            flightsize: 0,
-            marked_bytes: 0,
-            max_packet: made.max_packet,
-            reserved: 0,
-            discovery: made.discovery,
-            t3_deadline: None,
-            last_sent: 0,
-            heartbeat: Heartbeat::default(),
-            timed: None,
-            earliest: None,
-            most_in_flight: Maybe::NONE,
-            unreachable_until: Maybe::NONE,
-            reduction: None,
-            decay_at: Maybe::NONE,
-            rack: made.rack,
-            prr: None,
-        }
-    }
-
-    /// Whether chunks other than HEARTBEAT and HEARTBEAT ACK may be sent here (RFC 9260 §5.4).
-    pub fn is_verified(&self) -> bool {
-        self.verified && self.state != PathState::Unconfirmed
-    }
-
-    /// Whether the address is not or no longer the peer's: nothing is sent to it.
-    pub fn is_disowned(&self) -> bool {
-        self.disowned
-    }
-
-    /// Takes a round-trip measurement by DATA or HEARTBEAT.
-    pub fn measure_rtt(&mut self, now: Nanos, id: PathId, rtt: Nanos, trace: &mut Trace) {
-        self.rto.measure(rtt);
-        let seconds = anabranch_transport::time::seconds;
-        trace.record(
-            now,
-            Probe::Srtt,
-            id.0.into(),
-            self.rto.srtt().map_or(0.0, seconds),
-        );
-        trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
-    }
-
-    /// Passes an acknowledgement to the rate estimator.
-    pub(crate) fn estimate(&mut self, id: PathId, ack: &AckSample, trace: &mut Trace) {
-        let Some(estimator) = &mut self.estimator else {
-            return;
-        };
-        let before = estimator.rate();
-        estimator.on_ack(ack);
-        let after = estimator.rate();
-        if let (true, Some(rate)) = (before != after, after) {
-            trace.record(ack.now, Probe::RateEstimate, id.0.into(), rate);
-        }
-    }
-
-    /// Whether cwnd allows another packet (RFC 9260 §6.1 B): it may be exceeded by less than a
-    /// packet.
-    pub(crate) fn has_room(&self) -> bool {
-        let limit = match self.most_in_flight.get() {
-            Some(most) => most,
-            None => self.cc.cwnd(),
-        };
-        self.flightsize < limit
-    }
-
-    /// A chunk last sent here waits for an acknowledgement again.
-    pub(crate) fn watch(&mut self, tsn: Tsn) {
-        let earliest = self.earliest.filter(|earliest| earliest.lt(tsn));
-        self.earliest = Some(earliest.unwrap_or(tsn));
-    }
-
-    /// Whether cwnd and pacing allow another packet.
-    pub(crate) fn may_go(&self, now: Nanos) -> bool {
-        self.has_room() && self.is_paced_for(now)
-    }
-
-    /// Whether pacing alone allows another packet.
-    #[inline]
-    pub(crate) fn is_paced_for(&self, now: Nanos) -> bool {
-        self.pacer.as_ref().is_none_or(|pacer| pacer.allows(now))
-    }
-
-    /// When pacing allows another packet; 0 for at once.
-    pub(crate) fn paced_from(&self) -> Nanos {
-        self.pacer.as_ref().map_or(0, |pacer| pacer.opens())
-    }
-
-    /// (Re)starts T3-rtx with the current RTO.
-    pub(crate) fn start_t3(&mut self, now: Nanos) {
-        self.t3_deadline = Some(now + self.rto.rto());
-    }
-
-    /// Reduces cwnd for idle time, as far as it is due at `now`.
-    pub(crate) fn decay(&mut self, now: Nanos, rule: IdleDecay) {
-        let Some(due) = self.decay_at.get() else {
-            return;
-        };
-        let idle = match rule {
-            IdleDecay::Off => return,
-            IdleDecay::Drained if self.flightsize + self.marked_bytes > 0 => return,
-            IdleDecay::Drained | IdleDecay::SinceLastSend => now,
-        };
-        if idle >= due {
-            let rto = self.rto.rto();
-            let spans = (idle - due) / rto + 1;
-            self.cc.on_idle(now, spans.saturating_mul(rto), rto);
-            self.decay_at = Maybe::some(due.saturating_add(spans.saturating_mul(rto)));
-        }
-    }
-}
+use crate::profile::{DormantPath, RetransmissionPath};
 
 /// All paths of an association. There is always at least one, and one is the primary.
 #[derive(Debug)]
 pub struct Paths {
-    pub(super) entries: Entries,
+    pub(super) entries: PathList,
     primary: PathId,
     /// Cached minimum over the paths; unset if path MTUs may change.
     pub(super) max_user_data: Option<usize>,
@@ -292,20 +35,30 @@ pub struct Paths {
 
 impl Paths {
     /// Maximum number of paths of an association; further peer addresses are not used.
-    pub const MOST: usize = MAX_PATHS;
+    pub const MAX: usize = MAX_PATHS;
 
     /// The paths of an association that begins with `first`, in state `state`, as its primary.
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
-        Self::with(config, first, state, Equipment::of(config, first.remote))
+        Self::with(
+            config,
+            first,
+            state,
+            PathComponents::of(config, first.remote),
+        )
     }
 
     /// Constructs them in place: nothing here can fail.
     #[inline(always)]
-    pub(crate) fn with(config: &Config, first: Path, state: PathState, made: Equipment) -> Self {
+    pub(crate) fn with(
+        config: &Config,
+        first: Path,
+        state: PathState,
+        made: PathComponents,
+    ) -> Self {
         let entry = PathEntry::with(config, first, state, made);
         Self {
             max_user_data: (!config.path_mtu_discovery).then(|| entry.max_user_data()),
-            entries: Entries::new(entry),
+            entries: PathList::new(entry),
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
             dormant: match config.profile.dormant_path {
@@ -327,7 +80,7 @@ impl Paths {
         if let Some(known) = self.find(path.remote) {
             return Some(known);
         }
-        if self.entries.len() == Self::MOST {
+        if self.entries.len() == Self::MAX {
             return None;
         }
         let mut entry = PathEntry::new(config, path, state);

@@ -2,12 +2,12 @@
 
 use anabranch_transport::Nanos;
 
-use crate::maybe::Maybe;
+use crate::compact_option::OptionalNanos;
 
 /// SRTT, RTTVAR and RTO of one path, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RtoEstimator {
-    srtt: Maybe,
+    srtt: OptionalNanos,
     rttvar: Nanos,
     rto: Nanos,
     min: Nanos,
@@ -18,7 +18,7 @@ impl RtoEstimator {
     /// An estimator before its first measurement (§6.3.1 C1): RTO is `initial`.
     pub fn new(initial: Nanos, min: Nanos, max: Nanos) -> Self {
         Self {
-            srtt: Maybe::NONE,
+            srtt: OptionalNanos::NONE,
             rttvar: 0,
             rto: initial,
             min,
@@ -38,7 +38,7 @@ impl RtoEstimator {
                 (3 * self.rttvar + srtt.abs_diff(rtt)) / 4,
             ),
         };
-        self.srtt = Maybe::some(srtt);
+        self.srtt = OptionalNanos::some(srtt);
         self.rttvar = rttvar;
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }

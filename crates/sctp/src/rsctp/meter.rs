@@ -105,7 +105,7 @@ impl Meter {
         // Usually there are one or two, and the same one repeats.
         match self.ways.iter().position(|way| way.path == path) {
             Some(index) => self.ways.get_mut(index),
-            None if self.ways.len() < Paths::MOST => {
+            None if self.ways.len() < Paths::MAX => {
                 self.ways.push(Way {
                     path,
                     bytes: 0,
@@ -220,7 +220,7 @@ mod tests {
             meter.heartbeat(0, way(last), &fields(0, 0), 60);
             meter.data(way(last), 1_000);
         }
-        assert_eq!(meter.ways.len(), Paths::MOST);
+        assert_eq!(meter.ways.len(), Paths::MAX);
         let report = meter.heartbeat(SECOND, way(0), &fields(1_000_000, 2), 60);
         assert_eq!(report.available_bandwidth, 1_000);
         assert_eq!(report.chunk_loss_rate, WHOLE / 2);

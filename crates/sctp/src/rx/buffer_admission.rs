@@ -8,30 +8,30 @@ use anabranch_wire::extension::IData;
 use anabranch_wire::packet::Frame;
 use bytes::Bytes;
 
-use super::partial_delivery::Deliverable;
+use super::ready_queue::Deliverable;
 use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
 
 /// Source of the user data.
-pub(super) trait Source {
+pub(super) trait DataSource {
     /// The user data as a slice of its source.
     fn user_data(&self) -> Bytes;
 }
 
-impl Source for Frame<'_> {
+impl DataSource for Frame<'_> {
     #[inline(always)]
     fn user_data(&self) -> Bytes {
         Data::slice(self)
     }
 }
 
-impl Source for Data {
+impl DataSource for Data {
     fn user_data(&self) -> Bytes {
         self.user_data.clone()
     }
 }
 
-impl Source for IData {
+impl DataSource for IData {
     fn user_data(&self) -> Bytes {
         self.user_data.clone()
     }
@@ -196,7 +196,7 @@ impl Receiver {
         &mut self,
         payload: &[u8],
         waits: bool,
-        source: &impl Source,
+        source: &impl DataSource,
     ) -> (Bytes, bool) {
         let fills = self.nearly_fills(payload.len());
         if waits && !fills {

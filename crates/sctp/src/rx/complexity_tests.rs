@@ -9,7 +9,7 @@ use super::*;
 /// A step is a key comparison, a moved fragment, or an examined word of the bitmap. A tree of
 /// 60,000 entries has five levels of about four comparisons. A chunk needs about a dozen lookups in
 /// one tree, and in two when it leaves.
-const MOST_STEPS: u64 = 250;
+const MAX_STEPS: u64 = 250;
 
 fn fragment(at: u32, n: u32) -> Data {
     Data {
@@ -161,7 +161,7 @@ fn a_chunk_costs_the_same_in_every_order() {
     for (name, order) in ORDERS {
         let [few, many] = [1_000, 30_000].map(|n| steps_of(*order, n, 70));
         println!("{name}: {few} steps a chunk of 1,000, {many} of 30,000");
-        assert!(many < MOST_STEPS, "{name}: {many} steps a chunk");
+        assert!(many < MAX_STEPS, "{name}: {many} steps a chunk");
         assert!(
             many <= 3 * few.max(8),
             "{name}: {few} of 1,000, {many} of 30,000"
@@ -183,7 +183,7 @@ fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
     for (name, order) in ORDERS.iter().chain([&apart, &between]) {
         let each = steps_of(*order, 30_000, 1);
         println!("{name}: {each} steps a packet");
-        assert!(each < MOST_STEPS, "{name}: {each} steps a packet");
+        assert!(each < MAX_STEPS, "{name}: {each} steps a packet");
     }
 }
 
@@ -225,5 +225,5 @@ fn dropping_the_highest_costs_the_same_however_many_wait() {
     }
     let each = work_counter::take() / 20_000;
     assert!(receiver.statistics().withdrawn > 10_000);
-    assert!(each < MOST_STEPS, "{each} steps a chunk");
+    assert!(each < MAX_STEPS, "{each} steps a chunk");
 }

@@ -10,10 +10,10 @@ use anabranch_wire::chunk::{Data, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Receiver;
-use super::buffer_admission::Source;
+use super::buffer_admission::DataSource;
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::ordering::Whole;
-use super::partial_delivery::Deliverable;
+use super::ready_queue::Deliverable;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::uncommon::UNCOMMON;
@@ -212,7 +212,7 @@ impl Receiver {
         data: &Data<&[u8]>,
         bytes: u64,
         compact: bool,
-        source: &impl Source,
+        source: &impl DataSource,
     ) -> bool {
         if !data.unordered && !self.order.passes(data.stream_id, data.ssn) {
             return false;
@@ -237,7 +237,7 @@ impl Receiver {
 
     /// Takes a fragment that is neither the first nor the last of the only incomplete message.
     #[inline(always)]
-    fn take_piece(&mut self, data: &Data<&[u8]>, source: &impl Source) -> bool {
+    fn take_piece(&mut self, data: &Data<&[u8]>, source: &impl DataSource) -> bool {
         let Some(run) = self.reassembly.only(data) else {
             return false;
         };

@@ -11,7 +11,7 @@ use crate::path::PathId;
 
 /// Outcome of a FORWARD TSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Forwarded {
+pub(crate) enum ForwardTsnOutcome {
     /// The cumulative TSN advanced. These partially delivered messages will not be completed. Also
     /// counts listed streams that do not exist or are past the number given.
     Moved {
@@ -41,7 +41,7 @@ impl Receiver {
         forward: &ForwardTsn,
         from: PathId,
         trace: &mut Trace,
-    ) -> Forwarded {
+    ) -> ForwardTsnOutcome {
         let to = forward.new_cumulative_tsn;
         if let Some(refused) = self.move_point(to, from, trace) {
             return refused;
@@ -62,7 +62,7 @@ impl Receiver {
         // The cumulative TSN advanced over received data.
         aborted.extend(self.drop_endless(now, trace));
         self.held.record(now, self.window.used(), trace);
-        Forwarded::Moved {
+        ForwardTsnOutcome::Moved {
             aborted,
             streams_ignored,
         }
@@ -74,18 +74,18 @@ impl Receiver {
         to: Tsn,
         from: PathId,
         trace: &mut Trace,
-    ) -> Option<Forwarded> {
+    ) -> Option<ForwardTsnOutcome> {
         self.from = from;
         self.held.follow(trace);
         match self.tracker.classify_point(to) {
             Arrival::New => {}
             Arrival::Duplicate => {
                 self.sack.at_once();
-                return Some(Forwarded::Behind);
+                return Some(ForwardTsnOutcome::Behind);
             }
             Arrival::OutOfReach => {
                 self.sack.at_once();
-                return Some(Forwarded::BeyondWindow);
+                return Some(ForwardTsnOutcome::BeyondWindow);
             }
         }
         let had_gaps = self.tracker.has_gaps();

@@ -7,20 +7,19 @@
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
-use super::tsn_tracker::Neighbours;
 use super::work_counter;
 
 /// Maximum number of kept runs: slightly more than a SACK of 1,500 bytes can report.
-const MOST: usize = 384;
+const MAX_RUNS: usize = 384;
 
 /// A run of received TSNs, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct TsnRange {
     pub first: Tsn,
     pub last: Tsn,
 }
 
-impl Run {
+impl TsnRange {
     /// The gap ack block relative to this cumulative TSN. The tracker takes nothing that is more
     /// than 65,535 past it.
     #[inline]
@@ -32,16 +31,23 @@ impl Run {
     }
 }
 
-/// The lowest runs, at most [`MOST`].
+/// Whether the TSNs adjacent to a new one have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbours {
+    pub before: bool,
+    pub after: bool,
+}
+
+/// The lowest runs, at most [`MAX_RUNS`].
 #[derive(Debug, Default)]
 pub(super) struct LowestGapBlocks {
-    runs: Vec<Run>,
+    runs: Vec<TsnRange>,
 }
 
 impl LowestGapBlocks {
     /// The lowest `count` runs, or all kept ones.
     #[inline]
-    pub fn first(&self, count: usize) -> &[Run] {
+    pub fn first(&self, count: usize) -> &[TsnRange] {
         &self.runs[..count.min(self.runs.len())]
     }
 
@@ -53,14 +59,14 @@ impl LowestGapBlocks {
     /// Whether more runs could be kept, given `runs` in total.
     #[inline]
     pub fn lacks(&self, runs: usize) -> bool {
-        self.runs.len() < runs.min(MOST)
+        self.runs.len() < runs.min(MAX_RUNS)
     }
 
     /// Whether the maximum number is kept, and all end before `tsn` without touching it.
     #[inline]
     pub fn ends_before(&self, tsn: Tsn, cumulative: Tsn) -> bool {
         let offset = |tsn: Tsn| tsn.distance_from(cumulative);
-        let end = self.end().filter(|_| self.runs.len() == MOST);
+        let end = self.end().filter(|_| self.runs.len() == MAX_RUNS);
         end.is_some_and(|end| offset(end) + 1 < offset(tsn))
     }
 
@@ -83,9 +89,9 @@ impl LowestGapBlocks {
         let at = self.begun(tsn, cumulative);
         match (beside.before, beside.after) {
             (false, false) => {
-                self.runs.truncate(MOST - 1);
+                self.runs.truncate(MAX_RUNS - 1);
                 self.moves(at);
-                self.runs.insert(at, Run { first: tsn, last });
+                self.runs.insert(at, TsnRange { first: tsn, last });
             }
             (false, true) => {
                 if let Some(run) = self.runs.get_mut(at) {
@@ -113,7 +119,7 @@ impl LowestGapBlocks {
         if tsn.distance_from(cumulative) > run.last.distance_from(cumulative) {
             return;
         }
-        let rest = Run {
+        let rest = TsnRange {
             first: tsn.next(),
             last: run.last,
         };
@@ -127,10 +133,10 @@ impl LowestGapBlocks {
             (false, true) => *run = rest,
             (true, true) => {
                 run.last = tsn.prev();
-                if at + 1 == MOST {
+                if at + 1 == MAX_RUNS {
                     return;
                 }
-                self.runs.truncate(MOST - 1);
+                self.runs.truncate(MAX_RUNS - 1);
                 self.moves(at);
                 self.runs.insert(at + 1, rest);
             }
@@ -139,7 +145,7 @@ impl LowestGapBlocks {
 
     /// The run with `below` lower ones, if kept.
     #[inline]
-    pub fn get(&self, below: usize) -> Option<Run> {
+    pub fn get(&self, below: usize) -> Option<TsnRange> {
         self.runs.get(below).copied()
     }
 
@@ -154,7 +160,7 @@ impl LowestGapBlocks {
     }
 
     /// Adds the next run after the kept ones.
-    pub fn push(&mut self, run: Run) {
+    pub fn push(&mut self, run: TsnRange) {
         self.runs.push(run);
     }
 

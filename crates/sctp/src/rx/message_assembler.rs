@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
-use crate::seldom::Seldom;
+use crate::lazy_box::LazyBox;
 
 /// Number of maximum-length messages assembled at the same time with interleaving, if there are as
 /// many streams.
-const MOST_OVERLAPPING: usize = 16;
+const MAX_OVERLAPPING: usize = 16;
 
 /// Total bytes of such messages, unless a single one may be longer.
-const MOST_TOGETHER: usize = 16 << 20;
+const MAX_TOGETHER: usize = 16 << 20;
 
 /// Capacity for a message that begins with a tiny part.
-const LEAST_ROOM: usize = 64;
+const MIN_ROOM: usize = 64;
 
 /// A message exceeds the maximum length for assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Pending {
     fn extend(&mut self, parts: &[Bytes], bytes: usize, most: usize) {
         let needed = self.bytes.len() + bytes;
         if needed > self.bytes.capacity() {
-            let room = (needed + needed / 4).max(LEAST_ROOM).min(most);
+            let room = (needed + needed / 4).max(MIN_ROOM).min(most);
             let before = std::mem::replace(&mut self.bytes, BytesMut::with_capacity(room));
             self.bytes.extend_from_slice(&before);
         }
@@ -50,7 +50,7 @@ impl Pending {
 /// Parts read so far of incomplete messages, by stream: at most one message each.
 #[derive(Debug)]
 pub(super) struct MessageAssembler {
-    pending: Seldom<BTreeMap<u16, Pending>>,
+    pending: LazyBox<BTreeMap<u16, Pending>>,
     bytes: usize,
     /// Maximum length of one message.
     most: usize,
@@ -65,7 +65,7 @@ impl MessageAssembler {
     #[inline(always)]
     pub fn new(most: usize, buffer: usize) -> Self {
         Self {
-            pending: Seldom::default(),
+            pending: LazyBox::default(),
             bytes: 0,
             most,
             buffer,
@@ -75,9 +75,9 @@ impl MessageAssembler {
 
     /// With interleaving, one message of each stream may be under way.
     pub fn interleaves(&mut self, streams: u16) {
-        let overlapping = usize::from(streams).clamp(1, MOST_OVERLAPPING);
+        let overlapping = usize::from(streams).clamp(1, MAX_OVERLAPPING);
         let together = self.most.saturating_mul(overlapping);
-        let most = together.min(MOST_TOGETHER).max(self.most);
+        let most = together.min(MAX_TOGETHER).max(self.most);
         self.most_in_all = most.saturating_add(self.buffer);
     }
 
@@ -101,7 +101,7 @@ impl MessageAssembler {
         let more_bytes = more.len();
         let one_too_long = pending.bytes.len() + more_bytes > self.most;
         if one_too_long || self.bytes + more_bytes > self.most_in_all {
-            self.pending = Seldom::default();
+            self.pending = LazyBox::default();
             self.bytes = 0;
             return Err(TooLong);
         }
@@ -188,7 +188,7 @@ mod tests {
                     continue;
                 }
                 let room = assembly.pending[&1].bytes.capacity();
-                let allowed = (length + length / 4).max(LEAST_ROOM).min(most);
+                let allowed = (length + length / 4).max(MIN_ROOM).min(most);
                 assert!(room <= allowed, "{room} for {length} in parts of {size}");
             }
             assert!(assembly.has_none());

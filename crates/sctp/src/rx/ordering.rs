@@ -11,7 +11,7 @@ use anabranch_wire::{Ssn, Tsn};
 
 use super::message::ReceivedMessage;
 use super::sort_keys::{SsnKey, TsnKey};
-use crate::seldom::Seldom;
+use crate::lazy_box::LazyBox;
 use crate::stream_table::StreamTable;
 use by_ssn::BySsn;
 use contiguous::Contiguous;
@@ -61,10 +61,10 @@ pub(super) struct Order {
     /// Most of the waiting messages: see [`Contiguous`].
     row: Contiguous,
     /// The waiting messages outside `row`, by the TSNs of their last fragments.
-    waiting: Seldom<BTreeMap<TsnKey, Waiting>>,
+    waiting: LazyBox<BTreeMap<TsnKey, Waiting>>,
     /// Index of the ordered ones among them.
-    numbers: Seldom<BySsn>,
-    open: Seldom<BTreeMap<u16, Open>>,
+    numbers: LazyBox<BySsn>,
+    open: LazyBox<BTreeMap<u16, Open>>,
 }
 
 impl Order {

@@ -8,36 +8,24 @@ use anabranch_wire::{Ssn, Tsn};
 use super::interleaved::receive::told_of;
 use super::message::{MessageBytes, ReceivedPart};
 use super::ordering::{Order, Whole};
-use super::ready_queue::ReadyQueue;
+use super::ready_queue::{Deliverable, ReadyQueue};
 use super::reassembly::{Head, Reassembly};
 use super::stream_usage::PerStreamUsage;
 use super::window::ReceiveWindow;
 use super::{Abandoned, Receiver};
+use crate::lazy_box::LazyBox;
 use crate::profile::Counts;
-use crate::seldom::Seldom;
 use crate::stats::ReceiverCounters;
 
 /// Maximum number of simultaneous partial deliveries. Only a peer that leaves gaps on purpose
 /// reaches it.
-const MOST_OPEN: usize = 64;
-
-/// A readable message or part.
-#[derive(Debug)]
-pub(super) struct Deliverable {
-    pub part: ReceivedPart,
-    /// Bytes that it occupies in the receive window, as the profile counts them.
-    pub bytes: u64,
-    /// Number of association events before it.
-    pub preceding: u32,
-    /// Its slices keep little memory alive beyond their own bytes.
-    pub compact: bool,
-}
+const MAX_OPEN: usize = 64;
 
 /// The byte count of the receive window.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted(pub Counts);
+pub(super) struct WindowBytes(pub Counts);
 
-impl Counted {
+impl WindowBytes {
     #[inline]
     pub fn of_all(self, payload: &MessageBytes) -> u64 {
         match payload {
@@ -52,7 +40,7 @@ pub(super) struct Delivery<'a> {
     pub now: Nanos,
     /// Readable data counts as read.
     pub as_read: bool,
-    pub counts: Counted,
+    pub counts: WindowBytes,
     /// Number of association events so far.
     pub preceding: u32,
     pub ready: &'a mut ReadyQueue,
@@ -135,7 +123,7 @@ impl Delivery<'_> {
 
 /// Messages that have reached the partial delivery point and wait for others of their stream.
 #[derive(Debug, Default)]
-pub(super) struct PartialDelivery(Seldom<BTreeMap<(u16, Rank), Tsn>>);
+pub(super) struct PartialDelivery(LazyBox<BTreeMap<(u16, Rank), Tsn>>);
 
 /// A message within its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,7 +178,7 @@ impl Receiver {
         let delivery = Delivery {
             now,
             as_read: !self.profile.window_counts_deliverable,
-            counts: Counted(self.profile.rwnd_counts),
+            counts: WindowBytes(self.profile.rwnd_counts),
             preceding: self.preceding,
             ready: &mut self.ready,
             window: &mut self.window,
@@ -217,7 +205,7 @@ impl Receiver {
     /// Starts partial delivery of a message if it is next.
     fn open(&mut self, now: Nanos, head: Head, trace: &mut Trace) -> bool {
         if !self.order.is_next(head.stream, head.unordered, head.ssn)
-            || self.reassembly.opened_count() >= MOST_OPEN
+            || self.reassembly.opened_count() >= MAX_OPEN
         {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use super::Receiver;
 use super::message::{ReceivedMessage, ReceivedPart};
-use super::partial_delivery::Deliverable;
+use super::ready_queue::Deliverable;
 
 impl Receiver {
     /// Whether [`Receiver::poll_part`] has none.

@@ -8,9 +8,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 
 use super::message::{MessageBytes, ReceivedPart};
-use super::partial_delivery::Deliverable;
 use crate::queue::Queue;
 use crate::work;
+
+/// A readable message or part.
+#[derive(Debug)]
+pub(super) struct Deliverable {
+    pub part: ReceivedPart,
+    /// Bytes that it occupies in the receive window, as the profile counts them.
+    pub bytes: u64,
+    /// Number of association events before it.
+    pub preceding: u32,
+    /// Its slices keep little memory alive beyond their own bytes.
+    pub compact: bool,
+}
 
 /// So many empty places are left alone.
 const FEW: usize = 16;

@@ -2,8 +2,8 @@
 
 use anabranch_transport::Nanos;
 
+use crate::compact_option::OptionalNanos;
 use crate::config::Config;
-use crate::maybe::Maybe;
 
 /// Decides when a SACK is due.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct SackPolicy {
     frequency: u32,
     delay: Nanos,
     due: bool,
-    deadline: Maybe,
+    deadline: OptionalNanos,
     /// Packets with DATA since the last SACK.
     packets: u32,
     /// The current packet contains DATA, or DATA that must be acknowledged at once.
@@ -46,7 +46,7 @@ impl SackPolicy {
             },
             delay: config.sack_delay,
             due: false,
-            deadline: Maybe::NONE,
+            deadline: OptionalNanos::NONE,
             packets: 0,
             saw_data: false,
             at_once: false,
@@ -118,7 +118,7 @@ impl SackPolicy {
         self.due |= at_once || has_gaps || self.packets >= self.frequency;
         let waits = self.packets > 0 && (!self.due || self.repeated);
         if waits && self.deadline.is_none() {
-            self.deadline = Maybe::some(now + self.delay);
+            self.deadline = OptionalNanos::some(now + self.delay);
         }
     }
 
@@ -163,7 +163,7 @@ impl SackPolicy {
         self.due = false;
         self.began = false;
         if !std::mem::take(&mut self.repeated) {
-            self.deadline = Maybe::NONE;
+            self.deadline = OptionalNanos::NONE;
             self.packets = 0;
         }
     }

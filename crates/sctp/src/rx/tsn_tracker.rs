@@ -4,16 +4,16 @@
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
-use super::gap_blocks::{LowestGapBlocks, Run};
+use super::gap_blocks::{LowestGapBlocks, Neighbours, TsnRange};
 use super::tsn_bitmap::{TsnBitmap, WORDS};
 use super::work_counter;
-use crate::seldom::Seldom;
+use crate::lazy_box::LazyBox;
 
 /// A gap ack block has offsets of 16 bits, so TSNs further ahead cannot be reported and are not
 /// accepted.
 const REACH: u32 = u16::MAX as u32;
 /// Maximum number of duplicates kept for the next SACK; only the first are reported.
-const MOST_DUPLICATES: usize = 64;
+const MAX_DUPLICATES: usize = 64;
 /// Pages for every TSN within reach.
 const PAGES: usize = (REACH as usize + 1) / (64 * WORDS);
 
@@ -26,13 +26,6 @@ pub(super) enum Arrival {
     Duplicate,
     /// Too far past the cumulative TSN to be reported.
     OutOfReach,
-}
-
-/// Whether the TSNs adjacent to a new one have arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Neighbours {
-    pub before: bool,
-    pub after: bool,
 }
 
 /// Page, word and bit of a TSN: the lower 16 bits suffice, because no more are within reach.
@@ -67,7 +60,7 @@ pub(super) struct TsnTracker {
     /// The lowest runs, as many as most SACKs report.
     lowest: LowestGapBlocks,
     pages: Option<Box<Pages>>,
-    duplicates: Seldom<Vec<Tsn>>,
+    duplicates: LazyBox<Vec<Tsn>>,
 }
 
 impl TsnTracker {
@@ -79,7 +72,7 @@ impl TsnTracker {
             runs: 0,
             lowest: LowestGapBlocks::default(),
             pages: None,
-            duplicates: Seldom::default(),
+            duplicates: LazyBox::default(),
         }
     }
 
@@ -136,7 +129,7 @@ impl TsnTracker {
 
     /// Records a duplicate for the next SACK.
     pub fn note_duplicate(&mut self, tsn: Tsn) {
-        if self.duplicates.len() < MOST_DUPLICATES {
+        if self.duplicates.len() < MAX_DUPLICATES {
             self.duplicates.make().push(tsn);
         }
     }
@@ -261,9 +254,9 @@ impl TsnTracker {
     }
 
     /// The first run after `tsn`; one must exist.
-    fn run_after(&self, tsn: Tsn) -> Run {
+    fn run_after(&self, tsn: Tsn) -> TsnRange {
         let first = self.find(tsn.next(), true);
-        Run {
+        TsnRange {
             first,
             last: self.find(first.next(), false).prev(),
         }
@@ -408,14 +401,14 @@ fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
 #[derive(Clone, Debug)]
 pub(super) struct Blocks<'a> {
     tracker: &'a TsnTracker,
-    kept: std::slice::Iter<'a, Run>,
+    kept: std::slice::Iter<'a, TsnRange>,
     /// End of the kept runs, then position in the bitmap.
     after: Tsn,
     left: usize,
 }
 
 impl Blocks<'_> {
-    fn read(&mut self) -> Option<Run> {
+    fn read(&mut self) -> Option<TsnRange> {
         self.left = self.left.checked_sub(1)?;
         let run = self.tracker.run_after(self.after);
         self.after = run.last;
@@ -493,7 +486,7 @@ mod tests {
             "before it"
         );
         (0..1000).for_each(|tsn| tracker.note_duplicate(Tsn(tsn)));
-        assert_eq!(tracker.duplicates().len(), MOST_DUPLICATES);
+        assert_eq!(tracker.duplicates().len(), MAX_DUPLICATES);
         tracker.forget_duplicates(60);
         assert_eq!(tracker.duplicates(), [60, 61, 62, 63].map(Tsn));
     }

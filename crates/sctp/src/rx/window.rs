@@ -9,8 +9,8 @@
 //! a SACK could report. While runs of tiny chunks arrive, the window is therefore the user data
 //! that fits memory in such chunks, whether any are buffered or not.
 
+use crate::compact_option::OptionalNanos;
 use crate::config::Config;
-use crate::maybe::Maybe;
 use crate::profile::WhenFull;
 use crate::stats::ReceiverCounters;
 
@@ -19,9 +19,9 @@ use crate::stats::ReceiverCounters;
 const CHUNK_COST: u64 = 192;
 /// Chunks that fit even the smallest buffer: more than a peer with tiny chunks sends at first, 300
 /// of 20 bytes in four packets.
-const LEAST_CHUNKS: u64 = 320;
+const MIN_CHUNKS: u64 = 320;
 /// Memory of these chunks.
-const FLOOR: u64 = LEAST_CHUNKS * CHUNK_COST;
+const FLOOR: u64 = MIN_CHUNKS * CHUNK_COST;
 const HARD_FLOOR: u64 = FLOOR + FLOOR / 8;
 
 /// Chunks of fewer bytes fill memory before the window, because their overhead of 192 exceeds 5/8
@@ -37,13 +37,13 @@ const CHUNK_HEADER: u64 = 19;
 
 /// Totals since the start: chunks, their bytes, and SACKs sent. They may wrap.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ArrivalTotals {
     chunks: u32,
     bytes: u32,
     sacks: u32,
 }
 
-impl Seen {
+impl ArrivalTotals {
     pub fn of(statistics: &ReceiverCounters) -> Self {
         Self {
             chunks: statistics.chunks as u32,
@@ -93,22 +93,22 @@ pub(super) struct ReceiveWindow {
     /// Bytes of the largest chunk dropped for lack of space, until an advertised window fits it.
     refused: u32,
     /// A window that is wider than advertised by this much is advertised at once.
-    step: Maybe,
+    step: OptionalNanos,
     /// Average bytes of a chunk in runs; [`TINY`] for all that are not tiny.
     typical: u32,
     /// Chunk count at which sizes are examined next.
     next_look: u64,
     /// Totals at the last examination.
-    then: Seen,
+    then: ArrivalTotals,
 }
 
 /// Space within which a chunk needs no check.
-pub(super) struct Plenty {
+pub(super) struct AmpleWindow {
     bytes: u64,
     memory: u64,
 }
 
-impl Plenty {
+impl AmpleWindow {
     /// Takes the space for a chunk with `data` bytes of user data, `bytes` as the profile counts
     /// them. Returns false if it does not fit.
     #[inline(always)]
@@ -151,7 +151,7 @@ impl ReceiveWindow {
             step: config.window_update.map(u64::from).into(),
             typical: TINY,
             next_look: OFTEN,
-            then: Seen::default(),
+            then: ArrivalTotals::default(),
         }
     }
 
@@ -204,8 +204,8 @@ impl ReceiveWindow {
     /// A conservative amount of space for chunks that [`Self::admits`] accepts and that leave a
     /// window to advertise.
     #[inline]
-    pub fn plenty(&self) -> Plenty {
-        Plenty {
+    pub fn plenty(&self) -> AmpleWindow {
+        AmpleWindow {
             bytes: self.left().saturating_sub(self.least()),
             memory: (self.soft / 2).saturating_sub(self.memory()),
         }
@@ -355,7 +355,7 @@ impl ReceiveWindow {
     /// has changed then.
     #[inline(never)]
     fn look_closer(&mut self, statistics: &ReceiverCounters) {
-        let seen = Seen::of(statistics);
+        let seen = ArrivalTotals::of(statistics);
         let new = seen.since(self.then);
         // Includes the SACK that is about to be written.
         let is_row = new.chunks / ROW > new.sacks;
@@ -377,7 +377,7 @@ impl ReceiveWindow {
     /// the last one is not tiny. A peer with such chunks has no space for a second one.
     #[cold]
     pub fn is_too_narrow(&self, statistics: &ReceiverCounters) -> bool {
-        let new = Seen::of(statistics).since(self.then);
+        let new = ArrivalTotals::of(statistics).since(self.then);
         new.mean() == Some(TINY)
     }
 

@@ -14,19 +14,19 @@ use super::outstanding::{ChunkState, Outgoing, Standing};
 use super::receipts::Delivery;
 use super::send_queue::{Fragment, Unsent};
 use super::{Message, SendError, Sender, T3Outcome};
-use crate::partial::{
-    AbandonPolicy, AbandonedCount, AbandonedMessage, Abandoning, Form, MessageId, Record,
-    SendOptions, Terms,
-};
 use crate::path::{PathId, Paths};
-use crate::scheduling::Turn;
+use crate::pr_sctp::{
+    AbandonPolicy, AbandonedCount, AbandonedMessage, ForwardTsnKind, MessageId, PrPolicy,
+    PrSctpSender, SendOptions, TrackedMessage,
+};
+use crate::stream_scheduler::QueueId;
 
 impl Sender {
     /// Sets whether messages may be abandoned: both ends support partial reliability.
     pub(crate) fn set_partial_reliability(&mut self, spoken: bool) {
         let cumulative = self.outstanding.cumulative_point();
         self.queue.take_begun();
-        self.abandoning = spoken.then(|| Box::new(Abandoning::new(cumulative)));
+        self.abandoning = spoken.then(|| Box::new(PrSctpSender::new(cumulative)));
         self.forward_due = false;
     }
 
@@ -46,13 +46,13 @@ impl Sender {
         if let Some(stream) = stream {
             self.check_stream(stream)?;
         }
-        let turn = stream.map_or(Turn::Spread, Turn::Stream);
+        let turn = stream.map_or(QueueId::Unassigned, QueueId::Stream);
         // Before the handshake it is unknown whether the peer supports it.
         let may_matter = self.streams == 0 || self.abandoning.is_some();
         let terms = options.terms(now).filter(|_| may_matter);
         let terms = match receipt {
             None => terms,
-            Some(_) => Some(Terms {
+            Some(_) => Some(PrPolicy {
                 receipt,
                 ..terms.unwrap_or_default()
             }),
@@ -134,7 +134,7 @@ impl Sender {
         }
         if let Some(begun) = self.queue.take_begun().filter(|it| it.0.may_give_up()) {
             let (terms, payload) = *begun;
-            abandoning.begin(Record {
+            abandoning.begin(TrackedMessage {
                 tsns: vec![tsn],
                 ended: fragment.ending,
                 abandoned: false,
@@ -216,7 +216,7 @@ impl Sender {
 
     /// Frees space in the queue for `length` bytes of a message with `terms`, if others have a
     /// lower priority. Returns whether it fits now.
-    fn make_room(&mut self, length: usize, terms: &Terms) -> bool {
+    fn make_room(&mut self, length: usize, terms: &PrPolicy) -> bool {
         while self.queue.bytes() > 0 && self.queue.bytes() + length > self.send_buffer {
             let priority = terms.priority.filter(|_| self.abandoning.is_some());
             let unsent = priority.and_then(|priority| self.queue.drop_lower(priority));
@@ -371,7 +371,7 @@ impl Sender {
     /// Whether the peer must advance past its acknowledgement.
     pub(super) fn forward_pending(&self) -> bool {
         let cumulative = self.outstanding.cumulative_point();
-        let pending = |it: &Abandoning| it.point().gt(cumulative);
+        let pending = |it: &PrSctpSender| it.point().gt(cumulative);
         self.abandoning.as_deref().is_some_and(pending)
     }
 
@@ -413,7 +413,7 @@ impl Sender {
         let path = paths.choose_for_new_data();
         let rto = &paths.get(path).rto;
         let round_trip = rto.srtt().unwrap_or(rto.rto());
-        let worth = |it: &Abandoning| it.is_worth_telling(now, round_trip);
+        let worth = |it: &PrSctpSender| it.is_worth_telling(now, round_trip);
         self.forward_due = pending && self.abandoning.as_deref().is_some_and(worth);
         if pending && paths.next_t3().is_none() {
             paths.get_mut(path).start_t3(now); // C5
@@ -433,9 +433,9 @@ impl Sender {
             return;
         };
         let form = if self.interleaving {
-            Form::ByMid
+            ForwardTsnKind::ByMid
         } else {
-            Form::BySsn
+            ForwardTsnKind::BySsn
         };
         match abandoning.forward(form, cumulative, packet.room()) {
             None if !packet.is_empty() => return,

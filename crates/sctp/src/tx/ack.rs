@@ -8,12 +8,12 @@ use anabranch_wire::chunk::Sack;
 use super::gaps::{self, Run};
 use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
-use crate::maybe::Maybe;
+use crate::compact_option::OptionalNanos;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
 /// Reneged chunks that one SACK puts back in flight, under the switch `withdrawn_at_once`.
-const MOST_WITHDRAWN_AT_ONCE: usize = 64;
+const MAX_WITHDRAWN_AT_ONCE: usize = 64;
 
 /// Changes by a SACK (or the cumulative TSN of a SHUTDOWN).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -299,7 +299,7 @@ impl Sender {
         // ns-2.35 examines no chunk without blocks: an older SACK without any reneges on nothing.
         let looks = self.profile.withdrawn_at_once && !blocks.is_empty();
         if looks && self.any_withdrawn() {
-            let first = self.withdrawn().take(MOST_WITHDRAWN_AT_ONCE).collect();
+            let first = self.withdrawn().take(MAX_WITHDRAWN_AT_ONCE).collect();
             self.take_back(now, first, paths);
         }
     }
@@ -475,7 +475,7 @@ impl Sender {
         if let Some(rtt) = ack.rtt {
             let entry = paths.get_mut(id);
             entry.measure_rtt(now, id, rtt, trace);
-            entry.rtt_min = Maybe::some(entry.rtt_min.or_never().min(rtt));
+            entry.rtt_min = OptionalNanos::some(entry.rtt_min.or_never().min(rtt));
         }
         if ack.alive && paths.record_answer(now, id, trace) {
             outcome.paths_restored |= 1 << id.0;
@@ -511,7 +511,7 @@ impl Sender {
     ) {
         let entry = paths.get_mut(id);
         if PLAIN || ack.chunks > 0 {
-            entry.most_in_flight = Maybe::NONE;
+            entry.most_in_flight = OptionalNanos::NONE;
             // Tracing is usually disabled, and the controller need not be queried.
             let looks = !PLAIN && (trace.wants(Probe::Cwnd) || trace.wants(Probe::Ssthresh));
             let before = if looks { window(entry) } else { (0, 0) };

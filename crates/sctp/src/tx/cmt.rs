@@ -57,7 +57,7 @@ impl Cmt {
                 buffers: config.cmt_buffer_split,
                 send_buffer: config.send_buffer as u64,
                 reported: 0,
-                each: vec![Each::default(); Paths::MOST],
+                each: vec![Each::default(); Paths::MAX],
             })
         })
     }

@@ -10,7 +10,7 @@ use crate::path::PathId;
 
 /// Maximum number of chunks examined, because those retransmitted after a timeout are among the
 /// lowest.
-const MOST_COMPARED: usize = 8;
+const MAX_COMPARED: usize = 8;
 
 impl Sender {
     /// The lowest unacknowledged chunks from `from` on that were last sent on path `id` and whose
@@ -28,7 +28,7 @@ impl Sender {
             let chunk = self.outstanding.get(*tsn);
             chunk.is_some_and(|it| sizes.contains(&it.fragment.user_data.len()))
         };
-        all.filter(has_size).take(MOST_COMPARED).collect()
+        all.filter(has_size).take(MAX_COMPARED).collect()
     }
 
     /// Whether any of these chunks was acknowledged. With partial reliability, one that the

@@ -5,10 +5,10 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 
 use super::{Sender, trace_window, window};
-use crate::path::{PathId, Paths, Reduction};
+use crate::path::{CongestionEvent, PathId, Paths};
 
 /// Maximum age of a TSN in an ECNE: older ones were answered long ago, or never sent.
-const MOST_AGO: u32 = 1 << 16;
+const MAX_AGO: u32 = 1 << 16;
 
 /// Outcome of an ECNE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> Heard {
         let ago = self.outstanding.next_tsn().distance_from(tsn);
-        if ago == 0 || ago > MOST_AGO || u64::from(ago) > self.statistics.chunks_sent {
+        if ago == 0 || ago > MAX_AGO || u64::from(ago) > self.statistics.chunks_sent {
             return Heard::Impossible;
         }
         // The accompanying SACK should not grow a window.
@@ -52,14 +52,14 @@ impl Sender {
     /// The window of a path was reduced.
     pub(super) fn note_reduction(&self, id: PathId, by_mark: bool, paths: &mut Paths) {
         let highest = self.outstanding.next_tsn().prev();
-        paths.get_mut(id).reduction = Some(Reduction::new(highest, by_mark));
+        paths.get_mut(id).reduction = Some(CongestionEvent::new(highest, by_mark));
     }
 
     /// Whether the lowest marked chunk of a path was sent in the window of data for which a mark
     /// has reduced cwnd: the loss is then the same congestion event (RFC 3168 §6.1.2). The loss of
     /// a retransmission is a new one (RFC 5681 §4.3).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
-        let Some(last) = paths.get(id).reduction.filter(Reduction::is_by_mark) else {
+        let Some(last) = paths.get(id).reduction.filter(CongestionEvent::is_by_mark) else {
             return false;
         };
         let from = self.outstanding.cumulative_point().next();

@@ -6,15 +6,15 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
-use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
-use crate::maybe::Maybe;
+use super::{MAX_OUTSTANDING, Probing, Sender, trace_window, window};
+use crate::compact_option::OptionalNanos;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, MaxBurst};
 
 /// Marked chunks for other paths that are skipped in search of more chunks for a packet.
-const MOST_PASSED_OVER: u32 = 64;
+const MAX_PASSED_OVER: u32 = 64;
 /// Minimum user data of a first fragment in the rest of a packet, bytes.
-const LEAST_BEGINNING: usize = 64;
+const MIN_BEGINNING: usize = 64;
 
 impl Sender {
     /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just returned, to a
@@ -86,7 +86,7 @@ impl Sender {
         if entry.t3_deadline.is_none() {
             entry.start_t3(now); // RFC 9260 §6.3.2 R1
         }
-        entry.decay_at = Maybe::some(now + entry.rto.rto());
+        entry.decay_at = OptionalNanos::some(now + entry.rto.rto());
         entry.cc.on_sent(now, bytes, entry.flightsize);
         entry.delivery.on_sent(now, bytes, entry.flightsize);
         if let Some(pacer) = &mut entry.pacer {
@@ -164,7 +164,7 @@ impl Sender {
                 }
             } else {
                 passed_over += 1;
-                if passed_over == MOST_PASSED_OVER {
+                if passed_over == MAX_PASSED_OVER {
                     break;
                 }
             }
@@ -317,7 +317,7 @@ impl Sender {
             let fits_window = rwnd <= self.peer_rwnd;
             let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
-                || self.outstanding.len() >= MOST_OUTSTANDING
+                || self.outstanding.len() >= MAX_OUTSTANDING
                 || packet.room() < (length + self.header).next_multiple_of(4)
                 || !(fits_window || first)
             {
@@ -365,7 +365,7 @@ impl Sender {
         let length = self.queue.next_len(most);
         let left = room.saturating_sub(self.header);
         let fills = self.fill_packets && behind && self.bundling && length > left;
-        if fills && left >= LEAST_BEGINNING && self.queue.next_len(usize::MAX) > most {
+        if fills && left >= MIN_BEGINNING && self.queue.next_len(usize::MAX) > most {
             return left;
         }
         length

@@ -7,9 +7,10 @@ use anabranch_wire::extension::{FragmentPosition, IData};
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
+use super::fragmented_messages::FragmentedMessages;
 use super::send_queue::Fragment;
 use super::tsn_set::{TsnSets, step};
-use super::undelivered::Payloads;
+
 use crate::path::PathId;
 use crate::queue::Queue;
 
@@ -155,7 +156,7 @@ pub(super) struct Outstanding {
     abandoned: usize,
     /// Chunks whose missing reports are ignored until they are retransmitted.
     judged: u32,
-    payloads: Payloads,
+    payloads: FragmentedMessages,
 }
 
 impl Outstanding {
@@ -172,7 +173,7 @@ impl Outstanding {
             gap_acked_bytes: 0,
             abandoned: 0,
             judged: 0,
-            payloads: Payloads::default(),
+            payloads: FragmentedMessages::default(),
         }
     }
 
@@ -184,7 +185,7 @@ impl Outstanding {
     }
 
     /// Unacknowledged chunks that were not abandoned, and the fragmented messages.
-    pub fn into_parts(self) -> (impl Iterator<Item = (Tsn, Fragment)>, Payloads) {
+    pub fn into_parts(self) -> (impl Iterator<Item = (Tsn, Fragment)>, FragmentedMessages) {
         let first = self.first;
         let chunks = self.ring.into_iter().enumerate();
         let left = chunks.filter(|(_, it)| it.state != ChunkState::Abandoned);

@@ -2,7 +2,7 @@
 //! its beginning on, instead of a burst at its end.
 
 use super::Sender;
-use crate::maybe::Maybe;
+use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths};
 
 impl Sender {
@@ -26,9 +26,9 @@ impl Sender {
                 .map_or(0, |prr| prr.on_ack(delivered, pipe, target, segment));
             if over {
                 entry.prr = None;
-                entry.most_in_flight = Maybe::NONE;
+                entry.most_in_flight = OptionalNanos::NONE;
             } else {
-                entry.most_in_flight = Maybe::some(pipe + due);
+                entry.most_in_flight = OptionalNanos::some(pipe + due);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! RACK-TLP over TSNs (RFC 8985): losses are detected by transmission time, per path, and a probe
 //! follows a silent tail.
 //!
-//! Enabled by the setting `rack`; [`Watch`](super::watch) calls it. Missing reports are not
+//! Enabled by the setting `rack`; [`OptionalRecovery`](super::optional_recovery) calls it. Missing reports are not
 //! counted. A chunk is lost if a later transmission on the same path has arrived and a reordering
 //! window has passed. This also detects lost retransmissions.
 
@@ -11,8 +11,8 @@ use anabranch_wire::Tsn;
 
 use super::Sender;
 use super::ack::PathAck;
+use super::optional_recovery::ProbeDue;
 use super::outstanding::ChunkState;
-use super::watch::ProbeDue;
 use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
 
 impl Sender {

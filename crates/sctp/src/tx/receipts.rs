@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use anabranch_wire::Tsn;
 
 use super::Sender;
-use crate::partial::AbandonPolicy;
+use crate::pr_sctp::AbandonPolicy;
 
 /// Outcome of a message with a requested receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use super::ack::Newly;
 use super::gaps::Run;
 use super::outstanding::{ChunkState, Outgoing};
 use super::{Sender, trace_window, window};
-use crate::allocation::LossEvents;
-use crate::maybe::Maybe;
+use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths};
 use crate::profile::{FastRecovery, Htna, MaxBurst, RecoveryWaits};
+use crate::stream_allocation::LossEvents;
 
 /// Outcome of an expiry of T3-rtx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +293,7 @@ impl Sender {
     /// One reduction for each path with a marked chunk above the recovery point. Each reduction
     /// advances the point.
     fn cut_past_recovery_point(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
-        let mut cut = [false; Paths::MOST];
+        let mut cut = [false; Paths::MAX];
         let mut from = self.outstanding.cumulative_point().next();
         loop {
             if let Some(until) = self.recovery_until.filter(|until| until.ge(from)) {
@@ -401,13 +401,13 @@ impl Sender {
         let entry = paths.get_mut(id);
         entry.rto.back_off();
         self.statistics.seldom().timeouts += 1;
-        entry.decay_at = Maybe::NONE;
+        entry.decay_at = OptionalNanos::NONE;
         if is_loss {
             let cwnd_alone = self.profile.retransmissions_wait_for_sack;
             entry.most_in_flight = if cwnd_alone {
-                Maybe::NONE
+                OptionalNanos::NONE
             } else {
-                Maybe::some(1)
+                OptionalNanos::some(1)
             };
             entry.prr = None;
         }

@@ -1,21 +1,21 @@
 //! Send queue: messages not yet fragmented into chunks, one queue per stream, and a scheduler.
 
-mod course;
-mod empty;
-mod holding;
+mod deferred_messages;
 mod interleaved;
-mod wholes;
+mod new_queue;
+mod per_message_options;
+mod single_chunk;
 mod withdrawn;
 
 use anabranch_wire::serial::{Fsn, Mid, Ssn};
 use bytes::Bytes;
 
-use crate::partial::{Course, MessageId, Terms};
+use crate::lazy_box::LazyBox;
+use crate::pr_sctp::{MessageId, MessageRoute, PrPolicy};
 use crate::queue::Queue;
-use crate::scheduling::{Discipline, Scheduler, Served, Turn};
-use crate::seldom::Seldom;
+use crate::stream_scheduler::{Discipline, QueueId, Scheduler, ServedData};
 use crate::stream_table::StreamTable;
-use holding::Holding;
+use deferred_messages::DeferredMessages;
 use interleaved::Paused;
 
 /// A message to be sent.
@@ -93,8 +93,8 @@ struct Queued {
     /// The user's context value.
     context: u32,
     /// When it is abandoned, and its receipt.
-    terms: Option<Box<Terms>>,
-    course: Option<Box<Course>>,
+    terms: Option<Box<PrPolicy>>,
+    course: Option<Box<MessageRoute>>,
 }
 
 #[derive(Debug, Default)]
@@ -137,8 +137,8 @@ struct Started {
     /// The whole message.
     whole: Bytes,
     /// The whole message, if it may be abandoned, and when.
-    terms: Option<Box<(Terms, Bytes)>>,
-    course: Option<Box<Course>>,
+    terms: Option<Box<(PrPolicy, Bytes)>>,
+    course: Option<Box<MessageRoute>>,
 }
 
 impl Started {
@@ -164,7 +164,7 @@ pub(super) struct Unsent {
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
     /// Messages that are assigned a stream when they start.
-    spread: Seldom<Queue<Queued>>,
+    spread: LazyBox<Queue<Queued>>,
     scheduler: Scheduler,
     started: Option<Started>,
     /// Unsent bytes of the next message; 0 if there is none.
@@ -173,11 +173,11 @@ pub(super) struct SendQueue {
     /// Number of queued messages, including partly sent and deferred ones.
     messages: usize,
     /// While streams are being reset.
-    holding: Option<Box<Holding>>,
+    holding: Option<Box<DeferredMessages>>,
     /// Bytes of messages deferred by a reset.
     behind: usize,
     /// The options of the message started last, and all its data, until taken.
-    begun: Option<Box<(Terms, Bytes)>>,
+    begun: Option<Box<(PrPolicy, Bytes)>>,
     /// The receipt number of the message whose last chunk was taken last, until taken.
     ended: Option<u64>,
     /// The whole fragmented message whose last chunk was taken last, until taken.
@@ -223,11 +223,11 @@ impl SendQueue {
     #[inline(always)]
     pub fn push(
         &mut self,
-        turn: Turn,
+        turn: QueueId,
         message: Message,
         immediate: bool,
-        terms: Option<Box<Terms>>,
-        course: Option<Box<Course>>,
+        terms: Option<Box<PrPolicy>>,
+        course: Option<Box<MessageRoute>>,
     ) {
         debug_assert!(
             !message.payload.is_empty(),
@@ -250,14 +250,14 @@ impl SendQueue {
     /// Like [`Self::push`], while streams are being reset.
     #[cold]
     #[inline(never)]
-    fn push_beside(&mut self, turn: Turn, queued: Queued) {
+    fn push_beside(&mut self, turn: QueueId, queued: Queued) {
         if let Some(queued) = self.hold_back(turn, queued) {
             self.enqueue(turn, queued);
         }
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, turn: Turn, queued: Queued) {
+    fn enqueue(&mut self, turn: QueueId, queued: Queued) {
         let length = queued.message.payload.len();
         if self.bytes == 0 {
             self.next = length;
@@ -265,12 +265,12 @@ impl SendQueue {
         self.bytes += length;
         self.messages += 1;
         let queue = match turn {
-            Turn::Stream(stream) => {
+            QueueId::Stream(stream) => {
                 let entry = self.streams.entry(stream);
                 entry.bytes += length;
                 &mut entry.messages
             }
-            Turn::Spread => self.spread.make(),
+            QueueId::Unassigned => self.spread.make(),
         };
         queue.push_back(queued);
         let waiting = queue.len() + self.paused_at(turn);
@@ -295,8 +295,8 @@ impl SendQueue {
                     return Some(&paused.message);
                 }
                 let next = match turn {
-                    Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
-                    Turn::Spread => self.spread.front(),
+                    QueueId::Stream(stream) => self.streams.get(stream)?.messages.front(),
+                    QueueId::Unassigned => self.spread.front(),
                 };
                 next.map(|queued| &queued.message)
             }),
@@ -324,7 +324,7 @@ impl SendQueue {
         }
         self.start_next(any);
         let started = self.started.as_mut()?;
-        self.scheduler.went_on(Turn::Stream(started.stream));
+        self.scheduler.went_on(QueueId::Stream(started.stream));
         let user_data = started
             .message
             .payload
@@ -366,7 +366,7 @@ impl SendQueue {
     /// ending it, but cheaper.
     #[inline(always)]
     fn pop_whole(&mut self, most: usize) -> Option<Fragment> {
-        let turn @ Turn::Stream(stream) = self.scheduler.pick()? else {
+        let turn @ QueueId::Stream(stream) = self.scheduler.pick()? else {
             return None;
         };
         let length = self.next;
@@ -389,7 +389,7 @@ impl SendQueue {
         let numbers = entry.number(message.unordered);
         let after = entry.messages.front();
         let after = after.map(|queued| queued.message.payload.len());
-        let again = self.scheduler.served(Served {
+        let again = self.scheduler.served(ServedData {
             turn,
             bytes: length,
             ended: true,
@@ -420,7 +420,7 @@ impl SendQueue {
     }
 
     /// Takes the options and data of the message whose first chunk was taken last.
-    pub fn take_begun(&mut self) -> Option<Box<(Terms, Bytes)>> {
+    pub fn take_begun(&mut self) -> Option<Box<(PrPolicy, Bytes)>> {
         self.begun.take()
     }
 
@@ -436,7 +436,7 @@ impl SendQueue {
     }
 
     /// The options of the next message, if it is unsent.
-    pub fn next_terms(&self) -> Option<&Terms> {
+    pub fn next_terms(&self) -> Option<&PrPolicy> {
         if self.started.is_some() {
             return None;
         }
@@ -445,14 +445,14 @@ impl SendQueue {
             return None;
         }
         let next = match turn {
-            Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
-            Turn::Spread => self.spread.front(),
+            QueueId::Stream(stream) => self.streams.get(stream)?.messages.front(),
+            QueueId::Unassigned => self.spread.front(),
         };
         next?.terms.as_deref()
     }
 
     /// The options of the message in progress.
-    pub fn started_terms(&self) -> Option<&Terms> {
+    pub fn started_terms(&self) -> Option<&PrPolicy> {
         Some(&self.under_way()?.terms.as_ref()?.0)
     }
 
@@ -492,11 +492,11 @@ impl SendQueue {
     /// Removes the unsent message of the lowest priority below `priority`: of the largest number,
     /// the oldest first.
     pub fn drop_lower(&mut self, priority: u32) -> Option<Unsent> {
-        let mut worst: Option<(u32, Turn, usize)> = None;
+        let mut worst: Option<(u32, QueueId, usize)> = None;
         for turn in self.scheduler.queues() {
             let queue = match turn {
-                Turn::Stream(stream) => self.streams.get(stream).map(|it| &it.messages),
-                Turn::Spread => Some(&*self.spread),
+                QueueId::Stream(stream) => self.streams.get(stream).map(|it| &it.messages),
+                QueueId::Unassigned => Some(&*self.spread),
             };
             for (at, queued) in queue.into_iter().flat_map(|it| it.iter().enumerate()) {
                 let of_it = queued.terms.as_ref().and_then(|terms| terms.priority);
@@ -511,14 +511,14 @@ impl SendQueue {
         self.drop_at(turn, at)
     }
 
-    fn drop_at(&mut self, turn: Turn, at: usize) -> Option<Unsent> {
+    fn drop_at(&mut self, turn: QueueId, at: usize) -> Option<Unsent> {
         let (queue, stream) = match turn {
-            Turn::Stream(stream) => (&mut self.streams.entry(stream).messages, Some(stream)),
-            Turn::Spread => (self.spread.make(), None),
+            QueueId::Stream(stream) => (&mut self.streams.entry(stream).messages, Some(stream)),
+            QueueId::Unassigned => (self.spread.make(), None),
         };
         let dropped = queue.remove(at)?;
         let waiting = queue.len();
-        if let Turn::Stream(stream) = turn {
+        if let QueueId::Stream(stream) = turn {
             self.streams.entry(stream).bytes -= dropped.message.payload.len();
         }
         let paused = self.paused_at(turn);
@@ -538,8 +538,8 @@ impl SendQueue {
             return;
         };
         let queue = match turn {
-            Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
-            Turn::Spread => self.spread.make(),
+            QueueId::Stream(stream) => &mut self.streams.entry(stream).messages,
+            QueueId::Unassigned => self.spread.make(),
         };
         let Some(Queued {
             message,
@@ -552,18 +552,18 @@ impl SendQueue {
             return;
         };
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
-        self.scheduler.served(Served {
+        self.scheduler.served(ServedData {
             turn,
             bytes: message.payload.len(),
             ended: true,
             waiting: queue.len(),
         });
         let stream = match turn {
-            Turn::Stream(stream) => stream,
-            Turn::Spread => any(),
+            QueueId::Stream(stream) => stream,
+            QueueId::Unassigned => any(),
         };
         let entry = self.streams.entry(stream);
-        if turn == Turn::Spread {
+        if turn == QueueId::Unassigned {
             entry.bytes += message.payload.len();
         }
         let (ssn, mid) = entry.number(message.unordered);

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use anabranch_wire::Tsn;
 use bytes::Bytes;
 
+use super::fragmented_messages::FragmentedMessages;
 use super::receipts::Delivery;
 use super::send_queue::{Fragment, Unsent};
-use super::{Outstanding, Sender, SendingHalf};
-use crate::partial::MessageId;
-use crate::queue::Queue;
+use super::{LazySender, Outstanding, Sender};
+use crate::pr_sctp::MessageId;
 
 /// A message that was not acknowledged: see [`UndeliveredMessage`](crate::UndeliveredMessage).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,53 +26,6 @@ pub(crate) struct Returned {
     pub payload: Bytes,
     pub context: u32,
     pub sent: bool,
-}
-
-/// Each fragmented message whose last chunk is outstanding, by the TSN of that chunk, in order.
-#[derive(Debug, Default)]
-pub(super) struct Payloads(Queue<(Tsn, Bytes)>);
-
-impl Payloads {
-    /// Chunk `tsn`, the last so far, ends a message.
-    pub fn keep(&mut self, tsn: Tsn, whole: Bytes) {
-        self.0.push_back((tsn, whole));
-    }
-
-    /// The cumulative TSN passes a chunk.
-    #[inline(always)]
-    pub fn pass(&mut self, tsn: Tsn, fragment: &Fragment) {
-        if fragment.ends_several() {
-            self.pass_end(tsn);
-        }
-    }
-
-    #[inline(never)]
-    fn pass_end(&mut self, tsn: Tsn) {
-        // A message that was abandoned before its last chunk was cut has an empty chunk in its
-        // place.
-        if self.0.front().is_some_and(|(at, _)| *at == tsn) {
-            self.0.pop_front();
-        }
-    }
-
-    /// The message that chunk `tsn` ends is abandoned: releases its user data.
-    pub fn forget(&mut self, tsn: Tsn) {
-        let place = self.0.partition_point(|(at, _)| at.lt(tsn));
-        if let Some((at, whole)) = self.0.get_mut(place)
-            && *at == tsn
-        {
-            *whole = Bytes::new();
-        }
-    }
-
-    /// Takes the message that chunk `tsn` ends, and drops the preceding ones.
-    fn take(&mut self, tsn: Tsn) -> Bytes {
-        let mut last = Bytes::new();
-        while self.0.front().is_some_and(|(at, _)| at.le(tsn)) {
-            last = self.0.pop_front().map_or(last, |(_, whole)| whole);
-        }
-        last
-    }
 }
 
 /// Partly sent messages, in the order of their first unacknowledged chunks.
@@ -112,7 +65,7 @@ impl Begun {
     }
 
     /// Adds the sent and unacknowledged chunk `tsn`.
-    fn add_sent(&mut self, tsn: Tsn, part: Fragment, payloads: &mut Payloads) {
+    fn add_sent(&mut self, tsn: Tsn, part: Fragment, payloads: &mut FragmentedMessages) {
         let whole = match (part.ends_several(), part.ending) {
             (true, _) => payloads.take(tsn),
             (false, true) => part.user_data.clone(),
@@ -156,7 +109,7 @@ impl Sender {
     }
 }
 
-impl SendingHalf {
+impl LazySender {
     /// Takes the messages on streams that the peer did not grant.
     pub(crate) fn take_not_granted(&mut self) -> impl Iterator<Item = Returned> {
         let unsent = self.get_mut().map(|it| it.not_granted.take());

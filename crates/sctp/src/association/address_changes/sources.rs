@@ -112,7 +112,7 @@ impl Association {
             self.tx.lose_path(now, id, &mut self.paths, &mut self.trace);
         }
         let entry = self.paths.get_mut(id);
-        entry.move_to(&config, local);
+        entry.change_local_address(&config, local);
         if entry.t3_deadline.is_some() {
             entry.start_t3(now);
         }

@@ -9,7 +9,8 @@ use super::super::{Association, Errand, Reply};
 use super::OUTGOING_HEADER;
 use crate::discard::{Discard, Discards};
 use crate::reconfig::{
-    Answered, Deferred, Judged, Quieting, ReconfigOutcome, StreamDirection, Streams, UserChunk,
+    DeferredReset, QuietPeriod, ReconfigOutcome, RequestClass, ResponseSent, StreamDirection,
+    Streams, UserChunk,
 };
 use crate::state::{Known, Stage, State};
 
@@ -43,7 +44,7 @@ impl Association {
                 next_tsns,
             } = parameter
             {
-                let answered = Answered {
+                let answered = ResponseSent {
                     number: response,
                     result,
                     next_tsns,
@@ -77,7 +78,7 @@ impl Association {
         path: Path,
         parameter: ReConfigParameter,
         discards: &mut Discards,
-    ) -> Option<Answered> {
+    ) -> Option<ResponseSent> {
         let number = match &parameter {
             ReConfigParameter::OutgoingSsnReset { request, .. }
             | ReConfigParameter::IncomingSsnReset { request, .. }
@@ -91,21 +92,21 @@ impl Association {
             discards.count(Discard::Overload);
             return None;
         }
-        let mut answered = Answered {
+        let mut answered = ResponseSent {
             number,
             result: ReConfigResult::BadSequenceNumber,
             next_tsns: None,
         };
         let is_new = match self.reconfiguration()?.answers.judge(number) {
-            Judged::BadNumber => {
+            RequestClass::BadNumber => {
                 discards.count(Discard::BadReConfig);
                 return Some(answered);
             }
-            Judged::Again(before) if before.result != ReConfigResult::InProgress => {
+            RequestClass::Again(before) if before.result != ReConfigResult::InProgress => {
                 return Some(before);
             }
-            Judged::Again(_) => false,
-            Judged::New => true,
+            RequestClass::Again(_) => false,
+            RequestClass::New => true,
         };
         if is_new && !matches!(parameter, ReConfigParameter::SsnTsnReset { .. }) {
             self.no_longer_quiet();
@@ -144,9 +145,9 @@ impl Association {
         Some(answered)
     }
 
-    fn note_answer(&mut self, answered: Answered, result: ReConfigResult) {
+    fn note_answer(&mut self, answered: ResponseSent, result: ReConfigResult) {
         if let Some(reconfig) = self.reconfiguration_mut() {
-            reconfig.answers.note(Answered { result, ..answered });
+            reconfig.answers.note(ResponseSent { result, ..answered });
         }
     }
 
@@ -178,7 +179,7 @@ impl Association {
                 return ReConfigResult::AlreadyInProgress;
             }
         }
-        let deferred = Deferred {
+        let deferred = DeferredReset {
             number,
             last_tsn,
             streams,
@@ -192,11 +193,11 @@ impl Association {
     }
 
     /// Performs a reset when all data sent before it has arrived.
-    fn perform_incoming(&mut self, now: Nanos, reset: &Deferred) -> ReConfigResult {
+    fn perform_incoming(&mut self, now: Nanos, reset: &DeferredReset) -> ReConfigResult {
         let Some(rx) = &mut self.rx else {
             return ReConfigResult::Denied;
         };
-        let Deferred {
+        let DeferredReset {
             last_tsn, streams, ..
         } = reset;
         // A message that continues after the reset would mix old and new stream sequence numbers.
@@ -300,7 +301,7 @@ impl Association {
         if !self.sender().is_quiet() {
             let rto = self.paths.get(self.path_to(path.remote)).rto.rto();
             if let Some(reconfig) = self.reconfiguration_mut() {
-                reconfig.answers.quieting = Some(Quieting::new(now, rto, before));
+                reconfig.answers.quieting = Some(QuietPeriod::new(now, rto, before));
             }
             return (ReConfigResult::AlreadyInProgress, None);
         }
@@ -408,7 +409,7 @@ impl Association {
         let cumulative = rx.cumulative_tsn();
         let deferred = &mut reconfig.answers.deferred;
         if let Some(reset) = deferred.take_if(|it| it.last_tsn.le(cumulative)) {
-            let answered = Answered {
+            let answered = ResponseSent {
                 number: reset.number,
                 result: self.perform_incoming(now, &reset),
                 next_tsns: None,
@@ -432,7 +433,7 @@ impl Association {
             None => false,
             Some(reconfig) => {
                 let deferred = reconfig.answers.deferred.as_ref();
-                let late = |it: &Deferred| tsn.gt(it.last_tsn) && it.streams.contains(stream);
+                let late = |it: &DeferredReset| tsn.gt(it.last_tsn) && it.streams.contains(stream);
                 let holds = reconfig.is_unsure() || deferred.is_some_and(late);
                 if holds {
                     reconfig.held.keep(chunk());

@@ -8,7 +8,7 @@ use super::super::{Association, Errand};
 use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::PathId;
-use crate::reconfig::{Answered, Asked, ReconfigOutcome, Request, StreamDirection};
+use crate::reconfig::{ReconfigOutcome, Request, RequestKind, ResponseSent, StreamDirection};
 
 /// Outcome of a request according to its response; `None`: not decided yet.
 fn outcome_of(result: ReConfigResult) -> Option<ReconfigOutcome> {
@@ -28,7 +28,7 @@ impl Association {
         &mut self,
         now: Nanos,
         path: Path,
-        answered: Answered,
+        answered: ResponseSent,
         discards: &mut Discards,
     ) {
         let most = self.config.association_max_retrans;
@@ -121,12 +121,12 @@ impl Association {
         path: Path,
         request: Request,
         outcome: ReconfigOutcome,
-        answered: Answered,
+        answered: ResponseSent,
         discards: &mut Discards,
     ) {
         let performed = outcome == ReconfigOutcome::Performed;
         match request.asked {
-            Asked::Outgoing {
+            RequestKind::Outgoing {
                 streams, answers, ..
             } => {
                 if let Some(reconfig) = self.reconfiguration_mut() {
@@ -138,7 +138,7 @@ impl Association {
                     && let Some(reconfig) = self.reconfiguration_mut()
                 {
                     let result = answered.result;
-                    reconfig.answers.note(Answered {
+                    reconfig.answers.note(ResponseSent {
                         number,
                         result,
                         next_tsns: None,
@@ -146,12 +146,12 @@ impl Association {
                 }
             }
             // Performed when the corresponding request of the peer arrives.
-            Asked::Incoming(_) | Asked::AddIncoming(_) if performed => {}
-            Asked::Incoming(streams) => {
+            RequestKind::Incoming(_) | RequestKind::AddIncoming(_) if performed => {}
+            RequestKind::Incoming(streams) => {
                 self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
             }
-            Asked::AddIncoming(_) => self.tell_streams_added(outcome),
-            Asked::AddOutgoing(count) => {
+            RequestKind::AddIncoming(_) => self.tell_streams_added(outcome),
+            RequestKind::AddOutgoing(count) => {
                 if answered.result == ReConfigResult::Performed {
                     self.outbound_streams = self.outbound_streams.saturating_add(count);
                     let outbound = self.outbound_streams;
@@ -159,7 +159,7 @@ impl Association {
                 }
                 self.tell_streams_added(outcome);
             }
-            Asked::Association => match (answered.result, answered.next_tsns) {
+            RequestKind::Association => match (answered.result, answered.next_tsns) {
                 (ReConfigResult::Performed, Some((peers, ours))) => {
                     self.begin_all_anew(now, path, peers, ours, discards);
                 }
@@ -231,7 +231,7 @@ impl Association {
         let sent = flight.deadline.is_some();
         let sent_over = flight.path;
         let asked =
-            |it: &&mut Request| it.number == number && matches!(it.asked, Asked::Incoming(_));
+            |it: &&mut Request| it.number == number && matches!(it.asked, RequestKind::Incoming(_));
         let mut open = flight.requests.iter_mut().filter(|it| sent && !it.settled);
         if let Some(request) = open.find(asked) {
             request.settled = true;

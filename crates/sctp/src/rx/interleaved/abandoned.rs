@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Maximum number of remembered streams. Beyond it some are forgotten, so that a peer cannot
 /// exhaust memory.
-const MOST: usize = 256;
+const MAX_STREAMS: usize = 256;
 /// Distance at which a number is forgotten, because numbers wrap and later messages would seem to
 /// precede it.
 const FAR: u32 = 1 << 30;
@@ -28,7 +28,7 @@ impl AbandonedMessages {
             return;
         }
         self.last.insert(stream, mid);
-        if self.last.len() > MOST {
+        if self.last.len() > MAX_STREAMS {
             self.last.pop_first();
         }
     }
@@ -86,6 +86,6 @@ mod tests {
     fn few_streams_are_remembered() {
         let mut gone = AbandonedMessages::default();
         (0..=u16::MAX).for_each(|stream| gone.note(stream, 0));
-        assert_eq!(gone.last.len(), MOST);
+        assert_eq!(gone.last.len(), MAX_STREAMS);
     }
 }

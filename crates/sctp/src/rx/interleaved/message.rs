@@ -12,13 +12,13 @@ use super::super::message::MessageBytes;
 /// so a single fragment should cost little.
 #[derive(Debug)]
 pub(super) enum Fragments {
-    Lone(Lone),
-    Several(Box<Several>),
+    Single(Single),
+    Many(Box<Many>),
 }
 
 /// A single fragment; nothing was delivered.
 #[derive(Debug)]
-pub(super) struct Lone {
+pub(super) struct Single {
     tsn: Tsn,
     position: FragmentPosition,
     ending: bool,
@@ -27,7 +27,7 @@ pub(super) struct Lone {
 
 /// Several fragments, or a message in partial delivery.
 #[derive(Debug)]
-pub(super) struct Several {
+pub(super) struct Many {
     /// From its first fragment, once received.
     ppid: u32,
     /// TSN of its first fragment, or else of the one received first.
@@ -47,7 +47,7 @@ impl Fragments {
     /// From the fragment of a message that is received first; `None` if its number is not possible.
     pub fn begin(data: IData) -> Option<Self> {
         number_of(data.position)?;
-        Some(Self::Lone(Lone {
+        Some(Self::Single(Single {
             tsn: data.tsn,
             position: data.position,
             ending: data.ending,
@@ -61,56 +61,56 @@ impl Fragments {
             .add(data.tsn, data.position, data.ending, data.user_data)
     }
 
-    fn several(&mut self) -> &mut Several {
-        if let Self::Lone(lone) = self {
-            let mut several = Several::new(lone.tsn);
+    fn several(&mut self) -> &mut Many {
+        if let Self::Single(lone) = self {
+            let mut several = Many::new(lone.tsn);
             several.add(
                 lone.tsn,
                 lone.position,
                 lone.ending,
                 std::mem::take(&mut lone.user_data),
             );
-            *self = Self::Several(Box::new(several));
+            *self = Self::Many(Box::new(several));
         }
         match self {
-            Self::Several(several) => several,
-            Self::Lone(_) => unreachable!("made several just now"),
+            Self::Many(several) => several,
+            Self::Single(_) => unreachable!("made several just now"),
         }
     }
 
     /// From its first fragment, once received.
     pub fn ppid(&self) -> u32 {
         match self {
-            Self::Lone(lone) => match lone.position {
+            Self::Single(lone) => match lone.position {
                 FragmentPosition::First { ppid } => ppid,
                 FragmentPosition::Later { .. } => 0,
             },
-            Self::Several(several) => several.ppid,
+            Self::Many(several) => several.ppid,
         }
     }
 
     /// TSN of its first fragment, or else of the one received first.
     pub fn first_tsn(&self) -> Tsn {
         match self {
-            Self::Lone(lone) => lone.tsn,
-            Self::Several(several) => several.first_tsn,
+            Self::Single(lone) => lone.tsn,
+            Self::Many(several) => several.first_tsn,
         }
     }
 
     /// Bytes of the contiguous prefix, including delivered ones.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Lone(lone) if self.has_more() => lone.user_data.len(),
-            Self::Lone(_) => 0,
-            Self::Several(several) => several.bytes,
+            Self::Single(lone) if self.has_more() => lone.user_data.len(),
+            Self::Single(_) => 0,
+            Self::Many(several) => several.bytes,
         }
     }
 
     /// Whether the message is complete.
     pub fn is_whole(&self) -> bool {
         match self {
-            Self::Lone(lone) => lone.ending && self.has_more(),
-            Self::Several(several) => {
+            Self::Single(lone) => lone.ending && self.has_more(),
+            Self::Many(several) => {
                 let in_a_row = several.in_a_row;
                 several
                     .last
@@ -122,8 +122,8 @@ impl Fragments {
     /// Whether some of it can be delivered.
     pub fn has_more(&self) -> bool {
         match self {
-            Self::Lone(lone) => matches!(lone.position, FragmentPosition::First { .. }),
-            Self::Several(several) => !several.row.is_empty(),
+            Self::Single(lone) => matches!(lone.position, FragmentPosition::First { .. }),
+            Self::Many(several) => !several.row.is_empty(),
         }
     }
 
@@ -135,16 +135,16 @@ impl Fragments {
     /// Takes a complete message.
     pub fn into_message(self) -> MessageBytes {
         match self {
-            Self::Lone(lone) => MessageBytes::One(lone.user_data),
-            Self::Several(several) => bytes_of(several.row),
+            Self::Single(lone) => MessageBytes::One(lone.user_data),
+            Self::Many(several) => bytes_of(several.row),
         }
     }
 
     /// Lengths of all buffered fragments.
     pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
         let (lone, several) = match self {
-            Self::Lone(lone) => (Some(lone.user_data.len()), None),
-            Self::Several(several) => (None, Some(several)),
+            Self::Single(lone) => (Some(lone.user_data.len()), None),
+            Self::Many(several) => (None, Some(several)),
         };
         let several = several.into_iter().flat_map(|it| {
             let row = it.row.iter().map(Bytes::len);
@@ -154,7 +154,7 @@ impl Fragments {
     }
 }
 
-impl Several {
+impl Many {
     fn new(first_tsn: Tsn) -> Self {
         Self {
             ppid: 0,

@@ -7,14 +7,14 @@ use anabranch_wire::{Ssn, Tsn};
 use super::super::message::{ReceivedMessage, ReceivedPart};
 use super::super::ordering::Whole;
 use super::super::tsn_tracker::Arrival;
-use super::super::{Abandoned, DataOutcome, Forwarded, Receiver};
+use super::super::{Abandoned, DataOutcome, ForwardTsnOutcome, Receiver};
 use super::abandoned::AbandonedMessages;
 use super::message::Fragments;
 use super::{GivenUp, Interleaved, Key, Name, Taken};
 use crate::path::PathId;
 
 /// Maximum number of simultaneous partial deliveries.
-const MOST_OPEN: usize = 64;
+const MAX_OPEN: usize = 64;
 
 impl Receiver {
     /// Records whether the peer interleaves messages.
@@ -166,7 +166,7 @@ impl Receiver {
             let pieces = interleaved.unfinished.get(&(stream, *unordered, *mid));
             pieces.is_some_and(|it| it.has_more() && it.bytes() as u64 >= point)
         });
-        let may_open = interleaved.open.len() < MOST_OPEN;
+        let may_open = interleaved.open.len() < MAX_OPEN;
         let (unordered, mid) = long.filter(|_| may_open)?;
         interleaved.open((stream, unordered, mid))
     }
@@ -180,7 +180,7 @@ impl Receiver {
         if !self.ready.is_empty() || std::mem::replace(&mut interleaved.stuck, true) {
             return false;
         }
-        let room = MOST_OPEN.saturating_sub(interleaved.open.len());
+        let room = MAX_OPEN.saturating_sub(interleaved.open.len());
         let begun = interleaved.first_ready(room);
         for key in &begun {
             let interleaved = self.interleaved.as_deref_mut();
@@ -200,7 +200,7 @@ impl Receiver {
         forward: &IForwardTsn,
         from: PathId,
         trace: &mut Trace,
-    ) -> Forwarded {
+    ) -> ForwardTsnOutcome {
         if let Some(refused) = self.move_point(forward.new_cumulative_tsn, from, trace) {
             return refused;
         }
@@ -212,7 +212,7 @@ impl Receiver {
             }
         }
         self.held.record(now, self.window.used(), trace);
-        Forwarded::Moved {
+        ForwardTsnOutcome::Moved {
             aborted,
             streams_ignored,
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anabranch_wire::Tsn;
 
+use crate::lazy_box::IsEmpty;
 use crate::rx::sort_keys::SsnKey;
 use crate::rx::work_counter;
-use crate::seldom::Blank;
 use crate::stream_set::StreamSet;
 
 /// Maps stream and number to the TSN of the last fragment.
@@ -17,7 +17,7 @@ pub(super) struct BySsn {
     streams: StreamSet,
 }
 
-impl Blank for BySsn {
+impl IsEmpty for BySsn {
     const BLANK: &'static Self = &Self {
         last: BTreeMap::new(),
         streams: StreamSet::new(),

@@ -7,14 +7,14 @@
 use anabranch_wire::{Ssn, Tsn};
 
 use super::Whole;
+use crate::lazy_box::LazyBox;
 use crate::queue::Queue;
 use crate::rx::work_counter;
-use crate::seldom::Seldom;
 
 /// The run. All its numbers lie within half of their circle, because those of the waiting messages
 /// of a stream do; so do the TSNs.
 #[derive(Debug, Default)]
-pub(super) struct Contiguous(Seldom<Queue<Whole>>);
+pub(super) struct Contiguous(LazyBox<Queue<Whole>>);
 
 impl Contiguous {
     #[inline(always)]

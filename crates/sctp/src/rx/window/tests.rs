@@ -60,7 +60,7 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     window.look(&counters(72, 72, 0));
     assert_eq!(window.to_advertise(), 130_000 / 193);
     // A step is scaled to a twentieth of it, as 4,000 is of 80,000.
-    (window.told, window.step) = (600, Maybe::some(4_000));
+    (window.told, window.step) = (600, OptionalNanos::some(4_000));
     assert!(window.update_is_worth_a_sack());
     window.told = 641;
     assert!(!window.update_is_worth_a_sack());

@@ -11,11 +11,11 @@ use crate::tx::ack::Newly;
 /// Bit position of the number in the flags.
 const SHIFT: u32 = 6;
 /// Maximum value of two bits.
-const MOST: u32 = 3;
+const MAX: u32 = 3;
 
 /// Flags of a SACK that acknowledges this number of packets.
 pub(crate) fn flags(packets: u32) -> u8 {
-    (packets.min(MOST) << SHIFT) as u8
+    (packets.min(MAX) << SHIFT) as u8
 }
 
 impl Sender {

@@ -6,7 +6,7 @@ use anabranch_wire::serial::Fsn;
 
 use super::{Fragment, Queued, SendQueue, Started};
 use crate::queue::Queue;
-use crate::scheduling::{Discipline, Served, Turn};
+use crate::stream_scheduler::{Discipline, QueueId, ServedData};
 
 /// Partly sent messages that are paused, by stream.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Paused(BTreeMap<u16, Started>);
 
 /// Maximum number of attempts to find a stream without a message in progress, for a message queued
 /// without a stream.
-const MOST_TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 impl SendQueue {
     /// Sets whether messages are interleaved. Has no effect while one is in progress.
@@ -28,17 +28,17 @@ impl SendQueue {
 
     /// The paused message of the queue `turn`.
     #[inline]
-    pub(super) fn paused_of(&self, turn: Turn) -> Option<&Started> {
+    pub(super) fn paused_of(&self, turn: QueueId) -> Option<&Started> {
         let paused = self.paused.as_ref()?;
         match turn {
-            Turn::Stream(stream) => paused.0.get(&stream),
-            Turn::Spread => None,
+            QueueId::Stream(stream) => paused.0.get(&stream),
+            QueueId::Unassigned => None,
         }
     }
 
     /// Number of paused messages of a queue: one or none.
     #[inline]
-    pub(super) fn paused_at(&self, turn: Turn) -> usize {
+    pub(super) fn paused_at(&self, turn: QueueId) -> usize {
         usize::from(self.paused_of(turn).is_some())
     }
 
@@ -50,8 +50,8 @@ impl SendQueue {
         };
         let known = self.scheduler.queues();
         for &stream in paused.0.keys() {
-            if !known.contains(&Turn::Stream(stream)) {
-                self.scheduler.queued(Turn::Stream(stream), 1);
+            if !known.contains(&QueueId::Stream(stream)) {
+                self.scheduler.queued(QueueId::Stream(stream), 1);
             }
         }
     }
@@ -69,8 +69,8 @@ impl SendQueue {
                 break (turn, started);
             }
             let stream = match turn {
-                Turn::Stream(stream) => Some(stream),
-                Turn::Spread => (0..MOST_TRIES).map(|_| any()).find(|it| !self.is_busy(*it)),
+                QueueId::Stream(stream) => Some(stream),
+                QueueId::Unassigned => (0..MAX_TRIES).map(|_| any()).find(|it| !self.is_busy(*it)),
             };
             match stream {
                 Some(stream) => break (turn, self.begin(turn, stream)?),
@@ -120,18 +120,18 @@ impl SendQueue {
         all.collect()
     }
 
-    fn take_paused(&mut self, turn: Turn) -> Option<Started> {
+    fn take_paused(&mut self, turn: QueueId) -> Option<Started> {
         match (turn, &mut self.paused) {
-            (Turn::Stream(stream), Some(paused)) => paused.0.remove(&stream),
+            (QueueId::Stream(stream), Some(paused)) => paused.0.remove(&stream),
             _ => None,
         }
     }
 
     /// Starts the next message of the queue `turn`.
-    fn begin(&mut self, turn: Turn, stream: u16) -> Option<Started> {
+    fn begin(&mut self, turn: QueueId, stream: u16) -> Option<Started> {
         let queue = match turn {
-            Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
-            Turn::Spread => self.spread.make(),
+            QueueId::Stream(stream) => &mut self.streams.entry(stream).messages,
+            QueueId::Unassigned => self.spread.make(),
         };
         let Queued {
             message,
@@ -142,7 +142,7 @@ impl SendQueue {
         } = queue.pop_front()?;
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
         let entry = self.streams.entry(stream);
-        if turn == Turn::Spread {
+        if turn == QueueId::Unassigned {
             entry.bytes += message.payload.len();
         }
         let (ssn, mid) = entry.number(message.unordered);
@@ -163,18 +163,18 @@ impl SendQueue {
 
     /// Notifies the scheduler of the bytes taken from a message of `stream`, which was selected as
     /// `turn`.
-    fn serve(&mut self, turn: Turn, stream: u16, bytes: usize, ended: bool) {
+    fn serve(&mut self, turn: QueueId, stream: u16, bytes: usize, ended: bool) {
         let of_stream = |queue: &Self| {
             let waiting = queue.streams.get(stream).map_or(0, |it| it.messages.len());
-            waiting + queue.paused_at(Turn::Stream(stream))
+            waiting + queue.paused_at(QueueId::Stream(stream))
         };
-        let spread = turn == Turn::Spread;
+        let spread = turn == QueueId::Unassigned;
         let waiting = if spread {
             self.spread.len()
         } else {
             of_stream(self)
         };
-        self.scheduler.served(Served {
+        self.scheduler.served(ServedData {
             turn,
             bytes,
             // From now on it continues as a message of its stream.
@@ -182,13 +182,14 @@ impl SendQueue {
             waiting,
         });
         if spread && !ended {
-            self.scheduler.queued(Turn::Stream(stream), of_stream(self));
+            self.scheduler
+                .queued(QueueId::Stream(stream), of_stream(self));
         }
     }
 
     /// Whether a message of that stream is partly sent.
     fn is_busy(&self, stream: u16) -> bool {
-        self.paused_at(Turn::Stream(stream)) > 0
+        self.paused_at(QueueId::Stream(stream)) > 0
     }
 
     /// Queues the next message without a stream on this stream, behind the message in progress
@@ -197,8 +198,8 @@ impl SendQueue {
         let Some(queued) = self.spread.change(Queue::pop_front).flatten() else {
             return;
         };
-        self.scheduler.served(Served {
-            turn: Turn::Spread,
+        self.scheduler.served(ServedData {
+            turn: QueueId::Unassigned,
             bytes: 0,
             ended: true,
             waiting: self.spread.len(),
@@ -208,13 +209,13 @@ impl SendQueue {
         let queue = &mut entry.messages;
         queue.push_back(queued);
         let waiting = queue.len();
-        let waiting = waiting + self.paused_at(Turn::Stream(stream));
-        self.scheduler.queued(Turn::Stream(stream), waiting);
+        let waiting = waiting + self.paused_at(QueueId::Stream(stream));
+        self.scheduler.queued(QueueId::Stream(stream), waiting);
     }
 
     /// Drops the rest of the partly sent message of `stream`.
     pub(super) fn drop_paused(&mut self, stream: u16) {
-        let turn = Turn::Stream(stream);
+        let turn = QueueId::Stream(stream);
         let Some(started) = self.take_paused(turn) else {
             return;
         };

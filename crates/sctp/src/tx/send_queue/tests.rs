@@ -1,7 +1,7 @@
 //! Chunks taken from the queues, and their order.
 
 use super::*;
-use crate::scheduling::SchedulerKind;
+use crate::stream_scheduler::SchedulerKind;
 
 fn queue_of(kind: SchedulerKind) -> SendQueue {
     SendQueue::of(Scheduler::new(kind))
@@ -27,7 +27,13 @@ fn order(
 ) -> Vec<(u16, u16, usize, bool, bool)> {
     let mut queue = queue_of(kind);
     for (stream, length) in sends {
-        queue.push(Turn::Stream(*stream), message(*length), false, None, None);
+        queue.push(
+            QueueId::Stream(*stream),
+            message(*length),
+            false,
+            None,
+            None,
+        );
     }
     let mut popped = Vec::new();
     while !queue.is_empty() {
@@ -93,7 +99,7 @@ fn streams_not_agreed_on_are_forgotten() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
         let mut queue = queue_of(kind);
         for stream in [1, 7, 2, 7, 9, 1] {
-            queue.push(Turn::Stream(stream), message(10), false, None, None);
+            queue.push(QueueId::Stream(stream), message(10), false, None, None);
         }
         assert_eq!(queue.forget_streams_from(7).len(), 3);
         assert_eq!(queue.bytes(), 30);
@@ -109,10 +115,10 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
         let mut queue = queue_of(kind);
         for turn in [
-            Turn::Stream(4),
-            Turn::Spread,
-            Turn::Stream(4),
-            Turn::Stream(1),
+            QueueId::Stream(4),
+            QueueId::Unassigned,
+            QueueId::Stream(4),
+            QueueId::Stream(1),
         ] {
             queue.push(turn, message(10), false, None, None);
         }
@@ -123,7 +129,7 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
         let rest = queue.pop(100, none).expect("begun");
         assert_eq!((rest.stream, rest.ending), (4, true));
         assert!(queue.pop(100, none).is_none() && queue.is_empty());
-        queue.push(Turn::Stream(1), message(10), false, None, None);
+        queue.push(QueueId::Stream(1), message(10), false, None, None);
         let next = queue.pop(100, none).expect("queued anew");
         assert_eq!(
             (next.stream, next.ssn.0),
@@ -138,7 +144,7 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
     for turn in 0..65_538u32 {
         queue.push(
-            Turn::Stream(5),
+            QueueId::Stream(5),
             Message {
                 unordered: turn == 3,
                 ..message(1)
@@ -159,9 +165,9 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
 fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
     for length in [250, 40, 50] {
-        queue.push(Turn::Spread, message(length), false, None, None);
+        queue.push(QueueId::Unassigned, message(length), false, None, None);
     }
-    queue.push(Turn::Stream(2), message(60), false, None, None);
+    queue.push(QueueId::Stream(2), message(60), false, None, None);
     let mut turn = 0;
     let mut any = || {
         turn += 1;
@@ -205,7 +211,7 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
             let (stream, length) = (below(4) as u16, 1 + below(50) as usize);
             match below(12) {
                 0..6 => {
-                    queue.push(Turn::Stream(stream), message(length), false, None, None);
+                    queue.push(QueueId::Stream(stream), message(length), false, None, None);
                     expected[usize::from(stream)] += length;
                 }
                 6..10 => {
@@ -276,7 +282,7 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
                 ..message(*length)
             };
             let stream = 5 + at as u16 % streams;
-            queue.push(Turn::Stream(stream), message, at % 2 == 0, None, None);
+            queue.push(QueueId::Stream(stream), message, at % 2 == 0, None, None);
         }
         queue
     };
@@ -304,7 +310,7 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
         assert_eq!(taken, in_rows, "{kind:?}, {streams}");
         assert!(single.is_empty() && rows.wholes().is_none());
         // The stream becomes active again.
-        rows.push(Turn::Stream(5), message(9), false, None, None);
+        rows.push(QueueId::Stream(5), message(9), false, None, None);
         assert_eq!(rows.next_len(usize::MAX), 9);
         assert_eq!(
             pop_in_rows(&mut rows, 100, &mut popped),
@@ -316,13 +322,13 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
 #[test]
 fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
-    let terms = Terms {
+    let terms = PrPolicy {
         receipt: Some(3),
-        ..Terms::default()
+        ..PrPolicy::default()
     };
-    queue.push(Turn::Stream(0), message(10), false, None, None);
+    queue.push(QueueId::Stream(0), message(10), false, None, None);
     queue.push(
-        Turn::Stream(0),
+        QueueId::Stream(0),
         message(20),
         false,
         Some(Box::new(terms)),
@@ -346,11 +352,11 @@ fn bytes_behind_a_reset_count_for_their_streams() {
     };
     queue.hold(Some(&[1, 2]));
     for (turn, length) in [
-        (Turn::Stream(1), 10),
-        (Turn::Stream(2), 20),
-        (Turn::Stream(1), 30),
-        (Turn::Stream(3), 40),
-        (Turn::Spread, 50),
+        (QueueId::Stream(1), 10),
+        (QueueId::Stream(2), 20),
+        (QueueId::Stream(1), 30),
+        (QueueId::Stream(3), 40),
+        (QueueId::Unassigned, 50),
     ] {
         put(&mut queue, turn, length);
     }
@@ -364,7 +370,7 @@ fn bytes_behind_a_reset_count_for_their_streams() {
     assert_eq!(of_each(&queue), [40, 20, 40]);
     assert_eq!(queue.withdraw_held().len(), 2, "of 2, and the one of any");
     assert_eq!(of_each(&queue), [40, 0, 40]);
-    put(&mut queue, Turn::Stream(2), 5);
+    put(&mut queue, QueueId::Stream(2), 5);
     assert_eq!(of_each(&queue), [40, 5, 40]);
     queue.release(Some(&[2]), false);
     assert_eq!(behind(&queue), [0, 0, 0]);
@@ -376,20 +382,20 @@ fn bytes_behind_a_reset_count_for_their_streams() {
 struct Walked {
     all: u32,
     streams: std::collections::BTreeSet<u16>,
-    behind: Vec<(Turn, usize)>,
+    behind: Vec<(QueueId, usize)>,
     /// The queued messages in order.
-    queued: Vec<(Turn, usize)>,
+    queued: Vec<(QueueId, usize)>,
 }
 
 impl Walked {
-    fn holds(&self, turn: Turn) -> bool {
+    fn holds(&self, turn: QueueId) -> bool {
         match turn {
-            Turn::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
-            Turn::Spread => self.all > 0 || !self.streams.is_empty(),
+            QueueId::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
+            QueueId::Unassigned => self.all > 0 || !self.streams.is_empty(),
         }
     }
 
-    fn push(&mut self, turn: Turn, length: usize) {
+    fn push(&mut self, turn: QueueId, length: usize) {
         if self.holds(turn) {
             self.behind.push((turn, length));
         } else {
@@ -410,7 +416,10 @@ impl Walked {
     }
 
     fn bytes_behind(&self, stream: u16) -> usize {
-        let of_it = self.behind.iter().filter(|it| it.0 == Turn::Stream(stream));
+        let of_it = self
+            .behind
+            .iter()
+            .filter(|it| it.0 == QueueId::Stream(stream));
         of_it.map(|it| it.1).sum()
     }
 }
@@ -450,8 +459,8 @@ fn what_is_released_is_what_a_walk_releases() {
                 }
                 _ => {
                     let to = match random(8) as u16 {
-                        6.. => Turn::Spread,
-                        stream => Turn::Stream(stream),
+                        6.. => QueueId::Unassigned,
+                        stream => QueueId::Stream(stream),
                     };
                     queue.push(to, message(turn), false, None, None);
                     walked.push(to, turn);
@@ -488,7 +497,7 @@ fn a_release_costs_what_is_released() {
     let streams: Vec<u16> = (0..2_000).collect();
     queue.hold(Some(&streams));
     for stream in (0..2_000).chain([7]).chain([9; 20_000]) {
-        queue.push(Turn::Stream(stream), message(1), false, None, None);
+        queue.push(QueueId::Stream(stream), message(1), false, None, None);
     }
     crate::work::take();
     queue.release(Some(&[7]), true);

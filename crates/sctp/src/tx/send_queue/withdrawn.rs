@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::scheduling::{Discipline, Turn};
+use crate::stream_scheduler::{Discipline, QueueId};
 
 use super::{Fragment, Message, Queued, SendQueue, Started, Unsent};
 
@@ -84,8 +84,8 @@ impl Iterator for Unsents<'_> {
                 return self.behind.next();
             };
             self.stream = match turn {
-                Turn::Stream(stream) => Some(stream),
-                Turn::Spread => None,
+                QueueId::Stream(stream) => Some(stream),
+                QueueId::Unassigned => None,
             };
             queue.take_run(turn, &mut self.run);
         }
@@ -146,13 +146,13 @@ impl SendQueue {
 
     /// Takes one message of the queue `turn` if messages are sent in the order of queuing,
     /// otherwise all of them.
-    fn take_run(&mut self, turn: Turn, run: &mut VecDeque<Queued>) {
+    fn take_run(&mut self, turn: QueueId, run: &mut VecDeque<Queued>) {
         let (queue, bytes) = match turn {
-            Turn::Stream(stream) => {
+            QueueId::Stream(stream) => {
                 let entry = self.streams.entry(stream);
                 (&mut entry.messages, &mut entry.bytes)
             }
-            Turn::Spread => (self.spread.make(), &mut 0),
+            QueueId::Unassigned => (self.spread.make(), &mut 0),
         };
         if self.scheduler.goes_by_age() {
             let next = queue.pop_front();

@@ -4,7 +4,7 @@ use super::*;
 use crate::work;
 
 /// Maximum number of outstanding chunks.
-const MANY: u32 = MOST_OUTSTANDING as u32;
+const MANY: u32 = MAX_OUTSTANDING as u32;
 /// Steps of a search through all words of the sets, and of a SACK without blocks.
 const SEARCH: u64 = MANY as u64 / 64 + 40;
 

@@ -24,40 +24,35 @@ const WHOLE: [bool; 2] = [true, true];
 
 const WHOLE_OF_SEVERAL: &[u8] = b"one message whole";
 
-fn kept(payloads: &Payloads) -> Vec<(u32, usize)> {
-    let all = payloads.0.iter();
-    all.map(|(tsn, whole)| (tsn.0, whole.len())).collect()
-}
-
 #[test]
 fn a_message_of_several_chunks_is_kept_until_its_end_is_passed() {
-    let mut payloads = Payloads::default();
+    let mut payloads = FragmentedMessages::default();
     for (end, length) in [(2, 30), (5, 40), (9, 50)] {
         payloads.keep(Tsn(end), vec![0; length].into());
     }
     payloads.pass(Tsn(0), &part(0, 0, WHOLE, "whole"));
     payloads.pass(Tsn(1), &part(0, 1, FIRST, "a"));
-    assert_eq!(kept(&payloads), [(2, 30), (5, 40), (9, 50)]);
+    assert_eq!(payloads.kept(), [(2, 30), (5, 40), (9, 50)]);
     payloads.pass(Tsn(2), &part(0, 1, LAST, "b"));
-    assert_eq!(kept(&payloads), [(5, 40), (9, 50)]);
+    assert_eq!(payloads.kept(), [(5, 40), (9, 50)]);
     // One that was abandoned before its last chunk was cut.
     payloads.pass(Tsn(4), &part(0, 2, LAST, ""));
-    assert_eq!(kept(&payloads), [(5, 40), (9, 50)]);
+    assert_eq!(payloads.kept(), [(5, 40), (9, 50)]);
     // And two that are abandoned later: their data is released at once.
     payloads.forget(Tsn(9));
     payloads.forget(Tsn(7));
-    assert_eq!(kept(&payloads), [(5, 40), (9, 0)]);
+    assert_eq!(payloads.kept(), [(5, 40), (9, 0)]);
     assert_eq!(payloads.take(Tsn(4)), Bytes::new());
     assert_eq!(payloads.take(Tsn(5)).len(), 40);
     payloads.pass(Tsn(9), &part(0, 3, LAST, ""));
-    assert_eq!(kept(&payloads), []);
+    assert_eq!(payloads.kept(), []);
 }
 
 /// The first chunk of the first message has been acknowledged.
 #[test]
 fn a_message_is_given_back_whole_and_once_whichever_of_its_chunks_are_left() {
     for interleaved in [false, true] {
-        let (mut payloads, mut begun) = (Payloads::default(), Begun::default());
+        let (mut payloads, mut begun) = (FragmentedMessages::default(), Begun::default());
         payloads.keep(Tsn(4), Bytes::from_static(WHOLE_OF_SEVERAL));
         if interleaved {
             payloads.keep(Tsn(5), Bytes::from_static(b"another one"));

@@ -1,0 +1,108 @@
+//! Optional INIT and INIT ACK parameters that need no negotiation (RFC 5061 §4.2.4, §4.2.6).
+
+use std::net::IpAddr;
+
+use anabranch_wire::extension::InitParameter;
+use anabranch_wire::parameter::kind;
+use anabranch_wire::tlv::{Tlv, TlvError, TlvItem, TlvWriter};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::address::{put_address, take_address};
+use crate::config::Config;
+use crate::extensions::{ASCONF, Extensions};
+
+/// Presence bits in a cookie.
+const ADAPTATION: u8 = 1;
+const PRIMARY: u8 = 2;
+
+/// The peer's parameters, each at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OptionalParameters {
+    /// Adaptation layer indication.
+    pub(crate) adaptation: Option<u32>,
+    /// Primary address requested for data, one of the peer's own.
+    pub(crate) primary: Option<IpAddr>,
+}
+
+impl OptionalParameters {
+    pub(crate) fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes a parameter from `source`. Returns false if it is of another kind, or of an extension
+    /// that is not among `ours`. The last of several counts.
+    pub(crate) fn take(
+        &mut self,
+        tlv: &Tlv,
+        source: IpAddr,
+        ours: Extensions,
+    ) -> Result<bool, TlvError> {
+        let of_asconf = tlv.kind == kind::SET_PRIMARY_ADDRESS && ours.has(&ASCONF);
+        if tlv.kind != kind::ADAPTATION_LAYER && !of_asconf {
+            return Ok(false);
+        }
+        match InitParameter::decode(tlv.clone()) {
+            Ok(InitParameter::AdaptationLayer(indication)) => self.adaptation = Some(indication),
+            Ok(InitParameter::SetPrimary { address, .. }) => {
+                let address = address.to_canonical();
+                self.primary = Some(if address.is_unspecified() {
+                    source
+                } else {
+                    address
+                });
+            }
+            Ok(_) => {}
+            // An address of an unsupported family is ignored.
+            Err(TlvError::NoAddress { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    /// All of the peer's addresses are known: it cannot prefer another.
+    pub(crate) fn settle(&mut self, addresses: &[IpAddr]) {
+        self.primary = self.primary.filter(|it| addresses.contains(it));
+    }
+
+    /// Adds the parameters for these settings to an INIT or INIT ACK with the `offered` extensions.
+    pub(crate) fn push(config: &Config, offered: Extensions, parameters: &mut TlvWriter) {
+        let adaptation = config.adaptation_layer.map(InitParameter::AdaptationLayer);
+        let primary = config.preferred_address.filter(|_| offered.has(&ASCONF));
+        let primary = primary.map(|address| InitParameter::SetPrimary {
+            correlation_id: 0,
+            address,
+        });
+        for said in adaptation.into_iter().chain(primary) {
+            if let Ok(parameter) = said.to_parameter() {
+                let _ = parameters.push(&parameter);
+            }
+        }
+    }
+
+    /// Encodes them for a cookie.
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        let bit = |said: bool, bit: u8| if said { bit } else { 0 };
+        out.put_u8(
+            bit(self.adaptation.is_some(), ADAPTATION) | bit(self.primary.is_some(), PRIMARY),
+        );
+        if let Some(indication) = self.adaptation {
+            out.put_u32(indication);
+        }
+        if let Some(address) = self.primary {
+            put_address(out, address);
+        }
+    }
+
+    /// Decodes the output of [`OptionalParameters::encode`].
+    pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
+        let said = body.try_get_u8().ok()?;
+        let mut remarks = Self::default();
+        if said & ADAPTATION != 0 {
+            remarks.adaptation = Some(body.try_get_u32().ok()?);
+        }
+        if said & PRIMARY != 0 {
+            remarks.primary = Some(take_address(body)?);
+        }
+        Some(remarks)
+    }
+}

@@ -1,0 +1,116 @@
+//! Box that is allocated on first use, for collections that are almost always empty.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Deref;
+
+use crate::queue::Queue;
+
+/// Types with an empty value.
+pub(crate) trait IsEmpty: Default + 'static {
+    /// Empty value.
+    const BLANK: &'static Self;
+
+    /// Whether the value is empty.
+    fn is_blank(&self) -> bool;
+}
+
+/// Collection in a separate allocation that exists only while it is not empty. It dereferences to
+/// the collection; [`Self::make`] and [`Self::change`] modify it.
+#[derive(Debug)]
+pub(crate) struct LazyBox<T>(Option<Box<T>>);
+
+impl<T> Default for LazyBox<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: IsEmpty> LazyBox<T> {
+    /// Whether it is not empty; usually decided without access to the collection.
+    #[inline(always)]
+    pub(crate) fn has_any(&self) -> bool {
+        match &self.0 {
+            Some(block) => !block.is_blank(),
+            None => false,
+        }
+    }
+
+    /// Returns the collection for insertions.
+    pub(crate) fn make(&mut self) -> &mut T {
+        self.0.get_or_insert_default()
+    }
+
+    /// Returns an existing collection for changes; the caller must not remove elements.
+    pub(crate) fn existing(&mut self) -> Option<&mut T> {
+        self.0.as_deref_mut()
+    }
+
+    /// Changes an existing collection, and frees it if it becomes empty.
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let block = self.0.as_mut()?;
+        let result = change(block);
+        if block.is_blank() {
+            self.0 = None;
+        }
+        Some(result)
+    }
+
+    /// Removes and returns the collection.
+    pub(crate) fn take(&mut self) -> T {
+        self.0.take().map(|block| *block).unwrap_or_default()
+    }
+}
+
+impl<T: IsEmpty> Deref for LazyBox<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match &self.0 {
+            Some(block) => block,
+            None => T::BLANK,
+        }
+    }
+}
+
+/// Implements [`IsEmpty`] for collections of the standard library.
+macro_rules! blank {
+    ($($type:ident<$($of:ident),+>;)+) => {$(
+        impl<$($of: 'static),+> IsEmpty for $type<$($of),+> {
+            const BLANK: &'static Self = &$type::new();
+
+            fn is_blank(&self) -> bool {
+                self.is_empty()
+            }
+        }
+    )+};
+}
+
+blank! {
+    BTreeMap<K, V>;
+    BTreeSet<K>;
+    Queue<T>;
+    Vec<T>;
+    VecDeque<T>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_block_while_there_is_something_in_it() {
+        let mut queue: LazyBox<VecDeque<u8>> = LazyBox::default();
+        assert_eq!(size_of_val(&queue), size_of::<usize>());
+        assert_eq!(queue.change(VecDeque::pop_front), None);
+        assert!(queue.0.is_none() && queue.is_empty());
+        queue.make().extend([1, 2]);
+        assert_eq!(queue.front(), Some(&1));
+        assert_eq!(queue.change(VecDeque::pop_front), Some(Some(1)));
+        assert!(queue.0.is_some() && queue.len() == 1);
+        assert_eq!(queue.change(VecDeque::pop_front), Some(Some(2)));
+        assert!(queue.0.is_none());
+        queue.make().push_back(3);
+        assert_eq!((queue.take(), queue.0.is_none()), ([3].into(), true));
+    }
+}

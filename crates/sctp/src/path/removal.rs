@@ -1,0 +1,116 @@
+//! Removal of paths whose addresses do not belong to the peer.
+
+use std::net::IpAddr;
+
+use anabranch_transport::Path;
+
+use super::{Heartbeat, PathEntry, PathId, PathState, Paths};
+use crate::config::Config;
+
+impl PathEntry {
+    /// Disables the path: nothing is sent to it, and no lookup finds it. Its number remains, as
+    /// that of an inactive path.
+    fn disown(&mut self) {
+        self.disowned = true;
+        self.verified = false;
+        self.state = PathState::Inactive;
+        self.heartbeat = Heartbeat::default();
+        self.discovery = None;
+    }
+}
+
+impl Paths {
+    /// Disables the unverified path to `remote`, because the address belongs to another peer.
+    /// `None` if there is none.
+    pub(crate) fn disown(&mut self, remote: IpAddr) -> Option<PathId> {
+        let id = self.find(remote).filter(|&id| !self.get(id).verified)?;
+        self.get_mut(id).disown();
+        self.appoint_primary();
+        Some(id)
+    }
+
+    /// Like [`Paths::disown`], for a path that was verified recently.
+    pub(crate) fn lose(&mut self, remote: IpAddr) -> Option<PathId> {
+        let id = self.find(remote)?;
+        self.give_up(id);
+        Some(id)
+    }
+
+    /// Whether the peer has verified one of its addresses.
+    pub(crate) fn has_verified(&self) -> bool {
+        self.iter().any(|(_, entry)| entry.verified)
+    }
+
+    /// Whether no path waits for verification.
+    #[inline(never)]
+    pub(crate) fn are_confirmed(&self) -> bool {
+        let mut entries = self.entries.iter();
+        entries.all(|entry| entry.state != PathState::Unconfirmed)
+    }
+
+    /// Disables a path because the peer has deleted its address.
+    pub(crate) fn give_up(&mut self, id: PathId) {
+        self.get_mut(id).disown();
+        self.appoint_primary();
+    }
+
+    /// Like [`Paths::add`]. If there are too many, it replaces a disabled path with nothing in
+    /// flight.
+    pub(crate) fn add_or_replace(
+        &mut self,
+        config: &Config,
+        path: Path,
+        state: PathState,
+    ) -> Option<PathId> {
+        if self.len() < Paths::MAX {
+            return self.add(config, path, state);
+        }
+        let idle =
+            |entry: &PathEntry| entry.disowned && entry.flightsize == 0 && entry.marked_bytes == 0;
+        let (id, _) = self.iter().find(|(_, entry)| idle(entry))?;
+        let mut fresh = Paths::new(config, path, state);
+        fresh.reserve(self.reserved());
+        self.replace(id, fresh);
+        Some(id)
+    }
+
+    /// Whether there is a single enabled path, and it leads to the only one of `addresses`, which
+    /// is the usual case.
+    #[inline]
+    pub(crate) fn are_to(&self, addresses: &[IpAddr]) -> bool {
+        match (self.entries.only(), addresses) {
+            (Some(entry), [address]) => entry.path.remote == *address && !entry.disowned,
+            _ => false,
+        }
+    }
+
+    /// Disables all paths except those to `addresses`, the peer's own list, if one of these is
+    /// verified. Returns the disabled ones, oldest first.
+    #[inline(never)]
+    pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) -> Vec<PathId> {
+        let kept = |entry: &PathEntry| entry.disowned || addresses.contains(&entry.path.remote);
+        let some_verified = self
+            .iter()
+            .any(|(_, entry)| kept(entry) && entry.is_verified());
+        if !some_verified {
+            return Vec::new();
+        }
+        let gone: Vec<_> = self
+            .iter_mut()
+            .filter(|(_, entry)| !kept(entry))
+            .map(|(id, entry)| {
+                entry.disown();
+                id
+            })
+            .collect();
+        self.appoint_primary();
+        gone
+    }
+
+    /// If the primary is disabled, selects the path for new data.
+    fn appoint_primary(&mut self) {
+        if self.get(self.primary()).disowned {
+            self.set_primary(self.choose_for_new_data());
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! RSCTP's active path switch: the primary path changes because of its loss ratio, before it fails
+//! (ho2008 §3.3, §3.5).
+
+use anabranch_congestion::Feedback;
+use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::rsctp::Verdict;
+use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
+use anabranch_transport::{Nanos, Probe, Trace};
+
+use super::{PathEntry, PathId, PathState, Paths};
+use crate::config::Config;
+
+impl PathEntry {
+    /// Passes the receiver's report to the congestion control.
+    pub(crate) fn feed_back(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        feedback: &Feedback,
+        trace: &mut Trace,
+    ) {
+        let before = (self.cc.cwnd(), self.cc.ssthresh());
+        self.cc.on_feedback(now, feedback);
+        let after = (self.cc.cwnd(), self.cc.ssthresh());
+        if after.0 != before.0 {
+            trace.record(now, Probe::Cwnd, id.0.into(), after.0 as f64);
+        }
+        if after.1 != before.1 {
+            trace.record(now, Probe::Ssthresh, id.0.into(), after.1 as f64);
+        }
+    }
+
+    /// The receiver's reports, created on first use.
+    pub(crate) fn receiver_mut(&mut self, config: &Config) -> &mut ReceiverEstimate {
+        let fresh = || Box::new(ReceiverEstimate::new(config.profile.rsctp_loss_gain.0));
+        self.receiver.get_or_insert_with(fresh)
+    }
+
+    /// The reported rate.
+    fn rate_reported(&self) -> Option<f64> {
+        self.receiver.as_ref()?.rate()
+    }
+
+    /// Classifies a loss on this path; must be called before the window is reduced.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.rate_reported())
+    }
+
+    /// Records the classification of a loss before the window is reduced: by the congestion control
+    /// if it classifies losses, otherwise by the rules for the primary path.
+    pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
+        let verdict = match self.cc.loss_verdict() {
+            Some(verdict) => verdict,
+            None if speaks => self.verdict(),
+            None => return,
+        };
+        trace.record(now, Probe::LossVerdict, id.0.into(), Verdict::code(verdict));
+    }
+}
+
+impl Paths {
+    /// A loss on `id`, before any window is reduced. If the primary's loss ratio exceeds MPLR,
+    /// another active path takes over: after a congestion loss one with more bandwidth, after a
+    /// wireless loss any one, with the highest bandwidth first.
+    pub(crate) fn switch_if_lossy(&mut self, now: Nanos, id: PathId, trace: &mut Trace) {
+        self.get(id)
+            .trace_verdict(now, id, self.switch_rules.is_some(), trace);
+        let Some(rules) = self.switch_rules else {
+            return;
+        };
+        let entry = self.get(id);
+        let lossy = entry
+            .receiver
+            .as_ref()
+            .and_then(|it| it.loss_rate())
+            .is_some_and(|rate| rate > rules.max_loss_rate);
+        if id != self.primary() || !lossy {
+            return;
+        }
+        let more_bandwidth = match entry.verdict() {
+            Some(Verdict::Wireless) => rules.wireless_needs_bandwidth,
+            Some(Verdict::Congestion) => true,
+            None => return,
+        };
+        if let Some(other) = self.best_other(id, more_bandwidth) {
+            self.set_primary(other);
+        }
+    }
+
+    /// The active path other than `id` with the highest bandwidth, and with more than `id` if
+    /// required.
+    fn best_other(&self, id: PathId, more_bandwidth: bool) -> Option<PathId> {
+        let bandwidth = |entry: &PathEntry| entry.rate_reported().unwrap_or(0.0);
+        let here = bandwidth(self.get(id));
+        let mut best: Option<(PathId, f64)> = None;
+        for (other, entry) in self.iter() {
+            let there = bandwidth(entry);
+            let eligible = other != id
+                && entry.state == PathState::Active
+                && (!more_bandwidth || there > here);
+            if eligible && best.is_none_or(|(_, most)| there > most) {
+                best = Some((other, there));
+            }
+        }
+        best.map(|(other, _)| other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::path::PathState;
+    use anabranch_transport::Path;
+    use anabranch_transport::time::MILLISECOND;
+
+    /// Three active paths: bandwidth and loss as reported, RTT 100 ms, cwnd 4,404 bytes (44,040
+    /// bytes/s).
+    fn paths(change: impl Fn(&mut Profile), reports: [(f64, f64); 3]) -> Paths {
+        let mut config = Config::default();
+        change(&mut config.profile);
+        let path = |last: u8| Path::new([10, 0, 0, 1].into(), [10, 0, last, 2].into());
+        let mut paths = Paths::new(&config, path(0), PathState::Active);
+        for last in 1..3 {
+            paths.add(&config, path(last), PathState::Active);
+        }
+        paths.switch_rules = SwitchRules::of(&config.profile);
+        for (index, (bandwidth, loss)) in reports.into_iter().enumerate() {
+            let entry = paths.get_mut(PathId(index as u8));
+            entry.rto.measure(100 * MILLISECOND);
+            let feedback = Feedback {
+                available_bandwidth: Some(bandwidth),
+                loss_rate: Some(loss),
+                srtt: None,
+                carries_data: true,
+                peer_window: 0,
+            };
+            entry.receiver_mut(&config).on_feedback(0, &feedback);
+        }
+        paths
+    }
+
+    fn after_loss(change: impl Fn(&mut Profile), reports: [(f64, f64); 3]) -> u8 {
+        let mut paths = paths(change, reports);
+        paths.switch_if_lossy(0, PathId(0), &mut Trace::default());
+        paths.primary().0
+    }
+
+    /// Fig. 3-7: 44,040 bytes/s are more than 40,000, and less than 50,000.
+    #[test]
+    fn the_two_conditions_of_the_pseudo_code() {
+        let as_is = |_: &mut Profile| {};
+        let others = [(60_000.0, 0.0), (90_000.0, 0.0)];
+        let at = |bandwidth, loss, others: [(f64, f64); 2]| {
+            after_loss(as_is, [(bandwidth, loss), others[0], others[1]])
+        };
+        assert_eq!(at(40_000.0, 0.051, others), 2, "congestion, more there");
+        assert_eq!(at(40_000.0, 0.05, others), 0, "not over MPLR");
+        let poor = [(39_000.0, 0.0), (40_000.0, 0.0)];
+        assert_eq!(at(40_000.0, 0.2, poor), 0, "congestion, not more there");
+        assert_eq!(at(50_000.0, 0.2, poor), 2, "wireless: the better of them");
+        let strict = |profile: &mut Profile| profile.rsctp_wireless_switch_needs_bandwidth = true;
+        let reports = [(50_000.0, 0.2), poor[0], poor[1]];
+        assert_eq!(after_loss(strict, reports), 0, "by the sentence of §3.5.1");
+        let off = |profile: &mut Profile| profile.rsctp_path_switch = false;
+        assert_eq!(after_loss(off, reports), 0);
+    }
+
+    #[test]
+    fn only_an_active_path_takes_over_and_only_the_primary_gives_up() {
+        let reports = [(50_000.0, 0.2), (9.0, 0.9), (10.0, 0.9)];
+        let mut paths = paths(|_| {}, reports);
+        paths.switch_if_lossy(0, PathId(1), &mut Trace::default());
+        assert_eq!(paths.primary(), PathId(0));
+        paths.get_mut(PathId(2)).state = PathState::Unconfirmed;
+        paths.switch_if_lossy(0, PathId(0), &mut Trace::default());
+        assert_eq!(paths.primary(), PathId(1));
+        paths.get_mut(PathId(0)).state = PathState::Inactive;
+        paths.switch_if_lossy(0, PathId(1), &mut Trace::default());
+        assert_eq!(paths.primary(), PathId(1), "nobody to take over");
+    }
+}

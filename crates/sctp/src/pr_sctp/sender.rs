@@ -1,0 +1,484 @@
+//! PR-SCTP state of a sender: messages in flight with an abandonment policy, and the advanced peer
+//! ack point.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_transport::Nanos;
+use anabranch_wire::extension::{
+    Extension, ForwardTsn, IForwardTsn, SkippedMessage, SkippedStream,
+};
+use anabranch_wire::serial::Mid;
+use anabranch_wire::{Ssn, Tsn};
+use bytes::Bytes;
+
+use super::counters::Counters;
+use super::{AbandonPolicy, AbandonedCount, AbandonedMessage, PrPolicy};
+use crate::path::PathId;
+
+/// A FORWARD TSN is not delayed further because of duplicates (RFC 3758 §3.5 F3).
+const MAX_DELAY: Nanos = 200_000_000;
+
+/// Identifies a partly sent message: its stream, whether it is unordered, and its number among
+/// those.
+pub(crate) type MessageId = (u16, bool, u32);
+
+/// How the peer is notified of abandoned messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForwardTsnKind {
+    /// By FORWARD TSN (RFC 3758 §3.2): ordered ones, by their stream sequence numbers.
+    BySsn,
+    /// By I-FORWARD-TSN (RFC 8260 §2.3.1): both kinds, by their message identifiers.
+    ByMid,
+}
+
+/// A partly sent message with a policy.
+#[derive(Debug)]
+pub(crate) struct TrackedMessage {
+    /// TSNs of the chunks sent so far; not empty.
+    pub(crate) tsns: Vec<Tsn>,
+    /// All of it was sent, or nothing more will be.
+    pub(crate) ended: bool,
+    pub(crate) abandoned: bool,
+    pub(crate) message: MessageId,
+    pub(crate) ssn: Ssn,
+    pub(crate) ppid: u32,
+    pub(crate) payload: Bytes,
+    pub(crate) context: u32,
+    pub(crate) terms: PrPolicy,
+}
+
+impl TrackedMessage {
+    fn first(&self) -> Option<Tsn> {
+        self.tsns.first().copied()
+    }
+
+    fn last(&self) -> Option<Tsn> {
+        self.tsns.last().copied()
+    }
+}
+
+/// The last abandoned message of a stream to be reported to the peer: its record number, and its
+/// sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listed {
+    place: u64,
+    ssn: Ssn,
+    mid: u32,
+}
+
+/// The numbers reported to the peer for each stream and kind.
+type Skips = BTreeMap<(u16, bool), (Ssn, u32)>;
+
+/// By stream and unordered flag.
+type Streams = BTreeMap<(u16, bool), Listed>;
+
+/// The sender's part of partial reliability.
+#[derive(Debug)]
+pub(crate) struct PrSctpSender {
+    /// Records by the first of their TSNs; `None` for an acknowledged one behind an unacknowledged
+    /// one.
+    records: VecDeque<Option<TrackedMessage>>,
+    /// Number of records removed before the first.
+    gone: u64,
+    /// Record number of each message.
+    places: BTreeMap<MessageId, u64>,
+    /// The last TSNs of complete messages, and the messages.
+    ends: VecDeque<(Tsn, MessageId)>,
+    /// Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1).
+    point: Tsn,
+    /// The last message of each stream among the unacknowledged abandoned ones that begin no later
+    /// than the point. A peer can cause one more with each SACK, and each needs a FORWARD TSN, so
+    /// building one should not walk all records.
+    listed: Streams,
+    /// Number of ordered ones among them.
+    ordered: usize,
+    /// Number of the first record that begins after the point.
+    unlisted: u64,
+    /// The point last sent, its time and its path.
+    told: Option<(Tsn, Nanos, PathId)>,
+    counters: Counters,
+    /// Abandoned messages to report to the user.
+    news: VecDeque<AbandonedMessage>,
+}
+
+impl PrSctpSender {
+    /// `cumulative`: the TSN before the first.
+    pub(crate) fn new(cumulative: Tsn) -> Self {
+        Self {
+            records: VecDeque::new(),
+            gone: 0,
+            places: BTreeMap::new(),
+            ends: VecDeque::new(),
+            point: cumulative,
+            listed: Streams::new(),
+            ordered: 0,
+            unlisted: 0,
+            told: None,
+            counters: Counters::default(),
+            news: VecDeque::new(),
+        }
+    }
+
+    /// Nothing is in flight, and TSNs restart after `cumulative`.
+    pub(crate) fn begin_anew(&mut self, cumulative: Tsn) {
+        self.records.clear();
+        self.places.clear();
+        self.ends.clear();
+        self.listed.clear();
+        self.ordered = 0;
+        self.unlisted = self.gone;
+        self.point = cumulative;
+        self.told = None;
+    }
+
+    /// The first chunk of a message with a policy is sent.
+    pub(crate) fn begin(&mut self, record: TrackedMessage) {
+        if let (true, Some(last)) = (record.ended, record.last()) {
+            self.ends.push_back((last, record.message));
+        }
+        let place = self.gone + self.records.len() as u64;
+        self.places.insert(record.message, place);
+        self.records.push_back(Some(record));
+    }
+
+    /// A further chunk of a message is sent; no effect without a policy.
+    pub(crate) fn go_on(&mut self, message: MessageId, tsn: Tsn, ended: bool) {
+        let Some(record) = self.find_mut(message).filter(|it| !it.ended) else {
+            return;
+        };
+        record.tsns.push(tsn);
+        record.ended = ended;
+        if ended {
+            self.ends.push_back((tsn, message));
+        }
+    }
+
+    /// The record of a message with a policy that is not acknowledged.
+    pub(crate) fn find(&self, message: MessageId) -> Option<&TrackedMessage> {
+        let place = self.places.get(&message)?.checked_sub(self.gone)?;
+        self.records.get(place as usize)?.as_ref()
+    }
+
+    /// Like [`Self::find`], mutable.
+    pub(crate) fn find_mut(&mut self, message: MessageId) -> Option<&mut TrackedMessage> {
+        let place = self.places.get(&message)?.checked_sub(self.gone)?;
+        self.records.get_mut(place as usize)?.as_mut()
+    }
+
+    /// The peer has acknowledged all up to `cumulative` (RFC 3758 §3.5 C1).
+    pub(crate) fn acknowledged(&mut self, cumulative: Tsn) {
+        while let Some((last, message)) = self.ends.front().copied()
+            && last.le(cumulative)
+        {
+            self.ends.pop_front();
+            if let Some(place) = self.places.remove(&message)
+                && let Some(at) = place.checked_sub(self.gone)
+                && let Some(record) = self.records.get_mut(at as usize)
+            {
+                *record = None;
+                self.list_no_more(message, place);
+            }
+        }
+        while self.records.front().is_some_and(Option::is_none) {
+            self.records.pop_front();
+            self.gone += 1;
+        }
+        if self.point.lt(cumulative) {
+            self.point = cumulative;
+            self.list_passed();
+        }
+    }
+
+    /// The message was abandoned with all its sent chunks.
+    pub(crate) fn given_up(&mut self, message: MessageId) {
+        if let Some(&place) = self.places.get(&message)
+            && place < self.unlisted
+        {
+            self.list(place);
+        }
+    }
+
+    /// The point has advanced: lists the passed messages.
+    fn list_passed(&mut self) {
+        self.unlisted = self.unlisted.max(self.gone);
+        while let Some(record) = self.records.get((self.unlisted - self.gone) as usize) {
+            let first = record.as_ref().and_then(TrackedMessage::first);
+            if first.is_some_and(|it| it.gt(self.point)) {
+                return;
+            }
+            self.list(self.unlisted);
+            self.unlisted += 1;
+        }
+    }
+
+    /// Lists a record if it was abandoned.
+    fn list(&mut self, place: u64) {
+        let record = self.records.get(place.wrapping_sub(self.gone) as usize);
+        let Some(record) = record.and_then(Option::as_ref).filter(|it| it.abandoned) else {
+            return;
+        };
+        let (stream, unordered, mid) = record.message;
+        let ssn = record.ssn;
+        let listed = Listed { place, ssn, mid };
+        let before = self.listed.get(&(stream, unordered));
+        if before.is_none_or(|it| it.place < place) {
+            self.ordered += usize::from(before.is_none() && !unordered);
+            self.listed.insert((stream, unordered), listed);
+        }
+    }
+
+    fn list_no_more(&mut self, (stream, unordered, _): MessageId, place: u64) {
+        let key = (stream, unordered);
+        if self.listed.get(&key).is_some_and(|it| it.place == place) {
+            self.listed.remove(&key);
+            self.ordered -= usize::from(!unordered);
+        }
+    }
+
+    /// Messages with a policy that are not acknowledged, or follow one that is not.
+    pub(crate) fn messages(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn point(&self) -> Tsn {
+        self.point
+    }
+
+    /// The chunk after the point is abandoned too (RFC 3758 §3.5 C2).
+    pub(crate) fn advance(&mut self) {
+        self.point = self.point.next();
+        self.list_passed();
+    }
+
+    /// Whether the point must be sent now: it was not sent, or so long ago that the FORWARD TSN
+    /// must be lost.
+    pub(crate) fn is_worth_telling(&self, now: Nanos, round_trip: Nanos) -> bool {
+        self.told.is_none_or(|(point, at, _)| {
+            point != self.point || now >= at.saturating_add(round_trip.min(MAX_DELAY))
+        })
+    }
+
+    /// The path of the last FORWARD TSN, if it is still unacknowledged.
+    pub(crate) fn told_over(&self, cumulative: Tsn) -> Option<PathId> {
+        let (_, _, path) = self.told?;
+        self.point.gt(cumulative).then_some(path)
+    }
+
+    /// Builds the list for the peer in this form, within `room` bytes, and the new cumulative TSN:
+    /// messages that do not fit lower the point (RFC 3758 §3.5 C4). `None` if not even the first
+    /// message fits.
+    pub(crate) fn forward(
+        &self,
+        form: ForwardTsnKind,
+        cumulative: Tsn,
+        room: usize,
+    ) -> Option<(Tsn, Extension)> {
+        if room < ForwardTsn::HEADER {
+            return None;
+        }
+        let most = match form {
+            ForwardTsnKind::BySsn => ForwardTsn::skipped_within(room),
+            ForwardTsnKind::ByMid => IForwardTsn::skipped_within(room),
+        };
+        let count = match form {
+            ForwardTsnKind::BySsn => self.ordered,
+            ForwardTsnKind::ByMid => self.listed.len(),
+        };
+        let (point, skipped) = match count > most {
+            true => self.first_of(form, cumulative, most),
+            false => {
+                let meant = |it: &(&(u16, bool), &Listed)| form == ForwardTsnKind::ByMid || !it.0.1;
+                let all = self.listed.iter().filter(meant);
+                let all = all.map(|(of, it)| (*of, (it.ssn, it.mid)));
+                (self.point, all.collect())
+            }
+        };
+        let skipped = skipped.into_iter();
+        let chunk = match form {
+            ForwardTsnKind::BySsn => {
+                let skipped =
+                    skipped.map(|((stream_id, _), (ssn, _))| SkippedStream { stream_id, ssn });
+                Extension::ForwardTsn(ForwardTsn::new(point, &skipped.collect::<Vec<_>>()))
+            }
+            ForwardTsnKind::ByMid => {
+                let skipped = skipped.map(|((stream_id, unordered), (_, mid))| SkippedMessage {
+                    stream_id,
+                    unordered,
+                    mid: Mid(mid),
+                });
+                Extension::IForwardTsn(IForwardTsn::new(point, skipped))
+            }
+        };
+        point.gt(cumulative).then_some((point, chunk))
+    }
+
+    /// The first abandoned messages of at most `most` streams, and the TSN up to which they are
+    /// complete.
+    fn first_of(&self, form: ForwardTsnKind, cumulative: Tsn, most: usize) -> (Tsn, Skips) {
+        let mut skipped = Skips::new();
+        for record in self.records.iter().flatten() {
+            let (Some(first), Some(last)) = (record.first(), record.last()) else {
+                continue;
+            };
+            if first.gt(self.point) {
+                break;
+            }
+            let (stream, unordered, mid) = record.message;
+            let listed = record.abandoned && (form == ForwardTsnKind::ByMid || !unordered);
+            if !listed || last.le(cumulative) {
+                continue;
+            }
+            if skipped.len() == most && !skipped.contains_key(&(stream, unordered)) {
+                return (first.prev(), skipped);
+            }
+            skipped.insert((stream, unordered), (record.ssn, mid));
+        }
+        (self.point, skipped)
+    }
+
+    /// The FORWARD TSN for `point` is sent on `path`.
+    pub(crate) fn tell(&mut self, now: Nanos, point: Tsn, path: PathId) {
+        self.told = Some((point, now, path));
+    }
+
+    /// Records an abandoned message.
+    pub(crate) fn note(&mut self, message: AbandonedMessage) {
+        let AbandonedMessage {
+            stream,
+            policy,
+            sent,
+            ..
+        } = message;
+        self.counters.count(stream, policy, sent);
+        self.news.push_back(message);
+    }
+
+    /// The next abandoned message to report to the user.
+    pub(crate) fn next_news(&mut self) -> Option<AbandonedMessage> {
+        self.news.pop_front()
+    }
+
+    /// Messages abandoned by `policy`.
+    pub(crate) fn count(&self, policy: AbandonPolicy) -> AbandonedCount {
+        self.counters.of(policy)
+    }
+
+    /// Messages of `stream` abandoned by `policy`.
+    pub(crate) fn count_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
+        self.counters.on(stream, policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::draws::draws;
+
+    /// The list compared with a walk of all records, over random interleaved messages that are
+    /// abandoned and acknowledged.
+    #[test]
+    fn what_is_listed_is_what_a_walk_finds() {
+        let mut listed = 0;
+        for seed in 1..=300 {
+            let mut random = draws(seed);
+            let origin = Tsn(u32::MAX - random(200));
+            let mut abandoning = PrSctpSender::new(origin);
+            let (mut cumulative, mut next) = (origin, origin.next());
+            // The message in progress of each stream and kind.
+            let mut open: BTreeMap<(u16, bool), u32> = BTreeMap::new();
+            let mut mids: BTreeMap<(u16, bool), u32> = BTreeMap::new();
+            let mut gone = BTreeSet::new();
+            let streams = 1 + random(12);
+            for turn in 0..300 {
+                let key = (random(streams) as u16, random(3) == 0);
+                match random(10) {
+                    0..6 => {
+                        let ended = random(3) > 0;
+                        if let Some(mid) = open.get(&key).copied() {
+                            abandoning.go_on((key.0, key.1, mid), next, ended);
+                        } else {
+                            let mid = mids.entry(key).or_default();
+                            *mid += 1;
+                            open.insert(key, *mid);
+                            abandoning.begin(TrackedMessage {
+                                tsns: vec![next],
+                                ended,
+                                abandoned: false,
+                                message: (key.0, key.1, *mid),
+                                ssn: Ssn(*mid as u16),
+                                ppid: 0,
+                                payload: Bytes::new(),
+                                context: 0,
+                                terms: PrPolicy::default(),
+                            });
+                        }
+                        if ended {
+                            open.remove(&key);
+                        }
+                        next = next.next();
+                    }
+                    6..9 => {
+                        let all = abandoning.records.iter().flatten();
+                        let alive: Vec<_> = all.filter(|it| !it.abandoned).collect();
+                        if alive.is_empty() {
+                            continue;
+                        }
+                        let message = alive[random(alive.len() as u32) as usize].message;
+                        let record = abandoning.find_mut(message).expect("it was there");
+                        record.abandoned = true;
+                        gone.extend(record.tsns.iter().map(|it| it.0));
+                        if !record.ended {
+                            abandoning.go_on(message, next, true);
+                            gone.insert(next.0);
+                            next = next.next();
+                            open.remove(&(message.0, message.1));
+                        }
+                        abandoning.given_up(message);
+                    }
+                    _ => {
+                        let outstanding = next.prev().distance_from(cumulative);
+                        cumulative = cumulative.add(random(outstanding.min(20) + 1));
+                        abandoning.acknowledged(cumulative);
+                    }
+                }
+                while gone.contains(&abandoning.point().next().0) {
+                    abandoning.advance();
+                }
+                for form in [ForwardTsnKind::BySsn, ForwardTsnKind::ByMid] {
+                    let (point, all) = abandoning.first_of(form, cumulative, usize::MAX);
+                    let told = abandoning.forward(form, cumulative, 1_000);
+                    let walked = (point.gt(cumulative)).then(|| match form {
+                        ForwardTsnKind::BySsn => {
+                            let each =
+                                all.iter()
+                                    .map(|(&(stream_id, _), &(ssn, _))| SkippedStream {
+                                        stream_id,
+                                        ssn,
+                                    });
+                            Extension::ForwardTsn(ForwardTsn::new(point, &each.collect::<Vec<_>>()))
+                        }
+                        ForwardTsnKind::ByMid => {
+                            let each = all.iter().map(|(&(stream_id, unordered), &(_, mid))| {
+                                SkippedMessage {
+                                    stream_id,
+                                    unordered,
+                                    mid: Mid(mid),
+                                }
+                            });
+                            Extension::IForwardTsn(IForwardTsn::new(point, each))
+                        }
+                    });
+                    listed += all.len();
+                    assert_eq!(told, walked.map(|it| (point, it)), "seed {seed}, {turn}");
+                    assert_eq!(
+                        abandoning.ordered,
+                        abandoning.listed.keys().filter(|it| !it.1).count()
+                    );
+                }
+            }
+        }
+        assert!(listed > 10_000, "{listed}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Outgoing streams that are being reset or wait for it.
+
+use super::streams::Streams;
+use crate::stream_set::StreamSet;
+use crate::work;
+
+/// The streams of all incomplete requests in one set: a peer can cause thousands of waiting
+/// requests, and its next one should not walk them. No two requests share a stream.
+#[derive(Debug, Default)]
+pub(crate) struct OutgoingResets {
+    /// One request is for all streams; there is no other then.
+    all: bool,
+    listed: StreamSet,
+}
+
+impl OutgoingResets {
+    /// Adds streams to be reset.
+    pub(super) fn begin(&mut self, streams: &Streams) {
+        work::count(1 + streams.listed());
+        match streams.some() {
+            None => self.all = true,
+            Some(list) => list.iter().for_each(|it| self.listed.insert(*it)),
+        }
+    }
+
+    /// Removes streams whose reset is complete.
+    pub(super) fn end(&mut self, streams: &Streams) {
+        work::count(1 + streams.listed());
+        match streams.some() {
+            None => self.all = false,
+            Some(list) => list.iter().for_each(|it| self.listed.remove(*it)),
+        }
+    }
+
+    /// Number of listed streams.
+    pub(super) fn listed(&self) -> usize {
+        self.listed.len()
+    }
+
+    pub(super) fn has_any(&self, streams: &Streams) -> bool {
+        let Some(list) = streams.some() else {
+            return self.all || !self.listed.is_empty();
+        };
+        work::count(list.len());
+        self.all || list.iter().any(|it| self.listed.contains(*it))
+    }
+
+    /// Whether it has all of `streams`; `there_are` is the number of streams.
+    pub(super) fn has_each(&self, streams: &Streams, there_are: u16) -> bool {
+        let Some(list) = streams.some() else {
+            return self.all || self.listed.len() == usize::from(there_are);
+        };
+        work::count(list.len());
+        self.all || list.iter().all(|it| self.listed.contains(*it))
+    }
+
+    /// Those of `streams` that it does not have, of `there_are` streams; `None` if they are more
+    /// than `most`. Nothing is listed then, because a request of a few bytes may stand for 65,535
+    /// streams.
+    pub(super) fn others(
+        &self,
+        streams: &Streams,
+        there_are: u16,
+        most: usize,
+    ) -> Option<Vec<u16>> {
+        if self.all {
+            return Some(Vec::new());
+        }
+        let is_other = |stream: &u16| !self.listed.contains(*stream);
+        let others: Vec<u16> = match streams.some() {
+            Some(list) => {
+                work::count(list.len());
+                list.iter().copied().filter(is_other).collect()
+            }
+            None if usize::from(there_are).saturating_sub(self.listed.len()) > most => return None,
+            None => {
+                work::count(there_are.into());
+                (0..there_are).filter(is_other).collect()
+            }
+        };
+        (others.len() <= most).then_some(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::draws::draws;
+    use crate::reconfig::{ReconfigState, ResetBatch};
+
+    /// Compares with a walk of all requests, over random ones that start and end.
+    #[test]
+    fn the_set_says_what_a_walk_of_all_requests_would() {
+        let mut random = draws(11);
+        for _ in 0..300 {
+            let there_are = 1 + random(24) as u16;
+            let mut reconfig = ReconfigState::new(1, 1, 100, 1_000);
+            for _ in 0..40 {
+                let asked = Streams::of((0..random(5)).map(|_| random(there_are.into()) as u16));
+                let meant: BTreeSet<u16> = match asked.some() {
+                    Some(list) => list.iter().copied().collect(),
+                    None => (0..there_are).collect(),
+                };
+                let batches = reconfig.wishes.outgoing.iter();
+                let waiting = batches.map(|it| &it.streams).collect::<Vec<_>>();
+                let waits = |stream: &u16| waiting.iter().any(|it| it.contains(*stream));
+                let others: Vec<u16> = meant.iter().copied().filter(|it| !waits(it)).collect();
+                let any = waiting.iter().any(|it| it.overlaps(&asked));
+                let listed: usize = waiting.iter().map(|it| it.listed()).sum();
+                assert_eq!(reconfig.listed_outgoing(), listed);
+                assert_eq!(reconfig.resets_any(&asked), any);
+                assert_eq!(reconfig.resets_each(&asked, there_are), others.is_empty());
+                let most = random(20) as usize;
+                let expected = (others.len() <= most).then(|| others.clone());
+                let expected =
+                    expected.map(|it| (!it.is_empty()).then(|| Streams::of(it.into_iter())));
+                assert_eq!(reconfig.others(&asked, there_are, most), expected);
+                if random(3) == 0 {
+                    if let Some(ResetBatch { streams, .. }) = reconfig.wishes.outgoing.pop_front() {
+                        reconfig.settled(&streams);
+                    }
+                } else if !any {
+                    reconfig.wish(asked, None);
+                } else if !others.is_empty() {
+                    reconfig.wish(Streams::of(others.into_iter()), None);
+                }
+            }
+        }
+    }
+}

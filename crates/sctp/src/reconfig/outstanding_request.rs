@@ -1,0 +1,163 @@
+//! The outstanding RE-CONFIG chunk with requests (RFC 6525 §5.1.1).
+
+use anabranch_transport::Nanos;
+use anabranch_wire::Tsn;
+use anabranch_wire::extension::ReConfigParameter;
+
+use super::streams::Streams;
+use crate::path::PathId;
+
+/// Content of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestKind {
+    /// Reset of outgoing streams.
+    Outgoing {
+        streams: Streams,
+        /// The peer's request that this answers.
+        answers: Option<u32>,
+        /// Last assigned TSN at the first transmission.
+        last_tsn: Option<Tsn>,
+    },
+    /// Reset of the peer's streams.
+    Incoming(Streams),
+    /// Reset of all sequence numbers.
+    Association,
+    /// Number of outgoing streams to add.
+    AddOutgoing(u16),
+    /// Number of incoming streams to add.
+    AddIncoming(u16),
+}
+
+/// An unanswered request.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) number: u32,
+    pub(crate) asked: RequestKind,
+    /// It has received its final response.
+    pub(crate) settled: bool,
+}
+
+impl Request {
+    pub(crate) fn new(number: u32, asked: RequestKind) -> Self {
+        Self {
+            number,
+            asked,
+            settled: false,
+        }
+    }
+}
+
+/// One request, or two that may share a chunk.
+#[derive(Debug)]
+pub(crate) struct OutstandingRequests {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) path: PathId,
+    /// It must be sent now.
+    pub(crate) due: bool,
+    /// It was never sent with these numbers.
+    pub(crate) unsent: bool,
+    /// The Re-configuration Timer; not running before it was sent.
+    pub(crate) deadline: Option<Nanos>,
+    /// The peer has answered the last transmission: the request is in progress, or must wait.
+    pub(crate) in_progress: bool,
+    /// The next transmission must use new numbers.
+    pub(crate) renumber: bool,
+    /// How many times new numbers were taken.
+    pub(crate) renumbered: u32,
+    /// At the last transmission the peer had all data before the reset, so that "In progress" makes
+    /// no sense.
+    pub(crate) all_was_there: bool,
+    /// Number of such responses nevertheless.
+    pub(crate) senseless: u32,
+    /// The peer requested an association reset at the same time.
+    pub(crate) crossed: bool,
+}
+
+impl OutstandingRequests {
+    pub(crate) fn new(requests: Vec<Request>, path: PathId) -> Self {
+        Self {
+            requests,
+            path,
+            due: true,
+            unsent: true,
+            deadline: None,
+            in_progress: false,
+            renumber: false,
+            renumbered: 0,
+            all_was_there: false,
+            senseless: 0,
+            crossed: false,
+        }
+    }
+
+    /// The streams that the peer is requested to reset.
+    pub(crate) fn incoming(&self) -> impl Iterator<Item = &Streams> {
+        self.requests.iter().filter_map(|it| match &it.asked {
+            RequestKind::Incoming(streams) if !it.settled => Some(streams),
+            _ => None,
+        })
+    }
+
+    /// Whether it requests an association reset.
+    pub(crate) fn is_of_association(&self) -> bool {
+        matches!(self.requests[0].asked, RequestKind::Association)
+    }
+
+    /// Whether it was sent and is unanswered since.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        !self.in_progress && self.deadline.is_some()
+    }
+
+    /// Whether it answers the peer's request `number`.
+    pub(crate) fn is_answering(&self, number: u32) -> bool {
+        let answering = |it: &Request| matches!(it.asked, RequestKind::Outgoing { answers: Some(answers), .. } if answers == number);
+        self.requests.iter().any(answering)
+    }
+
+    /// The last TSN before the reset, set to `last` if it was not sent yet.
+    pub(crate) fn last_tsn(&mut self, last: Tsn) -> Option<Tsn> {
+        self.requests.iter_mut().find_map(|it| match &mut it.asked {
+            RequestKind::Outgoing { last_tsn, .. } => Some(*last_tsn.get_or_insert(last)),
+            _ => None,
+        })
+    }
+
+    /// The requests for the wire, with `expected` as the number of the peer's next request.
+    pub(crate) fn parameters(&self, expected: u32) -> Vec<ReConfigParameter> {
+        let parameter = |it: &Request| {
+            let request = it.number;
+            match &it.asked {
+                RequestKind::Outgoing {
+                    streams,
+                    answers,
+                    last_tsn,
+                } => ReConfigParameter::OutgoingSsnReset {
+                    request,
+                    response: answers.unwrap_or(expected.wrapping_sub(1)),
+                    last_tsn: last_tsn.unwrap_or_default(),
+                    streams: streams.list(),
+                },
+                RequestKind::Incoming(streams) => ReConfigParameter::IncomingSsnReset {
+                    request,
+                    streams: streams.list(),
+                },
+                RequestKind::Association => ReConfigParameter::SsnTsnReset { request },
+                &RequestKind::AddOutgoing(count) => {
+                    ReConfigParameter::AddOutgoingStreams { request, count }
+                }
+                &RequestKind::AddIncoming(count) => {
+                    ReConfigParameter::AddIncomingStreams { request, count }
+                }
+            }
+        };
+        self.requests.iter().map(parameter).collect()
+    }
+
+    /// It was added to a packet, and its timer starts.
+    pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
+        self.due = false;
+        self.unsent = false;
+        self.in_progress = false;
+        self.deadline = Some(now.saturating_add(rto));
+    }
+}

@@ -1,0 +1,266 @@
+//! Pending reconfiguration requests that were not sent yet.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::Tsn;
+
+use super::streams::Streams;
+use crate::work;
+
+/// Maximum number of batches examined without success at a time, because a peer can cause thousands
+/// to wait while sending proceeds with each of its packets. Up to this number all are examined.
+const LOOKS: usize = 128;
+
+/// Sending progress: the last TSN acknowledged by the peer, the next TSN, and the number of waiting
+/// messages. While it is unchanged, no waiting reset becomes ready.
+pub(crate) type SendProgress = (Tsn, Tsn, usize);
+
+/// Outgoing streams to be reset together.
+#[derive(Clone, Debug)]
+pub(crate) struct ResetBatch {
+    pub(crate) streams: Streams,
+    /// Number of its streams that have sent all messages queued before the request.
+    pub(crate) through: usize,
+    /// The peer's request that this answers (RFC 6525 §5.1.2 A4).
+    pub(crate) answers: Option<u32>,
+    /// The last TSN of the messages queued before the request, once all were sent.
+    pub(crate) barrier: Option<Tsn>,
+}
+
+impl ResetBatch {
+    /// Whether `more` may share a request with this batch, which has `listed` streams, with at most
+    /// `most` in total.
+    fn goes_with(&self, more: &Self, most: usize, listed: usize) -> bool {
+        let alone = |it: &Self| it.answers.is_some() || it.streams.some().is_none();
+        !alone(self) && !alone(more) && listed + more.streams.listed() <= most
+    }
+}
+
+/// Requests by the user or the peer that were not sent to the peer yet.
+#[derive(Debug, Default)]
+pub(crate) struct PendingRequests {
+    pub(crate) outgoing: VecDeque<ResetBatch>,
+    /// Number of batches from the first on that were not ready at that sending progress: they are
+    /// not examined again until it changes.
+    unready: Option<(usize, SendProgress)>,
+    pub(crate) incoming: VecDeque<Streams>,
+    /// An association reset is requested.
+    pub(crate) association: bool,
+    /// Numbers of streams to add.
+    pub(crate) add_outgoing: u16,
+    pub(crate) add_incoming: u16,
+}
+
+impl PendingRequests {
+    /// Whether there are none.
+    pub(crate) fn are_none(&self) -> bool {
+        self.outgoing.is_empty()
+            && self.incoming.is_empty()
+            && !self.association
+            && self.add_outgoing == 0
+            && self.add_incoming == 0
+    }
+
+    /// Requests an outgoing reset; `answers`: the peer's request for it.
+    pub(crate) fn add(&mut self, streams: Streams, answers: Option<u32>) {
+        // With many batches their order changes, but one that answers a request must stay last.
+        let answers = answers.filter(|_| self.outgoing.len() < LOOKS);
+        self.outgoing.push_back(ResetBatch {
+            streams,
+            through: 0,
+            answers,
+            barrier: None,
+        });
+    }
+
+    /// The peer's last request `number` was answered otherwise. Earlier ones were answered or sent.
+    pub(crate) fn answer_no_more(&mut self, number: u32) {
+        if let Some(last) = self.outgoing.back_mut() {
+            last.answers = last.answers.filter(|&it| it != number);
+        }
+    }
+
+    /// Number of batches from the first on that are known not to be ready.
+    fn seen(&mut self, course: SendProgress) -> usize {
+        let all = self.outgoing.len();
+        match self.unready.take() {
+            None => 0,
+            Some((seen, before)) if before == course => seen.min(all),
+            // The following batches are next.
+            Some((seen, _)) if all > LOOKS => {
+                self.outgoing.rotate_left(seen.min(all));
+                0
+            }
+            Some(_) => 0,
+        }
+    }
+
+    /// Takes outgoing streams to reset now: those for which `is_ready`, at most `most` if they are
+    /// listed. A batch that answers a request of the peer is taken alone. With many batches only
+    /// some are examined.
+    pub(crate) fn take_ready(
+        &mut self,
+        most: usize,
+        course: SendProgress,
+        mut is_ready: impl FnMut(&mut ResetBatch) -> bool,
+    ) -> Option<ResetBatch> {
+        let seen = self.seen(course);
+        let until = match self.outgoing.len() {
+            few if few <= LOOKS => few,
+            many => many.min(seen + LOOKS),
+        };
+        work::count(until - seen);
+        let Some(first) = (self.outgoing.range_mut(seen..until)).position(&mut is_ready) else {
+            self.unready = Some((until, course));
+            return None;
+        };
+        let mut rest = self.outgoing.split_off(seen + first);
+        self.unready = Some((seen + first, course));
+        let mut taken: Option<ResetBatch> = None;
+        let mut listed = Vec::new();
+        let mut looks = 0;
+        let left = &mut self.outgoing;
+        while looks < LOOKS
+            && let Some(mut batch) = rest.pop_front()
+        {
+            work::count(1);
+            let ready = is_ready(&mut batch);
+            match &taken {
+                None if ready => {
+                    listed.extend(batch.streams.some().unwrap_or_default());
+                    taken = Some(batch);
+                }
+                Some(taken) if ready && taken.goes_with(&batch, most, listed.len()) => {
+                    listed.extend(batch.streams.some().unwrap_or_default());
+                }
+                _ => {
+                    looks += 1;
+                    left.push_back(batch);
+                }
+            }
+        }
+        left.append(&mut rest);
+        let taken = taken?;
+        Some(ResetBatch {
+            streams: Streams::of(listed.into_iter()),
+            ..taken
+        })
+    }
+
+    /// Takes incoming streams whose reset should be requested now, at most `most` if they are
+    /// listed.
+    pub(crate) fn take_incoming(&mut self, most: usize) -> Option<Streams> {
+        if self.incoming.front()?.listed() > most {
+            return None;
+        }
+        let mut taken = self.incoming.pop_front()?;
+        while let Some(next) = self.incoming.pop_front() {
+            if let Err(next) = taken.join(next, most) {
+                self.incoming.push_front(next);
+                break;
+            }
+        }
+        Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draws::draws;
+
+    fn of(stream: u16) -> Streams {
+        Streams::of([stream].into_iter())
+    }
+
+    /// Examines all batches.
+    fn taken_by_walking(
+        waiting: &mut Vec<ResetBatch>,
+        most: usize,
+        is_ready: impl Fn(&ResetBatch) -> bool,
+    ) -> Option<Vec<u16>> {
+        let first = waiting.iter().position(&is_ready)?;
+        let mut listed = waiting[first].streams.told();
+        let mut left = waiting[..first].to_vec();
+        for batch in &waiting[first + 1..] {
+            if is_ready(batch) && waiting[first].goes_with(batch, most, listed.len()) {
+                listed.extend(batch.streams.told());
+            } else {
+                left.push(batch.clone());
+            }
+        }
+        *waiting = left;
+        listed.sort_unstable();
+        Some(listed)
+    }
+
+    /// Compares with a walk of all, if all are examined.
+    #[test]
+    fn few_go_as_if_all_were_looked_at() {
+        let mut random = draws(7);
+        for _ in 0..200 {
+            let (mut wishes, mut stream, mut now) = (PendingRequests::default(), 0, 0);
+            let most = 1 + random(40) as usize;
+            let mut waiting = Vec::new();
+            for _ in 0..200 {
+                let more = random(4).min((LOOKS - wishes.outgoing.len()) as u32);
+                for _ in 0..more {
+                    wishes.add(of(stream), (random(20) == 0).then_some(1));
+                    waiting.extend(wishes.outgoing.back().cloned());
+                    stream += 1;
+                }
+                now += random(2);
+                // Each becomes ready at some time and stays ready.
+                let ready = |it: &ResetBatch| it.streams.told()[0] % 60 < now as u16;
+                let course = (Tsn(now), Tsn(0), 0);
+                let taken = wishes.take_ready(most, course, |it| ready(it));
+                let taken = taken.map(|it| it.streams.told());
+                assert_eq!(taken, taken_by_walking(&mut waiting, most, ready));
+            }
+        }
+    }
+
+    /// Each of thousands is taken eventually, and no packet examines more than some.
+    #[test]
+    fn of_many_some_are_looked_at_each_time_and_none_is_forgotten() {
+        let mut wishes = PendingRequests::default();
+        (0..2_000).for_each(|stream| wishes.add(of(stream), Some(1)));
+        assert!(
+            wishes
+                .outgoing
+                .iter()
+                .skip(LOOKS)
+                .all(|it| it.answers.is_none())
+        );
+        wishes.outgoing.iter_mut().for_each(|it| it.answers = None);
+        let mut seen = vec![0; 2_000];
+        for at in 0..32 {
+            work::take();
+            // Sending proceeds or not.
+            let course = (Tsn(at / 2), Tsn(0), 0);
+            let taken = wishes.take_ready(700, course, |it| {
+                seen[usize::from(it.streams.told()[0])] += 1;
+                false
+            });
+            assert!(taken.is_none() && work::take() <= LOOKS as u64);
+        }
+        assert!(seen.iter().all(|&it| it > 0), "{seen:?}");
+        let mut gone = Vec::new();
+        for at in 0.. {
+            work::take();
+            let course = (Tsn(100 + at), Tsn(0), 0);
+            let ready = |it: &mut ResetBatch| it.streams.told()[0] % 50 <= at as u16;
+            if let Some(taken) = wishes.take_ready(700, course, ready) {
+                gone.extend(taken.streams.told());
+                let most = 2 * LOOKS + taken.streams.listed();
+                assert!(work::take() <= most as u64);
+            }
+            if wishes.outgoing.is_empty() {
+                break;
+            }
+            assert!(at < 200, "{} left", wishes.outgoing.len());
+        }
+        gone.sort_unstable();
+        assert!(gone.into_iter().eq(0..2_000));
+    }
+}

@@ -1,0 +1,61 @@
+//! First come, first served (RFC 8260 §3.1).
+
+use std::collections::VecDeque;
+
+use super::{Discipline, QueueId, ServedData};
+
+/// Messages in the order of queuing: the queue of each message, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Fcfs(VecDeque<QueueId>);
+
+impl Discipline for Fcfs {
+    #[inline]
+    fn queued(&mut self, turn: QueueId, _waiting: usize) -> bool {
+        self.0.push_back(turn);
+        false
+    }
+
+    #[inline]
+    fn pick(&self) -> Option<QueueId> {
+        self.0.front().copied()
+    }
+
+    #[inline]
+    fn served(&mut self, served: ServedData) -> bool {
+        debug_assert_eq!(self.pick(), Some(served.turn));
+        if served.ended {
+            self.0.pop_front();
+        }
+        false
+    }
+
+    fn queues(&self) -> Vec<QueueId> {
+        let mut queues = Vec::from(self.0.clone());
+        queues.sort_unstable();
+        queues.dedup();
+        queues
+    }
+
+    fn dropped(&mut self, turn: QueueId, at: usize, _waiting: usize) {
+        let mut places = self.0.iter().enumerate().filter(|(_, it)| **it == turn);
+        if let Some((place, _)) = places.nth(at) {
+            self.0.remove(place);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn forget_from(&mut self, streams: u16) -> Vec<u16> {
+        let mut forgotten = Vec::new();
+        self.0.retain(|turn| match *turn {
+            QueueId::Stream(stream) if stream >= streams => {
+                forgotten.push(stream);
+                false
+            }
+            _ => true,
+        });
+        forgotten
+    }
+}

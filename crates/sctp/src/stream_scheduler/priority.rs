@@ -1,0 +1,99 @@
+//! Strict priorities (RFC 8260 §3.4).
+
+use std::collections::BTreeMap;
+
+use super::ring::Ring;
+use super::{Discipline, QueueId, ServedData};
+use crate::stream_table::StreamTable;
+
+/// Selects the stream of the smallest value that has messages; those with equal values in turn.
+/// Values are initially 0, as is that of messages without a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Priority {
+    values: StreamTable<u16>,
+    /// Only nonempty rings.
+    rings: BTreeMap<u16, Ring>,
+}
+
+impl Priority {
+    fn value(&self, turn: QueueId) -> u16 {
+        match turn {
+            QueueId::Stream(stream) => self.values.get(stream).copied().unwrap_or_default(),
+            QueueId::Unassigned => 0,
+        }
+    }
+
+    fn leave(&mut self, turn: QueueId) -> bool {
+        let value = self.value(turn);
+        let Some(ring) = self.rings.get_mut(&value) else {
+            return false;
+        };
+        let was_there = ring.iter().any(|it| it == turn);
+        ring.remove(turn);
+        if ring.is_empty() {
+            self.rings.remove(&value);
+        }
+        was_there
+    }
+
+    fn join(&mut self, turn: QueueId) {
+        let value = self.value(turn);
+        self.rings.entry(value).or_default().join(turn);
+    }
+}
+
+impl Discipline for Priority {
+    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+        if waiting == 1 {
+            self.join(turn);
+        }
+        waiting == 1
+    }
+
+    fn pick(&self) -> Option<QueueId> {
+        self.rings.first_key_value()?.1.front()
+    }
+
+    fn served(&mut self, served: ServedData) -> bool {
+        let value = self.value(served.turn);
+        if let Some(ring) = self.rings.get_mut(&value) {
+            ring.rotate(served.turn, served.waiting);
+            if ring.is_empty() {
+                self.rings.remove(&value);
+            }
+        }
+        false
+    }
+
+    fn queues(&self) -> Vec<QueueId> {
+        self.rings.values().flat_map(Ring::iter).collect()
+    }
+
+    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+        if waiting == 0 {
+            self.leave(turn);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.rings.clear();
+    }
+
+    fn forget_from(&mut self, streams: u16) -> Vec<u16> {
+        let mut forgotten = Vec::new();
+        for ring in self.rings.values_mut() {
+            ring.forget_from(streams, &mut forgotten);
+        }
+        self.rings.retain(|_, ring| !ring.is_empty());
+        forgotten
+    }
+
+    fn set_value(&mut self, stream: u16, value: u16) {
+        let turn = QueueId::Stream(stream);
+        let waits = self.leave(turn);
+        *self.values.entry(stream) = value;
+        if waits {
+            self.join(turn);
+        }
+    }
+}

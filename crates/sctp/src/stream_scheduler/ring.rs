@@ -1,0 +1,77 @@
+//! Round-robin list of queues.
+
+use std::collections::VecDeque;
+
+use super::QueueId;
+
+/// Queues with messages, each once; the front one is next.
+#[derive(Debug, Default)]
+pub(super) struct Ring(VecDeque<QueueId>);
+
+impl Ring {
+    #[inline]
+    pub fn front(&self) -> Option<QueueId> {
+        self.0.front().copied()
+    }
+
+    /// The front queue, if there is no other.
+    #[inline]
+    pub fn only(&self) -> Option<QueueId> {
+        if self.0.len() == 1 {
+            self.front()
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    pub fn join(&mut self, turn: QueueId) {
+        self.0.push_back(turn);
+    }
+
+    /// The front queue was served and has `waiting` messages left. Returns whether it is the front
+    /// one again.
+    #[inline]
+    pub fn rotate(&mut self, turn: QueueId, waiting: usize) -> bool {
+        debug_assert_eq!(self.front(), Some(turn));
+        if waiting > 0 && self.0.len() == 1 {
+            return true;
+        }
+        self.0.pop_front();
+        if waiting > 0 {
+            self.0.push_back(turn);
+        }
+        false
+    }
+
+    pub fn remove(&mut self, turn: QueueId) {
+        // It is usually the front one, so that the others need no check.
+        match self.front() == Some(turn) {
+            true => drop(self.0.pop_front()),
+            false => self.0.retain(|it| *it != turn),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = QueueId> + '_ {
+        self.0.iter().copied()
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Removes streams from `streams` on and adds them to `forgotten`.
+    pub fn forget_from(&mut self, streams: u16, forgotten: &mut Vec<u16>) {
+        self.0.retain(|turn| match *turn {
+            QueueId::Stream(stream) if stream >= streams => {
+                forgotten.push(stream);
+                false
+            }
+            _ => true,
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! Round robin (RFC 8260 §3.2).
+
+use super::ring::Ring;
+use super::{Discipline, QueueId, ServedData};
+
+/// One message of each stream in turn, or one fragment if messages are interleaved.
+#[derive(Debug, Default)]
+pub(crate) struct RoundRobin(Ring);
+
+impl Discipline for RoundRobin {
+    #[inline]
+    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+        if waiting == 1 {
+            self.0.join(turn);
+        }
+        false
+    }
+
+    #[inline]
+    fn pick(&self) -> Option<QueueId> {
+        self.0.front()
+    }
+
+    #[inline]
+    fn served(&mut self, served: ServedData) -> bool {
+        self.0.rotate(served.turn, served.waiting)
+    }
+
+    #[inline]
+    fn only(&self) -> Option<QueueId> {
+        self.0.only()
+    }
+
+    fn queues(&self) -> Vec<QueueId> {
+        self.0.iter().collect()
+    }
+
+    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+        if waiting == 0 {
+            self.0.remove(turn);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn forget_from(&mut self, streams: u16) -> Vec<u16> {
+        let mut forgotten = Vec::new();
+        self.0.forget_from(streams, &mut forgotten);
+        forgotten
+    }
+}

@@ -1,0 +1,147 @@
+//! Start-time fair queueing (Goyal, Vin and Cheng 1996): the queue with the least weighted service
+//! is next.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use super::{Discipline, QueueId, ServedData};
+use crate::stream_table::StreamTable;
+
+/// Cost of a byte of a stream with weight 1.
+const UNIT: u64 = 1 << 16;
+
+/// Weights of streams.
+pub(crate) trait Weights: Debug + Default {
+    /// The weight of a stream with that value.
+    fn weight(value: u16) -> u16;
+}
+
+/// Equal weights.
+#[derive(Debug, Default)]
+pub(crate) struct Equal;
+
+impl Weights for Equal {
+    fn weight(_value: u16) -> u16 {
+        1
+    }
+}
+
+/// Weights by value; a value that was never set, or is 0, counts as 1.
+#[derive(Debug, Default)]
+pub(crate) struct ByValue;
+
+impl Weights for ByValue {
+    fn weight(value: u16) -> u16 {
+        value.max(1)
+    }
+}
+
+/// State of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// Start time of its next message, in its virtual time.
+    time: u64,
+    /// It has messages, and waits under this number with that time.
+    place: Option<u64>,
+    value: u16,
+}
+
+/// Queues by virtual time, which advances with service, faster for lower weights. A queue that
+/// becomes active starts at the time of the last one served, so idle time gives no credit.
+#[derive(Debug, Default)]
+pub(crate) struct VirtualTime<W> {
+    streams: StreamTable<Account>,
+    spread: Account,
+    /// Queues with messages, by time, and then by order of arrival.
+    waiting: BTreeMap<(u64, u64), QueueId>,
+    clock: u64,
+    arrivals: u64,
+    weights: PhantomData<W>,
+}
+
+impl<W: Weights> VirtualTime<W> {
+    fn account(&mut self, turn: QueueId) -> &mut Account {
+        match turn {
+            QueueId::Stream(stream) => self.streams.entry(stream),
+            QueueId::Unassigned => &mut self.spread,
+        }
+    }
+
+    fn join(&mut self, turn: QueueId) {
+        let (clock, place) = (self.clock, self.arrivals);
+        self.arrivals += 1;
+        let account = self.account(turn);
+        account.time = account.time.max(clock);
+        account.place = Some(place);
+        let at = (account.time, place);
+        self.waiting.insert(at, turn);
+    }
+
+    fn leave(&mut self, turn: QueueId) -> bool {
+        let account = self.account(turn);
+        let Some(place) = account.place.take() else {
+            return false;
+        };
+        let at = (account.time, place);
+        self.waiting.remove(&at).is_some()
+    }
+}
+
+impl<W: Weights> Discipline for VirtualTime<W> {
+    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+        if waiting == 1 {
+            self.join(turn);
+        }
+        waiting == 1
+    }
+
+    fn pick(&self) -> Option<QueueId> {
+        self.waiting.first_key_value().map(|(_, turn)| *turn)
+    }
+
+    fn served(&mut self, served: ServedData) -> bool {
+        self.leave(served.turn);
+        let account = self.account(served.turn);
+        let began = account.time;
+        let weight = u64::from(W::weight(account.value));
+        account.time += served.bytes as u64 * UNIT / weight;
+        self.clock = self.clock.max(began);
+        if served.waiting > 0 {
+            self.join(served.turn);
+        }
+        false
+    }
+
+    fn queues(&self) -> Vec<QueueId> {
+        self.waiting.values().copied().collect()
+    }
+
+    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+        if waiting == 0 {
+            self.leave(turn);
+        }
+    }
+
+    fn clear(&mut self) {
+        for turn in self.queues() {
+            self.leave(turn);
+        }
+    }
+
+    fn forget_from(&mut self, streams: u16) -> Vec<u16> {
+        let gone = |turn| match turn {
+            QueueId::Stream(stream) => Some(stream).filter(|it| *it >= streams),
+            QueueId::Unassigned => None,
+        };
+        let forgotten: Vec<u16> = self.queues().into_iter().filter_map(gone).collect();
+        for &stream in &forgotten {
+            self.leave(QueueId::Stream(stream));
+        }
+        forgotten
+    }
+
+    fn set_value(&mut self, stream: u16, value: u16) {
+        self.streams.entry(stream).value = value;
+    }
+}

@@ -1,0 +1,290 @@
+//! F-RTO: detection of spurious timeouts with selective acknowledgements (RFC 5682 §3), adapted to
+//! SCTP by RFC 4138.
+//!
+//! After a timeout the first packet is retransmitted, and nothing else until the cumulative TSN
+//! passes its first chunk. Then up to two packets of new data are sent, and the next SACK decides.
+//! If it acknowledges a chunk that was not retransmitted since, the data was late and the rest will
+//! arrive too: nothing else is retransmitted, and the window is restored (RFC 4015). If it
+//! acknowledges the new data instead, the rest was lost.
+//!
+//! RFC 4138 warns of retransmissions to another address, whose SACK may overtake those of the
+//! original data. F-RTO is not used in that case or with several paths in use.
+
+use anabranch_congestion::recovery::Transmission;
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::outstanding::ChunkState;
+use super::{MAX_OUTSTANDING, Sender, trace_window, window};
+use crate::compact_option::OptionalNanos;
+use crate::path::{PathId, Paths, Sending};
+
+/// Packets of new data that show whether the rest was lost.
+const NEW_PACKETS: u32 = 2;
+
+/// Progress of F-RTO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The first packet is retransmitted (step 2 of RFC 5682 §3.1).
+    Again,
+    /// This number of packets of new data remains (step 3).
+    New(u32),
+}
+
+/// State since a timeout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FRtoAttempt {
+    step: Step,
+    path: PathId,
+    /// When T3-rtx expired: retransmissions have later times.
+    at: Nanos,
+    /// The first retransmission, and the highest TSN sent before the timeout.
+    first: Tsn,
+    recover: Tsn,
+    /// The window before the timeout.
+    cwnd: f64,
+    ssthresh: u64,
+    /// The current SACK acknowledges a chunk that was not retransmitted since the timeout, or one
+    /// sent after it.
+    late: bool,
+    beyond: bool,
+}
+
+/// F-RTO, if enabled.
+#[derive(Debug, Default)]
+pub(super) struct FRto {
+    under_way: Option<FRtoAttempt>,
+    /// The highest TSN sent at the last timeout.
+    recover: Option<Tsn>,
+}
+
+impl FRto {
+    /// A chunk last sent at `sent_at` was newly acknowledged.
+    pub fn on_acknowledged(&mut self, tsn: Tsn, sent_at: Nanos) {
+        if let Some(forward) = &mut self.under_way {
+            forward.beyond |= tsn.gt(forward.recover);
+            forward.late |= tsn.le(forward.recover) && sent_at < forward.at;
+        }
+    }
+}
+
+impl Sender {
+    fn forward(&self) -> Option<&FRtoAttempt> {
+        self.watch.as_ref()?.forward.as_ref()?.under_way.as_ref()
+    }
+
+    fn forward_recovery(&mut self) -> Option<&mut FRto> {
+        self.watch.as_mut()?.forward.as_mut()
+    }
+
+    fn forward_mut(&mut self) -> Option<&mut FRtoAttempt> {
+        self.forward_recovery()?.under_way.as_mut()
+    }
+
+    /// Whether F-RTO examines a timeout.
+    pub(super) fn goes_forward(&self) -> bool {
+        self.forward().is_some()
+    }
+
+    /// T3-rtx of a path with this window has expired and marked chunks, `first` first. F-RTO does
+    /// not start if data of an examined timeout is still unacknowledged (step 1).
+    pub(super) fn begin_forward(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        first: Tsn,
+        (cwnd, ssthresh): (f64, u64),
+        paths: &Paths,
+    ) {
+        self.end_forward();
+        let point = self.outstanding.cumulative_point();
+        let recover = self.outstanding.next_tsn().prev();
+        let stays = self.cmt.is_none() && paths.choose_for_retransmission(id, true) == id;
+        let Some(recovery) = self.forward_recovery() else {
+            return;
+        };
+        let before = recovery.recover.replace(recover);
+        if !stays || before.is_some_and(|before| point.lt(before)) {
+            return;
+        }
+        recovery.under_way = Some(FRtoAttempt {
+            step: Step::Again,
+            path: id,
+            at: now,
+            first,
+            recover,
+            cwnd,
+            ssthresh,
+            late: false,
+            beyond: false,
+        });
+        self.timed_out = true;
+    }
+
+    /// Ends F-RTO: the timeout is handled like any other from now on.
+    fn end_forward(&mut self) -> Option<FRtoAttempt> {
+        let forward = self.forward_recovery()?.under_way.take()?;
+        if matches!(forward.step, Step::New(1..)) {
+            self.outstanding.look_no_more();
+        }
+        Some(forward)
+    }
+
+    /// All TSNs restart.
+    pub(super) fn forget_forward(&mut self) {
+        self.end_forward();
+        if let Some(recovery) = self.forward_recovery() {
+            recovery.recover = None;
+        }
+    }
+
+    /// A SACK was counted.
+    pub(super) fn step_forward(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        let Some(forward) = self.forward_mut() else {
+            return;
+        };
+        let late = std::mem::take(&mut forward.late);
+        let beyond = std::mem::take(&mut forward.beyond);
+        let forward = *forward;
+        let point = self.outstanding.cumulative_point();
+        match forward.step {
+            Step::Again if point.lt(forward.first) => self.wait_for_sack(),
+            Step::Again
+                if point.lt(forward.recover) && self.may_go_forward(forward.path, paths) =>
+            {
+                if let Some(forward) = self.forward_mut() {
+                    forward.step = Step::New(NEW_PACKETS);
+                    self.outstanding.look_closer();
+                }
+                self.wait_for_sack();
+            }
+            Step::New(_) if late && !beyond => self.undo_timeout(now, paths, trace),
+            Step::New(_) if !beyond => self.wait_for_sack(),
+            Step::Again | Step::New(_) => {
+                self.end_forward();
+            }
+        }
+    }
+
+    /// Neither marked chunks nor new data are sent before the next SACK, except by F-RTO.
+    fn wait_for_sack(&mut self) {
+        self.gate_closed = true;
+        self.timed_out = true;
+    }
+
+    /// The path for new data that tests the timeout.
+    pub(super) fn goes_new(&self, paths: &Paths) -> Option<PathId> {
+        let forward = self.forward()?;
+        let due = matches!(forward.step, Step::New(1..));
+        (due && self.may_go_forward(forward.path, paths)).then_some(forward.path)
+    }
+
+    /// Whether there is new data for the path that fits the peer's window even if all marked data
+    /// arrives.
+    fn may_go_forward(&self, id: PathId, paths: &Paths) -> bool {
+        let marked = match self.profile.flight_counts_marked {
+            true => 0, // its window is not given back
+            false => self.rwnd_marked,
+        };
+        let next = self.queue.next_len(self.most_user_data(paths));
+        !self.queue.is_empty()
+            && self.outstanding.len() < MAX_OUTSTANDING
+            && self.profile.rwnd_counts.bytes(next) + marked <= self.peer_rwnd
+            && self.path_for_new(paths) == id
+            && self.may_use(id, paths)
+    }
+
+    /// A packet of new data was sent.
+    pub(super) fn went_forward(&mut self) {
+        if let Some(forward) = self.forward_mut()
+            && let Step::New(left @ 1..) = forward.step
+        {
+            forward.step = Step::New(left - 1);
+            if left == 1 {
+                self.outstanding.look_no_more();
+            }
+        }
+    }
+
+    /// The timeout was spurious: data sent before it is still in flight. The window is restored,
+    /// but to at most the data in flight plus the newly acknowledged data, of which at most an
+    /// initial window counts (RFC 4015 §3.2). The timer stays backed off until a round trip is
+    /// measured, because it was too short.
+    fn undo_timeout(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        let Some(forward) = self.end_forward() else {
+            return;
+        };
+        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682
+        // §3.1, end).
+        let point = self.outstanding.cumulative_point();
+        if let Some(recovery) = self.forward_recovery() {
+            recovery.recover = Some(point);
+        }
+        let id = forward.path;
+        self.take_back_marked(id, paths);
+        let initial = self.initial_window(id, paths);
+        let acknowledged = self.acks[usize::from(id.0)].bytes.min(initial);
+        let entry = paths.get_mut(id);
+        let shown = window(entry);
+        let cwnd = forward.cwnd.min((entry.flightsize + acknowledged) as f64);
+        entry.cc.on_undo(cwnd, forward.ssthresh);
+        (entry.prr, entry.most_in_flight, entry.reduction) = (None, OptionalNanos::NONE, None);
+        if let Some(state) = &mut entry.rack {
+            (state.timeout_until, state.recovering) = (None, false);
+            state.rack.on_spurious_timeout();
+        }
+        self.statistics.seldom().reductions_undone += 1;
+        self.statistics.seldom().spurious_timeouts += 1;
+        trace_window(now, id, entry, shown, trace);
+        self.trace_flight(now, id, paths.get(id), trace);
+    }
+
+    fn initial_window(&self, id: PathId, paths: &Paths) -> u64 {
+        let entry = paths.get(id);
+        let unit = entry.max_packet as u64;
+        let initial = self.profile.initial_window;
+        initial.bytes(unit, entry.path.remote.is_ipv6())
+    }
+
+    /// Puts chunks marked by the timeout that were not retransmitted back in flight, except those
+    /// found lost before.
+    fn take_back_marked(&mut self, id: PathId, paths: &mut Paths) {
+        let mut restored = Vec::new();
+        let mut next = self
+            .outstanding
+            .next_marked_on(id, self.outstanding.cumulative_point());
+        while let Some(tsn) = next {
+            next = self.outstanding.next_marked_on(id, tsn.next());
+            let Some(chunk) = self.outstanding.get(tsn) else {
+                continue;
+            };
+            if chunk.fast_retransmitted || chunk.state != (ChunkState::Marked { timed_out: true }) {
+                continue;
+            }
+            let (length, sent_at) = (chunk.fragment.user_data.len(), chunk.sent_at);
+            self.outstanding.set_state(tsn, ChunkState::InFlight);
+            let bytes = self.profile.cwnd_counts.bytes(length);
+            let rwnd = self.profile.rwnd_counts.bytes(length);
+            let entry = paths.get_mut(id);
+            entry.marked_bytes -= bytes;
+            entry.flightsize += bytes;
+            entry.watch(tsn);
+            self.rwnd_marked -= rwnd;
+            self.rwnd_in_flight += rwnd;
+            if !self.profile.flight_counts_marked {
+                self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
+            }
+            let number = self.number_of(tsn);
+            restored.push(Sending {
+                tsn,
+                transmission: Transmission { sent_at, number },
+            });
+        }
+        // RACK removed them when they were marked.
+        if let Some(state) = &mut paths.get_mut(id).rack {
+            for sending in restored.into_iter().rev() {
+                state.sent.push_front(sending);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Transmit fast path for DATA: a packet of new DATA only.
+//!
+//! While no retransmission is pending, no recovery option or partial reliability is in use, and
+//! tracing is disabled, most checks are settled in advance. The result must equal that of
+//! [`Sender::fill`], which handles every other case.
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::PacketBuilder;
+use anabranch_wire::chunk::Data;
+
+use super::outstanding::Outgoing;
+use super::{MAX_OUTSTANDING, Sender};
+use crate::path::{PathId, Paths};
+use crate::profile::Summed;
+use crate::uncommon::UNCOMMON;
+
+impl Sender {
+    /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`]
+    /// has just returned.
+    #[inline]
+    pub fn is_plain(&self, trace: &Trace) -> bool {
+        trace.wants_only(UNCOMMON)
+            && !self.outstanding.takes_a_look()
+            && self.abandoning.is_none()
+            && self.receipts.is_none()
+            && self.sent_streams.is_none()
+            && self.watch.is_none()
+            && !self.interleaving
+            && !self.queue.has_courses()
+    }
+
+    /// Whether a further message cannot be sent now: others wait before it, and the window of the
+    /// only path is full.
+    #[inline]
+    pub fn waits_for_room(&self, paths: &Paths) -> bool {
+        !self.queue.is_empty()
+            && paths.len() == 1
+            && self.watch.is_none()
+            && self.cmt.is_none()
+            && self.abandoning.is_none()
+            && !paths.get(PathId(0)).has_room()
+    }
+
+    /// Like [`Sender::fill`], if only new DATA may be sent, in chunks of that type, without
+    /// tracing: see [`Sender::is_plain`].
+    #[inline(always)]
+    pub fn fill_plainly(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> usize {
+        debug_assert!(self.is_plain(trace), "that was asked");
+        let most = self.most_user_data(paths);
+        let entry = paths.get_mut(id);
+        let rwnd_counts = self.profile.rwnd_counts;
+        let length = self.next_piece(most, packet.room(), false);
+        // Idle time may reduce the window, and a closed window is probed.
+        if entry.decay_at.has_come(now) || rwnd_counts.bytes(length) > self.peer_rwnd {
+            return self.fill(now, id, packet, paths, trace);
+        }
+        self.keys.begin_packet();
+        let was_quiet = self.in_flight_for_window() == 0;
+        let begins = self.outstanding.next_tsn();
+        let mut sent = Summed::default();
+        if !self.bundling || self.fill_wholes(now, id, most, &mut sent, packet) {
+            self.fill_pieces(now, id, most, &mut sent, packet);
+        }
+        if sent.count == 0 {
+            return 0;
+        }
+        self.statistics.chunks_sent += u64::from(sent.count);
+        self.statistics.bytes_sent += sent.user_data;
+        self.rwnd_in_flight += rwnd_counts.of_all(sent);
+        let cwnd = self.profile.cwnd_counts.of_all(sent);
+        let entry = paths.get_mut(id);
+        entry.carried.count_all(sent.count, sent.padded);
+        entry.flightsize += cwnd;
+        entry.earliest.get_or_insert(begins);
+        entry.timed.get_or_insert(begins); // RFC 9260 §6.3.1 C4
+        self.count_burst(now, id, paths);
+        self.queue.packet_ended();
+        if self.profile.sack_immediately && self.wants_sack_at_once(now, was_quiet, paths) {
+            packet.set_flags(self.last_data_at, Data::IMMEDIATE);
+        }
+        self.in_use.record(now, trace);
+        let entry = paths.get_mut(id);
+        entry.last_sent = now;
+        self.note_packet(now, cwnd, entry);
+        sent.count as usize
+    }
+
+    /// Adds unfragmented messages to the packet, as long as all queued ones belong to one stream.
+    /// Returns whether the slow path may add more.
+    #[inline(always)]
+    fn fill_wholes(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        most: usize,
+        sent: &mut Summed,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let Some(mut wholes) = self.queue.wholes() else {
+            return true;
+        };
+        let rwnd_counts = self.profile.rwnd_counts;
+        while let Some(length) = wholes.next_len() {
+            let rwnd = rwnd_counts.bytes(length);
+            if length > most
+                || self.outstanding.len() >= MAX_OUTSTANDING
+                || packet.room() < (length + self.header).next_multiple_of(4)
+                || rwnd > self.peer_rwnd
+            {
+                break;
+            }
+            let Some(fragment) = wholes.take() else {
+                break;
+            };
+            let (tsn, at) = (self.outstanding.next_tsn(), packet.len());
+            let chunk = Outgoing::first(fragment, id, now, sent.count == 0);
+            let pushed = packet.push(&self.outstanding.push(chunk).to_data(tsn));
+            debug_assert!(pushed.is_ok(), "the room was asked for");
+            self.last_data_at = at;
+            self.peer_rwnd -= rwnd;
+            sent.add(length);
+        }
+        wholes.end(most)
+    }
+
+    /// Adds chunks of any kind to the packet.
+    #[inline(always)]
+    fn fill_pieces(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        most: usize,
+        sent: &mut Summed,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        loop {
+            let length = self.next_piece(most, packet.room(), sent.count > 0);
+            let rwnd = self.profile.rwnd_counts.bytes(length);
+            if length == 0
+                || self.outstanding.len() >= MAX_OUTSTANDING
+                || packet.room() < (length + self.header).next_multiple_of(4)
+                || rwnd > self.peer_rwnd
+            {
+                return;
+            }
+            self.send_plainly(now, id, length, sent.count == 0, packet);
+            self.peer_rwnd -= rwnd;
+            sent.add(length);
+            if !self.bundling {
+                return;
+            }
+        }
+    }
+
+    /// Adds the next chunk to the packet.
+    #[inline(always)]
+    fn send_plainly(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        length: usize,
+        begins_packet: bool,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        let Some(fragment) = self.queue.pop_here(length, || self.in_use.take_turn()) else {
+            return;
+        };
+        if fragment.ends_several() {
+            self.outstanding.will_end(self.queue.take_whole());
+        }
+        let tsn = self.outstanding.next_tsn();
+        self.last_data_at = packet.len();
+        let chunk = self
+            .outstanding
+            .push(Outgoing::first(fragment, id, now, begins_packet));
+        let pushed = packet.push(&chunk.to_data(tsn));
+        debug_assert!(pushed.is_ok(), "the room was asked for");
+    }
+}

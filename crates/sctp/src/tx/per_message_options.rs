@@ -1,0 +1,105 @@
+//! Per-message options: a destination address or authentication key selected by the user
+//! (SCTP_ADDR_OVER, SCTP_AUTHINFO; RFC 6458 §5.3.4, §5.3.8).
+
+use std::collections::VecDeque;
+
+use anabranch_wire::Tsn;
+
+use super::Sender;
+use crate::path::{PathId, PathState, Paths};
+use crate::stream_scheduler::SchedulerKind;
+
+/// Keys of chunks: a packet has one AUTH chunk, and therefore one key.
+#[derive(Debug, Default)]
+pub(super) struct ChunkAuthKeys(Option<Box<SelectedKeys>>);
+
+/// Allocated once a user has selected a key.
+#[derive(Debug, Default)]
+struct SelectedKeys {
+    /// Key of the current packet; `None` for the active key.
+    packet: Option<u16>,
+    /// Keys of chunks in flight that were not signed by the active key, in the order of their TSNs:
+    /// they also apply to retransmissions.
+    chunks: VecDeque<(Tsn, u16)>,
+}
+
+impl ChunkAuthKeys {
+    /// Starts a packet.
+    pub fn begin_packet(&mut self) {
+        if let Some(chosen) = &mut self.0 {
+            chosen.packet = None;
+        }
+    }
+
+    /// Whether a chunk with this key may be added to the packet; its `first` chunk decides.
+    pub fn join(&mut self, key: Option<u16>, first: bool) -> bool {
+        if self.0.is_none() && key.is_none() {
+            return true;
+        }
+        let chosen = self.0.get_or_insert_default();
+        if first {
+            chosen.packet = key;
+        }
+        chosen.packet == key
+    }
+
+    /// A new chunk was added to the packet.
+    #[inline]
+    pub fn note(&mut self, tsn: Tsn, cumulative: Tsn) {
+        let Some(chosen) = &mut self.0 else {
+            return;
+        };
+        let acknowledged = |it: &(Tsn, u16)| it.0.le(cumulative);
+        while chosen.chunks.front().is_some_and(acknowledged) {
+            chosen.chunks.pop_front();
+        }
+        if let Some(key) = chosen.packet {
+            chosen.chunks.push_back((tsn, key));
+        }
+    }
+
+    /// The key of a chunk in flight.
+    pub fn of(&self, tsn: Tsn) -> Option<u16> {
+        let chunks = &self.0.as_ref()?.chunks;
+        let at = chunks.partition_point(|(chunk, _)| chunk.lt(tsn));
+        let found = chunks.get(at).filter(|(chunk, _)| *chunk == tsn);
+        found.map(|(_, key)| *key)
+    }
+}
+
+impl Sender {
+    /// The key for the packet filled last; `None` for the active key.
+    pub(crate) fn packet_key(&self) -> Option<u16> {
+        self.keys.0.as_ref()?.packet
+    }
+
+    /// Replaces the scheduler, with these stream values.
+    pub(crate) fn set_scheduler(
+        &mut self,
+        kind: SchedulerKind,
+        values: impl Iterator<Item = (u16, u16)>,
+    ) {
+        self.queue.set_scheduler(kind, values);
+    }
+
+    /// The path for new data: the one requested for the next message while active, as on Linux;
+    /// otherwise the usual one.
+    #[inline(always)]
+    pub(super) fn path_for_new(&self, paths: &Paths) -> PathId {
+        let wanted = self.queue.next_course().and_then(|it| it.address);
+        let found = wanted.and_then(|address| paths.find(address));
+        found
+            .filter(|id| paths.get(*id).state == PathState::Active)
+            .unwrap_or_else(|| paths.choose_for_new_data())
+    }
+
+    /// Whether the next message may be added to the packet for `id`, which has no data yet if
+    /// `alone`.
+    #[cold]
+    pub(super) fn joins(&mut self, id: PathId, alone: bool, paths: &Paths) -> bool {
+        let course = self.queue.next_course().unwrap_or_default();
+        let any_path = self.cmt.is_some() && course.address.is_none();
+        let goes_here = alone || any_path || self.path_for_new(paths) == id;
+        goes_here && self.keys.join(course.key, alone)
+    }
+}

@@ -1,0 +1,229 @@
+//! Messages on streams that are being reset: they wait until the reset is complete (RFC 6525 §5.1.2
+//! A1).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_wire::Ssn;
+
+use super::{QueueId, Queued, SendQueue, Unsent};
+use crate::stream_set::StreamSet;
+use crate::stream_table::StreamTable;
+use crate::work;
+
+/// A waiting message with its queuing position.
+type Behind = (u64, Queued);
+
+/// The waiting messages of one stream, in the order of queuing.
+#[derive(Debug, Default)]
+struct OfStream {
+    messages: VecDeque<Behind>,
+    /// Bytes of their user data, because they are requested often, stream by stream.
+    bytes: usize,
+}
+
+/// The streams that are being reset, and the messages queued for them since.
+///
+/// A user may have much data waiting on thousands of streams, and the peer may complete the resets
+/// one by one. The messages of each stream are therefore stored separately, and so are those that
+/// wait only for a reset of all streams.
+#[derive(Debug, Default)]
+pub(super) struct DeferredMessages {
+    /// Number of pending resets of all streams.
+    all: u32,
+    streams: StreamSet,
+    /// Messages of the streams above.
+    apart: BTreeMap<u16, OfStream>,
+    /// Messages of other streams, while all streams are being reset.
+    others: BTreeMap<u16, OfStream>,
+    /// Messages without a stream, which could be assigned to any.
+    spread: VecDeque<Behind>,
+    /// Number of messages queued so far.
+    given: u64,
+}
+
+impl DeferredMessages {
+    /// A message without a stream could be assigned to any.
+    fn holds(&self, turn: QueueId) -> bool {
+        match turn {
+            QueueId::Stream(stream) => self.all > 0 || self.streams.contains(stream),
+            QueueId::Unassigned => self.holds_any(),
+        }
+    }
+
+    fn holds_any(&self) -> bool {
+        self.all > 0 || !self.streams.is_empty()
+    }
+
+    fn push(&mut self, turn: QueueId, queued: Queued) {
+        let number = self.given;
+        self.given += 1;
+        let QueueId::Stream(stream) = turn else {
+            return self.spread.push_back((number, queued));
+        };
+        let of_it = if self.streams.contains(stream) {
+            self.apart.entry(stream).or_default()
+        } else {
+            self.others.entry(stream).or_default()
+        };
+        of_it.bytes += queued.message.payload.len();
+        of_it.messages.push_back((number, queued));
+    }
+
+    fn bytes_of(&self, stream: u16) -> usize {
+        let of_it = self.apart.get(&stream).or_else(|| self.others.get(&stream));
+        of_it.map_or(0, |it| it.bytes)
+    }
+
+    /// Starts a reset of these streams; `None` means all.
+    fn begin(&mut self, streams: Option<&[u16]>) {
+        let Some(streams) = streams else {
+            self.all += 1;
+            return;
+        };
+        for &stream in streams {
+            self.streams.insert(stream);
+            if let Some(of_it) = self.others.remove(&stream) {
+                self.apart.insert(stream, of_it);
+            }
+        }
+    }
+
+    /// Ends a reset of these streams; `None` means all of one call. Returns the messages that wait
+    /// for nothing else, in the order of queuing.
+    fn end(&mut self, streams: Option<&[u16]>) -> Vec<(QueueId, Queued)> {
+        let mut free = Vec::new();
+        match streams {
+            Some(streams) => {
+                for &stream in streams {
+                    self.streams.remove(stream);
+                    let Some(of_it) = self.apart.remove(&stream) else {
+                        continue;
+                    };
+                    if self.all > 0 {
+                        self.others.insert(stream, of_it);
+                    } else {
+                        free.push((QueueId::Stream(stream), of_it.messages));
+                    }
+                }
+            }
+            None => self.all = self.all.saturating_sub(1),
+        }
+        if self.all == 0 {
+            let others = std::mem::take(&mut self.others).into_iter();
+            free.extend(others.map(|(stream, of_it)| (QueueId::Stream(stream), of_it.messages)));
+        }
+        if !self.holds_any() {
+            free.push((QueueId::Unassigned, std::mem::take(&mut self.spread)));
+        }
+        in_order(free)
+    }
+
+    /// Takes all messages, in the order of queuing.
+    fn take(&mut self) -> Vec<(QueueId, Queued)> {
+        let apart = std::mem::take(&mut self.apart).into_iter();
+        let streams = apart.chain(std::mem::take(&mut self.others));
+        let of_streams = streams.map(|(stream, of_it)| (QueueId::Stream(stream), of_it.messages));
+        let spread = (QueueId::Unassigned, std::mem::take(&mut self.spread));
+        in_order(of_streams.chain([spread]).collect())
+    }
+}
+
+/// Merges several queues in the order of queuing.
+fn in_order(queues: Vec<(QueueId, VecDeque<Behind>)>) -> Vec<(QueueId, Queued)> {
+    let queues = queues.into_iter();
+    let mut all: Vec<(u64, QueueId, Queued)> = queues
+        .flat_map(|(turn, queue)| queue.into_iter().map(move |(at, it)| (at, turn, it)))
+        .collect();
+    work::count(all.len());
+    all.sort_by_key(|it| it.0);
+    all.into_iter().map(|(_, turn, it)| (turn, it)).collect()
+}
+
+impl SendQueue {
+    /// Defers the message if its stream is being reset; otherwise gives it back.
+    #[cold]
+    pub(super) fn hold_back(&mut self, turn: QueueId, queued: Queued) -> Option<Queued> {
+        let Some(holding) = self.holding.as_mut().filter(|it| it.holds(turn)) else {
+            return Some(queued);
+        };
+        self.behind += queued.message.payload.len();
+        self.messages += 1;
+        holding.push(turn, queued);
+        None
+    }
+
+    /// Bytes of deferred user data for `stream`.
+    pub(super) fn bytes_behind(&self, stream: u16) -> usize {
+        self.holding.as_ref().map_or(0, |it| it.bytes_of(stream))
+    }
+
+    /// Defers messages queued for `streams` from now on; `None` means any. The streams of several
+    /// calls are disjoint, except for `None`.
+    pub fn hold(&mut self, streams: Option<&[u16]>) {
+        self.holding.get_or_insert_default().begin(streams);
+    }
+
+    /// Whether all messages queued for `streams` before they were deferred were sent at least once.
+    /// `are`: how many of them, from the first on, are known to be sent; this is final, because
+    /// nothing more is queued for them.
+    pub fn is_through(&self, streams: Option<&[u16]>, are: &mut usize) -> bool {
+        let Some(streams) = streams.filter(|_| !self.is_empty()) else {
+            return self.is_empty();
+        };
+        if !self.spread.is_empty() {
+            return false;
+        }
+        let is_through = |stream: &u16| {
+            let queued = self.streams.get(*stream);
+            queued.is_none_or(|it| it.messages.is_empty())
+                && self.started.as_ref().is_none_or(|it| it.stream != *stream)
+                && self.paused_at(QueueId::Stream(*stream)) == 0
+        };
+        let left = streams.get(*are..).unwrap_or_default();
+        *are += left.iter().take_while(|it| is_through(it)).count();
+        *are >= streams.len()
+    }
+
+    /// Releases the messages deferred by one call. `reset`: these streams, which have nothing
+    /// queued, restart with number 0.
+    pub fn release(&mut self, streams: Option<&[u16]>, reset: bool) {
+        match streams {
+            Some(streams) if reset => {
+                let used = streams.iter().filter(|it| self.streams.get(**it).is_some());
+                for stream in used.copied().collect::<Vec<_>>() {
+                    let begun_anew = self.streams.entry(stream);
+                    begun_anew.next_ssn = Ssn::default();
+                    begun_anew.next_mid = Default::default();
+                }
+            }
+            None if reset => self.streams = StreamTable::default(),
+            _ => {}
+        }
+        let Some(mut holding) = self.holding.take() else {
+            return;
+        };
+        for (turn, queued) in holding.end(streams) {
+            self.behind -= queued.message.payload.len();
+            self.messages -= 1;
+            self.enqueue(turn, queued);
+        }
+        if holding.holds_any() {
+            self.holding = Some(holding);
+        }
+    }
+
+    /// Removes the deferred messages.
+    pub(super) fn withdraw_held(&mut self) -> Vec<Unsent> {
+        let Some(holding) = &mut self.holding else {
+            return Vec::new();
+        };
+        let behind = holding.take();
+        self.messages -= behind.len();
+        self.behind = 0;
+        let unsent = |(turn, queued): (QueueId, Queued)| match turn {
+            QueueId::Stream(stream) => queued.unsent(Some(stream)),
+            QueueId::Unassigned => queued.unsent(None),
+        };
+        behind.into_iter().map(unsent).collect()
+    }
+}

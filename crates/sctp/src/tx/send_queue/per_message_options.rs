@@ -1,0 +1,62 @@
+//! Messages with a user-defined address or authentication key ([`MessageRoute`]), and replacement of the
+//! scheduler.
+
+use super::{MessageRoute, QueueId, SendQueue};
+use crate::stream_scheduler::SchedulerKind;
+use crate::stream_scheduler::{Discipline, Scheduler};
+
+impl SendQueue {
+    /// Whether messages may have one.
+    #[inline]
+    pub fn has_courses(&self) -> bool {
+        self.has_courses
+    }
+
+    /// The options of the next message, or of the one in progress; `None` for most.
+    #[inline]
+    pub fn next_course(&self) -> Option<MessageRoute> {
+        if !self.has_courses {
+            return None;
+        }
+        self.look_for_course()
+    }
+
+    #[cold]
+    fn look_for_course(&self) -> Option<MessageRoute> {
+        let course = match &self.started {
+            Some(started) => &started.course,
+            None => {
+                let turn = self.scheduler.pick()?;
+                match (self.paused_of(turn), turn) {
+                    (Some(paused), _) => &paused.course,
+                    (None, QueueId::Stream(stream)) => {
+                        &self.streams.get(stream)?.messages.front()?.course
+                    }
+                    (None, QueueId::Unassigned) => &self.spread.front()?.course,
+                }
+            }
+        };
+        course.as_deref().copied()
+    }
+
+    /// Replaces the scheduler, with these stream values. Each stream keeps its order. `fcfs` does
+    /// not know the order of messages on different streams queued before, and takes them stream by
+    /// stream.
+    pub fn set_scheduler(&mut self, kind: SchedulerKind, values: impl Iterator<Item = (u16, u16)>) {
+        let mut next = Scheduler::new(kind);
+        values.for_each(|(stream, value)| next.set_value(stream, value));
+        for turn in self.scheduler.queues() {
+            let queued = match turn {
+                QueueId::Stream(stream) => {
+                    self.streams.get(stream).map_or(0, |it| it.messages.len())
+                }
+                QueueId::Unassigned => self.spread.len(),
+            };
+            for waiting in 1..=queued + self.paused_at(turn) {
+                next.queued(turn, waiting);
+            }
+        }
+        self.scheduler = next;
+        self.next = self.find_next();
+    }
+}

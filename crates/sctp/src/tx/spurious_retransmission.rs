@@ -1,0 +1,90 @@
+//! Undo of a window reduction after a spurious retransmission: all retransmitted data is reported
+//! as duplicate (RFC 3708; SCTP reports Duplicate TSNs, RFC 9260 §3.3.4).
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::{Sender, trace_window, window};
+use crate::compact_option::OptionalNanos;
+use crate::path::{PathId, Paths};
+
+/// Maximum number of retransmissions in a recovery that may be spurious.
+const MAX_SENT_AGAIN: usize = 1024;
+
+/// The window before a reduction, and the retransmissions since.
+#[derive(Debug)]
+pub(super) struct ReductionUndo {
+    path: PathId,
+    cwnd: f64,
+    ssthresh: u64,
+    /// Retransmitted and not reported as a duplicate yet.
+    doubtful: VecDeque<Tsn>,
+}
+
+impl Sender {
+    /// The window of a path is about to be reduced for a loss. A second reduction cannot be undone,
+    /// neither alone nor with the first.
+    pub(super) fn remember_window(&mut self, id: PathId, paths: &Paths) {
+        let Some(watch) = self.watch.as_mut().filter(|it| it.undoes) else {
+            return;
+        };
+        let entry = paths.get(id);
+        watch.undo = Some(ReductionUndo {
+            path: id,
+            cwnd: entry.cc.cwnd_exact(),
+            ssthresh: entry.cc.ssthresh(),
+            doubtful: VecDeque::new(),
+        });
+    }
+
+    /// A timeout: duplicates do not show which data was lost.
+    pub(super) fn forget_undo(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.undo = None;
+        }
+    }
+
+    /// A chunk was retransmitted.
+    pub(super) fn count_sent_again(&mut self, tsn: Tsn) {
+        let watch = self.watch.as_mut();
+        if let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) {
+            undo.doubtful.push_back(tsn);
+            if undo.doubtful.len() > MAX_SENT_AGAIN {
+                self.forget_undo();
+            }
+        }
+    }
+
+    /// A SACK reports these duplicates. If all retransmissions were duplicates, nothing had been
+    /// lost.
+    pub(super) fn undo_if_spurious(
+        &mut self,
+        now: Nanos,
+        duplicates: &[Tsn],
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let watch = self.watch.as_mut();
+        let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) else {
+            return;
+        };
+        let before = undo.doubtful.len();
+        for duplicate in duplicates {
+            let found = undo.doubtful.iter().position(|tsn| tsn == duplicate);
+            found.and_then(|index| undo.doubtful.remove(index));
+        }
+        if undo.doubtful.len() == before || !undo.doubtful.is_empty() {
+            return;
+        }
+        let (id, cwnd, ssthresh) = (undo.path, undo.cwnd, undo.ssthresh);
+        self.forget_undo();
+        let entry = paths.get_mut(id);
+        let shown = window(entry);
+        entry.cc.on_undo(cwnd, ssthresh);
+        (entry.prr, entry.most_in_flight) = (None, OptionalNanos::NONE);
+        self.statistics.seldom().reductions_undone += 1;
+        trace_window(now, id, entry, shown, trace);
+    }
+}
