@@ -1,4 +1,4 @@
-//! Setting an association up (RFC 9260 §5): what an INIT or INIT ACK offers, and what is offered from here.
+//! Association setup (RFC 9260 §5): the contents of INIT and INIT ACK, received and sent.
 
 mod offer;
 mod optional_parameters;
@@ -21,27 +21,28 @@ use crate::config::Config;
 use crate::dtls_chunk::Security;
 use crate::extensions::{AUTH, DTLS, Extensions};
 
-/// The most bytes of the parameters of extensions, but for those of AUTH.
+/// Maximum parameter bytes of extensions other than AUTH.
 const EXTENSIONS: usize = 100;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = COMMON_HEADER + 20;
 /// Bytes of a packet with an INIT ACK before its cookie.
 pub(crate) const BEFORE_COOKIE: usize = BARE_INIT + HEADER;
 
-/// Bytes of parameters that an INIT or INIT ACK to `remote` may have: what does not fit into one
-/// packet is left out (RFC 9260 §6.10).
+/// Parameter bytes of an INIT or INIT ACK to `remote`: parameters that do not fit one packet are
+/// left out (RFC 9260 §6.10).
 fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
     config.max_packet(remote) - BARE_INIT
 }
 
-/// The parts of an INIT that both INIT and INIT ACK are made of.
+/// Local values that INIT and INIT ACK have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalOffer {
     pub(crate) tag: u32,
     pub(crate) initial_tsn: Tsn,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
-    /// The random number of AUTH, or the source of the tie breaker of the DTLS chunk, where one of them is offered.
+    /// Random number of AUTH, or source of the tie breaker of the DTLS chunk, if one of them is
+    /// offered.
     pub(crate) auth_random: Option<[u8; RANDOM_LEN]>,
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn init(
     assemble(config, own, parameters)
 }
 
-/// The parameters of an INIT that has more to say than its `families`, in `room` bytes.
+/// All parameters of an INIT that has more than its `families`, within `room` bytes.
 #[cold]
 #[inline(never)]
 fn all(
@@ -94,13 +95,13 @@ fn all(
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
-    // Last, since they are the ones that may be too many.
+    // The last ones, because they may be too many.
     push_addresses(&mut parameters, config);
     parameters.finish()
 }
 
-/// The families of addresses that an endpoint which calls `remote` has, as the parameter that tells them (RFC 9260 §3.3.2.1.6): mostly there
-/// is no other. Empty inside DTLS.
+/// The encoded Supported Address Types parameter of an endpoint that connects to `remote` (RFC 9260
+/// §3.3.2.1.6); usually it is the only parameter. Empty inside DTLS.
 fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
     const KIND: u8 = kind::SUPPORTED_ADDRESS_TYPES as u8;
     const V4: u8 = kind::IPV4_ADDRESS as u8;
@@ -116,8 +117,8 @@ fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
     }
 }
 
-/// As [`init_ack`], around a cookie that stands in `packet` behind [`BEFORE_COOKIE`] bytes, where there is nothing else to be said: fills these, but
-/// for the common header. Whether it did.
+/// Like [`init_ack`], around a cookie in `packet` after [`BEFORE_COOKIE`] bytes, if there is no
+/// other parameter: fills these bytes except for the common header. Returns whether it did.
 pub(crate) fn init_ack_around(
     config: &Config,
     own: LocalOffer,
@@ -131,7 +132,7 @@ pub(crate) fn init_ack_around(
         || config.adaptation_layer.is_some()
         || config.addresses.len() > 1
         || !offer.unrecognized.is_empty();
-    // Padding is none of the chunk's business then.
+    // The chunk needs no padding then.
     let stands = parameter.is_multiple_of(4) && parameter <= room_for_parameters(config, remote);
     if says_more || !stands {
         return false;
@@ -142,8 +143,8 @@ pub(crate) fn init_ack_around(
         && bare.put_before_parameters(&mut packet[whole..]).is_ok()
 }
 
-/// The INIT ACK that carries `cookie`, which has place for its header in front, answers `offer` by the extensions that `both` speak and reports the parameters that were not recognised
-/// (RFC 9260 §3.3.3).
+/// The INIT ACK with `cookie`, which has space for its header in front. It answers `offer` with the
+/// extensions in `both` and reports unrecognized parameters (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
     own: LocalOffer,
@@ -152,7 +153,8 @@ pub(crate) fn init_ack(
     offer: &Offer,
     both: Extensions,
 ) -> InitAck {
-    // Mostly there is nothing else. Where a packet has no room for the cookie, it goes alone, in a larger packet that IP may fragment.
+    // Usually there is nothing else. A cookie that does not fit a packet is sent alone, in a larger
+    // packet that IP may fragment.
     let room = room_for_parameters(config, remote).max(cookie.len().next_multiple_of(4));
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
         .unwrap_or_else(|_| TlvWriter::new(room));
@@ -169,7 +171,7 @@ pub(crate) fn init_ack(
     InitAck(assemble(config, own, parameters.finish()))
 }
 
-/// What this end says of AUTH, where it offers that.
+/// The AUTH parameters of this endpoint, if offered.
 fn push_auth(config: &Config, own: LocalOffer, parameters: &mut TlvWriter) {
     if let Some(random) = own.auth_random
         && config.security == Security::Off
@@ -178,7 +180,7 @@ fn push_auth(config: &Config, own: LocalOffer, parameters: &mut TlvWriter) {
     }
 }
 
-/// The DTLS Key Management Parameter of this end, if the DTLS chunk is among `extensions`.
+/// The DTLS Key Management Parameter of this endpoint, if the DTLS chunk is among `extensions`.
 fn push_dtls(config: &Config, own: LocalOffer, extensions: Extensions, parameters: &mut TlvWriter) {
     let said = own.key_management(config).filter(|_| extensions.has(&DTLS));
     if let Some(said) = said
@@ -189,7 +191,7 @@ fn push_dtls(config: &Config, own: LocalOffer, extensions: Extensions, parameter
 }
 
 impl LocalOffer {
-    /// The DTLS Key Management Parameter of this end, if it offers the DTLS chunk.
+    /// The DTLS Key Management Parameter of this endpoint, if it offers the DTLS chunk.
     pub(crate) fn key_management(self, config: &Config) -> Option<DtlsKeyManagement> {
         let [t0, t1, t2, t3, ..] = self.auth_random?;
         let tie_breaker = u32::from_be_bytes([t0, t1, t2, t3]);
@@ -198,7 +200,8 @@ impl LocalOffer {
     }
 }
 
-/// Whether an INIT ACK to `remote` with a cookie of so many bytes has room for what AUTH adds to it.
+/// Whether an INIT ACK to `remote` with a cookie of this length has space for the data that AUTH
+/// adds to it.
 pub(crate) fn has_room_for_auth(
     config: &Config,
     own: LocalOffer,
@@ -212,8 +215,8 @@ pub(crate) fn has_room_for_auth(
     cookie + said + 4 + EXTENSIONS <= room_for_parameters(config, remote)
 }
 
-/// The addresses of an endpoint with several; one with a single address is known by the packet's source
-/// (RFC 9260 §5.1.2 A). Inside DTLS there are none (RFC 8261 §6.1).
+/// The addresses of an endpoint with several; a single one is known from the packet's source (RFC
+/// 9260 §5.1.2 A). There are none inside DTLS (RFC 8261 §6.1).
 fn push_addresses(parameters: &mut TlvWriter, config: &Config) {
     if config.addresses.len() > 1 && !config.over_dtls {
         for &address in &config.addresses {
@@ -246,7 +249,8 @@ mod tests {
         auth_random: None,
     };
 
-    /// What is written around a cookie is what is written with it, and is left to that where there is more to be said.
+    /// An INIT ACK written around its cookie must equal the general one, and must be left to it if
+    /// there are more parameters.
     #[test]
     fn an_init_ack_around_its_cookie_is_the_one_that_carries_it() {
         use anabranch_wire::Encode;
@@ -285,7 +289,7 @@ mod tests {
         }
     }
 
-    /// What an INIT says mostly is not written anew each time: it is what would be written.
+    /// The precomputed parameter of an INIT must equal the encoded one.
     #[test]
     fn the_families_are_the_parameter_that_tells_them() {
         let [v4, v6]: [IpAddr; 2] = [[10, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
@@ -306,7 +310,7 @@ mod tests {
             let expected = Parameters::of(std::slice::from_ref(&told));
             let usual = init(&config, OWN, remote, None).parameters;
             assert_eq!(usual.as_bytes(), expected.as_bytes());
-            // And with more to be said it is the same.
+            // With further parameters it is the same.
             let more = init(&config, OWN, remote, Some(5)).parameters;
             let preservative = Parameter::CookiePreservative(5);
             assert_eq!(

@@ -1,8 +1,8 @@
-//! Partial reliability (RFC 3758, RFC 7496): messages that their sender gives up by a policy, and the FORWARD TSN that moves
-//! the receiver past them.
+//! Partial reliability (RFC 3758, RFC 7496): abandonment of messages by a sender's policy, and the
+//! FORWARD TSN that advances the receiver past them.
 //!
-//! Here is what it consists of; the halves of an association are handed it: [`PrSctpSender`] to the sender, which knows what is
-//! queued and in flight, and to the receiver that messages may be left out.
+//! This module has its state: the sender of an association uses [`PrSctpSender`], because it knows
+//! the queued and outstanding messages, and the receiver is notified that messages may be left out.
 
 mod counters;
 mod sender;

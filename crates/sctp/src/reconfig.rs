@@ -1,10 +1,9 @@
 //! Stream reconfiguration (RFC 6525): stream resets, added streams, and resets of all sequence
 //! numbers of an association.
 //!
-//! This module has the state without the association that it changes: [`PendingRequests`] are requests of
-//! the user and the peer that cannot be sent yet, a [`OutstandingRequests`] is the outstanding chunk of
-//! requests, and [`Responses`] are the responses to the peer. The association
-//! ([`crate::association`]) carries them out.
+//! This module has the state without the association that it changes: [`PendingRequests`] cannot be
+//! sent yet, [`OutstandingRequests`] are the requests of the chunk in flight, and [`Responses`] are
+//! the answers to the peer. The association ([`crate::association`]) carries them out.
 
 mod deferred_data;
 mod outcome;

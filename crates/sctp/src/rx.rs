@@ -1,8 +1,9 @@
-//! The receiving half of an association: TSNs, reassembly, order, the receive window, when to acknowledge.
+//! Receiver of an association: TSNs, reassembly, order, the receive window, and SACK timing.
 //!
-//! The owner's loop: [`Receiver::handle_data`] for each DATA chunk of a packet, [`Receiver::on_packet_end`] after the
-//! last chunk, then [`Receiver::poll_message`] or [`Receiver::poll_part`] until it is empty and [`Receiver::push_sack`]
-//! while [`Receiver::sack_due`].
+//! The caller's loop: [`Receiver::handle_data`] for each DATA chunk of a packet,
+//! [`Receiver::on_packet_end`] after the last chunk, then [`Receiver::poll_message`] or
+//! [`Receiver::poll_part`] until it is empty and [`Receiver::push_sack`] while
+//! [`Receiver::sack_due`].
 
 mod buffer_admission;
 mod fast_path;
@@ -13,6 +14,7 @@ mod interleaved;
 mod message;
 mod message_assembler;
 mod ordering;
+mod outcome;
 mod partial_delivery;
 mod read_parts;
 mod ready_queue;
@@ -37,6 +39,8 @@ pub(crate) use fast_path::Next;
 pub(crate) use forward_tsn::ForwardTsnOutcome;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use message_assembler::TooLong;
+pub(crate) use outcome::Abandoned;
+pub use outcome::DataOutcome;
 
 use crate::compact_option::OptionalNanos;
 use crate::config::Config;
@@ -57,59 +61,11 @@ use stream_usage::PerStreamUsage;
 use tsn_tracker::{Arrival, TsnTracker};
 use window::ReceiveWindow;
 
-/// What became of a DATA chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataOutcome {
-    /// It was new and has been taken.
-    NewData,
-    /// It was new and has been taken. It shows that messages of which a part was delivered have no end.
-    Aborting,
-    /// It had arrived before; the next SACK reports it.
-    Duplicate,
-    /// No room in the receive buffer: dropped, as if it had not arrived.
-    DroppedFull,
-    /// It is the next in order, has no room, and none can come, since nothing that is held can be delivered, not even in
-    /// part: the peer left out stream sequence numbers. To be answered by ABORT with Out of Resource.
-    Exhausted,
-    /// Its TSN is too far on to be reported: dropped.
-    BeyondWindow,
-    /// Its stream does not exist: acknowledged and dropped, to be answered by ERROR with Invalid Stream Identifier
-    /// (RFC 9260 §6.5).
-    InvalidStream,
-    /// It carries no user data, to be answered by ABORT with No User Data (RFC 9260 §6.2).
-    NoUserData,
-    /// It contradicts other chunks (a fragment inside another message, a message begun and never ended, a stream sequence
-    /// number used twice), to be answered by ABORT with Protocol Violation.
-    ProtocolViolation,
-}
-
-/// A message that was delivered in part, and whose end will not come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Abandoned {
-    pub stream: u16,
-    pub unordered: bool,
-    pub ssn: Ssn,
-    pub first_tsn: Tsn,
-    pub ppid: u32,
-}
-
-impl Abandoned {
-    fn of(head: &reassembly::Head) -> Self {
-        Self {
-            stream: head.stream,
-            unordered: head.unordered,
-            ssn: head.ssn,
-            first_tsn: head.first,
-            ppid: head.ppid,
-        }
-    }
-}
-
-/// The receiving half of an association.
+/// Receiver of an association.
 #[derive(Debug)]
 pub struct Receiver {
     profile: OfReceiver,
-    /// Chunks may be common ones, by the settings.
+    /// The settings allow the fast path.
     common: bool,
     streams: u16,
     initial_tsn: Tsn,
@@ -119,22 +75,23 @@ pub struct Receiver {
     long: PartialDelivery,
     ready: ReadyQueue,
     assembly: MessageAssembler,
-    /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
+    /// Stream and bytes of data that became readable at an unknown time, to be recorded later.
     unrecorded: LazyBox<Vec<(u16, usize)>>,
     /// [`Config::partial_delivery_point`].
     partial_delivery_point: OptionalNanos,
     window: ReceiveWindow,
-    /// Bytes of the packet at hand, if known, and of the slices of it that were taken.
+    /// Bytes of the current packet, if known, and of the slices of it that are buffered.
     packet: usize,
     sliced: usize,
-    /// The next TSN, if it was refused already for want of room, where the profile drops silently.
+    /// The next TSN, if it was already dropped for lack of space, under profiles that drop
+    /// silently.
     refused: Option<Tsn>,
     held: PerStreamUsage,
-    /// Events of the association so far: they come before what becomes readable now.
+    /// Association events so far, which precede data that becomes readable now.
     preceding: u32,
-    /// Messages without an end that the user is to be told of.
+    /// Messages without an end to report to the user.
     aborted: LazyBox<Vec<Abandoned>>,
-    /// Where the peer interleaves messages.
+    /// Allocated if the peer interleaves messages.
     interleaved: Option<Box<Interleaved>>,
     sack: SackPolicy,
     from: PathId,
@@ -172,13 +129,13 @@ impl Receiver {
         }
     }
 
-    /// The association has had so many events: they come before what becomes readable from now on.
+    /// Sets the number of association events, which precede data that becomes readable from now on.
     #[inline(always)]
     pub(crate) fn note_events(&mut self, count: u32) {
         self.preceding = count;
     }
 
-    /// A packet of so many bytes is about to be read. Slices of it keep all of it in memory.
+    /// A packet of `bytes` is about to be processed. Slices of it keep all of it in memory.
     #[inline]
     pub fn on_packet_begin(&mut self, bytes: usize) {
         (self.packet, self.sliced) = (bytes, 0);
@@ -187,7 +144,7 @@ impl Receiver {
         }
     }
 
-    /// Takes one DATA chunk that came on path `from`.
+    /// Takes one DATA chunk received on path `from`.
     pub fn handle_data(
         &mut self,
         now: Nanos,
@@ -199,7 +156,7 @@ impl Receiver {
         self.take_data(now, &view, &data, from, trace)
     }
 
-    /// As [`Self::handle_data`], of a chunk where it lies.
+    /// Like [`Self::handle_data`], for a chunk in its packet.
     ///
     /// # Errors
     /// It is shorter than its header.
@@ -215,7 +172,8 @@ impl Receiver {
         Ok(self.take_data(now, &data, frame, from, trace))
     }
 
-    /// `source`: what gives the user data to be held. Each caller has all that follows as one piece of its own.
+    /// `source`: provides the user data to be buffered. Each caller inlines everything that
+    /// follows.
     #[inline(always)]
     fn take_data(
         &mut self,
@@ -255,7 +213,7 @@ impl Receiver {
         }
     }
 
-    /// Decides what becomes of a chunk, and does it.
+    /// Decides about a chunk and processes it.
     #[inline(always)]
     fn sort_data(
         &mut self,
@@ -308,7 +266,7 @@ impl Receiver {
             outcome = self.judge_broken(now, trace);
         }
         let taken = outcome != DataOutcome::ProtocolViolation;
-        // What can be read needs no relief.
+        // Readable data needs no relief.
         if taken && self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve(now, trace);
         }
@@ -316,7 +274,7 @@ impl Receiver {
         outcome
     }
 
-    /// Notes the TSN, and when it must be acknowledged. Gives what the TSNs beside it are.
+    /// Records the TSN and the SACK timing. Returns whether adjacent TSNs have arrived.
     #[inline(always)]
     fn arrived(&mut self, now: Nanos, tsn: Tsn, immediate: bool, trace: &mut Trace) -> Neighbours {
         let had_gaps = self.tracker.has_gaps();
@@ -341,7 +299,7 @@ impl Receiver {
         beside
     }
 
-    /// As [`Self::arrived`], for what is not the common DATA.
+    /// Like [`Self::arrived`], outside the fast path.
     #[inline(never)]
     fn arrived_beside(
         &mut self,
@@ -353,7 +311,7 @@ impl Receiver {
         self.arrived(now, tsn, immediate, trace)
     }
 
-    /// Puts a chunk that is new where it belongs; false if it contradicts others.
+    /// Stores a new chunk. Returns false if it contradicts others.
     #[inline(always)]
     fn take(
         &mut self,
@@ -424,7 +382,7 @@ impl Receiver {
         }
     }
 
-    /// Delivers a whole message, or lets it wait; false if its number was used already.
+    /// Delivers a complete message or lets it wait. Returns false if its number was already used.
     fn whole(&mut self, now: Nanos, whole: Whole, trace: &mut Trace) -> bool {
         let (stream, unordered) = (whole.message.stream, whole.message.unordered);
         let payload = &whole.message.payload;
@@ -450,7 +408,8 @@ impl Receiver {
         WindowBytes(self.profile.rwnd_counts)
     }
 
-    /// The last chunk of a packet has been handled: decides whether a SACK goes now or after the delay.
+    /// The last chunk of a packet was handled: decides whether a SACK is sent now or after the
+    /// delay.
     #[inline]
     pub fn on_packet_end(&mut self, now: Nanos) {
         self.weigh();
@@ -460,7 +419,8 @@ impl Receiver {
         self.sack.packet_end(now, self.tracker.has_gaps());
     }
 
-    /// What has come may not be tiny any more: then the next SACK tells a wider window, which the peer waits for.
+    /// Recent data may not be tiny any more: the next SACK then advertises a wider window, for
+    /// which the peer waits.
     #[cold]
     fn widen(&mut self) {
         if self.window.is_too_narrow(&self.statistics) {
@@ -468,17 +428,17 @@ impl Receiver {
         }
     }
 
-    /// SACKs are sent by the settings of `config` from now on.
+    /// Applies the SACK settings of `config`.
     pub(crate) fn set_sack_policy(&mut self, config: &Config) {
         self.sack.set(config);
     }
 
-    /// Whether a SACK must go now.
+    /// Whether a SACK must be sent now.
     pub fn sack_due(&self) -> bool {
         self.sack.due()
     }
 
-    /// Whether received data is not yet acknowledged, so that a SACK may ride on a packet that goes anyway.
+    /// Whether received data is unacknowledged, so that a SACK may be bundled with another packet.
     pub fn sack_useful(&self) -> bool {
         self.sack.waiting()
     }
@@ -488,12 +448,12 @@ impl Receiver {
         self.sack.deadline()
     }
 
-    /// The delay of a SACK may be over.
+    /// Handles the end of the SACK delay.
     pub fn handle_sack_timer(&mut self, now: Nanos) {
         self.sack.handle_timer(now);
     }
 
-    /// Takes what can be read next: it is held no longer.
+    /// Takes the next readable message or part out of the buffer.
     #[inline(always)]
     fn take_first(&mut self) -> Option<ReceivedPart> {
         if self.ready.is_empty() && !self.has_nothing() {
@@ -504,11 +464,11 @@ impl Receiver {
         Some(part)
     }
 
-    /// As [`Receiver::poll_part`], whole messages only: parts are put together as they come, up to
-    /// [`Config::max_message`].
+    /// Like [`Receiver::poll_part`], for complete messages only: parts are assembled as they
+    /// arrive, up to [`Config::max_message`].
     ///
     /// # Errors
-    /// A message is longer than that. What was gathered of it is gone.
+    /// A message is longer than that. Its gathered data was dropped.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
         match self.poll_whole() {
             None => self.poll_assembled(|_| false),
@@ -516,7 +476,8 @@ impl Receiver {
         }
     }
 
-    /// As [`Receiver::poll_message`], if what comes first waits whole, as most messages do: it is accounted for where it lies, and moved once.
+    /// Like [`Receiver::poll_message`], if the first entry is a complete message, as most are: it
+    /// is accounted for in place and moved once.
     #[inline(always)]
     pub(crate) fn poll_whole(&mut self) -> Option<ReceivedMessage> {
         let Deliverable { part, bytes, .. } = self.ready.front()?;
@@ -529,8 +490,8 @@ impl Receiver {
         Some(self.ready.pop_front()?.part.into_message())
     }
 
-    /// As [`Receiver::poll_message`], where [`Self::poll_whole`] has none. `stops`: whether what has so many events before it is left
-    /// for later.
+    /// Like [`Receiver::poll_message`], if [`Self::poll_whole`] has none. `stops`: whether data
+    /// after that many events should be left for later.
     #[inline(always)]
     pub(crate) fn poll_assembled(
         &mut self,
@@ -549,7 +510,8 @@ impl Receiver {
         Ok(None)
     }
 
-    /// Whether nothing can be read, and nothing could be if it were asked for: where the window is closed part of a message may be.
+    /// Whether nothing can be read, even on demand: with a closed window a part of a message may
+    /// be.
     #[inline(always)]
     pub(crate) fn has_nothing(&self) -> bool {
         self.ready.is_empty() && self.window.to_advertise() > 0
@@ -560,7 +522,7 @@ impl Receiver {
         self.assembly.add(part)
     }
 
-    /// The payload protocol identifier of what can be read next.
+    /// The payload protocol identifier of the next readable entry.
     pub(crate) fn next_ppid(&self) -> Option<u32> {
         self.ready.front().map(|it| it.part.ppid)
     }
@@ -570,7 +532,7 @@ impl Receiver {
         !self.ready.is_empty()
     }
 
-    /// What was seen so far.
+    /// Counters so far.
     pub fn statistics(&self) -> ReceiverStatistics {
         self.statistics.told()
     }
@@ -585,7 +547,7 @@ impl Receiver {
         self.tracker.cumulative()
     }
 
-    /// Whether nothing waits in the receive buffer.
+    /// Whether the receive buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.window.used() == 0 && self.ready.is_empty()
     }

@@ -1,4 +1,4 @@
-//! How a message is sent, and when it is given up.
+//! Per-message send options, including PR-SCTP policies.
 
 use std::net::IpAddr;
 
@@ -7,42 +7,48 @@ use bytes::Bytes;
 
 use crate::config::Config;
 
-/// How one message is sent. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only where both ends speak partial
-/// reliability ([`Negotiated::partial_reliability`](crate::Negotiated::partial_reliability)); where several are given, the first
-/// that is met gives the message up. Where none is, those of the
-/// [defaults](crate::AssociationSettings::send_defaults) count, unless it is [reliable](Self::reliable).
+/// Options of one message. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only if both
+/// endpoints support partial reliability
+/// ([`Negotiated::partial_reliability`](crate::Negotiated::partial_reliability)); the first one
+/// that applies abandons the message. Without a policy, those of the
+/// [defaults](crate::AssociationSettings::send_defaults) apply, unless it is
+/// [reliable](Self::reliable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
-    /// The stream, 0 by default. `None`: whichever of the streams in use has its turn when the message is begun; how many are in use is
-    /// the business of [`Config::allocation`].
+    /// Stream identifier, 0 by default. `None`: the next one of the streams in use, when the
+    /// message is started; [`Config::allocation`] determines their number.
     pub stream: Option<u16>,
-    /// Payload Protocol Identifier, handed through to the peer's user.
+    /// Payload Protocol Identifier, passed to the peer's user.
     pub ppid: u32,
-    /// Delivered without regard to the order of the stream.
+    /// Unordered delivery.
     pub unordered: bool,
-    /// The peer is asked to acknowledge its end at once (RFC 9260 §6.1), for which it may else wait 200 ms.
+    /// Requests an immediate SACK of its end (RFC 9260 §6.1), which may otherwise be delayed by 200
+    /// ms.
     pub immediate: bool,
-    /// It is given up when it is so old and not all of it was acknowledged, nanoseconds (RFC 3758 §4.1).
+    /// It is abandoned at this age if it is not completely acknowledged, nanoseconds (RFC 3758
+    /// §4.1).
     pub lifetime: Option<Nanos>,
-    /// It is given up when a chunk of it would be sent again more often (RFC 7496 §3.1).
+    /// It is abandoned if a chunk would be retransmitted more often (RFC 7496 §3.1).
     pub max_retransmits: Option<u32>,
-    /// Where the send buffer is full, messages of a larger number that were not begun are given up for it, and it for those
-    /// of a smaller one (RFC 7496 §3.2).
+    /// With a full send buffer, unsent messages with a larger number are abandoned for it, and it
+    /// for those with a smaller one (RFC 7496 §3.2).
     pub priority: Option<u32>,
-    /// It is never given up, whatever the defaults say.
+    /// It is never abandoned, regardless of the defaults.
     pub reliable: bool,
-    /// It goes to this address of the peer's while that is active, and not to the primary path (SCTP_ADDR_OVER, RFC 6458 §5.3.4).
-    /// What is sent again goes where the rules of retransmission say.
+    /// Peer address to send it to instead of the primary path, while that address is active
+    /// (SCTP_ADDR_OVER, RFC 6458 §5.3.4). Retransmissions follow the usual rules.
     pub address: Option<IpAddr>,
-    /// The key that its chunks are signed by where the peer wants them authenticated (RFC 4895); `None`: the active one. A key that is deleted
-    /// meanwhile gives way to the active one (RFC 6458 §5.3.8).
+    /// Key identifier of its chunks if the peer requires authentication (RFC 4895); `None`: the
+    /// active key. A key that is deleted meanwhile is replaced by the active one (RFC 6458 §5.3.8).
     pub key: Option<u16>,
-    /// The user's own name for the message, which comes back with it where it cannot be delivered (sinfo_context, RFC 6458 §5.3.2).
+    /// The user's context value, which is returned with an undeliverable message (sinfo_context,
+    /// RFC 6458 §5.3.2).
     pub context: u32,
-    /// The number, chosen by the user, under which [`Event::Receipt`](crate::Event::Receipt) reports the fate of the message: acknowledged
-    /// (passed by the cumulative TSN, because what Gap Ack Blocks report may still be dropped, RFC 9260 §6.2), abandoned, or withdrawn. Each
-    /// message has one such event, unless the association ends or is restarted before.
+    /// Receipt number, chosen by the user, of the [`Event::Receipt`](crate::Event::Receipt) with
+    /// the outcome of the message: acknowledged (passed by the cumulative TSN, because the receiver
+    /// may renege on gap ack blocks, RFC 9260 §6.2), abandoned, or cancelled. Each message has one
+    /// such event, unless the association ends or is restarted before.
     pub receipt: Option<u64>,
 }
 
@@ -52,17 +58,17 @@ impl Default for SendOptions {
     }
 }
 
-/// What the user says of a message's way.
+/// Per-message address and key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageRoute {
-    /// The peer's address that it goes to.
+    /// Destination address.
     pub address: Option<IpAddr>,
-    /// The key that it is signed by.
+    /// Authentication key identifier.
     pub key: Option<u16>,
 }
 
 impl SendOptions {
-    /// On stream 0, in order, with PPID 0, and without any policy of its own.
+    /// Stream 0, ordered, PPID 0, without a policy.
     pub const fn new() -> Self {
         Self {
             stream: Some(0),
@@ -80,12 +86,12 @@ impl SendOptions {
         }
     }
 
-    /// As [`Self::new`], on this stream.
+    /// Like [`Self::new`], on this stream.
     pub const fn on(stream: u16) -> Self {
         Self::new().with_stream(Some(stream))
     }
 
-    /// What the settings say of messages that are sent without more ado.
+    /// The defaults of the settings.
     pub fn of(config: &Config) -> Self {
         Self {
             lifetime: config.lifetime,
@@ -95,14 +101,14 @@ impl SendOptions {
         }
     }
 
-    /// On this stream, or on whichever has its turn.
+    /// On this stream, or on the next one in use.
     #[must_use]
     pub const fn with_stream(mut self, stream: Option<u16>) -> Self {
         self.stream = stream;
         self
     }
 
-    /// With a receipt under this number, or without one.
+    /// With a receipt of this number, or without one.
     #[must_use]
     pub const fn with_receipt(mut self, number: Option<u64>) -> Self {
         self.receipt = number;
@@ -116,48 +122,48 @@ impl SendOptions {
         self
     }
 
-    /// Delivered without regard to the order of the stream, or in order.
+    /// Unordered or ordered delivery.
     #[must_use]
     pub const fn with_unordered(mut self, unordered: bool) -> Self {
         self.unordered = unordered;
         self
     }
 
-    /// The peer is asked to acknowledge its end at once, or not.
+    /// With or without a request for an immediate SACK.
     #[must_use]
     pub const fn with_immediate(mut self, immediate: bool) -> Self {
         self.immediate = immediate;
         self
     }
 
-    /// Given up when it is so old, nanoseconds.
+    /// Abandoned at this age, nanoseconds.
     #[must_use]
     pub const fn with_lifetime(mut self, lifetime: Option<Nanos>) -> Self {
         self.lifetime = lifetime;
         self
     }
 
-    /// As [`Self::with_lifetime`], with a duration: 1 ns to 584 years.
+    /// Like [`Self::with_lifetime`], with a duration: 1 ns to 584 years.
     #[must_use]
     pub fn with_time_to_live(self, time: std::time::Duration) -> Self {
         self.with_lifetime(Some(Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)))
     }
 
-    /// Given up when a chunk of it would be sent again more often.
+    /// Abandoned if a chunk would be retransmitted more often.
     #[must_use]
     pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {
         self.max_retransmits = most;
         self
     }
 
-    /// With this priority in a full send buffer; smaller numbers come first.
+    /// With this priority in a full send buffer; smaller numbers have precedence.
     #[must_use]
     pub const fn with_priority(mut self, priority: Option<u32>) -> Self {
         self.priority = priority;
         self
     }
 
-    /// To this address of the peer's, or over the primary path.
+    /// To this address of the peer, or on the primary path.
     #[must_use]
     pub const fn with_address(mut self, address: Option<IpAddr>) -> Self {
         self.address = address;
@@ -171,28 +177,29 @@ impl SendOptions {
         self
     }
 
-    /// With this name of the user's own.
+    /// With this context value.
     #[must_use]
     pub const fn with_context(mut self, context: u32) -> Self {
         self.context = context;
         self
     }
 
-    /// Never given up, whatever the defaults and the policies say.
+    /// Never abandoned, regardless of defaults and policies.
     #[must_use]
     pub const fn reliable(mut self) -> Self {
         self.reliable = true;
         self
     }
 
-    /// The same, with what `change` changes.
+    /// Applies `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The stream of a message of which nothing is said but that, its PPID and its order: it is queued in fewer steps.
+    /// The stream of a message without options except stream, PPID and order, which takes a shorter
+    /// code path.
     #[inline(always)]
     pub(crate) fn plain_stream(&self) -> Option<u16> {
         let plain = !self.immediate
@@ -204,13 +211,13 @@ impl SendOptions {
         self.stream.filter(|_| plain)
     }
 
-    /// Whether it says when the message is abandoned.
+    /// Whether it has an abandonment policy.
     #[inline(always)]
     pub(crate) const fn has_policy(&self) -> bool {
         self.lifetime.is_some() || self.max_retransmits.is_some() || self.priority.is_some()
     }
 
-    /// The same, with the policies of `defaults` where it has none.
+    /// Adds the policies of `defaults` if it has none.
     pub(crate) fn or(self, defaults: &Self) -> Self {
         Self {
             lifetime: self.lifetime.or(defaults.lifetime),
@@ -220,7 +227,7 @@ impl SendOptions {
         }
     }
 
-    /// Where it goes and how it is signed, if that is said.
+    /// Address and key, if specified.
     pub(crate) fn course(&self) -> Option<Box<MessageRoute>> {
         let course = MessageRoute {
             address: self.address,
@@ -229,7 +236,7 @@ impl SendOptions {
         (course != MessageRoute::default()).then(|| Box::new(course))
     }
 
-    /// When a message that is given at `now` will be given up; `None` if never.
+    /// The policy of a message queued at `now`; `None` if it is never abandoned.
     pub(crate) fn terms(&self, now: Nanos) -> Option<PrPolicy> {
         if self.reliable {
             return None;
@@ -244,56 +251,56 @@ impl SendOptions {
     }
 }
 
-/// Why a message was given up.
+/// Why a message was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbandonPolicy {
-    /// Its lifetime was over.
+    /// Its lifetime expired.
     Lifetime,
-    /// It had been sent again as often as it was to be.
+    /// The limit of retransmissions was reached.
     Retransmissions,
-    /// A message of higher priority needed its place.
+    /// A message of higher priority needed its space.
     Priority,
 }
 
 impl AbandonPolicy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 3] = [Self::Lifetime, Self::Retransmissions, Self::Priority];
 }
 
-/// A message of ours that will not be sent, or not again.
+/// A local message that will not be sent, or not retransmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AbandonedMessage {
-    /// Its stream; `None` for one that was given without a stream and never begun.
+    /// Its stream; `None` for an unsent message that was queued without a stream.
     pub stream: Option<u16>,
-    /// Its Payload Protocol Identifier.
+    /// Payload Protocol Identifier.
     pub ppid: u32,
     /// It was unordered.
     pub unordered: bool,
-    /// The user data, whole.
+    /// The complete user data.
     pub payload: Bytes,
-    /// The user's own name for it ([`SendOptions::context`]).
+    /// The user's context value ([`SendOptions::context`]).
     pub context: u32,
-    /// The policy by which it was given up.
+    /// The policy that abandoned it.
     pub policy: AbandonPolicy,
-    /// Some of it was sent. If that was all of it, it may have reached the peer all the same: what was lost may have been
-    /// the acknowledgement. Else it certainly did not.
+    /// Some of it was sent. If all of it was sent, it may have reached the peer, because possibly
+    /// only the acknowledgement was lost. Otherwise it certainly did not.
     pub sent: bool,
 }
 
-/// When a message is given up, and who wants to know what becomes of it.
+/// Abandonment policy and receipt of a queued message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PrPolicy {
     pub(crate) deadline: Option<Nanos>,
     pub(crate) max_retransmits: Option<u32>,
     pub(crate) priority: Option<u32>,
-    /// The number under which its user is told what becomes of it.
+    /// The receipt number, if requested.
     pub(crate) receipt: Option<u64>,
 }
 
 impl PrPolicy {
-    /// Whether it may be given up at all.
+    /// Whether it may be abandoned at all.
     pub(crate) fn may_give_up(&self) -> bool {
         let Self {
             deadline,
@@ -304,12 +311,13 @@ impl PrPolicy {
         deadline.is_some() || max_retransmits.is_some() || priority.is_some()
     }
 
-    /// Whether its time is over at `now`.
+    /// Whether its lifetime is over at `now`.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Why a chunk that was sent so often is not sent again at `now`, if it is not.
+    /// The policy that forbids a retransmission at `now` of a chunk with this number of
+    /// transmissions, if any.
     pub(crate) fn forbids(&self, now: Nanos, transmissions: u32) -> Option<AbandonPolicy> {
         if self.is_over(now) {
             return Some(AbandonPolicy::Lifetime);

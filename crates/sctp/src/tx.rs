@@ -1,7 +1,9 @@
-//! The sending half of an association: queue, fragments, outstanding chunks, loss recovery, what may go and when.
+//! Sender of an association: send queue, fragmentation, outstanding chunks, loss recovery, and the
+//! rules of transmission.
 //!
-//! The owner's loop: [`Sender::handle_sack`] or [`Sender::handle_t3`] on input; then, while [`Sender::wants_to_send`]
-//! names a path, begin a packet for it, add control chunks, and let [`Sender::fill`] add DATA.
+//! The caller's loop: [`Sender::handle_sack`] or [`Sender::handle_t3`] on input; then, while
+//! [`Sender::wants_to_send`] returns a path, start a packet for it, add control chunks, and let
+//! [`Sender::fill`] add DATA.
 
 mod abandon;
 mod ack;
@@ -70,48 +72,49 @@ use per_message_options::ChunkAuthKeys;
 use receipts::Receipts;
 use send_queue::{SendQueue, Unsent};
 
-/// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
-/// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
+/// Maximum number of chunks sent and not cumulatively acknowledged. The 16-bit sequence numbers
+/// distinguish messages of a stream within half their range (RFC 9260 §6.6), and gap ack blocks
+/// reach 65,535 TSNs (§3.3.4).
 const MAX_OUTSTANDING: usize = 32_767;
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The stream is not among those negotiated.
+    /// The stream was not negotiated.
     #[error("stream {stream} is outside the {streams} streams negotiated")]
     NoSuchStream {
-        /// The stream asked for.
+        /// Requested stream.
         stream: u16,
-        /// Streams negotiated.
+        /// Negotiated streams.
         streams: u16,
     },
     /// The association is closing or closed (RFC 9260 §9.2).
     #[error("the association is closing or closed")]
     Closing,
-    /// DATA must carry something (RFC 9260 §3.3.1).
+    /// DATA must not be empty (RFC 9260 §3.3.1).
     #[error("a message must not be empty")]
     Empty,
-    /// The send buffer is full; try again when `buffered` has fallen.
+    /// The send buffer is full; try again when `buffered` has decreased.
     #[error("the send buffer is full")]
     BufferFull,
-    /// The setting [`security`](crate::Config::security) requires protection, which is not established yet. Wait for
-    /// [`Event::Established`](crate::Event::Established).
+    /// The setting [`security`](crate::Config::security) requires protection, which is not
+    /// established yet. Wait for [`Event::Established`](crate::Event::Established).
     #[error("the association is not protected yet")]
     NotProtected,
 }
 
-/// The sending half of an association.
+/// Sender of an association.
 #[derive(Debug)]
 pub struct Sender {
     profile: OfSender,
     bundling: bool,
-    /// Packets are spread over the round trip.
+    /// Pacing is enabled.
     paced: bool,
     fill_packets: bool,
-    /// Bytes of a chunk before its user data: of DATA, or of I-DATA.
+    /// Header bytes of a chunk with user data: DATA or I-DATA.
     header: usize,
-    /// User data goes in I-DATA.
+    /// User data is sent in I-DATA.
     interleaving: bool,
     send_buffer: usize,
     /// See `believed_window`.
@@ -121,69 +124,71 @@ pub struct Sender {
     queue: SendQueue,
     in_use: StreamsInUse,
     outstanding: Outstanding,
-    /// The last SACK's Gap Ack Blocks.
+    /// The last SACK's gap ack blocks.
     gaps: Vec<Run>,
-    /// Where the lowest chunk was sent that a Gap Ack Block reported and the last SACK no longer does.
+    /// Path of the lowest chunk on which the receiver reneged.
     withdrawn_on: Option<PathId>,
-    /// The window the peer advertised last, and what of it is believed to be left.
+    /// The peer's last advertised window, and its estimated rest.
     a_rwnd: u64,
     peer_rwnd: u64,
-    /// Bytes in flight as the receive window counts them, without and of marked chunks.
+    /// Bytes in flight as the receive window counts them, without marked chunks, and bytes of
+    /// marked ones.
     rwnd_in_flight: u64,
     rwnd_marked: u64,
-    /// Fast recovery lasts until the cumulative point reaches this TSN.
+    /// Fast recovery lasts until the cumulative TSN reaches this TSN.
     recovery_until: Option<Tsn>,
     highest_newly_acked: Option<Tsn>,
-    /// The next packet of retransmissions goes whatever cwnd is (RFC 9260 §6.3.3 E3, §7.2.4).
+    /// The next packet of retransmissions ignores cwnd (RFC 9260 §6.3.3 E3, §7.2.4).
     one_packet: bool,
     /// Retransmissions wait for the next SACK.
     gate_closed: bool,
-    /// New data waits for the next SACK: a timeout was no occasion to send it.
+    /// New data waits for the next SACK, because a timeout is no opportunity to send it.
     timed_out: bool,
     probe: Option<Probing>,
-    /// When an acknowledgement last left nothing in flight; a closed window is probed one RTO later.
+    /// When an acknowledgement last left nothing in flight; a closed window is probed one RTO
+    /// later.
     quiet_since: Nanos,
-    /// Nothing will be sent after what is queued: the user has asked to close.
+    /// Nothing is queued any more, because the user has requested to close.
     finishing: bool,
-    /// The peer told of a mark since the last SACK.
+    /// The peer reported an ECN mark since the last SACK.
     echoed: bool,
-    /// While messages may be given up.
+    /// While messages may be abandoned.
     abandoning: Option<Box<PrSctpSender>>,
-    /// Once a user has asked for a receipt.
+    /// Allocated with the first requested receipt.
     receipts: Option<Box<Receipts>>,
     sent_streams: sent_streams::SentStreams,
     /// A FORWARD TSN must be sent.
     forward_due: bool,
-    /// All numbers have begun anew: a SACK from before may still be on its way.
+    /// All TSNs were reset: an older SACK may still be in flight.
     begun_anew: bool,
     statistics: SenderCounters,
     burst: Burst,
-    /// Where data goes over several paths at once.
+    /// Allocated if data uses several paths at the same time.
     cmt: Option<Box<Cmt>>,
-    /// Where more is watched than missing reports and T3-rtx.
+    /// Allocated for recovery algorithms beyond missing reports and T3-rtx.
     watch: Option<Box<OptionalRecovery>>,
-    /// Scratch of `handle_sack`, kept for its memory.
+    /// Scratch buffers of `handle_sack`.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
-    /// Scratch of `fill`: where the last DATA chunk of the packet begins.
+    /// Scratch of `fill`: start of the last DATA chunk of the packet.
     last_data_at: usize,
-    /// The keys that chunks are signed by, where their user chose them.
+    /// Authentication keys of chunks, if selected by the user.
     keys: ChunkAuthKeys,
-    /// Messages on streams that the peer did not grant, of which the user was not told yet.
+    /// Messages on streams that the peer did not grant, to report to the user.
     not_granted: LazyBox<Vec<Unsent>>,
 }
 
-/// A chunk sent although the peer's window had no room for it (RFC 9260 §6.1 A).
+/// A chunk sent although the peer's window was too small for it (RFC 9260 §6.1 A).
 #[derive(Clone, Copy, Debug)]
 struct Probing {
     tsn: Tsn,
-    /// A SACK came since it was last sent: the peer lives, and keeps its window closed.
+    /// A SACK arrived since it was last sent: the peer is alive, and keeps its window closed.
     answered: bool,
 }
 
 impl Sender {
-    /// Takes what the handshake learnt of the peer: its window in bytes, and the outbound streams agreed on. Messages
-    /// queued on other streams are forgotten; returns how many.
+    /// Sets the handshake's results: the peer's window in bytes, and the negotiated outbound
+    /// streams. Messages queued on other streams are dropped; returns their number.
     pub fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {
         self.a_rwnd = a_rwnd.into();
         self.peer_rwnd = self.believed_window().saturating_sub(self.rwnd_in_flight);
@@ -195,10 +200,11 @@ impl Sender {
         self.forget_streams_from(outbound_streams)
     }
 
-    /// Queues a message, as its options say; its lifetime begins `now`.
+    /// Queues a message with its options; its lifetime begins `now`.
     ///
     /// # Errors
-    /// See [`SendError`]; nothing was queued then. Before [`Sender::set_peer`] every stream is accepted.
+    /// See [`SendError`]. Nothing was queued then. Before [`Sender::set_peer`] every stream is
+    /// accepted.
     pub fn send(
         &mut self,
         now: Nanos,
@@ -216,7 +222,7 @@ impl Sender {
         }
     }
 
-    /// As [`Sender::send`], where nothing is said of the message but its stream, its PPID and its order.
+    /// Like [`Sender::send`], for a message without options except stream, PPID and order.
     #[inline]
     pub(crate) fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
@@ -231,7 +237,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues a message in any way that is asked for less often than [`Sender::send_plain`], which has all of this as part of itself.
+    /// Queues a message in a way that is rarer than [`Sender::send_plain`], which is inlined.
     #[inline(never)]
     fn queue_message(
         &mut self,
@@ -263,7 +269,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether a message of that size is queued for certain, whatever its terms.
+    /// Whether a message of that size is certainly accepted, whatever its options.
     #[inline]
     pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
         size > 0
@@ -275,17 +281,17 @@ impl Sender {
         self.queue.bytes() == 0 || self.queue.bytes() + size <= self.send_buffer
     }
 
-    /// Bytes of user data queued and not yet sent, for back-pressure.
+    /// Bytes of unsent user data, for back-pressure.
     pub fn buffered(&self) -> usize {
         self.queue.bytes()
     }
 
-    /// Bytes of user data accepted for `stream` and not yet sent.
+    /// Bytes of unsent user data on `stream`.
     pub fn buffered_on(&self, stream: u16) -> usize {
         self.queue.bytes_of(stream)
     }
 
-    /// Takes back the messages that were not begun; returns how many.
+    /// Cancels the unsent messages. Returns their number.
     pub fn withdraw_unsent(&mut self) -> usize {
         let withdrawn = self.queue.withdraw();
         self.answer_all(
@@ -295,7 +301,7 @@ impl Sender {
         withdrawn.len()
     }
 
-    /// Whether messages, or parts of one, wait to be sent for the first time.
+    /// Whether messages, or parts of one, wait for their first transmission.
     pub fn has_pending(&self) -> bool {
         self.queue.bytes() > 0
     }
@@ -305,12 +311,12 @@ impl Sender {
         !self.outstanding.is_empty()
     }
 
-    /// Whether all that was given has been cumulatively acknowledged.
+    /// Whether all queued data was cumulatively acknowledged.
     pub fn is_drained(&self) -> bool {
         !self.has_pending() && !self.has_outstanding()
     }
 
-    /// The last TSN the peer cumulatively acknowledged.
+    /// The last TSN that the peer cumulatively acknowledged.
     pub fn cumulative_tsn_ack_point(&self) -> Tsn {
         self.outstanding.cumulative_point()
     }
@@ -320,54 +326,54 @@ impl Sender {
         self.outstanding.next_tsn()
     }
 
-    /// What is believed to be left of the peer's window, bytes as the profile counts them.
+    /// Estimated rest of the peer's window, bytes as the profile counts them.
     pub fn peer_rwnd(&self) -> u64 {
         self.peer_rwnd
     }
 
-    /// The window that the peer advertised last, bytes as the profile counts them.
+    /// The peer's last advertised window, bytes as the profile counts them.
     pub fn advertised_rwnd(&self) -> u64 {
         self.a_rwnd
     }
 
-    /// Max.Burst is another.
+    /// Changes Max.Burst.
     pub(crate) fn set_max_burst(&mut self, packets: u32) {
         self.profile.max_burst = packets;
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub fn statistics(&self) -> SenderStatistics {
         self.statistics.told()
     }
 
-    /// Streams that messages without a stream use now: 1 to those negotiated.
+    /// Streams in use for messages without a stream: 1 to the negotiated number.
     pub fn streams_in_use(&self) -> u16 {
         self.in_use.in_use()
     }
 
-    /// The number of streams negotiated, if the allocation has come to want more since the last call.
+    /// The negotiated number of streams, if the allocation has requested more since the last call.
     pub fn take_stream_limit_met(&mut self) -> Option<u16> {
         self.in_use.take_limit_met()
     }
 
-    /// Whether the user may have to be told of streams or of messages: asked after every SACK.
+    /// Whether the user may have to be notified of streams or messages: checked after every SACK.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.in_use.has_met_limit() || self.receipts.is_some()
     }
 
-    /// When [`Sender::judge_streams`] wants to be called.
+    /// When [`Sender::judge_streams`] must be called.
     pub fn streams_deadline(&self) -> Option<Nanos> {
         self.in_use.deadline()
     }
 
-    /// The allocation's time may have come to think the number of streams over.
+    /// Handles a timeout of the stream allocation.
     pub fn judge_streams(&mut self, now: Nanos, trace: &mut Trace) {
         self.in_use.handle_timeout(now, trace);
         self.note_streams();
     }
 
-    /// A loss was found on path `id`: tells the allocation, before any window is cut.
+    /// A loss was detected on path `id`: notifies the allocation, before any window is reduced.
     fn judge_loss(
         &mut self,
         now: Nanos,
@@ -408,14 +414,14 @@ impl Sender {
         self.outstanding.len()
     }
 
-    /// Tells whether the user has asked to close, so that what is queued is the last.
+    /// Sets whether the user has requested to close, so that the queued data is the last.
     pub(crate) fn set_finishing(&mut self, finishing: bool) {
         self.finishing = finishing;
     }
 
-    /// Whether the SACK of the packet just filled should not be delayed: nothing follows it before the shutdown, or nothing
-    /// can before its SACK, since it fills the congestion or the receive window and nothing else in flight, `was_quiet`, will
-    /// draw one (RFC 9260 §6.1).
+    /// Whether the SACK of the packet just filled should not be delayed (RFC 9260 §6.1): nothing
+    /// follows it before the shutdown, or nothing can follow before its SACK, because it fills the
+    /// congestion or the receive window and no other data in flight, `was_quiet`, will trigger one.
     fn wants_sack_at_once(&self, now: Nanos, was_quiet: bool, paths: &Paths) -> bool {
         let more = !self.queue.is_empty() || self.outstanding.first_marked().is_some();
         if !more {
@@ -424,28 +430,28 @@ impl Sender {
         was_quiet && self.wants_to_send(now, paths).is_none()
     }
 
-    /// The path that the next packet with DATA takes, if one may go now: retransmissions before new data
-    /// (RFC 9260 §6.1 C).
+    /// The path of the next packet with DATA, if one may be sent now: retransmissions precede new
+    /// data (RFC 9260 §6.1 C).
     #[inline(always)]
     pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if self.outstanding.takes_a_look() {
             return self.wants_to_send_some(now, paths);
         }
-        // Asked after every packet, and a receiver of data never has any.
+        // Checked after every packet, and a receiver of data never has any.
         if self.queue.is_empty() {
             return None;
         }
         self.wants_to_send_new(now, paths)
     }
 
-    /// As [`Self::wants_to_send`], where there is new data and nothing else.
+    /// Like [`Self::wants_to_send`], if there is only new data.
     #[inline(never)]
     fn wants_to_send_new(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let path = self.path_for_new(paths);
         self.may_send_new(now, path, paths).then_some(path)
     }
 
-    /// As [`Self::wants_to_send`], where chunks wait to be sent again, or paths are used at once.
+    /// Like [`Self::wants_to_send`], if chunks wait for retransmission or several paths are in use.
     #[cold]
     fn wants_to_send_some(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if let Some(path) = self.goes_new(paths) {
@@ -467,8 +473,8 @@ impl Sender {
         allowed.then_some(path)
     }
 
-    /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is allowed, whatever the
-    /// burst, once its time has come: the zero window probe (RFC 9260 §6.1 A).
+    /// Whether a new chunk may be sent. If the peer's window is too small, one chunk in flight is
+    /// allowed at its time, regardless of the burst: the zero window probe (RFC 9260 §6.1 A).
     #[inline(always)]
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         if !self.path_allows_new(path, paths) || !paths.get(path).is_paced_for(now) {
@@ -477,14 +483,14 @@ impl Sender {
         if self.fits_peer_window(paths) {
             !self.burst_spent(now)
         } else {
-            // Where this side keeps too much for the peer, its window is no reason to keep more.
+            // If this side's memory is the limit, the peer's window permits no further data.
             self.in_flight_for_window() == 0
                 && now >= self.probe_from(path, paths)
                 && self.may_keep_more()
         }
     }
 
-    /// Whether there is a new chunk, and the path and its cwnd let it go.
+    /// Whether there is a new chunk, and the path and its cwnd allow it.
     #[inline(always)]
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
@@ -496,12 +502,12 @@ impl Sender {
 
     fn fits_peer_window(&self, paths: &Paths) -> bool {
         let fits = |next| self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd;
-        // All of the message, and so any piece of it.
+        // All of the message, and therefore any fragment of it.
         fits(self.queue.next_len(usize::MAX))
             || fits(self.queue.next_len(self.most_user_data(paths)))
     }
 
-    /// Data flows on confirmed paths only (RFC 9260 §5.4).
+    /// Data is sent on confirmed paths only (RFC 9260 §5.4).
     #[inline(always)]
     fn may_use(&self, path: PathId, paths: &Paths) -> bool {
         if self.profile.confirm_paths_before_data {
@@ -510,7 +516,7 @@ impl Sender {
         paths.get(path).is_verified()
     }
 
-    /// Bytes in flight as the peer's window is judged by.
+    /// Bytes in flight that count against the peer's window.
     fn in_flight_for_window(&self) -> u64 {
         self.rwnd_in_flight
             + if self.profile.flight_counts_marked {
@@ -520,7 +526,7 @@ impl Sender {
             }
     }
 
-    /// Bytes in flight on a path as its window is judged by when an acknowledgement arrives.
+    /// Bytes in flight on a path that count for window growth when an acknowledgement arrives.
     fn flight_for_growth(&self, entry: &PathEntry) -> u64 {
         entry.flightsize
             + if self.profile.flight_counts_marked {
@@ -530,7 +536,7 @@ impl Sender {
             }
     }
 
-    /// The number of a segment in series and figures: 0 for the first of the association.
+    /// Number of a segment in series and figures: 0 for the first of the association.
     fn number(&self, tsn: Tsn) -> f64 {
         f64::from(tsn.distance_from(self.initial_tsn))
     }
@@ -546,7 +552,7 @@ impl Sender {
     }
 }
 
-/// Records cwnd and ssthresh where they differ from what they were.
+/// Records cwnd and ssthresh if they have changed.
 fn trace_window(now: Nanos, id: PathId, entry: &PathEntry, before: (u64, u64), trace: &mut Trace) {
     let after = (entry.cc.cwnd(), entry.cc.ssthresh());
     if after.0 != before.0 {
@@ -557,7 +563,7 @@ fn trace_window(now: Nanos, id: PathId, entry: &PathEntry, before: (u64, u64), t
     }
 }
 
-/// cwnd and ssthresh, to see later whether they changed.
+/// cwnd and ssthresh, to detect later changes.
 fn window(entry: &PathEntry) -> (u64, u64) {
     (entry.cc.cwnd(), entry.cc.ssthresh())
 }

@@ -1,4 +1,5 @@
-//! Partial reliability's part of an association: what its user gives up, and what the peer has (RFC 3758, [`crate::pr_sctp`]).
+//! Association part of partial reliability: messages abandoned by the user and by the peer (RFC
+//! 3758, [`crate::pr_sctp`]).
 
 use anabranch_transport::Nanos;
 use anabranch_wire::extension::ForwardTsn;
@@ -13,7 +14,7 @@ use crate::rx::{Abandoned, ForwardTsnOutcome};
 use crate::tx::{SendError, Sender};
 
 impl Association {
-    /// As [`Association::send`], where more is said of the message.
+    /// Like [`Association::send`], with per-message options.
     pub(super) fn send_with(
         &mut self,
         now: Nanos,
@@ -27,27 +28,30 @@ impl Association {
         sent
     }
 
-    /// Whether a message of that size is taken for certain by [`Association::send`]: the
-    /// stream exists, and the send buffer has room for it. One that is not may be taken all the same, where others are given up for it.
+    /// Whether [`Association::send`] certainly accepts a message of that size: the stream exists,
+    /// and the send buffer has space for it. Others may be accepted too, if further messages are
+    /// abandoned for them.
     #[inline]
     pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
         self.takes_messages().is_ok() && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
     }
 
-    /// Whether a message that is sent so has a lifetime, its own or that of the [defaults](crate::AssociationSettings::send_defaults): only then it
-    /// matters when it is given.
+    /// Whether a message with these options has a lifetime, its own or that of the
+    /// [defaults](crate::AssociationSettings::send_defaults): only then the time of queuing
+    /// matters.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
         let of_defaults = || self.has_send_policy && self.send_defaults().lifetime.is_some();
         options.lifetime.is_some() || of_defaults()
     }
 
-    /// Messages of this side abandoned by `policy`, of all streams (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4) or of one (SCTP_PR_STREAM_STATUS, §4.3).
+    /// Local messages abandoned by `policy`, of all streams (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4)
+    /// or of one (SCTP_PR_STREAM_STATUS, §4.3).
     pub fn abandoned(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
         let tx = self.tx.get();
         tx.map_or_else(Default::default, |it| it.abandoned(stream, policy))
     }
 
-    /// Gives up what is not to be sent any more and would be next.
+    /// Abandons messages that would be next and must not be sent.
     #[inline]
     pub(super) fn give_up_due(&mut self, now: Nanos) {
         if self.tx.is_partially_reliable() {
@@ -67,7 +71,7 @@ impl Association {
         }
     }
 
-    /// Tells the user of messages that were given up.
+    /// Reports abandoned messages to the user.
     pub(super) fn tell_given_up(&mut self) {
         if let Some(tx) = self.tx.get_mut() {
             let messages = std::iter::from_fn(|| tx.next_abandoned());
@@ -76,7 +80,7 @@ impl Association {
         self.tell_receipts();
     }
 
-    /// Gives the user all messages back that the sender holds, which goes.
+    /// Returns all messages of the sender to the user, because the sender is dropped.
     #[cold]
     pub(super) fn tell_undelivered(&mut self, cause: UndeliveredCause) {
         let last = matches!(cause, UndeliveredCause::Closed(_));
@@ -85,7 +89,7 @@ impl Association {
         self.events.undelivered(messages, last);
     }
 
-    /// Tells the user what became of messages, if it wants to know.
+    /// Reports the outcome of messages with receipts.
     #[inline]
     pub(super) fn tell_receipts(&mut self) {
         while let Some((number, delivery)) = self.tx.get_mut().and_then(Sender::next_receipt) {
@@ -117,7 +121,7 @@ impl Association {
         self.note_forwarded(forwarded, discards);
     }
 
-    /// Tells the user of messages that the peer has left without an end.
+    /// Reports messages that the peer has left without an end.
     pub(super) fn tell_aborted(&mut self) {
         if let Some(rx) = &mut self.rx {
             let aborted = rx.take_aborted().into_iter().map(Abandoned::told);
@@ -125,7 +129,7 @@ impl Association {
         }
     }
 
-    /// What follows from a FORWARD TSN.
+    /// Processes the outcome of a FORWARD TSN.
     pub(super) fn note_forwarded(&mut self, forwarded: ForwardTsnOutcome, discards: &mut Discards) {
         match forwarded {
             ForwardTsnOutcome::Moved {
@@ -144,7 +148,7 @@ impl Association {
 }
 
 impl Abandoned {
-    /// What the user is told of it.
+    /// The event for the user.
     pub(super) fn told(self) -> Event {
         Event::PartialDeliveryAborted {
             stream: self.stream,

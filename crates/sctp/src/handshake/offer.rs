@@ -1,4 +1,5 @@
-//! What the peer offers in an INIT or INIT ACK, read once and checked (RFC 9260 §3.3.2, §3.3.3, §5.1.2).
+//! The peer's offer in an INIT or INIT ACK, parsed once and checked (RFC 9260 §3.3.2, §3.3.3,
+//! §5.1.2).
 
 use std::net::IpAddr;
 
@@ -18,10 +19,10 @@ use crate::dtls_chunk::{DtlsTerms, Mismatch, Security, is_compatible};
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
 use crate::handshake::OptionalParameters;
 
-/// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
+/// Minimum initial window of a peer (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
 
-/// The peer's side of an association to be.
+/// The peer's side of a new association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) initiate_tag: u32,
@@ -29,35 +30,35 @@ pub(crate) struct Offer {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) initial_tsn: Tsn,
-    /// The packet's source first, then what was listed; unicast, each once, at most [`MAX_PEER_ADDRESSES`].
+    /// The packet's source first, then the listed ones; unicast, without duplicates, at most
+    /// [`MAX_PEER_ADDRESSES`].
     pub(crate) addresses: Addresses,
     pub(crate) cookie: Option<Bytes>,
-    /// What the peer speaks beyond the RFC.
+    /// Extensions that the peer supports.
     pub(crate) extensions: Extensions,
-    /// What it says of AUTH, where that is spoken here.
+    /// Its AUTH parameters, if this endpoint supports AUTH.
     pub(crate) auth: Option<AuthOffer>,
     /// Its DTLS Key Management Parameter, if this endpoint offers the DTLS chunk.
     pub(crate) dtls: Option<Box<DtlsKeyManagement>>,
-    /// What it says beside.
+    /// Its optional parameters.
     pub(crate) remarks: OptionalParameters,
-    /// The longer life asked for, milliseconds.
+    /// Requested increase of the cookie lifetime, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
-    /// Unrecognised parameters that ask to be reported, whole.
+    /// Complete unrecognized parameters that must be reported.
     pub(crate) unrecognized: Vec<Bytes>,
 }
 
-/// Room for reports of unrecognised parameters: all have to be reported (RFC 9260 §3.2.2), but no
-/// more is kept than one packet holds (§6.10).
+/// Space for reports of unrecognized parameters: all have to be reported (RFC 9260 §3.2.2), but no
+/// more than fit one packet are kept (§6.10).
 struct Reports(usize);
 
 impl Reports {
-    /// Those that a packet of so many bytes holds, if there is nothing else in it.
+    /// Reports that fit a packet of that size without other contents.
     fn within(packet: usize) -> Self {
         Self(packet)
     }
 
-    /// Whether there is room for one more, of a parameter of so many bytes. In an INIT ACK each is
-    /// a parameter of its own.
+    /// Whether another parameter of that length fits. In an INIT ACK each is a separate parameter.
     fn take(&mut self, length: usize) -> bool {
         let left = self.0.checked_sub(HEADER + padded(length));
         self.0 = left.unwrap_or(self.0);
@@ -68,15 +69,15 @@ impl Reports {
 /// Why an offer is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OfferError {
-    /// The Initiate Tag is 0: nobody could be answered.
+    /// The Initiate Tag is 0, so that no answer is possible.
     ZeroTag,
-    /// A fixed field breaks its rule: no stream, or a window below 1,500 bytes.
+    /// A fixed field is invalid: no stream, or a window below 1,500 bytes.
     Field,
-    /// The parameter list cannot be walked, or a parameter contradicts its length.
+    /// The parameter list is malformed, or a parameter contradicts its length.
     Malformed,
-    /// The peer gives a host name; the parameter, whole.
+    /// The peer sent a host name; the complete parameter.
     HostName(Bytes),
-    /// What it says of AUTH breaks a rule (RFC 4895 §6.1), in the words that it is told.
+    /// Its AUTH parameters are invalid (RFC 4895 §6.1); the reason sent to the peer.
     BadAuth(&'static str),
     /// It does not offer AUTH, which is required here.
     NoAuth,
@@ -89,7 +90,7 @@ impl OfferError {
         matches!(self, OfferError::HostName(_))
     }
 
-    /// The cause told in the ABORT that refuses it; `None` where it is refused in silence.
+    /// The cause in the ABORT that refuses it; `None` for a silent refusal.
     pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
             OfferError::ZeroTag => None,
@@ -115,7 +116,8 @@ impl OfferError {
 }
 
 impl Offer {
-    /// An INIT, or the part of an INIT ACK that is one, that came from `source`: its fields alone, not looked at. [`Self::read`] comes next.
+    /// An INIT, or the common part of an INIT ACK, received from `source`: its fields only,
+    /// unchecked. [`Self::read`] must be called next.
     #[inline(always)]
     pub(crate) fn of(init: &Init, source: IpAddr) -> Self {
         Self {
@@ -135,10 +137,11 @@ impl Offer {
         }
     }
 
-    /// Reads the parameters, by who has the settings `config` and speaks `ours`, and judges the whole.
+    /// Parses the parameters with the settings `config` and the local extensions `ours`, and checks
+    /// everything.
     ///
     /// # Errors
-    /// It is refused.
+    /// The offer is refused.
     pub(crate) fn read(
         &mut self,
         init: &Init,
@@ -181,8 +184,8 @@ impl Offer {
         Ok(())
     }
 
-    /// An unknown parameter ends the list, and yet a COOKIE ECHO answers the INIT ACK (RFC 9260 §3.2.1): of the `rest` the cookie is
-    /// taken, which may stand anywhere.
+    /// An unknown parameter ends the list, but the INIT ACK must be answered by a COOKIE ECHO (RFC
+    /// 9260 §3.2.1): takes the cookie from the `rest`, at any position.
     #[cold]
     #[inline(never)]
     fn find_cookie(&mut self, rest: impl Iterator<Item = Result<Parameter, TlvError>>) {
@@ -195,8 +198,9 @@ impl Offer {
         }
     }
 
-    /// Takes out what the peer says of AUTH, with this end's `random` number where it offers that, too; `unsigned`: addresses may be changed without.
-    /// What needs AUTH is no more among `extensions` where it was not agreed on.
+    /// Takes the peer's AUTH parameters, with the local `random` number if AUTH is offered;
+    /// `unsigned`: address changes are allowed without AUTH. Removes extensions that need AUTH from
+    /// `extensions` if it was not negotiated.
     #[inline(always)]
     pub(crate) fn settle_auth(
         &mut self,
@@ -227,8 +231,8 @@ impl Offer {
         terms
     }
 
-    /// Takes out the DTLS Key Management Parameter of the peer, if `own` was offered, too. The DTLS chunk is no more among `extensions`
-    /// if it is not used.
+    /// Takes the peer's DTLS Key Management Parameter, if `own` was offered too. Removes the DTLS
+    /// chunk from `extensions` if it is not used.
     pub(crate) fn settle_dtls(
         &mut self,
         own: Option<DtlsKeyManagement>,
@@ -243,8 +247,8 @@ impl Offer {
         Ok(Some(Box::new(terms)))
     }
 
-    /// The mode of `config` refuses an offer without the DTLS chunk, or with a parameter that is not compatible. In loose mode such a
-    /// parameter is ignored.
+    /// The mode of `config` refuses an offer without the DTLS chunk or with an incompatible
+    /// parameter. In loose mode such a parameter is ignored.
     #[cold]
     #[inline(never)]
     fn judge_dtls(&mut self, config: &Config) -> Result<(), OfferError> {
@@ -266,7 +270,7 @@ impl Offer {
         }
     }
 
-    /// Refuses an offer that lacks what `config` requires.
+    /// Refuses an offer that lacks a requirement of `config`.
     fn has_what_is_required(&mut self, config: &Config) -> Result<(), OfferError> {
         if config.security != Security::Off {
             self.judge_dtls(config)?;
@@ -281,7 +285,7 @@ impl Offer {
         Ok(())
     }
 
-    /// Takes one parameter; `false` if those after it are not to be read.
+    /// Takes one parameter. Returns false if the following ones must be ignored.
     fn take(
         &mut self,
         parameter: Parameter,
@@ -298,12 +302,13 @@ impl Offer {
             Parameter::HostNameAddress(name) => {
                 return Err(OfferError::HostName(host_name_parameter(name)));
             }
-            // Understood and without effect: this endpoint sends to whatever family the peer lists and it can reach,
-            // and learns of unrecognised parameters from silence just as well.
+            // Recognized and without effect: this endpoint sends to any listed family that it can
+            // reach, and needs no reports of unrecognized parameters.
             Parameter::SupportedAddressTypes(_)
             | Parameter::UnrecognizedParameter(_)
             | Parameter::HeartbeatInfo(_) => {}
-            // Of an extension that is not spoken here: not recognised, and here the only one that asks to be reported.
+            // Of an extension that is not supported here: unrecognized, and the only known one with
+            // the report bit.
             Parameter::ForwardTsnSupported if !ours.has(&PARTIAL_RELIABILITY) => {
                 self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reports);
             }
@@ -318,7 +323,7 @@ impl Offer {
         Ok(true)
     }
 
-    /// The same, of one that is not the RFC's.
+    /// Takes one parameter of an extension.
     #[cold]
     #[inline(never)]
     fn take_other(
@@ -362,8 +367,9 @@ impl Offer {
         }
     }
 
-    /// A loopback address means something only to the host it is on (RFC 9260 §5.1.2 asks for usable addresses).
-    /// An IPv4-mapped IPv6 address, which nobody should list (§3.3.2.1.2), is the IPv4 address.
+    /// A loopback address is meaningful only on its host (RFC 9260 §5.1.2 requires usable
+    /// addresses). An IPv4-mapped IPv6 address, which should not be listed (§3.3.2.1.2), is the
+    /// IPv4 address.
     #[inline(never)]
     fn add_address(&mut self, address: IpAddr, source: IpAddr) {
         let address = address.to_canonical();
@@ -375,7 +381,7 @@ impl Offer {
     }
 }
 
-/// The whole parameter again, cut to what an ABORT can hold; its padding is the chunk's.
+/// Encodes the parameter again, truncated to fit an ABORT; the chunk adds the padding.
 #[cold]
 #[inline(never)]
 fn host_name_parameter(mut name: Bytes) -> Bytes {

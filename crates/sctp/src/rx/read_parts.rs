@@ -1,4 +1,4 @@
-//! Reading parts: the next of all streams, or of one.
+//! Reading of parts: the next of all streams, or of one.
 
 use super::Receiver;
 use super::message::{ReceivedMessage, ReceivedPart};
@@ -11,25 +11,25 @@ impl Receiver {
         self.has_nothing() && self.assembly.has_none()
     }
 
-    /// The next message for the application, or part of one that is too long for the receive buffer, or longer than
-    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Taking it frees the receive buffer, and makes a SACK due if the window had
-    /// been closed and is open again.
+    /// The next message for the application, or a part of one that exceeds the receive buffer or
+    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Taking it frees
+    /// the receive buffer, and makes a SACK due if that opens a closed window.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         self.assembly.give_back().or_else(|| self.take_first())
     }
 
-    /// The events before what can be read first; `None`: nothing can be.
+    /// Number of events before the first readable entry; `None` if there is none.
     #[inline]
     pub(crate) fn preceding_events(&self) -> Option<u32> {
         self.ready.first().map(|it| it.preceding)
     }
 
-    /// As [`Self::preceding_events`], of `stream` alone.
+    /// Like [`Self::preceding_events`], for `stream` alone.
     pub(crate) fn preceding_events_on(&self, stream: u16) -> Option<u32> {
         self.ready.first_on(stream).map(|it| it.preceding)
     }
 
-    /// As [`Receiver::poll_part`], of `stream` alone.
+    /// Like [`Receiver::poll_part`], for `stream` alone.
     pub fn poll_part_on(&mut self, stream: u16) -> Option<ReceivedPart> {
         if let Some(part) = self.assembly.take(stream) {
             return Some(part);
@@ -43,7 +43,8 @@ impl Receiver {
         Some(part)
     }
 
-    /// Takes the first complete message with this payload protocol identifier, whatever waits before it.
+    /// Takes the first complete message with this payload protocol identifier, whatever waits
+    /// before it.
     pub(crate) fn take_message_with(&mut self, ppid: u32) -> Option<ReceivedMessage> {
         let wanted = |it: &ReceivedPart| it.ppid == ppid && it.begins && it.ends;
         let delivered = self.statistics.messages;
@@ -52,14 +53,16 @@ impl Receiver {
         Some(part.into_message())
     }
 
-    /// What was taken out of the queue, with so many bytes as the window counts them, is held no longer.
+    /// An entry with `bytes`, as the window counts them, was taken out of the queue and is no
+    /// longer buffered.
     #[inline(always)]
     pub(super) fn is_taken(&mut self, part: &ReceivedPart, bytes: u64) {
         let (length, chunks) = (part.payload.len(), part.payload.chunks());
         self.is_read(part.stream, bytes, length, chunks);
     }
 
-    /// So many bytes of a stream, `bytes` as the window counts them and `length` of user data, in `chunks`, are held no longer.
+    /// Data of a stream in `chunks`, `bytes` as the window counts them and `length` of user data,
+    /// is no longer buffered.
     #[inline(always)]
     pub(super) fn is_read(&mut self, stream: u16, bytes: u64, length: usize, chunks: usize) {
         self.window.uncount(bytes);

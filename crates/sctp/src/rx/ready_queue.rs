@@ -1,8 +1,8 @@
-//! What the user has not read: messages and parts of messages, in the order in which they can be read.
+//! Ready queue: unread messages and parts in the order of delivery.
 //!
-//! Of a message that is being delivered and will not end, what was not read goes from wherever it is. So it is known where the parts of
-//! such messages are, and what is taken out from between others leaves an empty place: what it costs to forget a message is what was kept of it,
-//! however much else waits.
+//! If a message in partial delivery will not be completed, its unread parts are removed from any
+//! position. The positions of such parts are therefore recorded, and a removal in the middle leaves
+//! an empty slot: the cost of removing a message should depend only on its own parts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
@@ -23,40 +23,40 @@ pub(super) struct Deliverable {
     pub compact: bool,
 }
 
-/// So many empty places are left alone.
+/// Number of empty slots that are always tolerated.
 const FEW: usize = 16;
-/// One of so many places may be empty: what they take counts nowhere.
+/// At most one of this number of slots may be empty, because they are not counted elsewhere.
 const SOME: usize = 4;
 
-/// The queue of what was not read. The last place is never empty: where there is a place there is something to read.
+/// The queue of unread data. The last slot is never empty: a nonempty queue has something to read.
 #[derive(Debug, Default)]
 pub(super) struct ReadyQueue {
     queue: Queue<Deliverable>,
     places: Option<Box<Places>>,
 }
 
-/// Where the parts are of messages that are being delivered, while there are such messages, or empty places.
+/// Positions of parts in partial delivery, while there are such messages or empty slots.
 ///
-/// Places are numbered as they are taken, for ever. Those of whole messages nobody counts, since that is done already: each is one of the
-/// messages that were delivered ([`ReceiverStatistics::messages`](crate::ReceiverStatistics::messages)). So numbers are told by that count, `delivered`, and by
-/// how many more places there were than it counts.
+/// Slots are numbered in the order of use. The slots of complete messages are counted by the number
+/// of delivered messages ([`ReceiverStatistics::messages`](crate::ReceiverStatistics::messages)),
+/// so numbers are that count, `delivered`, plus the number of further slots.
 #[derive(Debug, Default)]
 struct Places {
-    /// By stream, those of the message that is being delivered; also some that were read.
+    /// The parts in partial delivery by stream, including some that were read.
     of: BTreeMap<u16, VecDeque<u64>>,
     more: u64,
     empty: usize,
 }
 
 impl Places {
-    /// The number of the next place that is taken.
+    /// Number of the next slot.
     fn next(&self, delivered: u64) -> u64 {
         self.more.wrapping_add(delivered)
     }
 }
 
 impl Deliverable {
-    /// What is left where something was taken out.
+    /// Payload of an empty slot.
     fn nothing() -> MessageBytes {
         MessageBytes::Many(Vec::new())
     }
@@ -68,7 +68,7 @@ impl Deliverable {
 }
 
 impl ReadyQueue {
-    /// Takes the first.
+    /// Takes the first entry.
     #[inline(always)]
     pub fn take_first(&mut self) -> Option<Deliverable> {
         let first = self.queue.pop_front()?;
@@ -91,24 +91,24 @@ impl ReadyQueue {
         first
     }
 
-    /// The first.
+    /// The first entry.
     #[inline]
     pub fn first(&self) -> Option<&Deliverable> {
         self.queue.iter().find(|it| !it.is_nothing())
     }
 
-    /// The first of a stream.
+    /// The first entry of a stream.
     pub fn first_on(&self, stream: u16) -> Option<&Deliverable> {
         let of_stream = |it: &&Deliverable| it.part.stream == stream && !it.is_nothing();
         self.queue.iter().find(of_stream)
     }
 
-    /// Takes the first of a stream; `delivered` messages were.
+    /// Takes the first entry of a stream; `delivered` is the number of delivered messages.
     pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Deliverable> {
         self.take_first_of(|it| it.stream == stream, delivered)
     }
 
-    /// Takes the first that `is_wanted`; `delivered` messages were.
+    /// Takes the first entry that `is_wanted`; `delivered` is the number of delivered messages.
     pub fn take_first_of(
         &mut self,
         is_wanted: impl Fn(&ReceivedPart) -> bool,
@@ -127,7 +127,8 @@ impl ReadyQueue {
         taken
     }
 
-    /// A part goes behind, which is no whole message; `delivered` messages were, with the one that it ends.
+    /// Appends a part that is no complete message; `delivered` is the number of delivered messages,
+    /// including the one that it ends.
     pub fn push_part(&mut self, readable: Deliverable, delivered: u64) {
         let ReceivedPart {
             stream,
@@ -155,10 +156,10 @@ impl ReadyQueue {
         self.queue.push_back(readable);
     }
 
-    /// What is last took in a further part of its message, its end if `ends`.
+    /// The last entry was extended by a further part of its message, the end if `ends`.
     pub fn took_in(&mut self, stream: u16, ends: bool) {
         if ends {
-            // One more was delivered, and takes no place more.
+            // One more message was delivered without a further slot.
             if let Some(places) = &mut self.places {
                 places.more = places.more.wrapping_sub(1);
             }
@@ -166,7 +167,7 @@ impl ReadyQueue {
         }
     }
 
-    /// The message of a stream that was being delivered has its end.
+    /// The message of a stream in partial delivery has its end.
     fn ended(&mut self, stream: u16) {
         if let Some(places) = &mut self.places {
             places.of.remove(&stream);
@@ -174,7 +175,7 @@ impl ReadyQueue {
         self.forget_places();
     }
 
-    /// Nothing has to be known of places where all are alike.
+    /// Drops the positions if all slots are alike.
     fn forget_places(&mut self) {
         if self
             .places
@@ -185,8 +186,9 @@ impl ReadyQueue {
         }
     }
 
-    /// Takes out what was not read of the message of `stream` that is being delivered; `delivered` messages were. Gives it to `free`; whether the beginning was
-    /// among it. [`Self::tidy`] must follow.
+    /// Removes the unread parts of the message of `stream` in partial delivery and passes them to
+    /// `free`; `delivered` is the number of delivered messages. Returns whether the beginning was
+    /// among them. [`Self::tidy`] must be called afterwards.
     pub fn forget(
         &mut self,
         stream: u16,
@@ -210,19 +212,19 @@ impl ReadyQueue {
         begins
     }
 
-    /// From now on the messages that were delivered are counted anew: `before` are, and none then.
+    /// Restarts the count of delivered messages, which was `before`, at 0.
     pub fn count_anew(&mut self, before: u64) {
         if let Some(places) = &mut self.places {
             places.more = places.more.wrapping_add(before);
         }
     }
 
-    /// Streams of messages that are being delivered, of which something may be here.
+    /// Streams in partial delivery that may have unread parts.
     pub fn streams_of_parts(&self) -> impl Iterator<Item = u16> + '_ {
         self.places.iter().flat_map(|it| it.of.keys().copied())
     }
 
-    /// Leaves nothing in that place.
+    /// Empties a slot.
     fn take_out(&mut self, place: usize) -> Option<Deliverable> {
         let readable = self.queue.get_mut(place).filter(|it| !it.is_nothing())?;
         let part = &mut readable.part;
@@ -243,13 +245,14 @@ impl ReadyQueue {
         Some(left)
     }
 
-    /// Gives up empty places: those at the end, and all if they are many. `delivered` messages were.
+    /// Removes empty slots: those at the end, and all if they are many. `delivered` is the number
+    /// of delivered messages.
     pub fn tidy(&mut self, delivered: u64) {
         let Some(places) = &mut self.places else {
             return;
         };
         while let Some(last) = self.queue.back().filter(|it| it.is_nothing()) {
-            // Its number is the next one's again.
+            // Its number is the next one again.
             places.more = places.more.wrapping_sub(1);
             let number = places.next(delivered);
             if let Some(of_it) = places.of.get_mut(&last.part.stream)
@@ -267,7 +270,7 @@ impl ReadyQueue {
         self.forget_places();
     }
 
-    /// Leaves no empty place. All others have new numbers.
+    /// Removes all empty slots and renumbers the others.
     fn close_up(&mut self, delivered: u64) {
         let Some(places) = &mut self.places else {
             return;
@@ -293,7 +296,7 @@ impl ReadyQueue {
         }
     }
 
-    /// Empty places.
+    /// Number of empty slots.
     #[cfg(test)]
     pub fn empty(&self) -> usize {
         self.places.as_ref().map_or(0, |it| it.empty)
@@ -309,7 +312,7 @@ impl Deref for ReadyQueue {
     }
 }
 
-/// For what leaves all that is there in its place.
+/// For functions that keep all entries in their slots.
 impl DerefMut for ReadyQueue {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Queue<Deliverable> {

@@ -1,7 +1,8 @@
 //! Optional recovery algorithms of a sender, in addition to missing reports and T3-rtx, if a
 //! setting or a controller needs them: transmission times ([`rack`](super::rack)), reductions that
-//! can be undone ([`undo`](super::spurious_retransmission), [`forward`](super::f_rto)) or are spread over a recovery
-//! ([`prr`](super::prr)), and delivery rates.
+//! can be undone ([`spurious_retransmission`](super::spurious_retransmission),
+//! [`f_rto`](super::f_rto)) or are spread over a recovery ([`prr`](super::prr)), and delivery
+//! rates.
 //!
 //! A sender without any of them has no [`OptionalRecovery`], and pays one pointer check per event.
 

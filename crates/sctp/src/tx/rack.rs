@@ -1,9 +1,9 @@
 //! RACK-TLP over TSNs (RFC 8985): losses are detected by transmission time, per path, and a probe
 //! follows a silent tail.
 //!
-//! Enabled by the setting `rack`; [`OptionalRecovery`](super::optional_recovery) calls it. Missing reports are not
-//! counted. A chunk is lost if a later transmission on the same path has arrived and a reordering
-//! window has passed. This also detects lost retransmissions.
+//! Enabled by the setting `rack`; [`OptionalRecovery`](super::optional_recovery) calls it. Missing
+//! reports are not counted. A chunk is lost if a later transmission on the same path has arrived
+//! and a reordering window has passed. This also detects lost retransmissions.
 
 use anabranch_congestion::recovery::{Verdict, tail_probe};
 use anabranch_transport::{Nanos, Probe, Trace};

@@ -1,5 +1,5 @@
-//! Messages with a user-defined address or authentication key ([`MessageRoute`]), and replacement of the
-//! scheduler.
+//! Messages with a user-defined address or authentication key ([`MessageRoute`]), and replacement
+//! of the scheduler.
 
 use super::{MessageRoute, QueueId, SendQueue};
 use crate::stream_scheduler::SchedulerKind;
