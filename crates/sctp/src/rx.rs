@@ -31,9 +31,9 @@ mod window;
 mod work_counter;
 
 use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Data, DecodeError};
 use anabranch_wire::packet::Frame;
-use anabranch_wire::{Ssn, Tsn};
 
 pub(crate) use fast_path::Next;
 pub(crate) use forward_tsn::ForwardTsnOutcome;

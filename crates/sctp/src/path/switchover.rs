@@ -111,6 +111,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::path::PathState;
+    use crate::path::SwitchRules;
+    use crate::profile::Profile;
     use anabranch_transport::Path;
     use anabranch_transport::time::MILLISECOND;
 
