@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_settings::Misfit;
+use anabranch_settings::InvalidValue;
 
 use crate::limits::{MAX_NAME, MAX_PROBLEMS};
 use crate::nearest::nearest;
@@ -122,7 +122,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Notes that a value does not fit.
-    pub fn misfit(&mut self, path: &str, misfit: &Misfit) {
+    pub fn misfit(&mut self, path: &str, misfit: &InvalidValue) {
         let path = match &misfit.parameter {
             Some(parameter) => format!("{path}.{parameter}"),
             None => path.to_owned(),

@@ -292,7 +292,7 @@ impl Walk<'_> {
     fn value(&mut self, name: &str, at: Range<usize>) -> Result<Value, Fault> {
         let node = match self.parameter(name) {
             Ok(Some(node)) => node,
-            Ok(None) => return Err(Fault::told(at)),
+            Ok(None) => return Err(Fault::reported(at)),
             Err(missing) => {
                 let mut fault = Fault::new(at, missing.message);
                 (fault.found, fault.allowed) = missing.found.unwrap_or_default();

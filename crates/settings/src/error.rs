@@ -8,7 +8,7 @@ use crate::nearest;
 
 /// The reason why a value does not fit a [`Kind`](crate::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct InvalidValue {
     /// The value as it was written.
     pub found: String,
     /// The allowed values, as text for users: `a time from 1 ms to 60 s, such as "250 ms"`.
@@ -22,7 +22,7 @@ pub struct Misfit {
     pub parameter: Option<String>,
 }
 
-impl Misfit {
+impl InvalidValue {
     /// The error as one of the key or item `name` of a larger value.
     #[must_use]
     pub fn within(mut self, name: &str) -> Self {
@@ -34,7 +34,7 @@ impl Misfit {
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "found {}; expected {}", self.found, self.allowed)?;
         let bare = self.found.trim_matches('"');
@@ -45,7 +45,7 @@ impl fmt::Display for Misfit {
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for InvalidValue {}
 
 /// The reason why a setting could not be set.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum SettingError {
         /// The setting.
         setting: &'static str,
         /// The value, and the allowed values.
-        misfit: Misfit,
+        misfit: InvalidValue,
     },
 }
 

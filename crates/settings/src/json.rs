@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::datum::Datum;
-use crate::error::Misfit;
+use crate::error::InvalidValue;
 use crate::expression::is_compound;
 use crate::setting::kind::{REPEAT, STEP_TIME, STEPS, TAG};
 use crate::setting::{Fallback, Kind, Setting, Variant};
@@ -14,7 +14,7 @@ impl Kind {
     ///
     /// # Errors
     /// It is not of this kind, or out of its range.
-    pub fn read(&self, value: &Json) -> Result<Datum, Misfit> {
+    pub fn read(&self, value: &Json) -> Result<Datum, InvalidValue> {
         let misfit = || self.misfit(value.to_string());
         let datum = match (self, value) {
             (Kind::Variant(variants), Json::String(name)) => {
@@ -27,7 +27,7 @@ impl Kind {
             (Kind::StepFunction(inner), Json::Object(table)) => read_steps(inner, table)?,
             (Kind::StepFunction(inner), _) => return inner.read(value),
             (Kind::Either(_, other), Json::Number(_) | Json::Object(_) | Json::Array(_)) => {
-                return other.read(value).map_err(|inner| Misfit {
+                return other.read(value).map_err(|inner| InvalidValue {
                     allowed: self.allowed(),
                     range: self.range(),
                     words: self.words(),
@@ -56,7 +56,7 @@ impl Kind {
                 Datum::List(read_items(kinds.iter(), items)?)
             }
             (Kind::Tuple(kinds), Json::Array(items)) => {
-                return Err(Misfit {
+                return Err(InvalidValue {
                     found: format!("a list of {}", items.len()),
                     allowed: format!("a list of {}", kinds.len()),
                     ..misfit()
@@ -70,7 +70,7 @@ impl Kind {
                     let datum = item.read(value).map_err(|misfit| misfit.within(name))?;
                     Ok((name.clone(), datum))
                 });
-                Datum::Table(entries.collect::<Result<_, Misfit>>()?)
+                Datum::Table(entries.collect::<Result<_, InvalidValue>>()?)
             }
             _ => return Err(misfit()),
         };
@@ -83,9 +83,9 @@ impl Kind {
         variants: &[Variant],
         name: &str,
         table: &Map<String, Json>,
-    ) -> Result<Datum, Misfit> {
+    ) -> Result<Datum, InvalidValue> {
         let variant = variants.iter().find(|variant| variant.name == name);
-        let variant = variant.ok_or_else(|| Misfit {
+        let variant = variant.ok_or_else(|| InvalidValue {
             parameter: (!table.is_empty()).then(|| TAG.to_owned()),
             ..self.misfit(format!("{name:?}"))
         })?;
@@ -232,10 +232,10 @@ fn names<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     words.collect()
 }
 
-fn unknown(key: &str, known: &[Setting]) -> Misfit {
+fn unknown(key: &str, known: &[Setting]) -> InvalidValue {
     let words: Vec<String> = known.iter().map(|known| known.name.to_owned()).collect();
     let keys: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    Misfit {
+    InvalidValue {
         found: format!("the key `{key}`"),
         allowed: keys.join(", "),
         range: words.join(", "),
@@ -299,7 +299,7 @@ fn table_schema(settings: &[Setting]) -> Json {
 }
 
 /// Reads a value over time.
-fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, Misfit> {
+fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, InvalidValue> {
     let mut entries = Vec::new();
     for (key, value) in table {
         let datum = match (key.as_str(), value) {
@@ -310,7 +310,7 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, Misfit> 
                             [&STEP_TIME, inner].into_iter(),
                             &[at.clone(), value.clone()],
                         ),
-                        _ => Err(Misfit {
+                        _ => Err(InvalidValue {
                             allowed: "a time and a value: [\"10 s\", ...]".to_owned(),
                             ..inner.misfit(item.to_string())
                         }),
@@ -325,7 +325,7 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, Misfit> 
             (REPEAT, value) => STEP_TIME.read(value),
             _ => {
                 let words = vec![STEPS.to_owned(), "trace".to_owned(), REPEAT.to_owned()];
-                Err(Misfit {
+                Err(InvalidValue {
                     allowed: words.join(", "),
                     words,
                     ..inner.misfit(format!("the key `{key}`"))
@@ -340,9 +340,9 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, Misfit> 
 }
 
 /// Checks that steps begin at 0, increase, and end before they repeat.
-fn check_steps(read: &Datum) -> Result<(), Misfit> {
+fn check_steps(read: &Datum) -> Result<(), InvalidValue> {
     let wrong = |key: &str, found: String, allowed: &str| {
-        let misfit = Misfit {
+        let misfit = InvalidValue {
             allowed: allowed.to_owned(),
             ..STEP_TIME.misfit(found)
         };
@@ -379,7 +379,7 @@ fn check_steps(read: &Datum) -> Result<(), Misfit> {
 fn read_items<'a>(
     kinds: impl Iterator<Item = &'a Kind>,
     items: &[Json],
-) -> Result<Vec<Datum>, Misfit> {
+) -> Result<Vec<Datum>, InvalidValue> {
     let items = kinds.zip(items).enumerate();
     items
         .map(|(index, (kind, value))| {
@@ -394,7 +394,7 @@ fn read_keys(
     settings: &[Setting],
     table: &Map<String, Json>,
     others: &[&str],
-) -> Result<Vec<(String, Datum)>, Misfit> {
+) -> Result<Vec<(String, Datum)>, InvalidValue> {
     let mut read = Vec::new();
     for (key, value) in table {
         if others.contains(&key.as_str()) {

@@ -11,39 +11,39 @@
 //! constructor ([`Entry`]).
 #![forbid(unsafe_code)]
 
-mod counted;
 mod datum;
-mod declare;
 mod effect;
 mod error;
 pub mod expression;
 #[cfg(feature = "json")]
 mod json;
 mod kinds;
+mod macros;
 mod manual;
-mod nearest;
-mod part;
-mod partner;
+mod nested_kind;
+mod partner_check;
+mod plural;
 pub mod quantity;
 mod registry;
 mod setting;
+mod suggest;
 pub mod units;
 mod value;
 
-pub use counted::counted;
 pub use datum::Datum;
-pub use declare::{check, find, look_up, read, take};
 pub use effect::{Effect, idle_if};
-pub use error::{Misfit, SettingError};
+pub use error::{InvalidValue, SettingError};
 pub use kinds::{Declared, FromParameters};
 #[doc(hidden)]
 pub use kinds::{build_kind, joined, judged, read_table, total};
+pub use macros::{check, find, look_up, read, take};
 pub use manual::Section;
-pub use nearest::nearest;
-pub use part::Part;
-pub use partner::{check_partners, without_effect};
+pub use nested_kind::NestedKind;
+pub use partner_check::{check_partners, without_effect};
+pub use plural::counted;
 pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
 pub use setting::{Choice, Fallback, Kind, OFF, Partner, Partners, Setting, Variant, Words};
+pub use suggest::nearest;
 pub use value::{Amount, Factor, Fraction, Limit, Named, Pause, Span, Value};
 
 #[cfg(test)]

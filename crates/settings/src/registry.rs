@@ -12,8 +12,8 @@ use thiserror::Error;
 use crate::datum::Datum;
 use crate::effect::Effect;
 use crate::error::SettingError;
-use crate::nearest::nearest;
 use crate::setting::{Fallback, Setting, Variant};
+use crate::suggest::nearest;
 use crate::value::Value;
 
 /// A kind of `T`: its name, parameters and constructor. `C` is the context that the constructor
@@ -127,7 +127,7 @@ impl<'a> Parameters<'a> {
     /// # Errors
     /// It is missing, or does not match its declaration.
     pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
-        let setting = crate::declare::find(self.declared, name)?;
+        let setting = crate::macros::find(self.declared, name)?;
         let datum = match (self.datum(name), setting.fallback) {
             (Some(datum), _) => datum.clone(),
             (None, Fallback::Is(text)) => setting.parse(text)?,
@@ -145,7 +145,7 @@ impl<'a> Parameters<'a> {
 
     /// Whether the parameter `name` is set to a value other than its default.
     fn differs(&self, name: &str) -> bool {
-        let setting = crate::declare::look_up(self.declared, name);
+        let setting = crate::macros::look_up(self.declared, name);
         let default = setting.and_then(|it| match it.fallback {
             Fallback::Is(text) => it.parse(text).ok(),
             _ => None,
@@ -260,7 +260,7 @@ impl<T, C> Registry<T, C> {
     ) -> Result<Prepared<T, C>, Refusal> {
         let entry = self.find(name)?;
         for (name, _) in &given {
-            crate::declare::find(entry.variant.parameters, name)?;
+            crate::macros::find(entry.variant.parameters, name)?;
         }
         Ok(Prepared { entry, given })
     }
@@ -299,7 +299,7 @@ impl<T, C> Prepared<T, C> {
     pub fn effects(&self, context: &C) -> Result<Vec<Effect>, Refusal> {
         let parameters = self.parameters();
         let mut effects = (self.entry.effects)(&parameters, context)?;
-        let own = |key| crate::declare::look_up(parameters.declared, key).is_some();
+        let own = |key| crate::macros::look_up(parameters.declared, key).is_some();
         effects.retain(|effect| !own(effect.key) || parameters.differs(effect.key));
         Ok(effects)
     }

@@ -1,13 +1,15 @@
 //! The declaration of a setting.
 
+mod choice;
 pub mod kind;
 mod partners;
 
 use crate::datum::Datum;
-use crate::error::{Misfit, SettingError};
+use crate::error::{InvalidValue, SettingError};
 use crate::nearest;
 
-pub use kind::{Choice, Kind, OFF};
+pub use choice::{Choice, OFF};
+pub use kind::Kind;
 pub use partners::{Partner, Partners, Words};
 
 /// The value of a setting that is left out.
@@ -102,7 +104,7 @@ impl Setting {
     }
 
     /// The error for an invalid value of this setting.
-    pub fn error(&self, misfit: Misfit) -> SettingError {
+    pub fn error(&self, misfit: InvalidValue) -> SettingError {
         SettingError::Value {
             setting: self.name,
             misfit,

@@ -31,7 +31,7 @@ pub trait Value: Sized {
 }
 
 /// Maximum of a time in seconds.
-const LONGEST: Nanos = 1_000_000 * 1_000_000_000;
+const MAX_TIME: Nanos = 1_000_000 * 1_000_000_000;
 
 impl Value for bool {
     const KIND: Kind = Kind::Flag;
@@ -281,7 +281,7 @@ wrapper!(
     has_whole,
     Kind::Duration {
         least: 1,
-        most: LONGEST
+        most: MAX_TIME
     }
 );
 
@@ -298,7 +298,7 @@ wrapper!(
     has_whole,
     Kind::Duration {
         least: 0,
-        most: LONGEST
+        most: MAX_TIME
     }
 );
 

@@ -6,7 +6,8 @@ use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, registry};
 use anabranch_settings::{
-    Amount, Datum, Kind, Misfit, SettingError, Value, look_up, profiled, settings, without_effect,
+    Amount, Datum, InvalidValue, Kind, SettingError, Value, look_up, profiled, settings,
+    without_effect,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
@@ -109,7 +110,7 @@ impl Config {
         let needs = self.control().needs(&self.profile, self.mss.max(1).into());
         let name = self.congestion.name;
         let wrong = |setting, found: bool, allowed: &str| {
-            let misfit = Misfit {
+            let misfit = InvalidValue {
                 found: format!("`{setting} = {found}` with `congestion = {name:?}`"),
                 allowed: allowed.to_owned(),
                 range: (!found).to_string(),

@@ -44,7 +44,7 @@ impl Fault {
     }
 
     /// A consequence of an error that was already reported.
-    pub fn told(at: Range<usize>) -> Self {
+    pub fn reported(at: Range<usize>) -> Self {
         Self::new(at, "")
     }
 

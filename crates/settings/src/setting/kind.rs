@@ -3,31 +3,12 @@
 use anabranch_transport::Nanos;
 
 use crate::datum::Datum;
-use crate::error::Misfit;
+use crate::error::InvalidValue;
 use crate::expression::{Shown, constant, is_compound};
 use crate::quantity;
 use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
 
-use super::{Fallback, Setting, Variant};
-
-/// A word that a setting accepts, and its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// The spelling in specs.
-    pub name: &'static str,
-    /// Its description; empty if the setting describes it.
-    pub about: &'static str,
-}
-
-impl Choice {
-    /// A word without a description.
-    pub const fn new(name: &'static str) -> Self {
-        Self { name, about: "" }
-    }
-}
-
-/// The word that switches a setting off.
-pub const OFF: &[Choice] = &[Choice::new("off")];
+use super::{Choice, Fallback, Setting, Variant};
 
 /// The key that names the variant of a table.
 pub(crate) const TAG: &str = "kind";
@@ -156,7 +137,7 @@ impl Kind {
     ///
     /// # Errors
     /// It is not of this kind, or out of its range.
-    pub fn parse(&self, text: &str) -> Result<Datum, Misfit> {
+    pub fn parse(&self, text: &str) -> Result<Datum, InvalidValue> {
         let text = text.trim();
         let datum = match self {
             Kind::Flag => text.parse().ok().map(Datum::Flag),
@@ -175,7 +156,7 @@ impl Kind {
             Kind::Either(words, other) => {
                 return match words.iter().find(|word| word.name == text) {
                     Some(word) => Ok(Datum::word(word.name)),
-                    None => other.parse(text).map_err(|inner| Misfit {
+                    None => other.parse(text).map_err(|inner| InvalidValue {
                         allowed: either(words, inner.allowed),
                         ..self.misfit(inner.found)
                     }),
@@ -202,7 +183,7 @@ impl Kind {
     }
 
     /// A value with a unit, rounded to the base unit.
-    fn quantity(&self, text: &str) -> Result<Option<Datum>, Misfit> {
+    fn quantity(&self, text: &str) -> Result<Option<Datum>, InvalidValue> {
         match quantity::whole(text, "it", "", self.families()) {
             Ok(whole) => Ok(Some(Datum::Whole(whole.number))),
             Err(_) => Err(self.unread(text)),
@@ -210,14 +191,14 @@ impl Kind {
     }
 
     /// The error for a text that is not a number with a unit.
-    fn unread(&self, text: &str) -> Misfit {
-        Misfit {
+    fn unread(&self, text: &str) -> InvalidValue {
+        InvalidValue {
             allowed: format!("{}; units: {}", self.allowed(), self.unit()),
             ..self.misfit(format!("{text:?}"))
         }
     }
 
-    fn amount(&self, text: &str) -> Result<Option<Datum>, Misfit> {
+    fn amount(&self, text: &str) -> Result<Option<Datum>, InvalidValue> {
         let whole =
             quantity::whole(text, "it", "", self.families()).map_err(|_| self.unread(text))?;
         Ok(whole.exact.then(|| match whole.unit.as_bytes()[0] {
@@ -230,7 +211,7 @@ impl Kind {
     ///
     /// # Errors
     /// It is not.
-    pub fn check(&self, datum: &Datum) -> Result<(), Misfit> {
+    pub fn check(&self, datum: &Datum) -> Result<(), InvalidValue> {
         if self.holds(datum) {
             Ok(())
         } else {
@@ -348,8 +329,8 @@ impl Kind {
     }
 
     /// The error for the value `found`.
-    pub fn misfit(&self, found: String) -> Misfit {
-        Misfit {
+    pub fn misfit(&self, found: String) -> InvalidValue {
+        InvalidValue {
             found,
             allowed: self.allowed(),
             range: self.range(),

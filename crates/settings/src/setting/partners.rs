@@ -1,6 +1,6 @@
 //! The settings on which the effect of another setting depends.
 
-use super::kind::OFF;
+use super::OFF;
 use crate::datum::Datum;
 
 /// The settings that a setting needs, and those with which it has no effect.

@@ -48,3 +48,12 @@ pub struct Frame {
     /// A data frame that was sent before with the same sequence number.
     pub retry: bool,
 }
+
+/// A transmitted frame, for traces and captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameTrace {
+    /// Time at which its first bit left the antenna.
+    pub at: Nanos,
+    /// Frame.
+    pub frame: Frame,
+}

@@ -13,7 +13,7 @@ use self::single_domain::SingleDomain;
 use super::backoff::backoff_stream;
 use super::dcf::{Dcf, Exchange, Expired, Finished, NEVER, Rules};
 use super::event_queue::{Air, Deadlines, Transmission};
-use super::frame::{Frame, MacAddress, StationId};
+use super::frame::{Frame, FrameTrace, MacAddress, StationId};
 use super::ledger::{DropReason, Ledger, StationStats};
 use super::parameters::{ParameterError, Parameters};
 use super::phy::{Receiver, SignalEnd, Timing, TransmissionId};
@@ -59,15 +59,6 @@ pub enum Outcome<P> {
     /// It was dropped after it had been queued. ([`Medium::enqueue`] returns the packets that it
     /// refuses.)
     Dropped(Dropped<P>),
-}
-
-/// A transmitted frame, for traces and captures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FrameTrace {
-    /// Time at which its first bit left the antenna.
-    pub at: Nanos,
-    /// Frame.
-    pub frame: Frame,
 }
 
 /// A packet in the queue of a station. The payload is removed at delivery; the rest remains until

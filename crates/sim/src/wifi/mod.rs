@@ -31,9 +31,9 @@ pub mod propagation;
 #[cfg(test)]
 mod tests;
 
-pub use frame::{Frame, FrameKind, MacAddress, StationId};
+pub use frame::{Frame, FrameKind, FrameTrace, MacAddress, StationId};
 pub use ledger::{DropReason, Ledger, StationStats};
-pub use medium::{Delivery, Dropped, FrameTrace, Medium, Outcome};
+pub use medium::{Delivery, Dropped, Medium, Outcome};
 pub use parameters::{
     AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, ResponseTimeout,
 };

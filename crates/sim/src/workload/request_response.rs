@@ -1,6 +1,6 @@
 //! A client that sends a request, waits for the response, pauses, and sends the next request.
 
-use anabranch_settings::{Entry, Kind, Part, idle_if, kind};
+use anabranch_settings::{Entry, Kind, NestedKind, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
@@ -13,9 +13,9 @@ kind! {
     /// The parameters of [`RequestResponse`].
     struct RequestResponseConfig {
         /// Size of a request.
-        request: Part, size::SIZES;
+        request: NestedKind, size::SIZES;
         /// Size of an answer.
-        response: Part, size::SIZES;
+        response: NestedKind, size::SIZES;
         /// Time between an answer and the next request; the mean if `exponential`.
         think: Nanos = "0 s", PAUSE;
         /// The times between an answer and the next request are exponentially distributed. Off:

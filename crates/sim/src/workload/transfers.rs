@@ -1,6 +1,6 @@
 //! Transfers that arrive independently of the completion of earlier ones (open loop).
 
-use anabranch_settings::{Entry, Part, Setting, Value, kind, spelled};
+use anabranch_settings::{Entry, NestedKind, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
@@ -23,7 +23,7 @@ kind! {
         /// Mean time between two arrivals.
         every: Nanos, INTERVAL;
         /// Size of a transfer.
-        size: Part, size::SIZES;
+        size: NestedKind, size::SIZES;
         /// Total number of transfers. Unlimited if left out.
         count: Option<u64> = none, COUNT;
         message: Option<usize> as MAX_MESSAGE;

@@ -8,7 +8,7 @@ mod fixed;
 mod lognormal;
 mod pareto;
 
-use anabranch_settings::{Entry, Kind, Part, Refusal, Registry};
+use anabranch_settings::{Entry, Kind, NestedKind, Refusal, Registry};
 
 pub use empirical::Empirical;
 pub use fixed::Fixed;
@@ -46,7 +46,7 @@ pub fn kinds() -> Registry<Box<dyn Sizes>> {
 pub(super) const SIZES: Kind = Kind::Variant(|| kinds().variants());
 
 /// The distribution that a parameter names.
-pub(super) fn make(part: &Part) -> Result<Box<dyn Sizes>, Refusal> {
+pub(super) fn make(part: &NestedKind) -> Result<Box<dyn Sizes>, Refusal> {
     kinds().build(&part.kind, &part.parameters, ())
 }
 

@@ -1,7 +1,7 @@
 //! Checks of settings that have an effect only with, or only without, another setting.
 
 use crate::datum::Datum;
-use crate::error::{Misfit, SettingError};
+use crate::error::{InvalidValue, SettingError};
 use crate::setting::{Partner, Partners, Setting};
 
 /// Checks that a setting is at its default, or that one of its partners is on and none of its
@@ -41,7 +41,7 @@ pub fn check_partners(
 /// it has no effect (`why`).
 pub fn without_effect(setting: &Setting, [found, default]: [&Datum; 2], why: &str) -> SettingError {
     let default = setting.kind.show(default);
-    setting.error(Misfit {
+    setting.error(InvalidValue {
         found: setting.kind.show(found),
         allowed: format!("{default}, the default: it has no effect {why}"),
         range: default,

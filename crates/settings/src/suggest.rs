@@ -2,12 +2,12 @@
 //! term of other programs.
 
 /// Minimum length, in letters, of an unambiguous prefix that is accepted as a match.
-const LEAST_BEGIN: usize = 3;
+const MIN_PREFIX: usize = 3;
 
 /// Maximum length of a compared word, in bytes, and maximum number of candidates: the work grows
 /// with the product of both lengths and the number of candidates.
-const MOST_BYTES: usize = 256;
-const MOST_CANDIDATES: usize = 1_000;
+const MAX_BYTES: usize = 256;
+const MAX_CANDIDATES: usize = 1_000;
 
 /// Terms of other programs and papers, with the names used here: the suggestion is the first of
 /// these that is allowed at the position. If none is allowed, similar spellings are not suggested
@@ -112,13 +112,13 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
 /// The candidate that `found` means in other programs, or the nearest one if it is sufficiently
 /// similar, or the only one that begins with `found` or contains it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if found.len() > MOST_BYTES {
+    if found.len() > MAX_BYTES {
         return None;
     }
     let wanted = found.to_lowercase();
-    let short = |it: &&str| it.len() <= MOST_BYTES;
+    let short = |it: &&str| it.len() <= MAX_BYTES;
     let candidates = candidates.into_iter().filter(short);
-    let candidates: Vec<&str> = candidates.take(MOST_CANDIDATES).collect();
+    let candidates: Vec<&str> = candidates.take(MAX_CANDIDATES).collect();
     let meant = foreign(&wanted);
     let word = meant.and_then(|meant| {
         let mut meant = meant.iter();
@@ -136,7 +136,7 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
         let nearest = near.min_by_key(|(distance, _)| *distance);
         nearest.map(|(_, candidate)| candidate)
     };
-    let known = wanted.len() >= LEAST_BEGIN;
+    let known = wanted.len() >= MIN_PREFIX;
     let only = |is: &dyn Fn(&str) -> bool| {
         let mut such = candidates.iter().copied().filter(|it| known && is(it));
         such.next().filter(|_| such.next().is_none())

@@ -8,14 +8,14 @@ use crate::value::Value;
 /// The kind that was chosen for a parameter, and its given parameters. A
 /// [`Registry`](crate::Registry) of its kinds builds it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct NestedKind {
     /// Name of the kind.
     pub kind: String,
     /// Its parameters, in the given order.
     pub parameters: Vec<(String, Datum)>,
 }
 
-impl Value for Part {
+impl Value for NestedKind {
     /// Each declaration lists the kinds by [`Kind::Variant`].
     const KIND: Kind = Kind::Variant(Vec::new);
 
