@@ -20,7 +20,7 @@ pub mod logging {
     /// It is not refused, because the variable may be meant for other programs.
     pub fn begin() -> Result<(), Failure> {
         if std::env::var_os("RUST_LOG").is_some_and(|text| !text.is_empty()) {
-            crate::note::note("note: RUST_LOG has no effect; it needs the feature `logging`");
+            crate::stderr::note("note: RUST_LOG has no effect; it needs the feature `logging`");
         }
         Ok(())
     }
@@ -30,7 +30,7 @@ pub mod logging {
 pub mod data_channels {
     use super::Failure;
 
-    pub async fn serve(_: crate::wire::arguments::DataChannels) -> Result<(), Failure> {
+    pub async fn serve(_: crate::net::arguments::DataChannels) -> Result<(), Failure> {
         Err(Failure::absent(
             "anabranch serve data-channels",
             "data-channels",

@@ -15,8 +15,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::arguments::Advise;
 use crate::failure::Failure;
 use crate::interrupt::Interruption;
-use crate::shell::quoted;
-use crate::work::jobs;
+use crate::lab_commands::jobs;
+use crate::shell_quote::quoted;
 
 /// Finds the advice, and prints it.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn check(arguments: &Advise) -> Result<(), Failure> {
     let given = of_satellites.iter().find(|(_, given)| *given);
     match given.filter(|_| arguments.from.is_none()) {
         None => Ok(()),
-        Some((option, _)) => Err(Failure::Asked(format!(
+        Some((option, _)) => Err(Failure::Usage(format!(
             "{option}: found with --rtt; allowed for a path over satellites, with --from and --to"
         ))),
     }
@@ -118,16 +118,16 @@ impl From<AdviseError> for Failure {
     fn from(error: AdviseError) -> Self {
         match error {
             AdviseError::Question(refused) if refused.key.is_empty() => {
-                Failure::Asked(refused.to_string())
+                Failure::Usage(refused.to_string())
             }
-            AdviseError::Question(refused) => Failure::Asked(format!("--{refused}")),
+            AdviseError::Question(refused) => Failure::Usage(format!("--{refused}")),
             AdviseError::Spec(error) => Failure::Spec(error),
             AdviseError::Run(error) => Failure::Search(error),
             AdviseError::Directory(error) => Failure::Directory(error),
             AdviseError::Evidence(error, directory) => Failure::Run(error, directory),
             AdviseError::Show(error) => Failure::Show(error),
             AdviseError::Outputs(error, directory) => Failure::Outputs(error, directory),
-            error => Failure::Asked(error.to_string()),
+            error => Failure::Usage(error.to_string()),
         }
     }
 }

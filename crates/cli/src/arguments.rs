@@ -10,8 +10,8 @@ use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::net::arguments::NetCommand;
 use crate::number;
-use crate::wire::arguments::WireCommand;
 
 /// Reproduces published comparisons of SCTP and TCP, runs experiments of your own, and speaks SCTP
 /// on real sockets.
@@ -147,7 +147,7 @@ it continues, too.")]
     },
     /// Commands on real sockets.
     #[command(flatten)]
-    Wire(WireCommand),
+    Net(NetCommand),
     /// Print the JSON Schema of a spec, for editors.
     #[command(after_help = "Examples:
   anabranch schema > anabranch.schema.json
@@ -313,7 +313,7 @@ pub struct Path {
     #[arg(long, value_name = "FILE.csv", conflicts_with_all = ["from", "to", "gateway"])]
     pub places: Option<PathBuf>,
     /// The satellites.
-    #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
+    #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::satellite_help::shells())]
     pub shell: String,
     /// Use real satellites instead, with relay=bent-pipe: a file of two-line elements, or of OMM as
     /// XML, KVN, CSV or JSON.
@@ -338,7 +338,7 @@ pub struct Path {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<Span>)]
     pub step: Span,
     /// Set a convention: min_elevation=40, interval='1 s' (repeatable).
-    #[arg(long, value_name = "KEY=VALUE", long_help = crate::skies::conventions())]
+    #[arg(long, value_name = "KEY=VALUE", long_help = crate::satellite_help::conventions())]
     pub set: Vec<String>,
     /// Draw a map of the satellites at the start; the colour of a link shows the number of shortest
     /// paths over it.

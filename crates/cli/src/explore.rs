@@ -7,14 +7,14 @@ use anabranch_lab::spec_files;
 
 use crate::arguments::Explore;
 use crate::failure::Failure;
-use crate::work::{read_paper, read_spec};
+use crate::lab_commands::{read_paper, read_spec};
 
 /// Serves the page.
 pub fn explore(arguments: &Explore) -> Result<(), Failure> {
     let found = match (&arguments.spec, &arguments.paper) {
         (Some(spec), _) => read_spec(spec)?,
         (None, Some(paper)) => read_paper(paper)?,
-        (None, None) => return Err(Failure::Asked("found no spec".to_owned())),
+        (None, None) => return Err(Failure::Usage("found no spec".to_owned())),
     };
     let session = Session::new(Source {
         file: found.file,
@@ -24,7 +24,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::Wire(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| Failure::Net(format!("cannot start the runtime: {error}")))?;
     let ended = runtime.block_on(serve(session, arguments.port));
     // A current run is not useful any more.
     runtime.shutdown_background();
@@ -33,7 +33,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
 
 async fn serve(session: Session, port: u16) -> Result<(), Failure> {
     let server = Server::bind(session, port).await.map_err(|error| {
-        Failure::Wire(format!(
+        Failure::Net(format!(
             "cannot listen at port {port} of 127.0.0.1: {error}"
         ))
     })?;
@@ -44,7 +44,7 @@ async fn serve(session: Session, port: u16) -> Result<(), Failure> {
         out.flush()?;
     }
     tokio::select! {
-        served = server.serve() => served.map_err(|error| Failure::Wire(format!("the server failed: {error}"))),
-        ended = tokio::signal::ctrl_c() => ended.map_err(|error| Failure::Wire(format!("cannot listen to signals: {error}"))),
+        served = server.serve() => served.map_err(|error| Failure::Net(format!("the server failed: {error}"))),
+        ended = tokio::signal::ctrl_c() => ended.map_err(|error| Failure::Net(format!("cannot listen to signals: {error}"))),
     }
 }

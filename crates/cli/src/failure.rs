@@ -17,7 +17,7 @@ use anabranch_scenario::problem::SpecError;
 #[derive(Debug)]
 pub enum Failure {
     /// The command line names something that does not exist.
-    Asked(String),
+    Usage(String),
     /// The spec is wrong.
     Spec(Box<SpecError>),
     /// The runs failed, or could not be stored; finished ones are in the directory.
@@ -37,7 +37,7 @@ pub enum Failure {
     /// Tables, figures or the report could not be written; the runs are in the directory.
     Outputs(Box<WriteError>, PathBuf),
     /// Something failed on real sockets.
-    Wire(String),
+    Net(String),
     /// Standard output accepts no more data.
     Output(io::Error),
     /// Interrupted by the user.
@@ -66,7 +66,7 @@ impl Failure {
         let hint = nearest(found, known.iter().copied())
             .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
         let known = known.join(", ");
-        Failure::Asked(format!(
+        Failure::Usage(format!(
             "{argument}: found {found:?}; allowed: {known}{hint}"
         ))
     }
@@ -74,7 +74,7 @@ impl Failure {
     /// A command that is missing in this build, and how to get it.
     #[cfg_attr(feature = "full", allow(dead_code))]
     pub fn absent(command: &str, feature: &str) -> Self {
-        Failure::Asked(format!(
+        Failure::Usage(format!(
             "`{command}` is not compiled in; it needs the feature `{feature}`: cargo install --locked --path crates/cli --features {feature} (`full` has all)"
         ))
     }
@@ -83,7 +83,7 @@ impl Failure {
     /// interrupted (the convention of shells), 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Asked(_) | Failure::Spec(_) => 2,
+            Failure::Usage(_) | Failure::Spec(_) => 2,
             Failure::Directory(error) if !is_full(error) => 2,
             Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
@@ -96,7 +96,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Asked(message) | Failure::Wire(message) => write!(f, "error: {message}"),
+            Failure::Usage(message) | Failure::Net(message) => write!(f, "error: {message}"),
             Failure::Spec(error) => error.fmt(f),
             Failure::Search(error) => write!(f, "error: {error}"),
             Failure::Directory(error) => {

@@ -17,8 +17,8 @@ use crate::arguments::Arguments;
 #[cfg(feature = "man")]
 use crate::arguments::Man;
 use crate::failure::Failure;
+use crate::net::arguments::CarrierKind;
 use crate::status::with_status;
-use crate::wire::arguments::CarrierKind;
 
 /// Version and build properties.
 fn long_version() -> String {
@@ -128,7 +128,7 @@ pub fn man(arguments: &Man) -> Result<(), Failure> {
 #[cfg(feature = "man")]
 fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> {
     let failed =
-        |error: io::Error| Failure::Wire(format!("cannot write {}: {error}", directory.display()));
+        |error: io::Error| Failure::Net(format!("cannot write {}: {error}", directory.display()));
     fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(command, directory).map_err(failed)
 }

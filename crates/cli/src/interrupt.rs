@@ -9,7 +9,7 @@ use std::thread;
 
 use nix::sys::signal::{SigSet, Signal, raise};
 
-use crate::note::note;
+use crate::stderr::note;
 
 /// Watches for an interruption from its creation on.
 pub struct Interruption {

@@ -16,7 +16,7 @@ pub fn begin() -> Result<(), Failure> {
         _ => return Ok(()),
     };
     let filter = EnvFilter::try_new(&text).map_err(|error| {
-        Failure::Asked(format!(
+        Failure::Usage(format!(
             "found {VARIABLE}={text:?}: {error}; write a level (error, warn, info, debug, trace), or TARGET=LEVEL: anabranch_net=debug"
         ))
     })?;

@@ -14,21 +14,21 @@ mod explore;
 mod failure;
 mod help;
 mod interrupt;
+mod lab_commands;
 #[cfg(feature = "logging")]
 mod logging;
-mod note;
+mod net;
 mod number;
+mod overwrite_note;
 mod path;
 mod progress;
-mod replaced;
+mod satellite_help;
 mod settings;
-mod shell;
-mod skies;
+mod shell_quote;
 mod slurm;
 mod status;
+mod stderr;
 mod version;
-mod wire;
-mod work;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ use clap::FromArgMatches;
 
 use arguments::{Arguments, Command};
 use failure::Failure;
-use note::note;
+use stderr::note;
 
 #[cfg(not(feature = "explore"))]
 use absent::explore;
@@ -45,7 +45,7 @@ use absent::explore;
 use absent::logging;
 
 fn main() -> ExitCode {
-    if let Some(status) = wire::become_one() {
+    if let Some(status) = net::become_one() {
         return status;
     }
     let result = asked().and_then(|command| match command {
@@ -87,17 +87,17 @@ fn asked() -> Result<Option<Command>, Failure> {
 /// Runs a command.
 fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Papers => work::papers(),
-        Command::Reproduce(arguments) => work::reproduce(&arguments),
-        Command::Run(arguments) => work::run(&arguments),
+        Command::Papers => lab_commands::papers(),
+        Command::Reproduce(arguments) => lab_commands::reproduce(&arguments),
+        Command::Run(arguments) => lab_commands::run(&arguments),
         Command::Explore(arguments) => explore::explore(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
         Command::Path(arguments) => path::path(&arguments),
-        Command::Merge(arguments) => work::merge(&arguments),
+        Command::Merge(arguments) => lab_commands::merge(&arguments),
         Command::Slurm(arguments) => slurm::slurm(&arguments),
-        Command::Show { directory } => work::show(&directory),
-        Command::Wire(command) => wire::run(command),
-        Command::Schema => work::schema(),
+        Command::Show { directory } => lab_commands::show(&directory),
+        Command::Net(command) => net::run(command),
+        Command::Schema => lab_commands::schema(),
         Command::Completions { shell } => help::completions(shell),
         Command::Man(arguments) => help::man(&arguments),
         Command::Settings { transport } => settings::settings(transport.as_deref()),

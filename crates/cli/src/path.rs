@@ -18,10 +18,10 @@ use anabranch_settings::counted;
 use crate::arguments::{Path, Start};
 use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
-use crate::note::note;
+use crate::stderr::note;
 
 /// Maximum number of computed steps.
-const MOST_STEPS: f64 = 1e7;
+const MAX_STEPS: f64 = 1e7;
 
 /// Computes a path, and prints it.
 pub fn path(arguments: &Path) -> Result<(), Failure> {
@@ -35,9 +35,9 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     let (duration, step) = (arguments.duration.seconds(), arguments.step.seconds());
-    if step <= 0.0 || duration / step > MOST_STEPS {
-        return Err(Failure::Asked(format!(
-            "--step: found {}; allowed: more than 0 s, with at most {MOST_STEPS} steps in --duration {}",
+    if step <= 0.0 || duration / step > MAX_STEPS {
+        return Err(Failure::Usage(format!(
+            "--step: found {}; allowed: more than 0 s, with at most {MAX_STEPS} steps in --duration {}",
             arguments.step, arguments.duration
         )));
     }
@@ -55,7 +55,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
     if let Some(file) = &arguments.csv {
         let written = std::fs::write(file, csv(&constellation, &followed));
         written
-            .map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))?;
+            .map_err(|error| Failure::Net(format!("cannot write {}: {error}", file.display())))?;
     }
     draw(arguments, &constellation, &[from, to])?;
     let summary = followed.summary();
@@ -82,7 +82,7 @@ fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Re
     };
     let map = map::svg(constellation, places, begin(arguments));
     let written = std::fs::write(file, map);
-    written.map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))
+    written.map_err(|error| Failure::Net(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Start of the path, seconds after the epoch.
@@ -105,22 +105,22 @@ fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
     }
     for setting in &arguments.set {
         let Some((name, value)) = setting.split_once('=') else {
-            return Err(Failure::Asked(format!(
+            return Err(Failure::Usage(format!(
                 "--set: found {setting:?}; write KEY=VALUE, such as min_elevation=40"
             )));
         };
         let asked = sky.set(name.trim(), value.trim());
-        asked.map_err(|error| Failure::Asked(format!("--set: {error}")))?;
+        asked.map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     let Some(file) = &arguments.tle else {
         if let Some(Start::Date(date)) = arguments.start {
-            return Err(Failure::Asked(format!(
+            return Err(Failure::Usage(format!(
                 "--start: found the date {date}; a shell has no dates: write a time after its epoch, such as 2h, or name elements by --tle"
             )));
         }
-        return Constellation::walker(&sky).map_err(|error| Failure::Asked(error.to_string()));
+        return Constellation::walker(&sky).map_err(|error| Failure::Usage(error.to_string()));
     };
-    let told = |what: String| Failure::Asked(format!("--tle {}: {what}", file.display()));
+    let told = |what: String| Failure::Usage(format!("--tle {}: {what}", file.display()));
     let text = std::fs::read_to_string(file)
         .map_err(|error| told(format!("cannot read it: {}", unread(&error))))?;
     let taking = Taking {
@@ -131,7 +131,7 @@ fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
         old: arguments.old_elements,
     };
     Constellation::of_catalogue(&text, &sky, taking).map_err(|error| match error {
-        ElementsError::Relay | ElementsError::Sky(_) => Failure::Asked(error.to_string()),
+        ElementsError::Relay | ElementsError::Sky(_) => Failure::Usage(error.to_string()),
         other => told(
             other
                 .to_string()

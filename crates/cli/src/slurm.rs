@@ -11,8 +11,8 @@ use anabranch_settings::counted;
 
 use crate::arguments::{Common, Slurm};
 use crate::failure::Failure;
-use crate::shell::quoted;
-use crate::work::planned;
+use crate::lab_commands::planned;
+use crate::shell_quote::quoted;
 
 /// Maximum number of attempts per task.
 const ATTEMPTS: u32 = 3;
@@ -26,19 +26,19 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     let common = &arguments.common;
     if common.shard.is_some() {
         let message = "found --shard; the tasks of the array are the shards";
-        return Err(Failure::Asked(message.to_owned()));
+        return Err(Failure::Usage(message.to_owned()));
     }
     let plan = planned(&arguments.spec, common)?;
     let (tasks, runs) = (arguments.array as usize, plan.runs());
     if tasks > runs {
-        return Err(Failure::Asked(format!(
+        return Err(Failure::Usage(format!(
             "found --array {tasks}; the spec has {}, and each task needs one",
             counted(runs, "run")
         )));
     }
     let out = common.out.clone();
     let out = absolute(&out.unwrap_or_else(|| PathBuf::from(&plan.spec.name)))?;
-    let program = env::current_exe().map_err(|error| Failure::Wire(error.to_string()))?;
+    let program = env::current_exe().map_err(|error| Failure::Net(error.to_string()))?;
     let script = Script {
         name: &plan.spec.name,
         program: &program,
@@ -54,7 +54,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     };
     let folder = out.join(SCRIPTS);
     let failed = |path: &Path, error: io::Error| {
-        Failure::Wire(format!("cannot write {}: {error}", path.display()))
+        Failure::Net(format!("cannot write {}: {error}", path.display()))
     };
     let texts = [script.array()?, script.merge()?];
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
@@ -99,7 +99,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     let found = std::path::absolute(path);
-    found.map_err(|error| Failure::Asked(format!("{}: {error}", path.display())))
+    found.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
 /// Submits a script, and returns the job's id.
@@ -112,10 +112,10 @@ fn submit(options: &[&str], script: &Path) -> Result<String, Failure> {
     };
     let made = Command::new("sbatch").args(options).arg(script).output();
     let made =
-        made.map_err(|error| Failure::Wire(format!("cannot call sbatch: {error}; {}", by_hand())))?;
+        made.map_err(|error| Failure::Net(format!("cannot call sbatch: {error}; {}", by_hand())))?;
     if !made.status.success() {
         let said = String::from_utf8_lossy(&made.stderr);
-        return Err(Failure::Wire(format!(
+        return Err(Failure::Net(format!(
             "sbatch: {}; {}",
             said.trim(),
             by_hand()
@@ -142,7 +142,7 @@ struct Script<'a> {
 fn directive(text: &str) -> Result<String, Failure> {
     match text.find(char::is_control) {
         None => Ok(format!("#SBATCH {text}")),
-        Some(at) => Err(Failure::Asked(format!(
+        Some(at) => Err(Failure::Usage(format!(
             "found {:?} in {text:?}; an option of sbatch, the name of the spec and the results directory have no control characters",
             text[at..].chars().next().unwrap_or_default()
         ))),

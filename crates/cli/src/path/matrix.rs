@@ -10,7 +10,7 @@ use crate::arguments::Path;
 use crate::failure::{Failure, unread};
 
 /// Maximum number of pairs.
-const MOST_PAIRS: usize = 1_000_000;
+const MAX_PAIRS: usize = 1_000_000;
 
 /// Range of a path's properties over time.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub fn show(
     constellation: Constellation,
     file: &std::path::Path,
 ) -> Result<(), Failure> {
-    let told = |what: String| Failure::Asked(format!("--places {}: {what}", file.display()));
+    let told = |what: String| Failure::Usage(format!("--places {}: {what}", file.display()));
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| told(format!("cannot read it: {}", unread(&error))))?;
     let rows = places(&text).map_err(told)?;
@@ -42,7 +42,7 @@ pub fn show(
         names.push(row.name.unwrap_or_else(|| number.to_string()));
     }
     let count = all.len() * all.len().saturating_sub(1) / 2;
-    if count == 0 || count > MOST_PAIRS {
+    if count == 0 || count > MAX_PAIRS {
         let found = all.len();
         return Err(told(format!("found {found} places; allowed: 2 to 1414")));
     }
@@ -52,7 +52,7 @@ pub fn show(
     if let Some(file) = &arguments.csv {
         let written = std::fs::write(file, csv(&pairs, &names, &all));
         written
-            .map_err(|error| Failure::Wire(format!("cannot write {}: {error}", file.display())))?;
+            .map_err(|error| Failure::Net(format!("cannot write {}: {error}", file.display())))?;
     }
     let mut out = io::stdout().lock();
     out.write_all(words(&pairs, steps).as_bytes())?;

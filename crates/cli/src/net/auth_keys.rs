@@ -1,0 +1,115 @@
+//! Shared keys of authenticated chunks (RFC 4895), from files, because a command line is visible to
+//! other users.
+
+use std::path::PathBuf;
+
+use anabranch_net::SharedKeys;
+use anabranch_net::sctp::dtls::preshared::Settings;
+use anabranch_net::sctp::{Config, KeyMethods, Security};
+
+use crate::failure::Failure;
+
+/// Parses `ID=FILE`.
+pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
+    let (id, file) = text
+        .split_once('=')
+        .ok_or_else(|| format!("found {text:?}; write ID=FILE: 1=shared.key"))?;
+    let id = id
+        .parse()
+        .map_err(|_| format!("found {id:?} as the identifier; allowed: 0 to 65535"))?;
+    if file.is_empty() {
+        return Err(format!(
+            "found {text:?}, which names no file; write ID=FILE: 1=shared.key"
+        ));
+    }
+    Ok((id, file.into()))
+}
+
+/// The keys of the command line; the first one authenticates. `None`: there are none.
+pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
+    let mut keys: Option<SharedKeys> = None;
+    for (at, (id, file)) in named.iter().enumerate() {
+        if named[..at].iter().any(|(other, _)| other == id) {
+            let what = format!("--auth-key: found identifier {id} twice; each key has its own");
+            return Err(Failure::Usage(what));
+        }
+        let secret = std::fs::read(file).map_err(|error| {
+            let file = file.display();
+            Failure::Usage(format!(
+                "--auth-key {id}={file}: cannot read the file: {error}"
+            ))
+        })?;
+        let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
+        let secret = secret.strip_suffix(b"\r").unwrap_or(secret).to_vec();
+        match &mut keys {
+            None => keys = Some(SharedKeys::only(*id, secret)),
+            Some(keys) => keys
+                .set(*id, secret)
+                .map_err(|error| Failure::Usage(format!("--auth-key {id}: {error}")))?,
+        }
+    }
+    Ok(keys)
+}
+
+/// Minimum size of a pre-shared secret, bytes.
+const MIN_SECRET: usize = 16;
+
+/// Sets the pre-shared secret of `file` for the DTLS chunk of the endpoint. Without a file the DTLS
+/// chunk has no keys, so that it must be off.
+pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Failure> {
+    let Some(file) = file else {
+        return match config.security {
+            Security::Off => Ok(()),
+            _ => Err(Failure::Usage(
+                "--set security needs --psk-file, which names the pre-shared secret".to_owned(),
+            )),
+        };
+    };
+    let name = file.display();
+    let secret = std::fs::read(file).map_err(|error| {
+        Failure::Usage(format!("--psk-file {name}: cannot read the file: {error}"))
+    })?;
+    let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
+    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+    if secret.len() < MIN_SECRET {
+        let found = secret.len();
+        let what = format!("--psk-file {name}: found {found} bytes; allowed: {MIN_SECRET} or more");
+        return Err(Failure::Usage(what));
+    }
+    if config.security == Security::Off {
+        config.security = Security::DtlsChunk;
+    }
+    config.key_methods = KeyMethods::preshared(Settings::new(secret));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_an_identifier_and_a_file() {
+        assert_eq!(key("7=a=b"), Ok((7, "a=b".into())));
+        for wrong in ["7", "=x", "65536=x", "-1=x", "7="] {
+            assert!(key(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_long_enough_and_selects_the_dtls_chunk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("psk");
+        let mut config = Config::default();
+        std::fs::write(&file, "0123456789abcde\n").expect("written");
+        assert!(preshared(Some(&file), &mut config).is_err(), "15 bytes");
+        std::fs::write(&file, "0123456789abcdef\r\n").expect("written");
+        assert!(preshared(Some(&file), &mut config).is_ok());
+        assert_eq!(config.security, Security::DtlsChunk);
+        let mut loose = Config::default().with(|it| it.security = Security::DtlsChunkLoose);
+        assert!(preshared(None, &mut loose).is_err(), "there is no secret");
+        assert!(preshared(Some(&file), &mut loose).is_ok());
+        assert_eq!(loose.security, Security::DtlsChunkLoose);
+        let none = folder.path().join("none");
+        assert!(preshared(Some(&none), &mut config).is_err());
+    }
+}

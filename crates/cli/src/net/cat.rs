@@ -1,0 +1,185 @@
+//! `anabranch cat`: copies standard input to the peer, and received data to standard output.
+
+use std::time::Duration;
+
+use anabranch_net::{Association, AssociationError, CloseReason, SendOptions};
+use bytes::BytesMut;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::task::JoinHandle;
+
+use super::arguments::Cat;
+use super::print::Printer;
+use super::{Interrupts, PATIENCE, Ports, connect, in_brackets, limit, peer};
+use crate::failure::Failure;
+
+/// Time for which a client waits for answers after the end of the input.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// Connects, or waits for a peer, and copies both ways until both are done.
+pub async fn cat(arguments: Cat) -> Result<(), Failure> {
+    let (printer, written) = Printer::stderr();
+    let result = talk(arguments, &printer).await;
+    drop(printer);
+    // An active reader has received all lines; a blocked one must not delay the exit.
+    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    result
+}
+
+async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
+    // Without a standard error, remarks are discarded.
+    let say = |line: String| drop(log.line(line));
+    let listens = arguments.listen.map(|port| [port]);
+    let named = match &arguments.host {
+        Some(host) => Some(peer(host, arguments.port, &arguments.path).await?),
+        None => None,
+    };
+    let ports = match &listens {
+        Some(port) => Ports::Served(port),
+        None => Ports::Own(arguments.local_port, 1),
+    };
+    let zone = named.as_ref().and_then(|(_, zone)| *zone);
+    let mut bound = arguments.wire.bind(ports, zone)?;
+    let association = match (&arguments.host, &named) {
+        (Some(host), Some((peer, _))) => {
+            let limit = limit(arguments.connect_timeout);
+            connect(&mut bound, 0, host, peer, limit).await?
+        }
+        _ => {
+            if arguments.verbose {
+                say(format!("listening: {}", bound.place()));
+            }
+            bound.moves.begin(&bound.endpoints);
+            let accepted = bound.endpoints[0].accept().await;
+            accepted.map_err(|error| Failure::Net(error.to_string()))?
+        }
+    };
+    bound.moves.tell(&association);
+    if listens.is_none() {
+        bound.moves.begin(&bound.endpoints);
+    }
+    if let (true, Some(status)) = (arguments.verbose, association.status()) {
+        let extensions = in_brackets(&association.negotiated().names());
+        say(format!(
+            "{}: association up{extensions}",
+            status.primary.address
+        ));
+    }
+    let mut interrupts = Interrupts::new();
+    let result = tokio::select! {
+        result = copy(&association, arguments) => result,
+        () = interrupts.next() => Err(Failure::Interrupted),
+    };
+    if result.is_err() {
+        // The peer is notified, so that it need not wait for its timers, unless it knows.
+        association.abort("the other end left");
+        let _ = tokio::time::timeout(PATIENCE, association.closed()).await;
+    }
+    let failed = result.as_ref().err().map(ToString::to_string);
+    bound.watched.finish(&bound.sctp.transport, true, failed)?;
+    result
+}
+
+/// Copies both ways.
+async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> {
+    let sender = association.clone();
+    // A listener cannot know how long the peer will send.
+    let usual = arguments.listen.is_none().then_some(WAIT);
+    let wait = arguments
+        .wait
+        .map(|wait| Duration::from_nanos(wait.0))
+        .or(usual);
+    let (heard, mut hears) = tokio::sync::mpsc::channel(1);
+    let sending: JoinHandle<Result<(), Failure>> = tokio::spawn(async move {
+        copy_in(&sender, &arguments).await?;
+        let Some(wait) = wait else { return Ok(()) };
+        // Answers may still be in flight; each restarts the wait.
+        while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
+        sender.start_shutdown(None);
+        Ok(())
+    });
+    let stop = sending.abort_handle();
+    let mut sending = std::pin::pin!(async move { sending.await.unwrap_or(Ok(())) });
+    let mut receiving = std::pin::pin!(copy_out(association, &heard));
+    let received = tokio::select! {
+        received = &mut receiving => received,
+        sent = &mut sending => {
+            // An error of reading or sending ends everything; otherwise received data is awaited.
+            sent?;
+            return receiving.await;
+        }
+    };
+    // The peer has closed: the rest of the input has no destination.
+    stop.abort();
+    received
+}
+
+/// Sends the input, a message for each line or piece.
+async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failure> {
+    let options = SendOptions::default()
+        .with_ppid(arguments.ppid)
+        .with_unordered(arguments.unordered);
+    let most = arguments.message.0 as usize;
+    let mut input = BufReader::with_capacity(most, tokio::io::stdin());
+    loop {
+        let message = if arguments.lines {
+            line(&mut input, most).await
+        } else {
+            piece(&mut input, most).await
+        };
+        let message = message
+            .map_err(|error| Failure::Net(format!("cannot read standard input: {error}")))?;
+        if message.is_empty() {
+            return Ok(());
+        }
+        let sent = association
+            .send(
+                message.freeze(),
+                options.with_stream(Some(arguments.stream)),
+            )
+            .await;
+        match sent {
+            Ok(()) => {}
+            Err(anabranch_net::SendError::Closing) => return Ok(()),
+            Err(error) => return Err(Failure::Usage(error.to_string())),
+        }
+    }
+}
+
+/// The data of one read; empty at the end.
+async fn piece(input: &mut (impl AsyncRead + Unpin), most: usize) -> std::io::Result<BytesMut> {
+    let mut message = BytesMut::with_capacity(most);
+    input.take(most as u64).read_buf(&mut message).await?;
+    Ok(message)
+}
+
+/// A line with its end, or as much of it as fits a message; empty at the end.
+async fn line(
+    input: &mut (impl AsyncBufReadExt + Unpin),
+    most: usize,
+) -> std::io::Result<BytesMut> {
+    let mut message = Vec::new();
+    input
+        .take(most as u64)
+        .read_until(b'\n', &mut message)
+        .await?;
+    Ok(BytesMut::from(&message[..]))
+}
+
+/// Prints received data, until the association ends.
+async fn copy_out(
+    association: &Association,
+    heard: &tokio::sync::mpsc::Sender<()>,
+) -> Result<(), Failure> {
+    let mut output = tokio::io::stdout();
+    loop {
+        let message = match association.recv().await {
+            Ok(Some(message)) => message,
+            Ok(None) | Err(AssociationError(CloseReason::Shutdown)) => return Ok(()),
+            Err(lost) => return Err(Failure::Net(lost.to_string())),
+        };
+        // One pending notification is enough.
+        let _ = heard.try_send(());
+        output.write_all(&message.bytes).await?;
+        output.flush().await?;
+    }
+}

@@ -1,0 +1,113 @@
+//! Associations that a command starts.
+
+use std::time::Duration;
+
+use anabranch_net::{
+    Association, AssociationError, CloseReason, ConnectError, ConnectOptions, Endpoint, Peer,
+};
+use tokio::time::Instant;
+
+use super::Bound;
+use crate::failure::Failure;
+
+/// Number of SCTP ports to try if other hosts with this address use the same ones.
+const MAX_PORTS: usize = 32;
+
+/// Time for which a peer's UDP port may be closed, because a server that a script starts just
+/// before its client does not listen at once.
+const STARTING: Duration = Duration::from_secs(3);
+/// Interval of attempts at a closed port.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Starts an association with the peer that `host` named, within `limit`.
+pub async fn connect(
+    bound: &mut Bound,
+    number: usize,
+    host: &str,
+    peer: &Peer,
+    limit: Duration,
+) -> Result<Association, ConnectFailure> {
+    let (begun, mut ports) = (Instant::now(), 1);
+    loop {
+        let endpoint = &bound.endpoints[number];
+        let left = limit.saturating_sub(begun.elapsed());
+        let options = ConnectOptions::default().with_timeout(left);
+        match endpoint.connect_with(peer.clone(), options).await {
+            Ok(association) => return Ok(association),
+            // Another host with this address has the port.
+            Err(error)
+                if error.is_port_collision() && ports < MAX_PORTS && bound.is_drawn(number) =>
+            {
+                ports += 1;
+                bound.draw_again(number).map_err(|failure| ConnectFailure {
+                    failure,
+                    refused: false,
+                })?;
+            }
+            Err(ConnectError::Association(AssociationError(CloseReason::ProtocolUnreachable)))
+                if begun.elapsed() + AGAIN < limit.min(STARTING) =>
+            {
+                tokio::time::sleep(AGAIN).await;
+            }
+            Err(error) => return Err(unconnected(endpoint, host, peer, &error)),
+        }
+    }
+}
+
+/// A failed attempt.
+pub struct ConnectFailure {
+    pub failure: Failure,
+    /// The peer refused it: others may be accepted.
+    pub refused: bool,
+}
+
+impl From<ConnectFailure> for Failure {
+    fn from(unconnected: ConnectFailure) -> Self {
+        unconnected.failure
+    }
+}
+
+/// A hint for the user if no server answered.
+fn is_a_server_there(endpoint: &Endpoint) -> String {
+    let place = match endpoint.udp_port() {
+        0 => "with --carrier ip",
+        _ => "at the UDP port of --peer-udp-port",
+    };
+    format!("; is a server there, {place}?")
+}
+
+fn unconnected(
+    endpoint: &Endpoint,
+    host: &str,
+    peer: &Peer,
+    error: &ConnectError,
+) -> ConnectFailure {
+    let hint = match error {
+        ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { cause: None })) => {
+            format!(
+                "; nobody accepts associations at SCTP port {} there",
+                peer.port
+            )
+        }
+        ConnectError::Association(AssociationError(CloseReason::NoAnswer)) => {
+            let discards = endpoint.statistics().discards;
+            let heard = match discards.total() {
+                0 => String::new(),
+                _ => format!(" (packets came, and were discarded: {discards})"),
+            };
+            format!("{heard}{}", is_a_server_there(endpoint))
+        }
+        ConnectError::Association(AssociationError(CloseReason::ProtocolUnreachable)) => {
+            is_a_server_there(endpoint)
+        }
+        _ => String::new(),
+    };
+    let refused = matches!(
+        error,
+        ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { .. }))
+    );
+    ConnectFailure {
+        failure: Failure::Net(format!("{host}: {error}{hint}")),
+        refused,
+    }
+}

@@ -1,0 +1,209 @@
+//! The control protocol between `perf` and `serve`, next to the data: short texts in messages of
+//! their own.
+//!
+//! Each is `anabranch WORD 1 key=value ...`, where 1 is the version. Unknown keys are skipped.
+
+/// Payload protocol identifier of these messages, which is not registered.
+pub const PPID: u32 = 0x616e_6172;
+
+/// Maximum length of a text, bytes: all are shorter, and the limit bounds the search for each
+/// number in it.
+const MAX_TEXT: usize = 512;
+
+/// Parameters of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Size of a message, bytes.
+    pub message: u64,
+    /// Total bytes; `None`: until the peer closes.
+    pub bytes: Option<u64>,
+    /// Unordered delivery.
+    pub unordered: bool,
+    /// Bit/s; `None`: no limit.
+    pub rate: Option<u64>,
+}
+
+/// Counts of a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    pub messages: u64,
+    pub bytes: u64,
+    /// From the first byte to the last.
+    pub nanoseconds: u64,
+}
+
+/// Counts of a sender, and the final state of its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub messages: u64,
+    pub bytes: u64,
+    /// Retransmitted chunks.
+    pub retransmitted: u64,
+    /// Expiries of T3-rtx.
+    pub timeouts: u64,
+    /// Bytes.
+    pub cwnd: u64,
+    /// Nanoseconds; `None`: never measured.
+    pub srtt: Option<u64>,
+}
+
+/// A text between `perf` and `serve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlMessage {
+    /// The first text of a client: the server should send.
+    Source(Job),
+    /// From the client to a source: stop sending, and report the counts.
+    Stop,
+    /// From the client to a sink, after its data: the number of messages that were sent; when they
+    /// have arrived, the sink should report its counts.
+    Count {
+        /// Number of messages.
+        messages: u64,
+    },
+    /// The sink's answer.
+    Received(Received),
+    /// The last text of the source.
+    Sent(Sent),
+}
+
+impl ControlMessage {
+    /// The text form.
+    pub fn write(self) -> String {
+        match self {
+            ControlMessage::Source(job) => format!(
+                "anabranch source 1 message={} bytes={} unordered={} rate={}",
+                job.message,
+                job.bytes.unwrap_or(0),
+                u8::from(job.unordered),
+                job.rate.unwrap_or(0)
+            ),
+            ControlMessage::Stop => "anabranch stop 1".to_owned(),
+            ControlMessage::Count { messages } => format!("anabranch count 1 messages={messages}"),
+            ControlMessage::Received(it) => format!(
+                "anabranch received 1 messages={} bytes={} nanoseconds={}",
+                it.messages, it.bytes, it.nanoseconds
+            ),
+            ControlMessage::Sent(it) => format!(
+                "anabranch sent 1 messages={} bytes={} retransmitted={} timeouts={} cwnd={} srtt={}",
+                it.messages,
+                it.bytes,
+                it.retransmitted,
+                it.timeouts,
+                it.cwnd,
+                it.srtt.unwrap_or(0)
+            ),
+        }
+    }
+
+    /// Parses a text; `None` if it is not one.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        // Checked for every arriving message: most are no text, and as long as messages are.
+        let text = text.strip_prefix(b"anabranch ")?;
+        if text.len() > MAX_TEXT {
+            return None;
+        }
+        let text = std::str::from_utf8(text).ok()?;
+        let mut words = text.split(' ');
+        let (word, version) = (words.next()?, words.next()?);
+        if version != "1" {
+            return None;
+        }
+        let value = |key: &str| {
+            let mut pairs = words.clone().filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, _)| *name == key)?.1.parse::<u64>().ok()
+        };
+        Some(match word {
+            "source" => {
+                let message = value("message")?;
+                if !(1..=super::MAX_MESSAGE).contains(&message) {
+                    return None;
+                }
+                ControlMessage::Source(Job {
+                    message,
+                    bytes: value("bytes").filter(|&bytes| bytes > 0),
+                    unordered: value("unordered")? == 1,
+                    rate: value("rate").filter(|&rate| rate > 0),
+                })
+            }
+            "stop" => ControlMessage::Stop,
+            "count" => ControlMessage::Count {
+                messages: value("messages")?,
+            },
+            "received" => ControlMessage::Received(Received {
+                messages: value("messages")?,
+                bytes: value("bytes")?,
+                nanoseconds: value("nanoseconds")?,
+            }),
+            "sent" => ControlMessage::Sent(Sent {
+                messages: value("messages")?,
+                bytes: value("bytes")?,
+                retransmitted: value("retransmitted")?,
+                timeouts: value("timeouts")?,
+                cwnd: value("cwnd")?,
+                srtt: value("srtt").filter(|&srtt| srtt > 0),
+            }),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_as_it_was_meant_and_nothing_else_is() {
+        let sent = Sent {
+            messages: 1,
+            bytes: 2,
+            retransmitted: 3,
+            timeouts: 4,
+            cwnd: 5,
+            srtt: Some(6),
+        };
+        for text in [
+            ControlMessage::Source(Job {
+                message: 1,
+                bytes: None,
+                unordered: true,
+                rate: Some(2_000_000),
+            }),
+            ControlMessage::Source(Job {
+                message: 1 << 20,
+                bytes: Some(5),
+                unordered: false,
+                rate: None,
+            }),
+            ControlMessage::Stop,
+            ControlMessage::Count { messages: 7 },
+            ControlMessage::Received(Received {
+                messages: 1,
+                bytes: 2,
+                nanoseconds: 3,
+            }),
+            ControlMessage::Sent(sent),
+            ControlMessage::Sent(Sent { srtt: None, ..sent }),
+        ] {
+            assert_eq!(ControlMessage::read(text.write().as_bytes()), Some(text));
+        }
+        for wrong in [
+            "",
+            "anabranch",
+            "anabranch source 2 message=1 bytes=0 unordered=0",
+            "anabranch source 1 message=0 bytes=0 unordered=0",
+            "anabranch source 1 message=99999999 bytes=0 unordered=0",
+            "anabranch source 1 bytes=0 unordered=0",
+            "anabranch count 1 messages=-1",
+            "anabranch stop",
+        ] {
+            assert_eq!(ControlMessage::read(wrong.as_bytes()), None, "{wrong}");
+        }
+        let long = format!("anabranch count 1{} messages=7", " x".repeat(300));
+        assert_eq!(ControlMessage::read(long.as_bytes()), None);
+        let later = b"anabranch count 1 colour=red messages=7";
+        assert_eq!(
+            ControlMessage::read(later),
+            Some(ControlMessage::Count { messages: 7 })
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! `anabranch perf`: measures the throughput of associations, by intervals.
+
+mod associations;
+mod counters;
+mod cpu_time;
+mod paths;
+mod report;
+mod scale;
+mod session;
+
+use std::time::Duration;
+
+use anabranch_net::{Association, AssociationError, CloseReason, Endpoint};
+use anabranch_settings::counted;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::arguments::Perf;
+use super::print::{Printer, Written};
+use super::{Bound, Interrupts, NEVER, PATIENCE, Ports, connect, limit, peer};
+use crate::failure::Failure;
+use crate::stderr::note;
+use associations::Associations;
+use cpu_time::CpuTimer;
+use report::{Peers, Report};
+use session::{Plan, SessionEnd};
+
+/// Interval of the checks for idle associations.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// Runs a measurement.
+pub async fn perf(arguments: Perf) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::new();
+    let Opened {
+        bound,
+        begun,
+        missing,
+    } = tokio::select! {
+        opened = open(&arguments) => opened?,
+        () = interrupts.next() => return Err(Failure::Interrupted),
+    };
+    let (plans, associations): (Vec<_>, Vec<_>) = begun.into_iter().unzip();
+    if let Some(missing) = &missing {
+        note(format_args!("anabranch: {missing}"));
+    }
+    bound.moves.begin(&bound.endpoints);
+    associations.iter().for_each(|it| bound.moves.tell(it));
+    let (printer, written) = Printer::stdout();
+    let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
+    let processor = CpuTimer::begin();
+    let mut flows = Associations::begin(plans, associations);
+    let attended = attend(
+        &arguments,
+        &bound.endpoints,
+        &mut flows,
+        &mut report,
+        &mut interrupts,
+    );
+    let (failed, interrupted) = attended.await?;
+    let failed = failed.or(missing);
+    let last = flows.lines();
+    // Usually nothing happened since the last line; otherwise the intervals must include it.
+    if last.seconds() > 0.05 || !last.is_empty() {
+        report.lines(&last)?;
+    }
+    report.end(&flows.summary(), &processor.used(), failed.as_deref())?;
+    read(written, interrupted, &mut interrupts).await;
+    let receives = arguments.reverse || arguments.bidir;
+    bound
+        .watched
+        .finish(&bound.sctp.transport, receives, failed.clone())?;
+    match failed {
+        None => Ok(()),
+        Some(reason) => Err(Failure::Net(reason)),
+    }
+}
+
+/// State at the start of a measurement.
+struct Opened {
+    bound: Bound,
+    /// The established associations, with the plan of each.
+    begun: Vec<(Plan, Association)>,
+    /// The reason why others are missing.
+    missing: Option<String>,
+}
+
+/// Binds, and starts the associations. A refusal of one does not affect the others.
+async fn open(arguments: &Perf) -> Result<Opened, Failure> {
+    let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
+    let plans = Plan::each(arguments);
+    let mut bound = arguments
+        .wire
+        .bind(Ports::Own(arguments.local_port, plans.len()), zone)?;
+    let timeout = limit(arguments.connect_timeout);
+    let (all, mut begun, mut why) = (plans.len(), Vec::new(), None);
+    for (number, plan) in plans.into_iter().enumerate() {
+        match connect(&mut bound, number, &arguments.host, &peer, timeout).await {
+            Ok(association) => begun.push((plan, association)),
+            // Without an answer to the first, the others would each wait as long in vain.
+            Err(error) if begun.is_empty() && !error.refused => return Err(error.into()),
+            Err(error) => {
+                let goes_on = error.refused;
+                why.get_or_insert(error.failure);
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+    let missing = match why {
+        Some(why) if begun.is_empty() => return Err(why),
+        Some(why) => Some(format!(
+            "{} of {} did not come up; {why}",
+            all - begun.len(),
+            counted(all, "association")
+        )),
+        None => None,
+    };
+    Ok(Opened {
+        bound,
+        begun,
+        missing,
+    })
+}
+
+fn peers(associations: &[Association]) -> Peers {
+    let status = associations.first().and_then(Association::status);
+    let paths = status.iter().flat_map(|status| &status.paths);
+    Peers {
+        paths: paths.map(|path| path.address.to_string()).collect(),
+        streams: status.as_ref().map_or(0, |status| status.outstrms),
+        mtu: status.as_ref().map_or(0, |status| status.primary.mtu),
+        extensions: associations
+            .first()
+            .map_or_else(Vec::new, |it| it.negotiated().names()),
+    }
+}
+
+/// Waits until the report is read, or for a short time after an interrupt.
+async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) {
+    let bound = if interrupted { PATIENCE } else { NEVER };
+    tokio::select! {
+        _ = tokio::time::timeout(bound, written.wait()) => {}
+        () = interrupts.next() => {}
+    }
+}
+
+/// Writes lines until every association has ended; returns the reason why one of them failed, and
+/// whether there was an interrupt.
+async fn attend(
+    arguments: &Perf,
+    endpoints: &[Endpoint],
+    flows: &mut Associations,
+    report: &mut Report,
+    interrupts: &mut Interrupts,
+) -> Result<(Option<String>, bool), Failure> {
+    let mut ends: JoinSet<(usize, SessionEnd)> = flows.work();
+    let mut failed = None;
+    let mut interrupted = false;
+    let idle = limit(arguments.idle_timeout);
+    let period = Duration::from_nanos(arguments.interval.0);
+    let silent = period.is_zero();
+    let mut ticks = every(if silent { NEVER } else { period });
+    let mut watches = every(WATCH);
+    loop {
+        tokio::select! {
+            end = ends.join_next() => match end {
+                None => return Ok((failed, interrupted)),
+                Some(Ok((index, end))) => {
+                    failed = failed.or(why(&end));
+                    flows.end(index, end);
+                }
+                Some(Err(error)) => return Err(Failure::Net(error.to_string())),
+            },
+            _ = ticks.tick(), if !silent && !flows.are_done() => report.lines(&flows.lines())?,
+            _ = watches.tick() => {
+                for association in flows.idle_for(idle) {
+                    let idle = idle.as_secs_f64();
+                    failed.get_or_insert(format!("nothing arrived for {idle} s (--idle-timeout)"));
+                    association.abort("nothing arrived any more");
+                }
+            }
+            // The first interrupt acts like the end of the time; the second ends at once.
+            () = interrupts.next() => {
+                if interrupted {
+                    endpoints.iter().for_each(|endpoint| endpoint.abort("interrupted"));
+                }
+                interrupted = true;
+                flows.stop();
+            }
+        }
+    }
+}
+
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}
+
+/// The failure of an association; `None`: it succeeded.
+fn why(end: &SessionEnd) -> Option<String> {
+    match &end.reason {
+        CloseReason::Shutdown => None,
+        // The time was over, and the data in flight was abandoned.
+        _ if end.cut && end.progressed => None,
+        _ if end.cut => Some("the peer does not answer any more".to_owned()),
+        reason => Some(AssociationError(reason.clone()).to_string()),
+    }
+}

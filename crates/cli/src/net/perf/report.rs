@@ -1,0 +1,557 @@
+//! Output of `perf`: lines during the measurement and a summary, or one document in iperf3's
+//! format.
+
+use std::io;
+
+use anabranch_net::PathStatus;
+use anabranch_settings::counted;
+use serde_json::{Value, json};
+
+use super::cpu_time::CpuUsage;
+use super::paths::{path_json, path_text};
+use super::scale::{BITS, BYTES, scaled};
+use crate::failure::Failure;
+use crate::net::arguments::Perf;
+use crate::net::in_brackets;
+use crate::net::print::Printer;
+
+/// Progress of an association.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Bytes that reached the other end: acknowledged, or received here.
+    pub bytes: u64,
+    pub messages: u64,
+    /// Retransmitted chunks, expiries of T3-rtx, and the path in use: known to the sender, but not
+    /// to a receiver.
+    pub retransmitted: Option<u64>,
+    pub timeouts: Option<u64>,
+    /// Messages that the sender abandoned.
+    pub abandoned: Option<u64>,
+    /// Bytes.
+    pub cwnd: Option<u64>,
+    /// Seconds.
+    pub srtt: Option<f64>,
+}
+
+/// `with` of both, or the one that is present.
+fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(with(one, two)),
+        (one, two) => one.or(two),
+    }
+}
+
+impl Progress {
+    /// Progress since `last`. No value decreases.
+    pub fn since(self, last: &Self) -> Self {
+        let less = |now: u64, last: u64| now.saturating_sub(last);
+        Self {
+            bytes: less(self.bytes, last.bytes),
+            messages: less(self.messages, last.messages),
+            retransmitted: both(self.retransmitted, last.retransmitted, less),
+            timeouts: both(self.timeouts, last.timeouts, less),
+            abandoned: both(self.abandoned, last.abandoned, less),
+            ..self
+        }
+    }
+
+    /// The sum of both; of the round-trip times the longer. Saturating, because the other end may
+    /// report any numbers.
+    fn and(self, other: Self) -> Self {
+        let sum = u64::saturating_add;
+        Self {
+            bytes: sum(self.bytes, other.bytes),
+            messages: sum(self.messages, other.messages),
+            retransmitted: both(self.retransmitted, other.retransmitted, sum),
+            timeouts: both(self.timeouts, other.timeouts, sum),
+            abandoned: both(self.abandoned, other.abandoned, sum),
+            cwnd: both(self.cwnd, other.cwnd, sum),
+            srtt: both(self.srtt, other.srtt, f64::max),
+        }
+    }
+}
+
+/// Direction of the data of an association, seen from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Sends,
+    Receives,
+}
+
+/// Progress in an interval; windows and times at its end.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Seconds since the start.
+    pub from: f64,
+    pub to: f64,
+    pub done: Progress,
+    pub direction: Direction,
+    /// The paths of the association; none for a sum.
+    pub paths: Vec<PathStatus>,
+}
+
+impl Line {
+    /// `None` if the interval has no length: a receiver measures from the first message to the
+    /// last, and there may be only one.
+    fn bits_per_second(&self) -> Option<f64> {
+        let seconds = self.to - self.from;
+        (seconds > 0.0).then(|| self.done.bytes as f64 * 8.0 / seconds)
+    }
+
+    fn json(&self) -> Value {
+        let seconds = self.to - self.from;
+        json!({
+            "start": self.from,
+            "end": self.to,
+            "seconds": seconds,
+            "bytes": self.done.bytes,
+            "bits_per_second": self.bits_per_second(),
+            "messages": self.done.messages,
+            "retransmits": self.done.retransmitted,
+            "timeouts": self.done.timeouts,
+            "abandoned": self.done.abandoned,
+            "snd_cwnd": self.done.cwnd,
+            "rtt": self.done.srtt,
+            "sender": self.direction == Direction::Sends,
+        })
+    }
+}
+
+/// One interval of several associations, and the sum of each direction.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    each: Vec<Line>,
+    sums: Vec<Line>,
+}
+
+impl Lines {
+    /// Lines of one interval.
+    pub fn of(each: Vec<Line>) -> Self {
+        let sum = |direction| {
+            let mut lines = each.iter().filter(|line| line.direction == direction);
+            let first = Line {
+                paths: Vec::new(),
+                ..lines.next()?.clone()
+            };
+            Some(lines.fold(first, |sum, line| Line {
+                done: sum.done.and(line.done),
+                to: sum.to.max(line.to),
+                ..sum
+            }))
+        };
+        let sums = [Direction::Sends, Direction::Receives];
+        Self {
+            sums: sums.into_iter().filter_map(sum).collect(),
+            each,
+        }
+    }
+
+    /// All associations of a direction together.
+    pub fn sum(&self, direction: Direction) -> Option<&Line> {
+        self.sums.iter().find(|sum| sum.direction == direction)
+    }
+
+    /// Returns true if nothing arrived.
+    pub fn is_empty(&self) -> bool {
+        self.sums.iter().all(|sum| sum.done.bytes == 0)
+    }
+
+    /// Duration, seconds.
+    pub fn seconds(&self) -> f64 {
+        let all = self.sums.iter().map(|sum| sum.to - sum.from);
+        all.fold(0.0, f64::max)
+    }
+
+    /// The lines of the associations; with their paths if requested.
+    fn streams(&self, per_path: bool) -> Value {
+        let stream = |line: &Line| {
+            let mut json = line.json();
+            if per_path {
+                json["paths"] = line.paths.iter().map(path_json).collect();
+            }
+            json
+        };
+        self.each.iter().map(stream).collect()
+    }
+
+    fn json(&self, per_path: bool) -> Value {
+        let mut json = json!({ "streams": self.streams(per_path) });
+        for (name, sum) in ["sum", "sum_bidir_reverse"].iter().zip(&self.sums) {
+            json[name] = sum.json();
+        }
+        json
+    }
+
+    /// The text form: a line for each association and, if there are several, one for the sum of a
+    /// direction.
+    fn text(&self, per_path: bool, remark: impl Fn(Direction) -> String) -> String {
+        let mut lines = Vec::new();
+        for (index, line) in self.each.iter().enumerate() {
+            let name = self.name(&format!("{:>3}", index + 1), line.direction);
+            lines.push(format!("{name}{}{}", text(line), remark(line.direction)));
+            if per_path {
+                lines.extend(line.paths.iter().map(path_text));
+            }
+        }
+        // One association is its own sum.
+        for sum in self
+            .sums
+            .iter()
+            .filter(|_| self.each.len() > self.sums.len())
+        {
+            let name = self.name("SUM", sum.direction);
+            lines.push(format!("{name}{}{}", text(sum), remark(sum.direction)));
+        }
+        lines.join("\n")
+    }
+
+    /// The start of a line: empty if there is only one association.
+    fn name(&self, name: &str, direction: Direction) -> String {
+        let way = match (self.sums.len() > 1, direction) {
+            (false, _) => "",
+            (true, Direction::Sends) => "TX ",
+            (true, Direction::Receives) => "RX ",
+        };
+        match self.each.len() {
+            1 => String::new(),
+            _ => format!("[{name}] {way}"),
+        }
+    }
+}
+
+/// Results of a whole measurement.
+pub struct Summary {
+    /// Counts of this end: acknowledged data as the sender, received data as the receiver.
+    pub here: Lines,
+    /// Counts of the other end for all associations, if it reported them.
+    pub there: Option<Lines>,
+}
+
+/// Common properties of all associations of a measurement.
+pub struct Peers {
+    /// The peer's addresses.
+    pub paths: Vec<String>,
+    /// Outbound streams.
+    pub streams: u16,
+    /// Size of the largest SCTP packet on the primary path, bytes.
+    pub mtu: usize,
+    /// Extensions of RFC 9260 in use, by the names of settings.
+    pub extensions: Vec<&'static str>,
+}
+
+/// Writes lines, or collects a document.
+pub struct Report {
+    json: bool,
+    per_path: bool,
+    start: Value,
+    intervals: Vec<Value>,
+    printer: Printer,
+}
+
+impl Report {
+    pub fn begin(arguments: &Perf, peers: &Peers, printer: Printer) -> Result<Self, Failure> {
+        if !arguments.json {
+            printer.line(heading(arguments, peers))?;
+        }
+        Ok(Self {
+            json: arguments.json,
+            per_path: arguments.per_path,
+            start: start(arguments, peers),
+            intervals: Vec::new(),
+            printer,
+        })
+    }
+
+    pub fn lines(&mut self, lines: &Lines) -> Result<(), Failure> {
+        if self.json {
+            self.intervals.push(lines.json(self.per_path));
+        } else {
+            self.printer
+                .line(lines.text(self.per_path, |_| String::new()))?;
+        }
+        Ok(())
+    }
+
+    /// Prints the summary; `failed` is the reason why not everything succeeded.
+    pub fn end(
+        self,
+        summary: &Summary,
+        processor: &CpuUsage,
+        failed: Option<&str>,
+    ) -> Result<(), Failure> {
+        let CpuUsage { user, system } = *processor;
+        let total = user + system;
+        let text = if self.json {
+            let mut end = summary.json();
+            end["cpu_utilization_percent"] =
+                json!({ "host_total": total, "host_user": user, "host_system": system });
+            let mut document =
+                json!({ "start": self.start, "intervals": self.intervals, "end": end });
+            if let Some(failed) = failed {
+                document["error"] = json!(failed);
+            }
+            serde_json::to_string_pretty(&document).map_err(io::Error::from)?
+        } else {
+            let rule = "-".repeat(88);
+            let lines = summary.text(self.per_path);
+            format!(
+                "{rule}\n{lines}\nprocessor: {total:.1} % of one ({user:.1} % user, {system:.1} % system)"
+            )
+        };
+        Ok(self.printer.line(text)?)
+    }
+}
+
+impl Summary {
+    /// iperf3's form: the sender's and the receiver's counts. `null`: the other end reported none.
+    fn json(&self) -> Value {
+        let mut end = json!({ "streams": self.here.streams(true) });
+        // The first direction; then the other, if both were measured.
+        for (here, suffix) in self.here.sums.iter().zip(["", "_bidir_reverse"]) {
+            let there = self.there.as_ref().and_then(|it| it.sum(here.direction));
+            let there = there.map_or(Value::Null, Line::json);
+            let here_json = here.json();
+            let (sent, received) = match here.direction {
+                Direction::Sends => (here_json, there),
+                Direction::Receives => (there, here_json),
+            };
+            end[format!("sum_sent{suffix}")] = sent;
+            end[format!("sum_received{suffix}")] = received;
+        }
+        end
+    }
+
+    fn text(&self, per_path: bool) -> String {
+        let here = |direction| match direction {
+            Direction::Sends => "  acknowledged".to_owned(),
+            Direction::Receives => "  received".to_owned(),
+        };
+        let abandoned: u64 = self
+            .here
+            .each
+            .iter()
+            .filter_map(|it| it.done.abandoned)
+            .sum();
+        let mut lines = vec![self.here.text(per_path, here)];
+        for sum in &self.here.sums {
+            let name = self.here.name("SUM", sum.direction);
+            let word = match sum.direction {
+                Direction::Sends => "received",
+                Direction::Receives => "sent",
+            };
+            lines.push(
+                match self.there.as_ref().and_then(|it| it.sum(sum.direction)) {
+                    Some(there) => format!("{name}{}  {word}", text(there)),
+                    None => format!("{name}what was {word}: not reported by the other end"),
+                },
+            );
+        }
+        if abandoned > 0 {
+            lines.push(format!("abandoned: {}", counted(abandoned, "message")));
+        }
+        lines.join("\n")
+    }
+}
+
+/// Parameters of a measurement.
+fn start(arguments: &Perf, peers: &Peers) -> Value {
+    json!({
+        "version": format!("anabranch {}", crate::version::version()),
+        "host": arguments.host,
+        "paths": peers.paths,
+        "streams": peers.streams,
+        "mtu": peers.mtu,
+        "extensions": peers.extensions,
+        "message": arguments.message.0,
+        "unordered": arguments.unordered,
+        "test_start": {
+            "protocol": "SCTP",
+            "num_streams": arguments.parallel,
+            "blksize": arguments.message.0,
+            "bytes": arguments.bytes.map_or(0, |bytes| bytes.0),
+            "duration": arguments.bytes.map_or(arguments.time.0 as f64 / 1e9, |_| 0.0),
+            "reverse": u8::from(arguments.reverse),
+            "bidir": u8::from(arguments.bidir),
+            "target_bitrate": arguments.bitrate.map_or(0, |rate| rate.0),
+        },
+    })
+}
+
+/// The same as text, with the column headings.
+fn heading(arguments: &Perf, peers: &Peers) -> String {
+    let direction = match (arguments.bidir, arguments.reverse) {
+        (true, _) => "to and from",
+        (false, true) => "from",
+        (false, false) => "to",
+    };
+    let count = arguments.parallel * if arguments.bidir { 2 } else { 1 };
+    let associations = match count {
+        1 => String::new(),
+        many => format!("{many} associations, "),
+    };
+    let name = match (arguments.bidir, count) {
+        (true, _) => "[ ID] Dir",
+        (false, 1) => "",
+        (false, _) => "[ ID] ",
+    };
+    format!(
+        "{direction} {}{}, {associations}{}, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
+        peers.paths.join(", "),
+        in_brackets(&peers.extensions),
+        counted(peers.streams, "stream"),
+        arguments.message,
+        name,
+        "Interval",
+        "Transfer",
+        "Bitrate",
+        "Messages",
+        "Retr",
+        "Cwnd",
+        "RTT"
+    )
+}
+
+/// The text of a line; `-`: not known at this end.
+fn text(line: &Line) -> String {
+    let done = &line.done;
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    format!(
+        "{:>6.2}-{:<6.2} s  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
+        line.from,
+        line.to,
+        scaled(done.bytes as f64, 1024.0, BYTES),
+        or_dash(
+            line.bits_per_second()
+                .map(|rate| scaled(rate, 1000.0, BITS))
+        ),
+        done.messages,
+        or_dash(done.retransmitted.map(|chunks| chunks.to_string())),
+        or_dash(done.cwnd.map(|cwnd| scaled(cwnd as f64, 1024.0, BYTES))),
+        or_dash(done.srtt.map(|srtt| format!("{:.3} ms", srtt * 1e3)))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(from: f64, to: f64, bytes: u64, srtt: Option<f64>) -> Line {
+        let done = Progress {
+            bytes,
+            srtt,
+            ..Progress::default()
+        };
+        Line {
+            from,
+            to,
+            done,
+            direction: Direction::Sends,
+            paths: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_rate_is_what_was_done_over_how_long() {
+        assert_eq!(line(1.0, 3.0, 1_000, None).bits_per_second(), Some(4_000.0));
+        let at_once = line(1.0, 1.0, 1_000, None);
+        assert_eq!(at_once.json()["bits_per_second"], Value::Null);
+        assert!(
+            text(&at_once).contains("1000.00 B              -  "),
+            "{}",
+            text(&at_once)
+        );
+    }
+
+    /// A receiver's own window and round-trip times belong to a path without data, and are not
+    /// shown as the sender's.
+    #[test]
+    fn what_this_end_does_not_know_is_a_dash_or_null() {
+        let received = line(0.0, 1.0, 100, None);
+        let text = text(&received);
+        assert_eq!(
+            text.split_whitespace().filter(|it| *it == "-").count(),
+            3,
+            "{text}"
+        );
+        let json = received.json();
+        for key in ["retransmits", "timeouts", "snd_cwnd", "rtt"] {
+            assert_eq!(json[key], Value::Null, "{json}");
+        }
+    }
+
+    /// The receiver's count is its own count, and is missing if it reported none.
+    #[test]
+    fn the_summary_has_the_count_of_either_end() {
+        let with = |direction, to, bytes| Line {
+            direction,
+            ..line(0.0, to, bytes, None)
+        };
+        let [sends, receives] = [Direction::Sends, Direction::Receives];
+        let summary = |here: Vec<Line>, there: Option<Vec<Line>>| Summary {
+            here: Lines::of(here),
+            there: there.map(Lines::of),
+        };
+        let forward = summary(
+            vec![with(sends, 2.0, 100)],
+            Some(vec![with(sends, 1.5, 90)]),
+        )
+        .json();
+        assert_eq!(forward["sum_sent"]["bytes"], 100);
+        assert_eq!(forward["sum_received"]["bytes"], 90);
+        assert_eq!(forward["sum_received"]["seconds"], 1.5);
+        let reverse = vec![with(receives, 2.0, 100)];
+        let reverse = summary(reverse, Some(vec![with(receives, 1.5, 90)])).json();
+        assert_eq!(reverse["sum_sent"]["bytes"], 90);
+        assert_eq!(reverse["sum_received"]["bytes"], 100);
+        let silent = summary(vec![with(sends, 2.0, 100)], None);
+        assert_eq!(silent.json()["sum_received"], Value::Null);
+        assert!(silent.text(false).contains("not reported by the other end"));
+        let here = vec![with(sends, 2.0, 100), with(receives, 2.0, 70)];
+        let there = vec![with(sends, 2.0, 99), with(receives, 2.0, 71)];
+        let both = summary(here, Some(there));
+        let json = both.json();
+        for (key, bytes) in [
+            ("sum_sent", 100),
+            ("sum_received", 99),
+            ("sum_sent_bidir_reverse", 71),
+            ("sum_received_bidir_reverse", 70),
+        ] {
+            assert_eq!(json[key]["bytes"], bytes, "{key}");
+        }
+        let text = both.text(false);
+        assert!(
+            text.starts_with("[  1] TX ") && text.contains("\n[  2] RX "),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 4, "{text}");
+    }
+
+    #[test]
+    fn associations_add_up() {
+        let lines = Lines::of(vec![
+            line(0.0, 2.0, 100, None),
+            line(0.0, 2.0, 300, Some(0.1)),
+        ]);
+        let sum = lines.sum(Direction::Sends).expect("a sum");
+        assert_eq!(sum.done.bytes, 400);
+        assert_eq!(sum.done.srtt, Some(0.1));
+        assert_eq!(sum.bits_per_second(), Some(1_600.0));
+        assert!(lines.sum(Direction::Receives).is_none());
+        let most = || line(0.0, 2.0, u64::MAX, None);
+        let most = Lines::of(vec![most(), most()]);
+        let sum = most.sum(Direction::Sends).expect("a sum");
+        assert_eq!(sum.done.bytes, u64::MAX);
+        let text = lines.text(false, |_| String::new());
+        assert_eq!(text.lines().count(), 3);
+        assert!(
+            text.starts_with("[  1]") && text.contains("[SUM]"),
+            "{text}"
+        );
+        let one = Lines::of(vec![line(0.0, 2.0, 100, None)]);
+        let one = one.text(false, |_| "  received".to_owned());
+        assert!(
+            one.starts_with("  0.00-2.00") && one.ends_with("received"),
+            "{one}"
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! The work over one association: sends, or requests data from the server, and ends in time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anabranch_net::{Association, CloseReason, SendOptions};
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::counters::SharedCounters;
+use crate::net::arguments::Perf;
+use crate::net::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
+use crate::net::rate_limiter::RateLimiter;
+use crate::net::{PATIENCE, all_acknowledged};
+
+/// Time for the other end to report its counts, and then to close: a packet may be lost twice (1 s
+/// and 2 s), and has to arrive.
+const ANSWER: Duration = Duration::from_secs(5);
+/// Messages sent without waiting between two checks of the time.
+const MESSAGES_BETWEEN_LOOKS: u64 = 16;
+
+/// Parameters of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub job: Job,
+    /// Duration; `None`: until the job's bytes have arrived.
+    pub time: Option<Duration>,
+    /// The server sends.
+    pub reverse: bool,
+}
+
+impl Plan {
+    /// By the command line.
+    fn of(arguments: &Perf) -> Self {
+        let time = Duration::from_nanos(arguments.time.0);
+        Self {
+            job: Job {
+                message: arguments.message.0,
+                bytes: arguments.bytes.map(|bytes| bytes.0),
+                unordered: arguments.unordered,
+                rate: arguments.bitrate.map(|rate| rate.0),
+            },
+            time: arguments.bytes.is_none().then_some(time),
+            reverse: arguments.reverse,
+        }
+    }
+
+    /// One for each association: in one direction, or the same number again in the other.
+    pub fn each(arguments: &Perf) -> Vec<Self> {
+        let count = u64::from(arguments.parallel);
+        let plan = Self::of(arguments);
+        let direction = |reverse| {
+            let plan = Self { reverse, ..plan };
+            (0..count).map(move |index| plan.share(index, count))
+        };
+        if arguments.bidir {
+            direction(false).chain(direction(true)).collect()
+        } else {
+            direction(arguments.reverse).collect()
+        }
+    }
+
+    /// The share of association `index` of `count`: the bytes are divided among all.
+    fn share(self, index: u64, count: u64) -> Self {
+        let share = |bytes: u64| bytes / count + u64::from(index < bytes % count);
+        Self {
+            job: Job {
+                bytes: self.job.bytes.map(share),
+                ..self.job
+            },
+            ..self
+        }
+    }
+}
+
+/// The outcome.
+#[derive(Debug)]
+pub struct SessionEnd {
+    pub reason: CloseReason,
+    /// It was aborted here, because the data in flight at the end of the time took too long.
+    pub cut: bool,
+    /// Something arrived after the end of the time.
+    pub progressed: bool,
+    /// Counts or results of the other end.
+    pub received: Option<Received>,
+    pub sent: Option<Sent>,
+}
+
+/// The work over one association.
+pub struct Session {
+    pub association: Association,
+    pub counted: Arc<SharedCounters>,
+    pub plan: Plan,
+    pub begin: Instant,
+    /// Requests the end, as if the time were over.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Session {
+    /// Does the work, and closes the association.
+    pub async fn run(self) -> SessionEnd {
+        let (tell, told) = watch::channel(None);
+        let taking = tokio::spawn(take(
+            self.association.clone(),
+            Arc::clone(&self.counted),
+            self.begin,
+            tell,
+        ));
+        if self.plan.reverse {
+            let (reason, cut, progressed) = self.ask().await;
+            // Data that arrived before the end is counted.
+            let _ = taking.await;
+            let last = self.counted.last.load(Ordering::Relaxed);
+            self.counted.done.store(last, Ordering::Relaxed);
+            let sent = match *told.borrow() {
+                Some(ControlMessage::Sent(sent)) => Some(sent),
+                _ => None,
+            };
+            SessionEnd {
+                reason,
+                cut,
+                progressed,
+                received: None,
+                sent,
+            }
+        } else {
+            self.send(told).await
+        }
+    }
+
+    /// Sends until the time is over, or the job's bytes are sent, or the association accepts no
+    /// more; then closes it.
+    async fn send(self, mut told: watch::Receiver<Option<ControlMessage>>) -> SessionEnd {
+        let (fed, stopped) = self.feed().await;
+        // Unsent messages at the end of the time would keep it open for as long as the path takes
+        // for a full buffer.
+        let withdrawn = match stopped {
+            true => self.association.cancel_unsent() as u64,
+            false => 0,
+        };
+        let messages = fed - withdrawn;
+        let acknowledged = || {
+            let status = self.association.status();
+            status.map_or(0, |it| it.counters.sender.bytes_acknowledged)
+        };
+        if let Some(status) = self.association.status() {
+            let bytes = status.counters.sender.bytes_sent + status.penddata as u64;
+            self.counted.fed_messages.store(messages, Ordering::Relaxed);
+            self.counted.fed_bytes.store(bytes, Ordering::Relaxed);
+        }
+        let before = acknowledged();
+        let late = self.late(stopped);
+        tokio::pin!(late);
+        let drained = async {
+            // If messages may be abandoned, the number of arrivals is unknown; all that arrived was
+            // sent before the acknowledged or abandoned ones.
+            let gives_up = self.association.negotiated().partial_reliability;
+            if gives_up {
+                all_acknowledged(&self.association).await;
+            }
+            let messages = if gives_up { 0 } else { messages };
+            let text = ControlMessage::Count { messages }.write();
+            let options = SendOptions::default().with_ppid(PPID).reliable();
+            // Fails only if the association has ended, which is reported otherwise.
+            let _ = self
+                .association
+                .send(text, options.with_immediate(true))
+                .await;
+            all_acknowledged(&self.association).await;
+        };
+        let mut end = SessionEnd {
+            reason: CloseReason::Shutdown,
+            cut: false,
+            progressed: true,
+            received: None,
+            sent: None,
+        };
+        tokio::select! {
+            biased;
+            reason = self.association.closed() => {
+                end.reason = reason;
+                self.done();
+                return end;
+            }
+            () = drained => self.done(),
+            () = &mut late => {
+                self.done();
+                end.progressed = acknowledged() > before;
+                end.cut = true;
+                self.association.abort("time is over");
+                end.reason = self.association.closed().await;
+                return end;
+            }
+        }
+        let counted =
+            |text: &Option<ControlMessage>| matches!(text, Some(ControlMessage::Received(_)));
+        if let Ok(Ok(text)) = timeout(ANSWER, told.wait_for(counted)).await
+            && let Some(ControlMessage::Received(received)) = *text
+        {
+            end.received = Some(received);
+        }
+        if let Err(lost) = self.association.shutdown_with_timeout(ANSWER).await {
+            end.reason = lost.0;
+        }
+        end
+    }
+
+    /// Records that all data has arrived by now.
+    fn done(&self) {
+        let done = self.begin.elapsed().as_nanos() as u64;
+        self.counted.done.store(done, Ordering::Relaxed);
+    }
+
+    /// Returns the number of messages that were sent, and true if the time was over.
+    async fn feed(&self) -> (u64, bool) {
+        let job = self.plan.job;
+        let payload = Bytes::from(vec![0; job.message as usize]);
+        let options = SendOptions::default().with_unordered(job.unordered);
+        let until = self.plan.time.map(|time| self.begin + time);
+        let over = self.over();
+        tokio::pin!(over);
+        let mut left = job.bytes.unwrap_or(u64::MAX);
+        let mut pace = RateLimiter::new(job.rate);
+        let mut messages = 0_u64;
+        while left > 0 {
+            // While sending waits, `over` is polled too.
+            let looks = messages.is_multiple_of(MESSAGES_BETWEEN_LOOKS);
+            let is_over = || until.is_some_and(|until| Instant::now() >= until);
+            if looks && (*self.stop.borrow() || is_over()) {
+                return (messages, true);
+            }
+            let size = left.min(job.message);
+            let message = payload.slice(..size as usize);
+            let send = async {
+                pace.due(size).await;
+                self.association
+                    .send(message, options.with_stream(None))
+                    .await
+            };
+            let sent = tokio::select! {
+                biased;
+                sent = send => sent,
+                () = &mut over => return (messages, true),
+            };
+            if sent.is_err() {
+                break;
+            }
+            messages += 1;
+            left -= size;
+        }
+        (messages, false)
+    }
+
+    /// Waits until the time is over, or its end is requested.
+    async fn over(&self) {
+        let mut stop = self.stop.clone();
+        let stopped = async {
+            // An error means that no request can follow.
+            if stop.wait_for(|&stop| stop).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        match self.plan.time {
+            Some(time) => tokio::select! {
+                () = stopped => {}
+                () = sleep_until(self.begin + time) => {}
+            },
+            None => stopped.await,
+        }
+    }
+
+    /// Waits until the time has been over for the limit.
+    async fn late(&self, over: bool) {
+        if !over {
+            self.over().await;
+        }
+        tokio::time::sleep(PATIENCE).await;
+    }
+
+    /// Requests data from the server, and notifies it when the time is over. Returns the reason of
+    /// the end, whether it was cut, and whether something arrived after the time was over.
+    async fn ask(&self) -> (CloseReason, bool, bool) {
+        let options = SendOptions::default().with_ppid(PPID).reliable();
+        let say = |text: ControlMessage| {
+            self.association
+                .send(text.write(), options.with_immediate(true))
+        };
+        // Fails only if the association has ended, which is reported otherwise.
+        let _ = say(ControlMessage::Source(self.plan.job)).await;
+        tokio::select! {
+            biased;
+            reason = self.association.closed() => return (reason, false, true),
+            () = self.over() => {}
+        }
+        let before = self.counted.bytes.load(Ordering::Relaxed);
+        let _ = say(ControlMessage::Stop).await;
+        if let Ok(reason) = timeout(PATIENCE, self.association.closed()).await {
+            return (reason, false, true);
+        }
+        let progressed = self.counted.bytes.load(Ordering::Relaxed) > before;
+        self.association.abort("time is over");
+        (self.association.closed().await, true, progressed)
+    }
+}
+
+/// Receives data, and counts it. Data that was not requested may arrive all the same, and must not
+/// delay the end.
+async fn take(
+    association: Association,
+    counted: Arc<SharedCounters>,
+    begin: Instant,
+    tell: watch::Sender<Option<ControlMessage>>,
+) {
+    while let Ok(Some(message)) = association.recv().await {
+        if message.ppid == PPID {
+            if let Some(text) = ControlMessage::read(&message.bytes) {
+                tell.send_replace(Some(text));
+            }
+            continue;
+        }
+        let bytes = message.bytes.len() as u64;
+        let now = begin.elapsed().as_nanos() as u64;
+        counted.last.store(now, Ordering::Relaxed);
+        counted.bytes.fetch_add(bytes, Ordering::Relaxed);
+        counted.messages.fetch_add(1, Ordering::Relaxed);
+    }
+}

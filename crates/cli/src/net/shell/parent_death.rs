@@ -1,0 +1,84 @@
+//! Commands that end with their parent process, even if that is killed and cannot end them.
+//!
+//! The setting of a process for itself (PR_SET_PDEATHSIG) survives `exec`, but is not inherited by
+//! children. So the command is started through this program, which makes the setting and then
+//! executes the command.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+use crate::stderr::note;
+
+/// The first argument that makes this program execute another.
+const MARK: &str = "--tied-to";
+
+/// A command that ends with this process.
+///
+/// # Errors
+/// There is no such program.
+pub fn command(program: &OsStr) -> io::Result<Command> {
+    if !is_there(program) {
+        return Err(io::Error::from_raw_os_error(nix::libc::ENOENT));
+    }
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("anabranch")
+        .arg(MARK)
+        .arg(std::process::id().to_string())
+        .arg(program);
+    Ok(command)
+}
+
+/// Returns true if a file has that name, by the search rules of `execvp`.
+fn is_there(program: &OsStr) -> bool {
+    let can_run = |path: &Path| {
+        let found = fs::metadata(path);
+        found.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return can_run(path);
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|it| can_run(&it.join(path)))
+}
+
+/// Executes a command, if this program was started for that; returns the exit status if it fails.
+pub fn become_one() -> Option<ExitCode> {
+    let mut words = env::args_os().skip(1);
+    if words.next()? != MARK {
+        return None;
+    }
+    let parent = words.next();
+    let words: Vec<OsString> = words.collect();
+    Some(tied(parent, &words))
+}
+
+fn tied(parent: Option<OsString>, words: &[OsString]) -> ExitCode {
+    let parent = parent.and_then(|it| it.to_str()?.parse().ok());
+    let [program, rest @ ..] = words else {
+        return ExitCode::from(2);
+    };
+    // If that fails, the command survives a killed parent.
+    let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+    if parent != Some(getppid().as_raw()) {
+        // The parent has ended already.
+        return ExitCode::from(137);
+    }
+    let error = Command::new(program).args(rest).exec();
+    note(format_args!(
+        "anabranch: cannot run {}: {error}",
+        program.display()
+    ));
+    ExitCode::from(126)
+}

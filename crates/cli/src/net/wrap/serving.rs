@@ -1,0 +1,329 @@
+//! The host of the programs: this command's own, or that of another command of the same user that
+//! already has the UDP port.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use anabranch_net::{Carrier, Config};
+use anabranch_settings::counted;
+use anabranch_sockets::host::{Access, BypassStatus, Host, JoinResult, Membership, Shortage, join};
+use anabranch_sockets::{COMMAND_VARIABLE, HOST_VARIABLE, SECRET_VARIABLE};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::process::Command;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+use crate::net::Interrupts;
+use crate::net::arguments::Wrap;
+use crate::stderr::note;
+
+/// Time for which a host that was started by a program waits for the first socket, and for another
+/// one after the last.
+const FIRST_SOCKET: Duration = Duration::from_secs(10);
+const NEXT_SOCKET: Duration = Duration::from_secs(2);
+/// Time limit for the port of an ended host to become free, and the interval of attempts.
+const FORMER: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The host that serves the programs of this command.
+pub struct Serving {
+    access: Access,
+    own: Option<OwnHost>,
+    member: Option<JoinHandle<io::Result<()>>>,
+}
+
+/// A host of this command.
+struct OwnHost {
+    serve: JoinHandle<io::Result<()>>,
+    idle: Pin<Box<dyn Future<Output = ()> + Send>>,
+    members: watch::Receiver<usize>,
+    shortage: watch::Receiver<Shortage>,
+    tell: JoinHandle<()>,
+    end: oneshot::Sender<()>,
+}
+
+impl Serving {
+    /// Joins the host that has the port, or starts one.
+    pub fn begin(config: &Config) -> Result<Self, Failure> {
+        // A host may start, or end, at this moment.
+        for _ in 0..3 {
+            match join(config) {
+                Ok(JoinResult::NoHost) => (),
+                Ok(JoinResult::Member(member)) => return Ok(Self::joined(member, config)),
+                Ok(JoinResult::Refused(why)) => return Err(taken(config, &why)),
+                Err(error) => return Err(taken(config, &error.to_string())),
+            }
+            let access = Access::random();
+            let access = access.map_err(|error| cannot(&error))?;
+            match Host::start_shared(&access, config.clone()) {
+                Ok(host) => return Ok(Self::of(host, access)),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => (),
+                Err(error) => return Err(cannot(&error)),
+            }
+        }
+        Err(taken(config, "another program has it"))
+    }
+
+    fn of(host: Host, access: Access) -> Self {
+        Self {
+            access,
+            own: Some(OwnHost::serve(host)),
+            member: None,
+        }
+    }
+
+    fn joined(member: Membership, config: &Config) -> Self {
+        note(format_args!(
+            "anabranch: the programs use the host of another command, which has {}",
+            port(config)
+        ));
+        Self {
+            access: member.access.clone(),
+            own: None,
+            member: Some(tokio::spawn(member.host_ended())),
+        }
+    }
+
+    /// Lets a program find the host, and start one if it has ended.
+    pub fn tell(&self, command: &mut Command, arguments: &Wrap) {
+        command.env(HOST_VARIABLE, &self.access.name);
+        match &self.access.secret {
+            Some(secret) => command.env(SECRET_VARIABLE, secret),
+            None => command.env_remove(SECRET_VARIABLE),
+        };
+        match beginning(arguments) {
+            Some(beginning) => command.env(COMMAND_VARIABLE, beginning),
+            None => command.env_remove(COMMAND_VARIABLE),
+        };
+    }
+
+    /// Waits until the host ends, which it should not; returns the reason.
+    pub async fn failed(&mut self) -> String {
+        let ended = match (&mut self.own, &mut self.member) {
+            (Some(own), _) => (&mut own.serve).await,
+            (None, Some(member)) => {
+                let _ = member.await;
+                self.member = None;
+                return "the command whose host it was has ended".to_owned();
+            }
+            (None, None) => std::future::pending().await,
+        };
+        self.own = None;
+        match ended {
+            Ok(Ok(())) => "it has ended".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Waits until the program's messages have arrived, and for further commands that use the host;
+    /// an interrupt ends the wait.
+    pub async fn finish(self, interrupts: &mut Interrupts) {
+        let Some(own) = self.own else { return };
+        let members = *own.members.borrow();
+        if members > 0 {
+            note(format_args!(
+                "anabranch: the program has ended; its host goes on for {}",
+                counted(members, "further command")
+            ));
+        }
+        tokio::select! {
+            () = own.idle => (),
+            () = interrupts.next() => (),
+        }
+        drop(own.end);
+        // It ends by itself then.
+        let _ = own.tell.await;
+        own.serve.abort();
+        let refused = own.shortage.borrow().refused;
+        if refused > 0 {
+            note(format_args!(
+                "anabranch: {} refused, since few file descriptors were left",
+                counted(refused, "socket")
+            ));
+        }
+    }
+}
+
+impl OwnHost {
+    fn serve(host: Host) -> Self {
+        let idle = Box::pin(host.idle());
+        let members = host.members();
+        let (mut missed, mut short) = (host.bypass_status(), host.shortage());
+        let shortage = short.clone();
+        let (end, mut ended) = oneshot::channel::<()>();
+        let tell = tokio::spawn(async move {
+            let mut was_short = false;
+            loop {
+                tokio::select! {
+                    // Missed calls are reported, even if the program has ended meanwhile.
+                    biased;
+                    Ok(()) = missed.changed() => say(&missed.borrow_and_update()),
+                    Ok(()) = short.changed(), if !was_short => {
+                        say_short(*short.borrow_and_update());
+                        was_short = true;
+                    }
+                    _ = &mut ended => return,
+                }
+            }
+        });
+        Self {
+            serve: tokio::spawn(host.serve()),
+            idle,
+            members,
+            shortage,
+            tell,
+            end,
+        }
+    }
+}
+
+/// Runs a host without a program, until it is interrupted: further commands join it.
+pub async fn alone(config: &Config) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::new();
+    let mut serving = Serving::begin(config)?;
+    if serving.own.is_none() {
+        return Err(taken(config, "another command's host has it"));
+    }
+    raise_limit();
+    note(format_args!("anabranch: a host has {}", port(config)));
+    tokio::select! {
+        why = serving.failed() => Err(Failure::Net(format!("the host ended: {why}"))),
+        () = interrupts.next() => Ok(()),
+    }
+}
+
+/// Runs a host that a program started, under the given name, until no program has a socket.
+pub async fn again(config: Config) -> Result<(), Failure> {
+    let name = std::env::var(HOST_VARIABLE).unwrap_or_default();
+    if name.is_empty() {
+        return Err(Failure::Usage(format!(
+            "--again: programs give it {HOST_VARIABLE}, which is not there"
+        )));
+    }
+    let secret = std::env::var(SECRET_VARIABLE).ok();
+    let access = Access {
+        name,
+        secret: secret.filter(|it| !it.is_empty()),
+    };
+    raise_limit();
+    let host = begun_again(&access, &config).await?;
+    let used = host.use_of();
+    let serve = tokio::spawn(host.serve());
+    tokio::time::sleep(FIRST_SOCKET).await;
+    loop {
+        used.none().await;
+        tokio::time::sleep(NEXT_SOCKET).await;
+        if used.is_none() {
+            serve.abort();
+            return Ok(());
+        }
+    }
+}
+
+/// The system may still be releasing the resources of the previous host.
+async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match Host::start_shared(access, config.clone()) {
+            Ok(host) => return Ok(host),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && waited < FORMER => {
+                tokio::time::sleep(POLL_INTERVAL).await;
+                waited += POLL_INTERVAL;
+            }
+            Err(error) => return Err(cannot(&error)),
+        }
+    }
+}
+
+/// The command line that restarts a host: a program and its arguments, one per line. `None`: one of
+/// them contains a line feed.
+fn beginning(arguments: &Wrap) -> Option<OsString> {
+    let program = std::env::current_exe().ok()?.into_os_string();
+    let mut words = vec![program, "wrap".into(), "--again".into()];
+    match arguments.ip {
+        true => words.push("--ip".into()),
+        false => {
+            words.push(format!("--udp-port={}", arguments.udp_port).into());
+            words.push(format!("--peer-udp-port={}", arguments.peer_udp_port).into());
+        }
+    }
+    let local = arguments.local.iter();
+    words.extend(local.map(|it| OsString::from(format!("--local={it}"))));
+    let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
+    let fits = words.iter().all(|it| !it.contains(&b'\n'));
+    fits.then(|| OsString::from_vec(words.join(&b'\n')))
+}
+
+/// The port of a host, as text.
+fn port(config: &Config) -> String {
+    let at = match &config.addresses[..] {
+        [] => String::new(),
+        all => {
+            let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+            format!(" at {}", all.join(", "))
+        }
+    };
+    match config.carrier {
+        Carrier::Encapsulated { port, .. } => format!("UDP port {port}{at}"),
+        _ => format!("SCTP over IP{at}"),
+    }
+}
+
+fn cannot(error: &io::Error) -> Failure {
+    Failure::Net(format!("cannot open the sockets: {error}"))
+}
+
+fn taken(config: &Config, why: &str) -> Failure {
+    let remedy = match config.carrier {
+        Carrier::Encapsulated { .. } => {
+            "; take another by --udp-port (0: any), other addresses by --local, or the same options as the command that has it"
+        }
+        _ => "; take other addresses by --local, or the same options as the command that has it",
+    };
+    Failure::Net(format!("{} is in use: {why}{remedy}", port(config)))
+}
+
+/// Reports calls of a program that bypass this stack.
+fn say(missed: &BypassStatus) {
+    match missed {
+        BypassStatus::Socket => note(format_args!(
+            "anabranch: a program asked the kernel itself for an SCTP socket, past the C library, and was refused (ENOSYS): only calls of libc's \
+             functions can be caught. Static programs, and those of Go, do so."
+        )),
+        BypassStatus::Undetectable(error) => note(format_args!(
+            "anabranch: cannot see whether programs ask the kernel itself for SCTP sockets (seccomp: {}); those that do get what the kernel has",
+            io::Error::from_raw_os_error(*error)
+        )),
+        _ => (),
+    }
+}
+
+/// Printed once, because it may be repeated often.
+fn say_short(shortage: Shortage) {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(limit, _)| limit);
+    match shortage.last {
+        _ if shortage.refused > 0 => note(format_args!(
+            "anabranch: few file descriptors are left ({limit} may be open, one for each socket): sockets and associations are refused until \
+             some are closed; `ulimit -n` allows more"
+        )),
+        Some(error) => note(format_args!(
+            "anabranch: the system has no room for a socket now: {}; it is tried again",
+            io::Error::from_raw_os_error(error)
+        )),
+        None => (),
+    }
+}
+
+/// Raises the limit of descriptors: the host has a descriptor for each socket of the program. It
+/// gets the maximum of the system; the program keeps its limit.
+pub fn raise_limit() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // If that fails, an error is printed when a socket finds no descriptor.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}

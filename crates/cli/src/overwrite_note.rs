@@ -1,0 +1,22 @@
+//! Note about results directories that are overwritten.
+
+use std::path::Path;
+
+use anabranch_lab::plain;
+use anabranch_scenario::records::Manifest;
+
+use crate::stderr::note;
+
+/// Prints that a directory has the results of another spec, which those of `name` replace.
+pub fn tell_replaced(directory: &Path, name: &str) {
+    let Ok(text) = plain::text(&directory.join("manifest.json")) else {
+        return;
+    };
+    let manifest: Result<Manifest, _> = serde_json::from_str(&text);
+    if let Some(before) = manifest.ok().map(|it| it.name).filter(|it| it != name) {
+        note(format_args!(
+            "note: {}: the results of {before} are replaced by those of {name}; files that {name} does not write stay",
+            directory.display()
+        ));
+    }
+}
