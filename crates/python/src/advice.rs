@@ -82,7 +82,7 @@ impl Advice {
     fn new(
         py: Python<'_>,
         found: SenderAnswer,
-        all: &Told,
+        all: &AdviceParts,
         guard: Option<TempDir>,
         better: Option<Py<Advice>>,
     ) -> PyResult<Self> {
@@ -116,7 +116,7 @@ impl Advice {
 }
 
 /// Common parts of both answers.
-struct Told {
+struct AdviceParts {
     words: String,
     candidates: Vec<(String, String, f64, f64)>,
 }
@@ -276,16 +276,16 @@ fn answer(
         let (mean, half) = interval(&goodput);
         (control.profile, control.congestion, mean, half)
     });
-    let told = Told {
+    let parts = AdviceParts {
         words,
         candidates: candidates.collect(),
     };
     // The directory of the first advice contains that of the better one, and lives as long.
     let better = better
-        .map(|found| Advice::new(py, found, &told, None, None))
+        .map(|found| Advice::new(py, found, &parts, None, None))
         .transpose()?;
     let better = better.map(|better| Py::new(py, better)).transpose()?;
-    Advice::new(py, first, &told, guard.take(), better)
+    Advice::new(py, first, &parts, guard.take(), better)
 }
 
 fn failed(error: anabranch_advise::AdviseError) -> PyErr {

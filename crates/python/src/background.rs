@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::error;
 
 /// Interval between two checks for signals.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Progress of the work, and a request to stop it.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ pub fn wait<T: Send + 'static>(
             let receiver = receiver
                 .lock()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
-            receiver.recv_timeout(LOOK)
+            receiver.recv_timeout(POLL_INTERVAL)
         });
         let looked = py.check_signals().and_then(|()| tell());
         match (heard, looked) {

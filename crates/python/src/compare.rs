@@ -30,7 +30,7 @@ const OTHERS: [&str; 9] = [
 const PAIRED: &str = "paired";
 
 /// One quantity in both results.
-struct Line<'r> {
+struct Comparison<'r> {
     experiment: &'r str,
     point: &'r Point,
     series: &'r str,
@@ -42,7 +42,7 @@ struct Line<'r> {
 
 /// The difference b - a: mean, half width of its 95 % Student-t interval, number of replications,
 /// and whether it was calculated for each replication.
-fn difference(line: &Line<'_>, paired: bool) -> Option<(f64, Option<f64>, u32, bool)> {
+fn difference(line: &Comparison<'_>, paired: bool) -> Option<(f64, Option<f64>, u32, bool)> {
     if paired {
         let summary = paired_difference(&line.b, &line.a)?;
         let replications = u32::try_from(summary.replications).ok()?;
@@ -60,19 +60,19 @@ fn difference(line: &Line<'_>, paired: bool) -> Option<(f64, Option<f64>, u32, b
 }
 
 /// Quantities that both have, in the order of the first.
-fn lines<'r>(a: &'r Records, b: &'r Records) -> Vec<Line<'r>> {
+fn lines<'r>(a: &'r Records, b: &'r Records) -> Vec<Comparison<'r>> {
     type Key<'r> = (&'r str, String, &'r str, &'r str);
     let key = |record: &'r RunRecord, series: &'r str, metric: &'r str| -> Key<'r> {
         let point = serde_json::to_string(&record.point).unwrap_or_default();
         (&record.experiment, point, series, metric)
     };
     let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut lines: Vec<Comparison<'_>> = Vec::new();
     for record in &a.records {
         for measure in &record.metrics {
             let place = places.entry(key(record, &measure.series, &measure.metric));
             let place = *place.or_insert_with(|| {
-                lines.push(Line {
+                lines.push(Comparison {
                     experiment: &record.experiment,
                     point: &record.point,
                     series: &measure.series,
@@ -117,7 +117,7 @@ pub fn compare(a: &Bound<'_, Results>, b: &Bound<'_, Results>) -> PyResult<Table
     let others: Vec<&str> = OTHERS.into_iter().chain([PAIRED]).collect();
     let axes = Axes::of(lines.iter().map(|line| line.point), &others);
     let differences: Vec<_> = lines.iter().map(|line| difference(line, paired)).collect();
-    let text = |of: fn(&Line<'_>) -> String| -> ArrayRef {
+    let text = |of: fn(&Comparison<'_>) -> String| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(lines.iter().map(of)))
     };
     let mean = |values: &[(u32, f64)]| {

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::{
-    AckSample, Adjustable, Algorithm, Base as Own, CongestionControl, Factory, Feedback, LossCause,
-    Needs, registry,
+    AckSample, Adjustable, Algorithm, Base as ProtocolBase, CongestionControl, Factory, Feedback,
+    LossCause, Needs, registry,
 };
 use anabranch_transport::Nanos;
 use pyo3::exceptions::PyValueError;
@@ -89,16 +89,16 @@ impl Ack {
 /// protocol, and its windows can be set.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
-pub struct Base(Mutex<Own>);
+pub struct Base(Mutex<ProtocolBase>);
 
 impl Base {
-    fn own(&self) -> MutexGuard<'_, Own> {
+    fn own(&self) -> MutexGuard<'_, ProtocolBase> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Python name of a cause of loss.
-fn word(cause: LossCause) -> &'static str {
+fn cause_name(cause: LossCause) -> &'static str {
     match cause {
         LossCause::FastRetransmit => "fast-retransmit",
         LossCause::Timeout => "timeout",
@@ -113,7 +113,7 @@ impl Base {
 
     fn on_loss(&self, now: f64, cause: &str, flightsize: u64) -> PyResult<()> {
         let causes = [LossCause::FastRetransmit, LossCause::Timeout];
-        let Some(cause) = causes.into_iter().find(|it| word(*it) == cause) else {
+        let Some(cause) = causes.into_iter().find(|it| cause_name(*it) == cause) else {
             return Err(PyValueError::new_err(format!(
                 "found the cause {cause:?}; allowed: \"fast-retransmit\", \"timeout\""
             )));
@@ -184,29 +184,29 @@ fn size(name: &str, bytes: f64) -> PyResult<f64> {
 }
 
 /// Congestion control of one path that is implemented in Python.
-struct Written {
+struct PythonControl {
     name: &'static str,
     base: Py<Base>,
     /// `None` after an exception: the run has failed, and ends with the protocol's own windows.
     object: Option<Py<PyAny>>,
     /// Whether it is called for each sent packet, which is expensive.
-    hears_sent: bool,
+    has_on_sent: bool,
     cwnd: f64,
     ssthresh: f64,
     pacing: Option<f64>,
 }
 
-impl fmt::Debug for Written {
+impl fmt::Debug for PythonControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Written")
+        f.debug_struct("PythonControl")
             .field("name", &self.name)
             .field("cwnd", &self.cwnd)
             .finish_non_exhaustive()
     }
 }
 
-impl Written {
-    fn new(name: &'static str, class: &Py<PyAny>, own: Own) -> Self {
+impl PythonControl {
+    fn new(name: &'static str, class: &Py<PyAny>, own: ProtocolBase) -> Self {
         let (cwnd, ssthresh) = (own.cwnd_exact(), own.ssthresh() as f64);
         Python::attach(|py| {
             let base = Py::new(py, Base(Mutex::new(own)));
@@ -216,7 +216,7 @@ impl Written {
                 name,
                 base,
                 object: None,
-                hears_sent: class.bind(py).hasattr("on_sent").unwrap_or(false),
+                has_on_sent: class.bind(py).hasattr("on_sent").unwrap_or(false),
                 cwnd,
                 ssthresh,
                 pacing: None,
@@ -224,7 +224,7 @@ impl Written {
             match object {
                 Ok(object) => {
                     written.object = Some(object);
-                    written.hear(py, |_| Ok(()));
+                    written.call_python(py, |_| Ok(()));
                 }
                 Err(error) => kinds::raised(error),
             }
@@ -233,7 +233,11 @@ impl Written {
     }
 
     /// Calls a Python method, and reads the windows that it set.
-    fn hear(&mut self, py: Python<'_>, what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
+    fn call_python(
+        &mut self,
+        py: Python<'_>,
+        what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>,
+    ) {
         let Some(object) = &self.object else { return };
         let object = object.bind(py);
         let read = |name: &str| -> PyResult<f64> {
@@ -266,16 +270,16 @@ impl Written {
 
     fn call(&mut self, method: &str, arguments: impl for<'py> pyo3::call::PyCallArgs<'py>) {
         Python::attach(|py| {
-            self.hear(py, |object| {
+            self.call_python(py, |object| {
                 object.call_method1(method, arguments).map(drop)
             });
         });
     }
 }
 
-impl CongestionControl for Written {
+impl CongestionControl for PythonControl {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
-        if self.hears_sent {
+        if self.has_on_sent {
             self.call("on_sent", (seconds(now), bytes, flightsize));
         }
     }
@@ -297,7 +301,7 @@ impl CongestionControl for Written {
     }
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
-        self.call("on_loss", (seconds(now), word(cause), flightsize));
+        self.call("on_loss", (seconds(now), cause_name(cause), flightsize));
     }
 
     fn on_heartbeat_lost(&mut self, now: Nanos) {
@@ -314,7 +318,7 @@ impl CongestionControl for Written {
 
     fn on_mtu(&mut self, segment: u64) {
         self.base.get().own().on_mtu(segment);
-        Python::attach(|py| self.hear(py, |_| Ok(())));
+        Python::attach(|py| self.call_python(py, |_| Ok(())));
     }
 
     fn cwnd(&self) -> u64 {
@@ -346,8 +350,8 @@ pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: Strin
     kinds::depends(&name, &code, Language::Python);
     // Declarations live until the end of the program.
     let name: &'static str = Box::leak(name.into_boxed_str());
-    let make = move |base: Own, _: &dyn anabranch_congestion::Numbers| {
-        Box::new(Written::new(name, &class, base)) as Box<dyn CongestionControl>
+    let make = move |base: ProtocolBase, _: &dyn anabranch_congestion::Numbers| {
+        Box::new(PythonControl::new(name, &class, base)) as Box<dyn CongestionControl>
     };
     let make: Factory = Box::leak(Box::new(make));
     let about = Box::leak(about.into_boxed_str());

@@ -140,17 +140,17 @@ impl Job {
         ))
     }
 
-    /// kept(out): opens a results directory, to find the finished runs and to add those of other
+    /// open_store(out): opens a results directory, to find the finished runs and to add those of other
     /// directories.
-    fn kept(slf: Py<Self>, out: PathBuf) -> PyResult<Kept> {
+    fn open_store(slf: Py<Self>, out: PathBuf) -> PyResult<ResultsStore> {
         let store = create(&out)?;
-        Ok(Kept { job: slf, store })
+        Ok(ResultsStore { job: slf, store })
     }
 
-    /// run_some(places, out, jobs=None): runs these run numbers, and stores the results in a
+    /// run_subset(places, out, jobs=None): runs these run numbers, and stores the results in a
     /// directory.
     #[pyo3(signature = (places, out, jobs=None))]
-    fn run_some(
+    fn run_subset(
         &self,
         py: Python<'_>,
         places: BTreeSet<usize>,
@@ -169,9 +169,9 @@ impl Job {
         })?
     }
 
-    /// together(out): combines the finished runs in a results directory: measures, samples,
+    /// combine(out): combines the finished runs in a results directory: measures, samples,
     /// manifest.
-    fn together(&self, py: Python<'_>, out: PathBuf) -> PyResult<Results> {
+    fn combine(&self, py: Python<'_>, out: PathBuf) -> PyResult<Results> {
         let missing = self.missing(&create(&out)?);
         if !missing.is_empty() {
             let all = self.plan.runs();
@@ -183,18 +183,18 @@ impl Job {
         self.run(py, Some(out), Some(1), None)
     }
 
-    /// The job as bytes, for another process with the same version of this package: see `restored`.
-    fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The job as bytes, for another process with the same version of this package: see `from_bytes`.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let manifest = store::manifest(&self.plan, &[]);
         let text = serde_json::to_vec(&(manifest, store::CODE));
         let text = text.map_err(error::failed)?;
         Ok(PyBytes::new(py, &text))
     }
 
-    /// restored(bytes): the job that another process saved. Reference data of the spec is not
+    /// from_bytes(bytes): the job that another process saved. Reference data of the spec is not
     /// included.
     #[staticmethod]
-    fn restored(saved: &[u8]) -> PyResult<Self> {
+    fn from_bytes(saved: &[u8]) -> PyResult<Self> {
         let read: Result<(Manifest, String), _> = serde_json::from_slice(saved);
         let (manifest, code) = read.map_err(error::failed)?;
         if code != store::CODE {
@@ -239,19 +239,19 @@ impl Job {
 /// An open results directory of a job, whose finished runs were read.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
-pub struct Kept {
+pub struct ResultsStore {
     job: Py<Job>,
     store: Store,
 }
 
 #[pymethods]
-impl Kept {
+impl ResultsStore {
     /// missing(): the numbers of the runs that are not finished.
     fn missing(&self) -> Vec<usize> {
         self.job.get().missing(&self.store)
     }
 
-    /// take(places, source): copies runs that `run_some` stored in another directory.
+    /// take(places, source): copies runs that `run_subset` stored in another directory.
     fn take(&self, places: BTreeSet<usize>, source: PathBuf) -> PyResult<()> {
         let job = self.job.get();
         job.check(&places)?;

@@ -33,22 +33,22 @@ pub enum Language {
 
 /// Kinds that are not part of the project.
 #[derive(Default)]
-struct Added {
+struct AddedKinds {
     kinds: Standard,
-    codes: Vec<Code>,
+    codes: Vec<KindCode>,
     /// Labels of runs that may depend on some of them.
     called: BTreeSet<&'static str>,
 }
 
 /// Code on which runs with a kind depend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Code {
+struct KindCode {
     name: String,
     text: String,
     language: Language,
 }
 
-static ADDED: RwLock<Option<Added>> = RwLock::new(None);
+static ADDED: RwLock<Option<AddedKinds>> = RwLock::new(None);
 
 /// All kinds that a spec may name.
 pub fn kinds() -> Standard {
@@ -86,10 +86,11 @@ pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
 
 /// The added kinds on which runs of these texts may depend: kinds that the texts may name, and
 /// kinds that replaced one of the project's.
-fn named<'a>(added: &'a Added, texts: &[&String]) -> Vec<&'a Code> {
+fn named<'a>(added: &'a AddedKinds, texts: &[&String]) -> Vec<&'a KindCode> {
     let standing = |name: &str| registry::KINDS.iter().any(|known| known.name == name);
-    let may =
-        |code: &&Code| standing(&code.name) || texts.iter().any(|text| text.contains(&code.name));
+    let may = |code: &&KindCode| {
+        standing(&code.name) || texts.iter().any(|text| text.contains(&code.name))
+    };
     added.codes.iter().filter(may).collect()
 }
 
@@ -142,7 +143,7 @@ pub fn depends(name: &str, code: &str, language: Language) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let added = added.get_or_insert_default();
     added.codes.retain(|known| known.name != name);
-    added.codes.push(Code {
+    added.codes.push(KindCode {
         name: name.to_owned(),
         text: code.to_owned(),
         language,

@@ -33,7 +33,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<spec::Spec>()?;
     module.add_class::<job::Job>()?;
-    module.add_class::<job::Kept>()?;
+    module.add_class::<job::ResultsStore>()?;
     module.add_class::<results::Results>()?;
     module.add_class::<results::Figure>()?;
     module.add_class::<table::Table>()?;

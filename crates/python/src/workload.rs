@@ -15,10 +15,10 @@ use crate::kinds::{self, Language};
 static CLASSES: RwLock<BTreeMap<&'static str, Py<PyAny>>> = RwLock::new(BTreeMap::new());
 
 /// Maximum message size, bytes.
-const LARGEST: u64 = 1 << 40;
+const MAX_MESSAGE: u64 = 1 << 40;
 
 /// A workload that is implemented in Python.
-struct Written {
+struct PythonWorkload {
     /// `None` after an exception: the run has failed.
     object: Option<Py<PyAny>>,
     facts: Facts,
@@ -47,7 +47,7 @@ fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
         return Ok(Offer::At(at as Nanos));
     }
     if let Ok(size) = made.extract::<u64>()
-        && (1..=LARGEST).contains(&size)
+        && (1..=MAX_MESSAGE).contains(&size)
     {
         return Ok(Offer::Now(Message::new(size as usize)));
     }
@@ -59,7 +59,7 @@ fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
     )))
 }
 
-impl Written {
+impl PythonWorkload {
     fn ask(&mut self, what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<Offer>) -> Offer {
         let Some(object) = &self.object else {
             return Offer::Done;
@@ -75,7 +75,7 @@ impl Written {
     }
 }
 
-impl Workload for Written {
+impl Workload for PythonWorkload {
     fn next(&mut self, now: Nanos) -> Offer {
         self.ask(|object| offer(now, &object.call_method1("next", (seconds(now),))?))
     }
@@ -101,7 +101,7 @@ fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
     let sizes = object.getattr_opt("sizes")?.filter(|it| !it.is_none());
     if let Some((least, most)) = sizes.map(|it| it.extract()).transpose()? {
         let sizes: [u64; 2] = [least, most];
-        if !(1 <= sizes[0] && sizes[0] <= sizes[1] && sizes[1] <= LARGEST) {
+        if !(1 <= sizes[0] && sizes[0] <= sizes[1] && sizes[1] <= MAX_MESSAGE) {
             let message = format!(
                 "sizes: found {sizes:?}; allowed: the least and the largest message, 1 to 2**40 bytes"
             );
@@ -125,7 +125,7 @@ fn make(
 ) -> Result<BoxedWorkload, Refusal> {
     let values = parameters.all()?;
     let seed = context.rng.bits();
-    let made = Python::attach(|py| -> PyResult<Written> {
+    let made = Python::attach(|py| -> PyResult<PythonWorkload> {
         let classes = CLASSES.read().unwrap_or_else(PoisonError::into_inner);
         let class = classes.get(parameters.kind());
         let class = class
@@ -149,7 +149,7 @@ fn make(
         }
         let object = class.call(py, (), Some(&keywords))?;
         let facts = facts(object.bind(py))?;
-        Ok(Written {
+        Ok(PythonWorkload {
             object: Some(object),
             facts,
         })
@@ -183,7 +183,7 @@ fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
     let text: String = default.str()?.extract()?;
     let kinds = [
         Kind::duration(0, Nanos::MAX),
-        Kind::bytes(0, LARGEST),
+        Kind::bytes(0, MAX_MESSAGE),
         Kind::Rate {
             least: 0,
             most: 1_000_000_000_000,

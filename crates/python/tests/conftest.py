@@ -4,7 +4,7 @@ import pytest
 
 import anabranch
 
-# A process that a shell began in the background ignores Ctrl-C, and Python then raises no KeyboardInterrupt.
+# A background process of a shell ignores Ctrl-C, and Python then raises no KeyboardInterrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PAIR = {

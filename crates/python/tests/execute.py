@@ -1,4 +1,4 @@
-"""Executes a notebook; ends with the first cell that raises."""
+"""Executes a notebook; stops at the first cell that raises."""
 
 import sys
 

@@ -58,7 +58,7 @@ def timed(work, *arguments, **named):
     return time.perf_counter() - begun
 
 
-# The rows: each is called in a process of its own, and says how long the work took once what does it stood ready.
+# The rows: each runs in a separate process, and reports the duration of the work after the setup.
 
 
 def command(spec, out):
@@ -145,17 +145,17 @@ def local():
         yield client
 
 
-# What the page on a thousand cores computes with.
+# Figures for the page on scaling out.
 
 
 def used():
-    """Processor time of this process and of those that it waited for, s."""
+    """Processor time of this process and of the processes that it waited for, s."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def cost(what, work, count):
-    """Tells wall time and processor time of some work for each of what it did, ms."""
+    """Prints wall time and processor time of some work, per item, ms."""
     before, wall = used(), timed(work)
     print(f"| {what} | {1e3 * wall / count:.3g} | {1e3 * (used() - before) / count:.3g} |", flush=True)
 
@@ -178,18 +178,18 @@ def costs(spec, out):
     batches(planned, out)
     plans(out)
     whole = out / "whole"
-    cost("making and keeping, a run", lambda: planned.run_some(set(range(runs)), whole, 1), runs)
+    cost("making and keeping, a run", lambda: planned.run_subset(set(range(runs)), whole, 1), runs)
     sizes("the journal, a run", whole.rglob("*.journal"), runs)
-    cost("reading the journal, a run", lambda: planned.kept(whole).missing(), runs)
-    into = planned.kept(out / "into")
+    cost("reading the journal, a run", lambda: planned.open_store(whole).missing(), runs)
+    into = planned.open_store(out / "into")
     cost("taking out of another journal, a run", lambda: into.take(set(range(runs)), whole), runs)
-    cost("putting together, a run", lambda: planned.together(whole), runs)
+    cost("putting together, a run", lambda: planned.combine(whole), runs)
     sizes("all results, a run", whole.rglob("*"), runs)
-    # The same runs, with nothing in them.
+    # The same runs without content.
     short = anabranch.Spec.read(spec)
     short["world.duration"] = "1 ms"
     short = anabranch.Job(short)
-    cost("keeping alone, a run", lambda: short.run_some(set(range(runs)), out / "short", 1), runs)
+    cost("keeping alone, a run", lambda: short.run_subset(set(range(runs)), out / "short", 1), runs)
     recorded = anabranch.Spec.read(spec)
     recorded["experiment.losses.record"] = [{"flow": "upload", "probes": ["cwnd"]}]
     results = anabranch.run(recorded, out=out / "recorded", replications=2, record_all=True)
@@ -202,44 +202,44 @@ def costs(spec, out):
     one = out / "one"
     cost("a task of one run, whole", lambda: quiet("run", spec, "--jobs", "1", "--out", one, "--shard", "1/10000"), 1)
     with local() as client:
-        saved = planned.saved()
+        saved = planned.to_bytes()
         client.gather([client.submit(len, saved + bytes([at])) for at in range(4)])
         carried = lambda: client.gather([client.submit(len, saved + at.to_bytes(4, "big")) for at in range(4000)])
         cost("Dask: a batch of nothing, in the process of the client and the scheduler", carried, 4000)
-    # As many processors as tasks, by name, so that all may begin at once.
+    # As many processors as tasks, so that all can start at once.
     for processors in (CORES, 256):
         empty(processors)
 
 
 def batches(planned, out):
-    """What travels costs for each batch."""
+    """Cost of the transfer of each batch."""
     from anabranch import cluster
 
-    saved = planned.saved()
+    saved = planned.to_bytes()
     print(f"| the job as it travels with each batch | {len(saved)} bytes | |")
-    cost("planning it, whole", lambda: type(planned).restored(saved), 1)
+    cost("planning it, whole", lambda: type(planned).from_bytes(saved), 1)
     for size in (1, 25, 250):
         places = [list(range(250))[at : at + size] for at in range(0, 250, size)]
         packed = []
         cost(f"a worker's batch of {size}", lambda: packed.extend(cluster.work(saved, it, ()) for it in places), len(places))
         print(f"| what comes back of {size}, a run | {sum(map(len, packed)) / 250:.0f} bytes | |")
-        into = planned.kept(out / f"into-{size}")
+        into = planned.open_store(out / f"into-{size}")
         cost(f"taking a batch of {size}", lambda: [cluster._take(into, *it) for it in zip(places, packed)], len(places))
 
 
 def plans(out):
-    """What a batch of one run costs by the size of the plan."""
+    """Cost of a batch of one run by the size of the plan."""
     import anabranch
 
     for runs in (10_000, 100_000, 1_000_000):
         planned = anabranch.Job(anabranch.Spec.parse(SPEC.format(replications=runs // 10)))
-        source, into = out / f"of-{runs}", planned.kept(out / f"all-{runs}")
-        cost(f"one run of {runs}: made", lambda: planned.run_some({0}, source), 1)
+        source, into = out / f"of-{runs}", planned.open_store(out / f"all-{runs}")
+        cost(f"one run of {runs}: made", lambda: planned.run_subset({0}, source), 1)
         cost(f"one run of {runs}: taken", lambda: [into.take({0}, source) for _ in range(10)], 10)
 
 
 def empty(processors):
-    """A Slurm whose tasks do nothing."""
+    """A Slurm with empty tasks."""
     script = f"""
         set -euo pipefail
         PATH={PROGRAM.parent}:$PATH
@@ -268,7 +268,7 @@ def empty(processors):
 
 
 def spent():
-    """Processor time of all processes that were begun here and ended, s."""
+    """Processor time of all child processes that ended, s."""
     while True:
         try:
             os.wait()
@@ -279,7 +279,7 @@ def spent():
 
 
 def measured(row, spec, out):
-    """Wall time and processor time of a row, s; None where what it needs is not installed."""
+    """Wall time and processor time of a row, s; None if a requirement is not installed."""
     before = spent()
     call = [sys.executable, __file__, row.__name__, spec, out]
     made = subprocess.run(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
@@ -310,12 +310,12 @@ def table(runs, folder):
         if not found:
             print(f"| {row.__doc__} | not installed | | | |")
             continue
-        # What else runs on the machine makes a row longer, never shorter.
+        # Other load on the machine makes a row longer, never shorter.
         wall, processor = (min(column) for column in zip(*found))
         beyond = [f"{1e3 * (it - its) / runs:+.2f} ms" if row is not command else "" for it, its in zip((wall, processor), base)]
         told = f"{processor:.2f}"
         if row is ray:
-            # Its workers are waited for by nobody, so that their time is not told.
+            # No process waits for its workers, so their time is unknown.
             told, beyond[1] = "not counted", ""
         print(f"| {row.__doc__} | {wall:.2f} | {told} | {' | '.join(beyond)} |", flush=True)
 
@@ -327,7 +327,7 @@ def main():
         spec, out = map(pathlib.Path, arguments[1:])
         print(names[arguments[0]](spec, out))
         return
-    # Daemons' children come to this process in the end, so that their time counts (PR_SET_CHILD_SUBREAPER).
+    # Daemons' children come to this process in the end, so that their time is counted (PR_SET_CHILD_SUBREAPER).
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {PROGRAM.relative_to(ROOT)}")
     for runs in [int(it) for it in arguments] or [2000, 10000]:

@@ -1,4 +1,4 @@
-"""Which module the package takes where others declare theirs. examples/short-queue is one that is taken."""
+"""Selection of a declared module, such as the one of examples/short-queue."""
 
 import sys
 import types

@@ -14,7 +14,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def contents(directory):
-    """Every file of some results that does not depend on how they were made, by name."""
+    """Files of results that should not depend on the way of execution, by name."""
     names = ["manifest.json", "measures.csv", "records.json"]
     files = [directory / name for name in names] + sorted(Path(directory, "series").iterdir())
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

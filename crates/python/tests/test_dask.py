@@ -9,7 +9,7 @@ from test_cluster import contents
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
-# On a busy machine processes may be slow to begin, and to answer.
+# On a busy machine processes may start and answer slowly.
 SLOW = {"distributed.comm.timeouts.connect": "600s", "distributed.comm.timeouts.tcp": "600s", "distributed.scheduler.worker-ttl": None}
 
 

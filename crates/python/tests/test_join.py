@@ -1,4 +1,4 @@
-"""Measures and samples in files, as polars, pandas and duckdb join them."""
+"""Joins of measures and samples in files, with polars, pandas and duckdb."""
 
 import copy
 

@@ -14,7 +14,7 @@ def goodput(spec, **arguments):
 
 @congestion("handed-on")
 class HandedOn(CongestionControl):
-    """The protocol's own, by way of Python."""
+    """The protocol's own control, called through Python."""
 
 
 @congestion("four")
@@ -80,7 +80,7 @@ def test_runs_of_another_code_are_not_taken(pair, tmp_path):
 
 @workload("sensor", interval="1 s", first="100 B")
 class Sensor(Workload):
-    """A report each interval, each larger than the last by its first size."""
+    """One report per interval, each larger than the last by the size of the first."""
 
     def __init__(self, *, interval, first, **rest):
         super().__init__(**rest)

@@ -1,4 +1,4 @@
-"""Executors and notebooks that other people wrote."""
+"""Third-party executors and notebooks."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The Python code of docs/PYTHON.md does what the page says."""
+"""The Python code of docs/PYTHON.md should have the documented results."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ PAGE = pathlib.Path(__file__).parents[3] / "docs" / "PYTHON.md"
 
 
 def blocks():
-    """The code of the page's blocks in Python, each with the line it begins at."""
+    """Python code blocks of the page, each with its first line number."""
     text = PAGE.read_text(encoding="utf-8")
     for found in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         yield text.count("\n", 0, found.start(1)), found.group(1)
@@ -20,7 +20,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     names = {}
     count = 0
     for line, code in blocks():
-        # Lines of a traceback are those of the page.
+        # Line numbers of a traceback should be those of the page.
         exec(compile("\n" * line + code, str(PAGE), "exec"), names)
         count += 1
     assert count >= 2

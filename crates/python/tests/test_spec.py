@@ -87,7 +87,7 @@ def test_a_table_can_be_set(pair):
         'flow.upload.transport={ protocol = "tcp" }',
         "link.wire.delay=1 ms",
     ]
-    # What the report names as the call that makes the same runs is taken.
+    # The call that the report prints for equal runs should be accepted.
     again = dict(it.split("=", 1) for it in results.manifest["overrides"])
     assert len(cluster.job(pair, set=again, replications=1)) == 2
 

@@ -1,4 +1,4 @@
-"""SCTP and TCP over satellite, wireless and several paths: simulated, compared, reproduced.
+"""SCTP and TCP over satellite, wireless and multiple paths: simulation, comparison, reproduction of papers.
 
 A first comparison::
 
@@ -9,8 +9,8 @@ A first comparison::
     results = anabranch.run(spec, replications=10)
     results.measures("delay").to_pandas()
 
-Every value of a spec is written as in a TOML file: quantities are text with their unit ("40 ms", "2 Mbit/s", "64 KiB"), and
-everything else is a number, a truth value, a list or a dict. Results are Arrow tables.
+Values of a spec are written as in a TOML file: quantities are text with a unit ("40 ms", "2 Mbit/s", "64 KiB"); other values
+are numbers, booleans, lists or dicts. Results are Arrow tables.
 """
 
 from . import _carrier

@@ -1,4 +1,4 @@
-"""Which module holds what is written in Rust: the package's own, or one that carries kinds of a user's own beside it."""
+"""Selection of the Rust module: the package's own, or one that also contains kinds of a user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from importlib import metadata
 from typing import Iterable
 
-#: The group of entry points by which an installed package says that a module of it is to be taken.
+#: Group of entry points with which an installed package declares its module.
 GROUP = "anabranch.native"
 
 
@@ -18,7 +18,7 @@ def _declared() -> Iterable[metadata.EntryPoint]:
 
 
 def take() -> None:
-    """Has ``anabranch._native`` be the module that an installed package declares, if one does."""
+    """Replaces ``anabranch._native`` by the module that an installed package declares, if there is one."""
     modules = sorted({entry.value for entry in _declared()})
     if not modules:
         return

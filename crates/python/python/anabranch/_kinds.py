@@ -1,5 +1,5 @@
-"""Kinds written in Python: for trying an idea. The simulator waits for Python at each call, so a run takes many times as long as
-with the same kind in Rust; the manual says how long.
+"""Kinds written in Python, for prototypes. Because the simulator waits for Python at each call, a run takes many times as long as
+with the same kind in Rust; the manual has figures.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ._native import Ack, Base
 
 Class = TypeVar("Class", bound=type)
 
-#: The module in which each kind was declared, by its name: a worker process imports it.
+#: Module in which each kind was declared, by name, because worker processes must import it.
 modules: dict[str, str] = {}
 
 
 def _code(cls: type) -> str:
-    """What a run with this kind depends on. Code that cannot be found is like no other."""
+    """Hash of the code on which a run with this kind depends. Code without source gets a unique value."""
     try:
         text = inspect.getsource(cls)
     except (OSError, TypeError):
@@ -33,11 +33,11 @@ def _about(cls: type) -> str:
 
 
 class CongestionControl:
-    """How much may fly on one path: the protocol's own control, to be changed by a class derived from this.
+    """Congestion control of one path: the protocol's own, which derived classes can change.
 
-    ``self.base`` is the protocol's controller. Every method of this class hands on to it, and ``cwnd``, ``ssthresh`` and
-    ``pacing_rate`` are read after each call. Sizes are bytes, times seconds. A class that also has
-    ``on_sent(now, bytes, flightsize)`` hears of every packet sent, which costs a call each.
+    ``self.base`` is the protocol's controller. Every method of this class forwards to it, and ``cwnd``, ``ssthresh`` and
+    ``pacing_rate`` are read after each call. Sizes are in bytes, times in seconds. A class with a method
+    ``on_sent(now, bytes, flightsize)`` gets a call for every sent packet, which is expensive.
     """
 
     def __init__(self, base: Base) -> None:
@@ -48,15 +48,15 @@ class CongestionControl:
         self.base.on_ack(ack)
 
     def on_loss(self, now: float, cause: str, flightsize: int) -> None:
-        """A loss was found: by "fast-retransmit" or by "timeout". Called once for an event of loss."""
+        """A loss was detected by "fast-retransmit" or by "timeout". Called once per loss event."""
         self.base.on_loss(now, cause, flightsize)
 
     def on_ecn(self, now: float, flightsize: int) -> None:
-        """The receiver told of packets marked with CE. Called once for a window of data."""
+        """The receiver reported packets marked with CE. Called once per window of data."""
         self.base.on_ecn(now, flightsize)
 
     def on_idle(self, now: float, idle_for: float, rto: float) -> None:
-        """Nothing was sent for ``idle_for`` seconds."""
+        """No packet was sent for ``idle_for`` seconds."""
         self.base.on_idle(now, idle_for, rto)
 
     @property
@@ -71,15 +71,16 @@ class CongestionControl:
 
     @property
     def pacing_rate(self) -> Optional[float]:
-        """How fast packets are to go, bytes per second; None: as the window lets them."""
+        """Pacing rate in bytes per second; None: no pacing."""
         return None
 
 
 class Workload:
-    """When an application offers what.
+    """Messages of an application over time.
 
-    ``sizes`` are the least and the largest message in bytes (None: not known), ``paced`` says that it offers by a clock of its own, ``endless`` that it
-    never runs dry. A workload draws from a generator seeded by ``seed`` alone, so that equal seeds give equal runs.
+    ``sizes`` are the minimum and maximum message size in bytes (None: unknown), ``paced`` means that offers follow the workload's
+    own clock, ``endless`` that it never ends. A workload should only use random numbers seeded by ``seed``, so that equal seeds give
+    equal runs.
     """
 
     sizes: Optional[tuple[int, int]] = None
@@ -91,8 +92,8 @@ class Workload:
         self.packet = packet
 
     def next(self, now: float) -> Union[int, float, str, None]:
-        """What there is at ``now``: an int (a message of so many bytes), a float (nothing before that second), "waiting" (for an
-        answer), or None (nothing any more). Asked again while the transport has room.
+        """Offer at time ``now``: an int (size of a message in bytes), a float (no message before that second), "waiting" (for an
+        answer), or None (the end). Called again while the transport has buffer space.
         """
         raise NotImplementedError
 
@@ -101,7 +102,7 @@ class Workload:
 
 
 def congestion(name: str) -> Callable[[Class], Class]:
-    """Declares a class as the congestion control ``name``, which specs can name for SCTP and TCP from now on::
+    """Declares a class as the congestion control ``name``, which specs can then name for SCTP and TCP::
 
         @anabranch.congestion("timid")
         class Timid(anabranch.CongestionControl):
@@ -119,8 +120,8 @@ def congestion(name: str) -> Callable[[Class], Class]:
 
 
 def workload(name: str, **parameters: Any) -> Callable[[Class], Class]:
-    """Declares a class as the workload ``name``. Each parameter has a default, which says what it is: a span ("1 s"; the class is
-    given seconds), a size ("100 B"; bytes), a rate ("2 Mbit/s"; bits per second), another text, a truth value, an int, a float::
+    """Declares a class as the workload ``name``. Each parameter has a default, which determines its kind: a span ("1 s"; the class
+    gets seconds), a size ("100 B"; bytes), a rate ("2 Mbit/s"; bits per second), another text, a boolean, an int, a float::
 
         @anabranch.workload("sensor", interval="1 s", size="100 B")
         class Sensor(anabranch.Workload):

@@ -1,4 +1,4 @@
-"""What the module written in Rust holds."""
+"""Contents of the Rust module."""
 
 import os
 from typing import Any, Callable, Optional, Union
@@ -8,19 +8,19 @@ _Path = Union[str, "os.PathLike[str]"]
 __version__: str
 
 class Error(Exception):
-    """What this package raises."""
+    """Base class of this package's exceptions."""
 
 class SpecError(Error):
-    """A spec that is wrong, or a question that makes no sense; nothing was run."""
+    """An invalid spec or question; nothing was run."""
 
     problems: list[dict[str, Any]]
     """Each fault: key, message, allowed (list of str), nearest (str or None), line and column (int or None)."""
 
 class RunError(Error):
-    """A run that failed, or results that cannot be kept, read or put together."""
+    """A run that failed, or results that cannot be stored, read or combined."""
 
 class Spec:
-    """A spec: nodes, links, flows, what to measure and what to sweep, as a TOML file says it."""
+    """A spec: nodes, links, flows, measures and sweeps, as in a TOML file."""
 
     def __init__(self, name: str, **sections: Any) -> None: ...
     @staticmethod
@@ -47,7 +47,7 @@ class Spec:
     def copy(self) -> Spec: ...
 
 class Table:
-    """A table in Arrow's memory layout; pyarrow, polars and DuckDB take it without a copy."""
+    """A table in Arrow's memory layout; pyarrow, polars and DuckDB read it without a copy."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     @property
@@ -101,7 +101,7 @@ class Results:
     def write(self) -> None: ...
 
 class Job:
-    """A spec with what is wanted of it, checked: each of its runs has a place, counted from 0."""
+    """A checked spec with the requested outputs: its runs are numbered from 0."""
 
     def __init__(
         self,
@@ -127,21 +127,23 @@ class Job:
         jobs: Optional[int] = None,
         progress: Optional[Callable[[int, int, float, float], None]] = None,
     ) -> Results: ...
-    def kept(self, out: _Path) -> Kept: ...
-    def run_some(self, places: set[int], out: _Path, jobs: Optional[int] = None) -> int: ...
-    def together(self, out: _Path) -> Results: ...
-    def saved(self) -> bytes: ...
+    def open_store(self, out: _Path) -> ResultsStore: ...
+    def run_subset(self, places: set[int], out: _Path, jobs: Optional[int] = None) -> int: ...
+    def combine(self, out: _Path) -> Results: ...
+    def to_bytes(self) -> bytes: ...
     @staticmethod
-    def restored(saved: bytes) -> Job: ...
+    def from_bytes(saved: bytes) -> Job: ...
 
-class Kept:
-    """A results directory of a job, open: what is finished there was read once."""
+class ResultsStore:
+    """An open results directory of a job, whose finished runs were read."""
 
     def missing(self) -> list[int]: ...
     def take(self, places: set[int], source: _Path) -> None: ...
 
 class Advice:
-    """Advice for one sender on a path. Rates are bit/s, sizes bytes, shares 0 to 1; an interval is the half width of the 95 % one."""
+    """Advice for one sender on a path. Rates are in bit/s, sizes in bytes, shares from 0 to 1; an interval is the half width of the 95 %
+    confidence interval.
+    """
 
     @property
     def profile(self) -> str: ...
@@ -149,7 +151,7 @@ class Advice:
     def congestion(self) -> str: ...
     @property
     def buffer(self) -> Optional[int]:
-        """The smallest receive buffer that surely carries the wanted share; None where no setting was confirmed."""
+        """The smallest receive buffer that reliably reaches the requested share; None if no setting was confirmed."""
     @property
     def streams(self) -> Optional[int]: ...
     @property
@@ -157,31 +159,31 @@ class Advice:
         """Goodput with this setting, and its interval."""
     @property
     def share(self) -> Optional[tuple[float, float]]:
-        """The same as a share of the goodput with a buffer without limit."""
+        """The same as a share of the goodput with an unlimited buffer."""
     @property
     def half(self) -> Optional[tuple[float, float]]:
-        """The share that half of the buffer carries, where that was run."""
+        """The share reached with half of the buffer, if that was run."""
     @property
     def unlimited(self) -> tuple[float, float]:
-        """Goodput with a buffer without limit, and its interval."""
+        """Goodput with an unlimited buffer, and its interval."""
     @property
     def settled(self) -> bool:
-        """Whether what was measured is what the sender carries for good."""
+        """Whether the measurement represents the sender's steady state."""
     @property
     def text(self) -> str:
-        """The words, as the command shows them."""
+        """The advice as text, as shown by the command."""
     @property
     def results(self) -> Results:
-        """The runs behind it."""
+        """The results of its runs."""
     @property
     def better(self) -> Optional[Advice]:
-        """The advice for a sender that surely carries more on this path, if there is one."""
+        """The advice for a sender that reliably reaches more on this path, if there is one."""
     @property
     def candidates(self) -> list[tuple[str, str, float, float]]:
-        """Every candidate with its goodput without limit: profile, congestion, bit/s, interval."""
+        """Every candidate with its goodput with an unlimited buffer: profile, congestion control, bit/s, interval."""
 
 class Ack:
-    """What an acknowledgement told about one path. Times are seconds, sizes bytes."""
+    """An acknowledgement on one path. Times are in seconds, sizes in bytes."""
 
     @property
     def now(self) -> float: ...
@@ -205,7 +207,7 @@ class Ack:
     def srtt(self) -> Optional[float]: ...
 
 class Base:
-    """The protocol's own controller of a path. Sizes are bytes, times seconds."""
+    """The protocol's own controller of a path. Sizes are in bytes, times in seconds."""
 
     cwnd: float
     ssthresh: float

@@ -1,4 +1,4 @@
-"""How far a run is, on one line of standard error."""
+"""Progress of a run, on one line of standard error."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Heard = Callable[[int, int, float, float], None]
 
 
 def span(seconds: float) -> str:
-    """A span as a reader says it: 75 s is 1:15."""
+    """Formats a time span: 75 s is 1:15."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class Line:
-    """A line that is written over. Where nobody looks at a terminal, one line at the end."""
+    """A line that is overwritten. Without a terminal, a single line at the end."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self.out = out
@@ -34,7 +34,7 @@ class Line:
         if self.begun is None:
             self.begun = now
         elapsed = now - self.begun
-        # How many there will be is not always known before.
+        # The total is not always known in advance.
         text = f"{finished} of {runs} runs" if runs else f"{finished} runs"
         if total > 0:
             text += f", {100 * done / total:.0f} %"
@@ -65,7 +65,7 @@ class Line:
 
 @contextmanager
 def shown(progress: Union[None, bool, Heard]) -> Iterator[Optional[Heard]]:
-    """What hears how far a run is."""
+    """The receiver of progress reports."""
     if progress is not True:
         yield progress or None
         return

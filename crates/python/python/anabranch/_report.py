@@ -1,4 +1,4 @@
-"""The report of results, as a page."""
+"""Report of results as a page."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ._native import Results
 
 
 class Report:
-    """The report of a run. A notebook (Jupyter, marimo) shows it in a frame; ``html`` is its text."""
+    """Report of a run. A notebook (Jupyter, marimo) shows it in a frame; ``html`` is its source."""
 
     def __init__(self, text: str, height: int = 720) -> None:
         self.html = text
         self.height = height
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the page into a file, which opens from disk."""
+        """Writes the page to a file."""
         Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
@@ -34,8 +34,8 @@ class Report:
 def report(
     results: Results, directory: Union[None, str, "os.PathLike[str]"] = None, height: int = 720
 ) -> Report:
-    """The report of results: tables, figures and verdicts on one page. ``directory`` gets all of it as files, with the measures,
-    samples and figures, as a run of the command leaves it. ``height`` is that of the frame in a notebook, in pixels.
+    """Report of results: tables, figures and verdicts on one page. If ``directory`` is set, all files are written to it, with the
+    measures, samples and figures, like a run of the command. ``height`` is the height of the frame in a notebook, in pixels.
     """
     if directory is not None:
         results.write()

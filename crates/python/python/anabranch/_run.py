@@ -1,4 +1,4 @@
-"""Running specs."""
+"""Runs of specs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Progress = Union[None, bool, Callable[[int, int, float, float], None]]
 
 
 def as_spec(spec: SpecLike) -> Spec:
-    """A spec as it is, or the one in a file."""
+    """A spec, or the spec in a file."""
     return spec if isinstance(spec, Spec) else Spec.read(Path(spec))
 
 
 def settings(values: Optional[Mapping[str, Any]]) -> list[str]:
-    """Overrides as the command line has them: a text stands as it is, all else as TOML."""
+    """Overrides as on the command line: a text is unchanged, other values are written as TOML."""
     return [setting(key, value) for key, value in (values or {}).items()]
 
 
 def at_least(name: str, value: Optional[int], least: int) -> None:
-    """Refuses a number that is too small."""
+    """Raises ValueError if a number is too small."""
     if value is not None and value < least:
         raise ValueError(f"{name}: found {value}; allowed: {least} and more")
 
@@ -39,7 +39,7 @@ def job(
     set: Optional[Mapping[str, Any]] = None,
     record_all: bool = False,
 ) -> Job:
-    """Checks a spec and plans its runs, without making any. The arguments are those of :func:`run`."""
+    """Checks a spec and plans its runs, without running them. The arguments are those of :func:`run`."""
     at_least("seed", seed, 0)
     return Job(
         as_spec(spec),
@@ -65,23 +65,24 @@ def run(
     jobs: Optional[int] = None,
     progress: Progress = None,
 ) -> Results:
-    """Runs a spec, or the spec in a file, and gives its results.
+    """Runs a spec, or the spec in a file, and returns its results.
 
-    seed: of all randomness. Equal seeds give equal results, on every machine and with any number of ``jobs``.
-    replications: runs of each point, instead of the spec's numbers. ``quick``: the spec's few for a first look.
-    only: ids of the experiments, tables or figures that are wanted; all if empty.
-    set: values of parameters, or of keys by their path, as ``--set`` of the command: ``{"loss": 0.02}``.
-    record_all: keep the samples of all replications, whatever the spec says.
-    out: a directory. Runs that are finished there are not made again. Without it the results stand in a temporary
-        directory that goes with them.
-    jobs: runs at a time; if left out one for each core, and one where the spec names a kind written in Python. Python code is free to go on meanwhile in other threads.
-    progress: True shows a line on standard error; or a function of (runs finished, runs, simulated seconds done, simulated
-        seconds to do), called some times a second by the calling thread.
+    seed: seed of all random numbers. Equal seeds give equal results, on every machine and with any number of ``jobs``.
+    replications: runs of each point; default the spec's number. ``quick``: the spec's small number for a first look.
+    only: ids of the requested experiments, tables or figures; all if empty.
+    set: values of parameters, or of keys by their path, like ``--set`` of the command: ``{"loss": 0.02}``.
+    record_all: keep the samples of all replications, regardless of the spec.
+    out: a directory. Runs that are finished there are not repeated. Without it the results are in a temporary directory that is
+        removed with them.
+    jobs: number of concurrent runs; default one per core, or one if the spec names a kind written in Python. Other Python threads
+        continue meanwhile.
+    progress: True shows a line on standard error; or a function of (finished runs, total runs, completed simulated seconds, total
+        simulated seconds), called a few times per second by the calling thread.
 
-    Ctrl-C ends it at once. What was finished is in ``out``, and the same call goes on from there.
+    Ctrl-C ends it at once. Finished runs are in ``out``, and the same call continues from there.
 
-    Raises SpecError for a spec that is wrong (nothing is run), RunError for a run that fails, and whatever Python code of a
-    congestion control or workload raises.
+    Raises SpecError if the spec is invalid (nothing is run), RunError if a run fails, and any exception of a congestion control or
+    workload written in Python.
     """
     at_least("jobs", jobs, 1)
     planned = job(
@@ -98,7 +99,7 @@ def run(
 
 
 def reproduce(paper: str, **arguments: Any) -> Results:
-    """Reproduces a paper: runs its spec, and compares with what it printed. :func:`papers` lists them. The arguments are those of
-    :func:`run`; a whole run takes minutes, ``quick=True`` seconds, and judges less.
+    """Reproduces a paper: runs its spec, and compares the results with the printed values. :func:`papers` lists the papers. The
+    arguments are those of :func:`run`; a complete run takes minutes, ``quick=True`` seconds, with fewer verdicts.
     """
     return run(Spec.paper(paper), **arguments)

@@ -1,8 +1,8 @@
-"""One spec on many processes or machines: batches of runs travel, and what they give is put together as one process would.
+"""Runs of one spec on many processes or machines: batches of runs are distributed, and their results combined as in one process.
 
-``executor`` is anything with ``submit(function, *arguments)`` that gives futures. Tested are the process pools of
-:mod:`concurrent.futures`, a Dask ``Client``, executors of ``submitit``, and Ray through :class:`Ray`. Workers need the same version of
-this package; they need no shared file system.
+``executor`` is any object with ``submit(function, *arguments)`` that returns futures. Tested are the process pools of
+:mod:`concurrent.futures`, a Dask ``Client``, executors of ``submitit``, and Ray with :class:`Ray`. Workers need the same version of
+this package, but no shared file system.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _kinds, _progress
-from ._native import Job, Kept, Results, RunError
+from ._native import Job, ResultsStore, Results, RunError
 from ._run import Progress, SpecLike, job
 
-#: How often the runs of a worker that died are begun again.
+#: Maximum number of attempts for the runs of a worker that died.
 ATTEMPTS = 3
 
 
 def work(saved: bytes, places: Sequence[int], modules: Sequence[str], attempt: int = 1) -> bytes:
-    """What a worker does: makes the runs of these places, and gives their records and samples as a zip archive. ``attempt`` tells
-    one try from another where an executor takes equal calls for one.
+    """Work of a worker: runs these run numbers, and returns their records and samples as a zip archive. ``attempt`` distinguishes
+    attempts, because some executors merge equal calls.
     """
     for module in modules:
         importlib.import_module(module)
     with tempfile.TemporaryDirectory(prefix="anabranch-") as directory:
-        Job.restored(saved).run_some(set(places), directory, 1)
+        Job.from_bytes(saved).run_subset(set(places), directory, 1)
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
             for path in sorted(Path(directory).rglob("*")):
@@ -41,7 +41,7 @@ def work(saved: bytes, places: Sequence[int], modules: Sequence[str], attempt: i
         return packed.getvalue()
 
 
-def _take(kept: Kept, places: Sequence[int], packed: bytes) -> None:
+def _take(kept: ResultsStore, places: Sequence[int], packed: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="anabranch-") as directory:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             archive.extractall(directory)
@@ -49,10 +49,10 @@ def _take(kept: Kept, places: Sequence[int], packed: bytes) -> None:
 
 
 class Ray:
-    """Makes an executor of Ray, which gives references instead of futures: ``cluster.run(spec, cluster.Ray(ray))``.
+    """Adapts Ray, which returns references instead of futures, to an executor: ``cluster.run(spec, cluster.Ray(ray))``.
 
     ray: the module, after ``ray.init``.
-    options: those of ``ray.remote``, such as ``num_cpus``. A batch whose worker died is begun again by :func:`run`, not by Ray.
+    options: options of ``ray.remote``, such as ``num_cpus``. A batch whose worker died is repeated by :func:`run`, not by Ray.
     """
 
     def __init__(self, ray: Any, **options: Any) -> None:
@@ -61,15 +61,15 @@ class Ray:
         self.max_workers = int(ray.cluster_resources().get("CPU", 1))
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Gives a future of :mod:`concurrent.futures`."""
+        """Returns a future of :mod:`concurrent.futures`."""
         return self._ray.remote(**self._options)(function).remote(*arguments).future()
 
 
 def batches(
     seconds: Mapping[int, float], size: Optional[int] = None, workers: int = 1
 ) -> Iterator[list[int]]:
-    """Cuts runs, by place with their seconds of simulated time, into batches of ``size``; or of about equal time, eight for each
-    worker, so that none waits long for the last.
+    """Splits runs, given by number with their simulated seconds, into batches of ``size``; or of about equal time, eight per worker,
+    so that no worker waits long for the last one.
     """
     most = sum(seconds.values()) / max(1, 8 * workers)
     batch: list[int] = []
@@ -94,7 +94,7 @@ def _workers(executor: Any) -> int:
 
 
 def _finished(futures: Iterable[Any]) -> set[Any]:
-    """Those of some futures that are done; waits for one."""
+    """The finished futures; waits for at least one."""
     futures = set(futures)
     if all(isinstance(future, concurrent.futures.Future) for future in futures):
         done, _ = concurrent.futures.wait(
@@ -117,15 +117,15 @@ def run(
     progress: Progress = None,
     **arguments: Any,
 ) -> Results:
-    """Runs a spec on the workers of an executor. Results are those of :func:`anabranch.run`, byte by byte.
+    """Runs a spec on the workers of an executor. The results are byte-identical to those of :func:`anabranch.run`.
 
-    executor: has ``submit``, whose futures have ``done``, ``result`` and ``cancel``; or a function that makes one, which is called
-        again where the executor breaks with a worker (``concurrent.futures`` does; Dask finds another worker by itself).
-    out: a directory of this process, as with :func:`anabranch.run`; what is finished there is not made again.
-    batch: runs that travel together; about eight batches for each worker if left out.
-    arguments: those of :func:`anabranch.run` that say what is wanted: seed, replications, quick, only, set, record_all.
+    executor: has ``submit``, whose futures have ``done``, ``result`` and ``cancel``; or a function that creates one, which is called
+        again if the executor fails with a worker (``concurrent.futures`` does; Dask selects another worker by itself).
+    out: a directory of this process, as in :func:`anabranch.run`; runs that are finished there are not repeated.
+    batch: number of runs per batch; default about eight batches per worker.
+    arguments: those of :func:`anabranch.run` that select runs and outputs: seed, replications, quick, only, set, record_all.
 
-    A batch whose worker died is begun again, three times at most; a run that fails is not. Kinds written in Python must stand in a
+    A batch whose worker died is repeated, with at most three attempts; a run that fails is not. Kinds written in Python must be in a
     module that workers can import.
     """
     if not hasattr(executor, "submit") and not callable(executor):
@@ -147,8 +147,8 @@ def run(
             f"{' and '.join(here)}: declared in __main__, which workers cannot import; put it into a module"
         )
     modules = sorted(set(declared.values()))
-    saved = planned.saved()
-    kept = planned.kept(out)
+    saved = planned.to_bytes()
+    kept = planned.open_store(out)
     missing = kept.missing()
     lengths = planned.seconds
     seconds = {place: lengths[place] for place in missing}
@@ -176,7 +176,7 @@ def run(
                         if isinstance(error, concurrent.futures.BrokenExecutor):
                             if again is None:
                                 raise
-                            # All batches under way went down with it.
+                            # All batches in progress failed with it.
                             lost = [(places, attempt), *waiting.values()]
                             waiting.clear()
                             made = again()
@@ -197,14 +197,14 @@ def run(
         finally:
             if again is not None:
                 made.shutdown()
-    results = planned.together(out)
+    results = planned.combine(out)
     if temporary is not None:
-        setattr(results, "_temporary", temporary)  # goes with the results
+        setattr(results, "_temporary", temporary)  # removed with the results
     return results
 
 
 def _died(error: BaseException) -> bool:
-    """Whether a worker died, rather than the work failed. Dask says `KilledWorker`, Ray `WorkerCrashedError`."""
+    """Whether a worker died, as opposed to a failure of its work. Dask raises `KilledWorker`, Ray `WorkerCrashedError`."""
     if isinstance(error, (concurrent.futures.BrokenExecutor, ConnectionError, EOFError)):
         return True
     return type(error).__name__ in {"KilledWorker", "WorkerCrashedError", "CommClosedError"}
