@@ -1,8 +1,8 @@
-//! One association: the facade its user holds, and the state behind it.
+//! Association: the interface for its user, and the state behind it.
 //!
-//! The procedures are files of their own and extend [`Association`]: handshake, shutdown and heartbeat. What a packet
-//! does is in `association/receive.rs`, what goes out in `association/transmit.rs`, what time does in
-//! `association/timers.rs`.
+//! The procedures are in separate files that extend [`Association`]: handshake, shutdown and
+//! heartbeat. Received packets are processed in `association/receive.rs`, sent packets assembled in
+//! `association/transmit.rs`, and timers handled in `association/timers.rs`.
 
 mod address_changes;
 mod authentication;
@@ -77,20 +77,22 @@ use crate::stats::{AssociationStatistics, ControlCounters};
 use crate::tx::{LazySender, Message, SendError, Sender};
 use crate::zero_checksum::Sums;
 
-/// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
+/// Maximum number of waiting replies; further requests of a peer are not answered.
 const MAX_REPLIES: usize = 32;
-/// Errors reported by the peer that wait to be read by the user.
+/// Maximum number of errors reported by the peer that wait for the user.
 const MAX_PEER_ERRORS: usize = 16;
 
-/// An SCTP association (RFC 9260 §1.2). It belongs to an [`Endpoint`](crate::Endpoint), which carries its packets.
+/// SCTP association (RFC 9260 §1.2). It belongs to an [`Endpoint`](crate::Endpoint), which
+/// transfers its packets.
 ///
-/// After any method that takes the time, drain the endpoint's `poll_transmit` and `poll_event`.
+/// After any method that takes the time, the caller should drain the endpoint's `poll_transmit` and
+/// `poll_event`.
 #[derive(Debug)]
 pub struct Association {
     config: Arc<Config>,
     local_port: u16,
     remote_port: u16,
-    /// The tag in packets to us.
+    /// Verification tag of packets to this side.
     local_tag: u32,
     tie_tags: TieTags,
     local_initial_tsn: Tsn,
@@ -98,60 +100,63 @@ pub struct Association {
     inbound_streams: u16,
     state: State,
     paths: Paths,
-    /// Is made when it is first needed, mostly with the first message.
+    /// Sender, created on first use, usually with the first message.
     tx: LazySender,
-    /// What receives, or received: is made with the first DATA. It is there only if the peer is known, or was until the end.
+    /// Receiver, created with the first DATA, also of a closed association. Exists only if the peer
+    /// is or was known.
     rx: Option<Box<Receiver>>,
-    /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
+    /// Source path of the last DATA, and thus destination of SACKs (RFC 9260 §6.4).
     sack_path: PathId,
     cookie_ack: Option<PathId>,
     replies: LazyBox<VecDeque<Reply>>,
-    /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
+    /// Remaining bytes of replies to the current packet, after the first reply: all must fit into
+    /// one packet.
     reply_room: Option<u16>,
     parting: Option<Box<Parting>>,
-    /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
+    /// Number of consecutive retransmissions without an answer, on all paths (RFC 9260 §8.1).
     error_count: u32,
-    /// The packet at hand had a SACK.
+    /// The current packet had a SACK.
     sack_taken: bool,
-    /// The packet at hand had a chunk that is acknowledged as DATA is, and was none.
+    /// The current packet had a chunk that is acknowledged like DATA, but was not DATA.
     data_taken: bool,
-    /// When the peer last acknowledged something, a side asked to close, or all was acknowledged then: see [`Config::drain_timeout`].
+    /// Time at which the peer last acknowledged something new, a side requested the shutdown, or
+    /// all data was acknowledged: see [`Config::drain_timeout`].
     drained_at: Nanos,
-    /// When the user's patience with the shutdown ends.
+    /// Deadline of the user's shutdown timeout.
     close_by: OptionalNanos,
-    /// Where new data went when last looked at, and the primary that the user knows of.
+    /// Last known path of new data, and the primary path of which the user was notified.
     data_path: PathId,
     known_primary: PathId,
-    /// Present while both ends speak RSCTP.
+    /// Present if both ends use RSCTP.
     rsctp: Option<Box<Rsctp>>,
     verifying: Verifying,
-    /// No path wants a HEARTBEAT or a probe of its MTU before this time; 0: to be found out. Known only where nothing but what
-    /// [`Self::forget_probes`] is called for changes it.
+    /// Time before which no path needs a HEARTBEAT or an MTU probe; 0: unknown. Known only while it
+    /// can change only by events that call [`Self::forget_probes`].
     probes_at: Nanos,
     control: ControlCounters,
-    /// The peer's addresses changed: the endpoint must learn them.
+    /// The peer's addresses changed, and the endpoint must update its table.
     addresses_changed: bool,
-    /// Present while both ends use ECN.
+    /// Present if both ends use ECN.
     marks: Option<Box<Marks>>,
     sums: Sums,
-    /// Present while this side offers AUTH.
+    /// Present if this side offers AUTH.
     auth: Option<Box<Authenticator>>,
-    /// Present while this side offers or uses the DTLS chunk.
+    /// Present if this side offers or uses the DTLS chunk.
     dtls: Option<Box<DtlsChunk>>,
     errands: Errands,
     readable_told: bool,
-    /// How messages are sent of which nothing else is said, once the user has said it.
+    /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
-    /// They, or the settings, say when messages are abandoned.
+    /// Whether the default options or the settings contain a policy for abandoning messages.
     has_send_policy: bool,
-    /// Values of streams that the user has set.
+    /// Stream values set by the user.
     stream_values: LazyBox<BTreeMap<u16, u16>>,
     events: EventQueue,
     random: CompactRandom,
     trace: Trace,
 }
 
-/// An answer that can wait and share a packet.
+/// Reply that can wait and share a packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     HeartbeatAck {
@@ -173,7 +178,7 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// Where it goes.
+    /// Destination path.
     pub(crate) fn to(&self) -> PathId {
         match *self {
             Reply::HeartbeatAck { to, .. }
@@ -183,7 +188,7 @@ impl Reply {
         }
     }
 
-    /// Bytes of its chunk.
+    /// Length of its chunk in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Reply::HeartbeatAck { copy, .. } => copy.encoded_len(),
@@ -196,7 +201,7 @@ impl Reply {
     }
 }
 
-/// The last packet of an association.
+/// Final packet of an association.
 #[derive(Clone, Debug)]
 pub(crate) struct Parting {
     peer_tag: u32,
@@ -213,17 +218,17 @@ impl Parting {
 #[derive(Clone, Debug)]
 pub(crate) enum LastChunk {
     Abort(Causes),
-    /// To where the SHUTDOWN ACK came from (RFC 9260 §6.4).
+    /// To the source of the SHUTDOWN ACK (RFC 9260 §6.4).
     ShutdownComplete(PathId),
 }
 
 impl Association {
-    /// The state (RFC 9260 §4).
+    /// State (RFC 9260 §4).
     pub fn state(&self) -> StateName {
         self.state.name()
     }
 
-    /// Why it ended, if it did.
+    /// Reason of the end, if the association is closed.
     pub fn close_reason(&self) -> Option<&CloseReason> {
         match &self.state {
             State::Closed(closed) => Some(&closed.reason),
@@ -231,7 +236,7 @@ impl Association {
         }
     }
 
-    /// Whether it ended.
+    /// Whether the association is closed.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
     }
@@ -241,19 +246,19 @@ impl Association {
         self.state.is_established()
     }
 
-    /// The peer's port.
+    /// Port of the peer.
     pub(crate) fn remote_port(&self) -> u16 {
         self.remote_port
     }
 
-    /// The peer's addresses, by path.
+    /// Addresses of the peer, by path.
     pub fn remote_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.paths.addresses()
     }
 
-    /// Supplies parameters that were saved for the peer's address `remote` (RFC 9959), before data is sent
-    /// there. `false`, without effect, if the configuration does not ask for it, if there is no such path,
-    /// or if data was sent on it.
+    /// Supplies parameters that were saved for the peer's address `remote` (RFC 9959), before data
+    /// is sent there. Returns `false`, without effect, if the configuration does not enable it, if
+    /// there is no such path, or if data was sent on it.
     pub fn resume(&mut self, remote: IpAddr, saved: SavedParameters) -> bool {
         let Some(id) = self.paths.find(remote) else {
             return false;
@@ -262,13 +267,14 @@ impl Association {
         control.is_some_and(|it| it.resume(saved))
     }
 
-    /// What is known of each path.
+    /// State of each path.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// Makes the peer's address `address` the one that new data goes to while it is active (RFC 9260 §6.4, §11.1.5;
-    /// RFC 6458 §8.1.9). `false` if the peer has no such address; then nothing changes.
+    /// Makes the peer's address `address` the primary, to which new data is sent while it is active
+    /// (RFC 9260 §6.4, §11.1.5; RFC 6458 §8.1.9). Returns `false`, without effect, if the peer has
+    /// no such address.
     pub fn set_primary(&mut self, now: Nanos, address: IpAddr) -> bool {
         let Some(path) = self.paths.find(address) else {
             return false;
@@ -283,17 +289,18 @@ impl Association {
         true
     }
 
-    /// Whether packets without a checksum are taken.
+    /// Whether packets without a checksum are accepted.
     pub(crate) fn accepts_zero_checksums(&self) -> bool {
         self.sums.accepts_zero()
     }
 
-    /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
+    /// Whether a SACK must be sent now. Reading messages may cause this, because it can open a
+    /// closed window.
     pub fn sack_due(&self) -> bool {
         self.live_rx().is_some_and(Receiver::sack_due)
     }
 
-    /// What sends, made if need be.
+    /// Sender, created if necessary.
     #[inline(always)]
     pub(crate) fn sender(&mut self) -> &mut Sender {
         self.tx.make(&self.config, self.local_initial_tsn)
@@ -305,7 +312,7 @@ impl Association {
         self.tx.get().is_none()
     }
 
-    /// Whether there was no DATA so far.
+    /// Whether no DATA was received so far.
     #[cfg(test)]
     pub(crate) fn received_nothing_yet(&self) -> bool {
         self.rx.is_none()
@@ -323,13 +330,14 @@ impl Association {
         Ok(())
     }
 
-    /// Queues a message (RFC 9260 §11.1.5), sent and perhaps abandoned as `options` say; its lifetime begins `now`. It may be called before the
-    /// association is established; streams beyond those the peer then grants fail. Policies that the options leave open are those of the
+    /// Queues a message (RFC 9260 §11.1.5) with `options`; its lifetime begins `now`. Messages can
+    /// be queued before the association is established; those on streams that the peer does not
+    /// grant fail then. Policies that the options leave open are those of the
     /// [defaults](crate::AssociationSettings::send_defaults).
     ///
     /// # Errors
-    /// The association is closing or closed, the stream does not exist, the message is empty, or the send buffer is
-    /// full: try again after the peer has acknowledged something.
+    /// The association is closing or closed, the stream does not exist, the message is empty, or
+    /// the send buffer is full: try again after the peer has acknowledged data.
     #[inline]
     pub fn send(
         &mut self,
@@ -350,20 +358,22 @@ impl Association {
         }
     }
 
-    /// The stream of a message of which nothing is said but that, its PPID and its order, neither by its options nor by the defaults.
+    /// Stream of a message for which neither its options nor the defaults set anything except
+    /// stream, PPID and order.
     #[inline(always)]
     pub(crate) fn plain_stream(&self, options: &SendOptions) -> Option<u16> {
         let plain = options.reliable || !self.has_send_policy;
         options.plain_stream().filter(|_| plain)
     }
 
-    /// As [`Association::send`], where nothing is said of the message but its stream, its PPID and its order.
+    /// Like [`Association::send`], for a message without options other than stream, PPID and order.
     fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.takes_messages()?;
         self.sender().send_plain(stream, message)
     }
 
-    /// Takes back the messages of which nothing was sent yet; returns how many. One that was begun is finished.
+    /// Cancels the messages of which nothing was sent yet; returns their number. A message in
+    /// transmission is completed.
     pub fn withdraw_unsent(&mut self) -> usize {
         let withdrawn = self.tx.get_mut().map_or(0, Sender::withdraw_unsent);
         self.tell_receipts();
@@ -376,30 +386,32 @@ impl Association {
         self.tx.get().map_or(0, Sender::buffered)
     }
 
-    /// Bytes of user data accepted for `stream` and not yet sent; without those of messages that have no stream yet.
+    /// Bytes of user data accepted for `stream` and not yet sent, without messages that have no
+    /// stream yet.
     pub fn buffered_on(&self, stream: u16) -> usize {
         self.tx.get().map_or(0, |it| it.buffered_on(stream))
     }
 
-    /// Memory, bytes, that messages hold until the peer acknowledges them cumulatively: user data queued and sent, whatever Gap Ack
-    /// Blocks report, and what is kept beside each message and chunk. A million messages of one byte hold 193 times their user
-    /// data.
+    /// Memory in bytes that messages use until the peer acknowledges them cumulatively: user data
+    /// queued and sent, independent of Gap Ack Blocks, and the overhead of each message and chunk.
+    /// A million messages of one byte use 193 times their user data.
     pub fn held_to_send(&self) -> usize {
         self.tx.held()
     }
 
-    /// Whether nothing came over it since the handshake that shows a peer: no DATA, no answer to a HEARTBEAT, no SACK of data.
+    /// Whether nothing was received since the handshake that shows a peer: no DATA, no HEARTBEAT
+    /// ACK, no SACK of data.
     pub(crate) fn is_silent(&self) -> bool {
         let mut paths = (0..self.paths.len()).filter_map(|it| u8::try_from(it).ok());
         self.rx.is_none() && paths.all(|it| self.paths.get(PathId(it)).rto.srtt().is_none())
     }
 
-    /// The peer's primary address.
+    /// Primary address of the peer.
     pub(crate) fn primary_remote(&self) -> IpAddr {
         self.paths.get(self.paths.primary()).path.remote
     }
 
-    /// The last TSN of the peer's before which none is missing; 0 before the handshake has told one.
+    /// Cumulative TSN of received data; 0 before the handshake.
     pub fn cumulative_tsn(&self) -> u32 {
         match &self.state {
             State::Known(known) => self.cumulative(known).0,
@@ -423,17 +435,17 @@ impl Association {
         }
     }
 
-    /// Chooses what is recorded from now on; nothing at first.
+    /// Selects the recorded probes; initially none.
     pub fn set_probes(&mut self, wanted: ProbeSet) {
         self.trace = Trace::new(wanted);
     }
 
-    /// Whether [`Self::drain_trace`] has something to give.
+    /// Whether [`Self::drain_trace`] would return samples.
     pub fn has_samples(&self) -> bool {
         !self.trace.is_empty()
     }
 
-    /// Takes what was recorded since the last call, oldest first.
+    /// Removes and returns the samples since the last call, oldest first.
     pub fn drain_trace(&mut self) -> impl Iterator<Item = Sample> + '_ {
         self.trace.drain()
     }
@@ -445,13 +457,16 @@ mod tests {
     use crate::Endpoint;
     use crate::path::PathEntry;
 
-    /// A server has thousands that are idle. Who makes one larger says why; what few of them need takes memory with its first use.
+    /// A server has thousands of idle associations. An increase of a limit should be justified;
+    /// state that few associations need should be allocated on first use.
     #[test]
     fn what_every_association_takes_is_bounded() {
-        // With its first path and without what sends or receives, and an endpoint with the place of its first association.
+        // With its first path and without sender and receiver, and an endpoint with its first
+        // association slot.
         assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
-        // One word more for the shares of a full endpoint, which are a property of the endpoint and not of an association.
+        // One word more for the shares of a full endpoint, which belong to the endpoint and not to
+        // an association.
         assert!(size_of::<Endpoint>() <= 640);
     }
 }

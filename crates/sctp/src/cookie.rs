@@ -1,12 +1,15 @@
-//! The State Cookie: all that an INIT taught, signed and handed to the peer to keep (RFC 9260 §5.1.3).
+//! State Cookie: all information from an INIT, signed and stored at the peer (RFC 9260 §5.1.3).
 //!
-//! Nothing is remembered at INIT. What comes back in a COOKIE ECHO is believed only if its MAC is ours, so a
-//! flood of INITs costs time but no memory, and a cookie cannot be altered, lengthened or made up.
+//! Nothing is stored at INIT. The cookie of a COOKIE ECHO is accepted only if its MAC was created
+//! here, so a flood of INITs costs time but no memory, and a cookie cannot be altered, extended or
+//! forged.
 //!
-//! The MAC is SipHash-2-4 with a key and a tag of 128 bits. The RFC asks for a MAC under a secret key and names HMAC (RFC 2104) as an
-//! example; which one it is concerns nobody but who makes the cookie, since nobody else reads it. SipHash was made for this use: messages
-//! of some ten bytes to some hundred that strangers send, whose authentication must cost less than the packet. A forger has one chance in
-//! 2^128 a packet while the key lives, and to find the key takes as many attempts. AUTH (RFC 4895) has the algorithms of its RFC.
+//! The MAC is SipHash-2-4 with a key and a tag of 128 bits. The RFC requires a MAC with a secret
+//! key and names HMAC (RFC 2104) as an example; the choice is local, because only the creator reads
+//! the cookie. SipHash was designed for this use: messages of ten to some hundred bytes from
+//! unknown senders, whose authentication must cost less than the packet. A forger has a chance of
+//! 2^-128 per packet during the lifetime of the key, and finding the key takes equally many
+//! attempts. AUTH (RFC 4895) has the algorithms of its RFC.
 
 use std::hash::Hasher;
 use std::net::IpAddr;
@@ -26,55 +29,59 @@ use crate::handshake::OptionalParameters;
 use crate::random::Random;
 
 const TAG_LEN: usize = 16;
-/// Bytes of the tag and of zeros behind it. A cookie is as long as it was when its tag had 32 bytes: a shorter INIT ACK and COOKIE ECHO take
-/// less time on a link, and every simulated time after them would be another.
+/// Length of the tag and of zeros after it. The cookie keeps the length that it had with a tag of
+/// 32 bytes, because a shorter INIT ACK and COOKIE ECHO would need less time on a link and change
+/// every simulated time after them.
 const MAC_LEN: usize = 32;
-/// Bytes of the numbers that a cookie's body begins with.
+/// Length of the numbers at the start of a cookie's body.
 const NUMBERS: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2;
-/// Bytes of a cookie's body without addresses.
+/// Length of a cookie's body without addresses.
 const FIXED_LEN: usize = NUMBERS + 1 + 2;
-/// With remarks of the peer's it is one more, and they stand at the end.
+/// Format number; one more if there are optional parameters of the peer, which are at the end.
 const FORMAT: u8 = 3;
-/// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
+/// Time during which one secret signs. The previous one still verifies, so a cookie is valid for at
+/// least this time.
 const SECRET_LIFE: Nanos = 3_600 * SECOND;
 
-/// What a cookie says. Tags, TSNs and streams are those the association will have.
+/// Contents of a cookie. Tags, TSNs and streams are those of the future association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie {
-    /// When it was made.
+    /// Creation time.
     pub(crate) created_at: Nanos,
-    /// How long after that it is good.
+    /// Lifespan.
     pub(crate) lifespan: Nanos,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
-    /// The Initiate Tag of the INIT ACK it travels in.
+    /// Initiate Tag of the INIT ACK that contains it.
     pub(crate) local_tag: u32,
-    /// The Initiate Tag of the INIT that asked for it.
+    /// Initiate Tag of the INIT.
     pub(crate) peer_tag: u32,
-    /// Tie-Tags of the association that existed when the INIT came; 0 and 0 where there was none (RFC 9260 §5.2.2).
+    /// Tie-Tags of the association that existed when the INIT arrived; 0 and 0 if there was none
+    /// (RFC 9260 §5.2.2).
     pub(crate) tie_tags: TieTags,
     pub(crate) local_initial_tsn: Tsn,
     pub(crate) peer_initial_tsn: Tsn,
     pub(crate) peer_a_rwnd: u32,
-    /// Streams this side may send on: the smaller of what is wanted here and what the peer takes (RFC 9260 §5.1.1).
+    /// Number of outbound streams: the smaller of the number requested here and that accepted by
+    /// the peer (RFC 9260 §5.1.1).
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
-    /// Where the INIT came from and arrived.
+    /// Source and destination of the INIT.
     pub(crate) path: Path,
-    /// Every address of the peer, the INIT's source first; at most [`MAX_PEER_ADDRESSES`].
+    /// All addresses of the peer, beginning with the INIT's source; at most [`MAX_PEER_ADDRESSES`].
     pub(crate) peer_addresses: Addresses,
-    /// What both ends offered beyond the RFC.
+    /// Extensions that both ends offered.
     pub(crate) extensions: Extensions,
-    /// What they said of AUTH, where it is among that.
+    /// AUTH parameters of both ends, if AUTH is among them.
     pub(crate) auth: Option<Box<AuthTerms>>,
     /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<Box<DtlsTerms>>,
-    /// What the peer said beside.
+    /// Optional parameters of the peer.
     pub(crate) remarks: OptionalParameters,
 }
 
-/// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
-/// (RFC 9260 §1.3, §5.2.2).
+/// 64-bit nonce that associates a restarted association with the one it replaces without disclosing
+/// its tags (RFC 9260 §1.3, §5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TieTags {
     pub(crate) local: u32,
@@ -94,18 +101,20 @@ impl TieTags {
 }
 
 impl Cookie {
-    /// Whether it is older than its lifespan at `now`, and by how much: the measure of staleness that an ERROR tells.
+    /// Time by which it exceeds its lifespan at `now`, if it does: the measure of staleness in an
+    /// ERROR.
     pub(crate) fn staleness(&self, now: Nanos) -> Option<Nanos> {
         let expired_at = self.created_at.saturating_add(self.lifespan);
         (now > expired_at).then(|| now - expired_at)
     }
 
-    /// The addresses of the peer that it tells.
+    /// Addresses of the peer that the cookie contains.
     fn told_addresses(&self) -> &[IpAddr] {
         &self.peer_addresses[..self.peer_addresses.len().min(MAX_PEER_ADDRESSES)]
     }
 
-    /// Bytes that [`Self::encode`] writes where there are neither remarks nor AUTH, without padding.
+    /// Bytes that [`Self::encode`] writes if there are neither optional parameters nor AUTH,
+    /// without padding.
     fn usual_len(&self) -> usize {
         let of = |address: &IpAddr| if address.is_ipv4() { 5 } else { 17 };
         let paths = of(&self.path.local) + of(&self.path.remote);
@@ -113,9 +122,9 @@ impl Cookie {
         FIXED_LEN + paths + addresses
     }
 
-    /// Appends it to `out`, which has so many bytes already as are a multiple of 4.
+    /// Appends it to `out`, whose length must be a multiple of 4.
     fn encode(&self, out: &mut BytesMut) {
-        // In place, so that room is made for all of it once.
+        // In place, so that memory is reserved once.
         let (begin, usual) = (out.len(), self.usual_len());
         out.resize(begin + usual.next_multiple_of(4), 0);
         let mut to = &mut out[begin..];
@@ -141,7 +150,8 @@ impl Cookie {
             write_address(&mut to, address);
         }
         to.put_u16(self.extensions.bits());
-        // What is left is padding: a chunk that needs none is the same whether or not its length counts the padding (RFC 9260 §3.2).
+        // The rest is padding: a chunk that needs none is the same whether or not its length
+        // includes the padding (RFC 9260 §3.2).
         debug_assert!(to.len() < 4);
         if self.auth.is_some() || self.dtls.is_some() || !self.remarks.are_none() {
             out.truncate(begin + usual);
@@ -149,8 +159,9 @@ impl Cookie {
         }
     }
 
-    /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
-    /// trusts its input is one bug away from trusting a stranger's.
+    /// Decodes the result of [`Self::encode`]. The signature was verified, but every length is
+    /// checked again, because a parser that trusts its input is one bug away from trusting an
+    /// attacker's.
     fn decode(whole: &[u8]) -> Option<Self> {
         let (numbers, rest) = whole.split_first_chunk::<NUMBERS>()?;
         let (numbers, body) = (&mut &numbers[..], &mut &rest[..]);
@@ -186,7 +197,7 @@ impl Cookie {
         if addresses > MAX_PEER_ADDRESSES {
             return None;
         }
-        // Mostly there is one.
+        // Usually there is one.
         if addresses == 1 {
             cookie.peer_addresses = Addresses::from_elem(read_address(body)?, 1);
         } else {
@@ -208,7 +219,7 @@ impl Cookie {
         Some(())
     }
 
-    /// What few cookies have: terms of AUTH, and remarks.
+    /// Decodes rare parts: AUTH parameters, and optional parameters.
     #[cold]
     #[inline(never)]
     fn decode_more(&mut self, remarked: bool, body: &mut &[u8]) -> Option<()> {
@@ -230,7 +241,7 @@ impl Cookie {
         Some(())
     }
 
-    /// The same, written.
+    /// Encodes these parts.
     #[cold]
     #[inline(never)]
     fn encode_more(&self, out: &mut BytesMut) {
@@ -247,19 +258,20 @@ impl Cookie {
     }
 }
 
-/// As [`put_address`], in place.
-#[inline(never)] // one for all of a cookie's
+/// Like [`put_address`], in place.
+#[inline(never)] // one copy for all addresses of a cookie
 fn write_address(to: &mut &mut [u8], address: IpAddr) {
     put_address(to, address);
 }
 
-/// As [`take_address`], in place.
+/// Like [`take_address`], in place.
 #[inline(never)]
 fn read_address(body: &mut &[u8]) -> Option<IpAddr> {
     take_address(body)
 }
 
-/// The secrets that sign cookies: the one in use and the one before it (RFC 9260 §5.1.3 asks that they change).
+/// Secrets that sign cookies: the current one and the previous one (RFC 9260 §5.1.3 requires
+/// changes).
 #[derive(Clone)]
 pub(crate) struct CookieJar {
     current: Secret,
@@ -267,12 +279,12 @@ pub(crate) struct CookieJar {
     changed_at: Nanos,
 }
 
-/// The key of a MAC.
+/// Key of a MAC.
 #[derive(Clone, Copy)]
 struct Secret([u8; 16]);
 
 impl Secret {
-    /// The MAC of `body`, with what fills it up.
+    /// MAC of `body`, filled up with zeros.
     fn mac(&self, body: &[u8]) -> [u8; MAC_LEN] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write(body);
@@ -282,7 +294,7 @@ impl Secret {
     }
 }
 
-/// A tag and what fills it up as a few numbers, which take less time to compare than as many bytes.
+/// Tag as a few integers, which are compared faster than bytes.
 fn words(mac: &[u8]) -> [u64; MAC_LEN / 8] {
     let mut words = [0; MAC_LEN / 8];
     for (word, bytes) in words.iter_mut().zip(mac.as_chunks().0) {
@@ -308,7 +320,7 @@ impl CookieJar {
         }
     }
 
-    /// The signed bytes that go into an INIT ACK, behind `front` bytes for what stands before them.
+    /// Signed bytes for an INIT ACK, after `front` bytes of space.
     pub(crate) fn seal(
         &mut self,
         now: Nanos,
@@ -337,7 +349,8 @@ impl CookieJar {
         self.changed_at = now;
     }
 
-    /// What a COOKIE ECHO says, if this endpoint signed it; `None` for anything else. Age is not judged here.
+    /// Contents of a COOKIE ECHO that this endpoint signed; `None` otherwise. The age is not
+    /// checked here.
     pub(crate) fn open(&self, sealed: &[u8]) -> Option<Cookie> {
         let body_len = sealed.len().checked_sub(MAC_LEN)?;
         let (body, mac) = sealed.split_at(body_len);
@@ -362,7 +375,7 @@ mod tests {
         CookieJar::new(secret)
     }
 
-    /// The cookie alone.
+    /// Cookie without the space before it.
     fn seal(jar: &mut CookieJar, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
         jar.seal(now, cookie, random, 4).freeze().slice(4..)
     }
@@ -436,7 +449,8 @@ mod tests {
         assert_eq!(other.open(&sealed), None, "another endpoint's secret");
     }
 
-    /// The first, second and last of the vectors that come with the reference implementation: messages of 0, 1 and 63 bytes, each byte its place.
+    /// First, second and last test vectors of the reference implementation: messages of 0, 1 and 63
+    /// bytes, each byte equal to its index.
     #[test]
     fn the_mac_is_siphash_2_4_of_128_bits() {
         let secret = Secret(std::array::from_fn(|at| at as u8));
@@ -452,8 +466,8 @@ mod tests {
         }
     }
 
-    /// CVE-2026-53224: what the signature covers is not trusted to be whole: a body cut short, or whose count of addresses is
-    /// not theirs, is no cookie.
+    /// CVE-2026-53224: signed bodies are not assumed to be complete: a truncated body, or one with
+    /// a wrong number of addresses, is not a cookie.
     #[test]
     fn a_body_cut_short_is_no_cookie_though_it_is_signed() {
         let mut whole = BytesMut::new();

@@ -1,4 +1,4 @@
-//! An SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
+//! SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
 mod address_changes;
 mod answers;
@@ -57,67 +57,72 @@ mod outgoing;
 mod retired;
 mod slots;
 
-/// Answers without an association that wait to be sent. A driver that drains `poll_transmit` leaves room for each packet's
-/// answer; beyond this, packets go unanswered.
+/// Maximum number of waiting stateless replies. A driver that drains `poll_transmit` leaves space
+/// for the reply to each packet; beyond this, packets are not answered.
 const MAX_ANSWERS: usize = 64;
-/// Associations that an endpoint accepts by default.
+/// Default maximum number of associations.
 const DEFAULT_MAX_ASSOCIATIONS: usize = 65_536;
 
-/// A packet's surroundings.
+/// Metadata of a received packet.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     now: Nanos,
     path: Path,
-    /// The peer's UDP port; 0 if it came without UDP.
+    /// Peer's UDP port; 0 without UDP encapsulation.
     udp_port: u16,
     ecn: Ecn,
-    /// Its checksum is zero, and was not looked at.
+    /// Its checksum is zero, and was not verified.
     without: bool,
-    /// It was in a DTLS chunk.
+    /// It was inside a DTLS chunk.
     protected: bool,
     header: CommonHeader,
 }
 
-/// Who a packet was for.
+/// Recipient of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipient {
-    /// This association took it.
+    /// This association processed it.
     Association(AssociationId),
-    /// It is for the shard of this number ([`ShardPeers`]); nothing was done with it here. If that one finds it to be for a third, the peer
-    /// has begun again there meanwhile.
+    /// It belongs to the shard with this number ([`ShardPeers`]), and was not processed here. If
+    /// that shard forwards it to a third one, the peer has restarted there meanwhile.
     Shard(u32),
-    /// No association took it. It may have been answered.
+    /// No association processed it. It may have been answered.
     None,
 }
 
 /// One SCTP port and its associations, without I/O.
 ///
-/// # The order of calls
-/// A driver repeats, with a time that does not go back:
+/// # Order of calls
+/// A driver repeats, with a time that does not decrease:
 ///
-/// 1. one call in: [`handle_datagram`](Transport::handle_datagram), [`handle_timeout`](Transport::handle_timeout), or any method of the
-///    endpoint or of an [`Association`] that changes something;
-/// 2. [`poll_transmit`](Transport::poll_transmit), or [`Endpoint::poll_transmit_batch`], until there is no packet;
-/// 3. [`Endpoint::poll_ready`] until no association is ready, and of each [`Association::poll_output`] until there is none, or, of a user
-///    without messages, [`Endpoint::poll_event`]. What the user does then (to send an answer, to close) is a call of step 1, after which step 2
-///    comes again; so is to take a message, since that opens the receive window;
-/// 4. [`poll_timeout`](Transport::poll_timeout): when to call `handle_timeout` next, if nothing comes before. Each call may change it.
+/// 1. one input: [`handle_datagram`](Transport::handle_datagram),
+///    [`handle_timeout`](Transport::handle_timeout), or any method of the endpoint or of an
+///    [`Association`] that changes something;
+/// 2. [`poll_transmit`](Transport::poll_transmit), or [`Endpoint::poll_transmit_batch`], until
+///    there is no packet;
+/// 3. [`Endpoint::poll_ready`] until no association is ready, and for each one
+///    [`Association::poll_output`] until there is none, or, for a user without messages,
+///    [`Endpoint::poll_event`]. Any reaction of the user (sending an answer, closing) is an input
+///    of step 1, after which step 2 follows again; this includes taking a message, because it opens
+///    the receive window;
+/// 4. [`poll_timeout`](Transport::poll_timeout): the time of the next `handle_timeout`, if no other
+///    input comes first. Each call may change it.
 ///
-/// The example at the [front](crate) does so. A time before one that it was given already is taken as that one: a clock that is set back
-/// stands still.
+/// The example in the [crate documentation](crate) shows this. A time before an earlier one is
+/// treated as that one: for a clock that is set back, the time stands still.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
     port: u16,
     random: Random,
     jar: CookieJar,
-    /// Associations that peers may begin yet.
+    /// Number of associations that peers may still begin.
     may_begin: usize,
     answers_for_other_ports: bool,
     max_associations: usize,
-    /// While there are as many.
+    /// Present while the maximum number of associations is reached.
     shares: Option<Box<Shares>>,
-    /// Present where the user decides who is accepted.
+    /// Present if the user decides about incoming associations.
     undecided: Option<Box<Undecided>>,
     racers: Racers,
     table: Table,
@@ -125,24 +130,25 @@ pub struct Endpoint {
     answers: Answers,
     retired: LazyBox<RetiredTags>,
     discards: Discards,
-    /// The slot of the association that took the last packet.
+    /// Slot of the association that processed the last packet.
     taken: Option<u32>,
-    /// The latest time that was told.
+    /// Latest time passed to the endpoint.
     latest: Nanos,
 }
 
 impl Endpoint {
-    /// An endpoint at `port` with the addresses of `config`. All it ever draws comes from `seed`: give it 32 secret random
-    /// bytes where strangers can send packets, and the same bytes again to repeat a run.
+    /// Creates an endpoint at `port` with the addresses of `config`. All its random numbers are
+    /// derived from `seed`: it must be 32 secret random bytes if untrusted hosts can send packets,
+    /// and the same bytes repeat a run.
     ///
     /// # Errors
-    /// A setting that no association could work with; see [`Config::check`].
+    /// An invalid setting; see [`Config::check`].
     pub fn new(config: Config, port: u16, seed: [u8; 32]) -> Result<Self, ConfigError> {
         Ok(Self::sharing(config.checked()?, port, seed))
     }
 
-    /// As [`Endpoint::new`], with settings that may be other endpoints', too: for who makes many endpoints, each of which else checks
-    /// settings of its own and keeps them.
+    /// Like [`Endpoint::new`], with settings that are shared with other endpoints. Many endpoints
+    /// are created faster and need less memory, because settings are validated and stored once.
     pub fn sharing(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
         let mut random = Random::new(seed);
         let [cookies, peers] = random.keys();
@@ -167,22 +173,23 @@ impl Endpoint {
         }
     }
 
-    /// The time, which never goes back here: where the driver's clock does, it stands still until that has caught up.
+    /// Time that never decreases: if the driver's clock does, it stands still until the clock has
+    /// caught up.
     fn at(&mut self, now: Nanos) -> Nanos {
         self.latest = self.latest.max(now);
         self.latest
     }
 
-    /// The settings.
+    /// Settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Changes this host's addresses ([`Config::addresses`]) for associations that begin from now on. Those that are up keep theirs:
-    /// see [`Association::change_addresses`].
+    /// Changes the local addresses ([`Config::addresses`]) of future associations. Existing ones
+    /// keep theirs: see [`Association::change_addresses`].
     ///
     /// # Errors
-    /// An address that is not unicast, or stands twice; nothing changes then.
+    /// An address is not unicast, or is duplicated; nothing changes then.
     pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) -> Result<(), ConfigError> {
         let config = (*self.config).clone().with(|it| {
             it.preferred_address = it.preferred_address.filter(|it| addresses.contains(it));
@@ -192,41 +199,45 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The port.
+    /// Port of the endpoint.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Accepts associations that peers begin, or stops accepting them.
+    /// Starts or stops accepting incoming associations.
     pub fn listen(&mut self, accept: bool) {
         self.listen_for(if accept { usize::MAX } else { 0 });
     }
 
-    /// Accepts so many associations more that peers begin, and then stops accepting them: for a backlog, which peers would pass who come at
-    /// the same time. Those that the user decides on ([`Endpoint::accept_incoming`]) do not count.
+    /// Accepts this number of further incoming associations, and then stops: for a backlog, which
+    /// peers that connect at the same time could otherwise exceed. Associations that the user
+    /// decides about ([`Endpoint::accept_incoming`]) do not count.
     pub fn listen_for(&mut self, most: usize) {
         self.may_begin = most;
     }
 
-    /// Answers packets for other ports as belonging to no association (RFC 9260 §8.4): nobody else hears them. At first they
-    /// are left to others.
+    /// Sets whether packets for other ports are answered as out of the blue (RFC 9260 §8.4), for an
+    /// endpoint that is the only SCTP stack of its host. By default they are ignored.
     pub fn answer_for_other_ports(&mut self, answer: bool) {
         self.answers_for_other_ports = answer;
     }
 
-    /// The most associations there may be at a time for peers to begin one more; 65,536 at first. Where there are as many, and an address (of IPv6, its
-    /// first 64 bits) has more than an eighth of them, one of these ends for another peer ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): first such over which
-    /// nothing came since the handshake.
+    /// Sets the maximum number of associations for accepting an incoming one; 65,536 by default. If
+    /// it is reached, and one address (for IPv6, its first 64 bits) has more than an eighth of
+    /// them, one of these is closed for another peer
+    /// ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): preferably one over which
+    /// nothing was received since the handshake.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;
     }
 
-    /// The association of that name, until it is released.
+    /// Association with this identifier, until it is released.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.table.get(self.table.slot_of(id)?)
     }
 
-    /// As [`Self::association`], to use it. Afterwards drain `poll_transmit` and `poll_event`.
+    /// Mutable version of [`Self::association`]. The caller should drain `poll_transmit` and
+    /// `poll_event` afterwards.
     #[inline]
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         let slot = self.table.slot_of(id)?;
@@ -234,12 +245,13 @@ impl Endpoint {
         self.table.get_mut(slot)
     }
 
-    /// Every association that was not released, oldest slot first.
+    /// All associations that were not released, by ascending slot.
     pub fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
         self.table.ids()
     }
 
-    /// Forgets an association that is closed, and what of it was not read. `false` if it is not closed, or not known.
+    /// Releases a closed association with its unread messages. `false` if it is not closed, or
+    /// unknown.
     pub fn release(&mut self, id: AssociationId) -> bool {
         let Some(slot) = self.table.slot_of(id) else {
             return false;
@@ -247,7 +259,8 @@ impl Endpoint {
         match self.table.get(slot) {
             Some(association) if association.is_closed() && !association.has_last_words() => {
                 self.timers.set(slot, None);
-                // Its tag is remembered when it is next asked what it has to send, which it is no more.
+                // Its tag is recorded when it is next polled for packets, which will not happen any
+                // more.
                 if self.table.is_findable(slot) {
                     self.retire(self.latest, slot);
                 }
@@ -258,7 +271,8 @@ impl Endpoint {
         }
     }
 
-    /// The next association that has output which it did not have when it was last given here. To take output, and no other use: see
+    /// Next association with output that it did not have when it was last returned here. The
+    /// reference should only be used to take output; for other uses see
     /// [`Endpoint::association_mut`].
     #[inline]
     pub fn poll_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
@@ -271,7 +285,7 @@ impl Endpoint {
         while let Some(slot) = self.table.next_to_tell() {
             self.table.told();
             let association = self.table.get_mut(slot);
-            // Most are here because they were used, and have nothing new.
+            // Most are here because they were used, without new output.
             if association.is_some_and(Association::take_news) {
                 let id = self.table.id_of(slot);
                 return self.table.get_mut(slot).map(|it| (id, it));
@@ -280,8 +294,8 @@ impl Endpoint {
         None
     }
 
-    /// The next event of any association, and whose it is; messages are left. In order with them are events that are read by
-    /// [`Association::poll_output`].
+    /// Next event of any association, with its identifier; messages stay.
+    /// [`Association::poll_output`] returns events in order with the messages.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         self.table.next_to_tell()?;
@@ -302,13 +316,13 @@ impl Endpoint {
         None
     }
 
-    /// What was thrown away so far, by reason.
+    /// Counters of discarded packets and chunks, by reason.
     pub fn discards(&self) -> &Discards {
         &self.discards
     }
 
-    /// The association whose peer was shown to be there (RFC 9260 §5.4), unless it is closed already.
-    #[inline(never)] // one for all who ask
+    /// Association whose peer is verified at this address (RFC 9260 §5.4), unless it is closed.
+    #[inline(never)] // one copy for all callers
     fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let slot = self.table.find(port, address)?;
         if self
@@ -322,13 +336,13 @@ impl Endpoint {
         None
     }
 
-    /// Queues a packet of one chunk that belongs to no association, back to where `arrival` came from.
+    /// Queues a stateless reply with these chunks to the source of `arrival`.
     fn answer(&mut self, arrival: Arrival, verification_tag: u32, chunks: &[&dyn DynEncode]) {
         let limit = self.config.max_packet(arrival.path.remote);
         self.answer_within(limit, arrival, verification_tag, chunks);
     }
 
-    /// The same, in a packet of at most so many bytes.
+    /// Likewise, in a packet of at most `limit` bytes.
     fn answer_within(
         &mut self,
         limit: usize,
@@ -341,7 +355,7 @@ impl Endpoint {
         }
         let header = arrival.header_of_answer(verification_tag);
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        // No more memory than it takes: it may wait.
+        // Allocate only what is needed, because the packet may wait.
         let limit = limit.min(COMMON_HEADER + all);
         let mut out = BytesMut::with_capacity(limit);
         let mut packet = PacketBuilder::new(&mut out, header, limit);
@@ -354,7 +368,7 @@ impl Endpoint {
         self.queue_answer(arrival, out);
     }
 
-    /// The same, of chunks that stand in `packet` behind place for the common header.
+    /// Likewise, for chunks in `packet` after the space for the common header.
     fn answer_with(&mut self, arrival: Arrival, verification_tag: u32, mut packet: BytesMut) {
         let header = arrival.header_of_answer(verification_tag);
         let has_room = self.answers.len() < MAX_ANSWERS;
@@ -378,7 +392,7 @@ impl Endpoint {
 impl Arrival {
     fn header_of_answer(&self, verification_tag: u32) -> CommonHeader {
         CommonHeader {
-            // Ours, or another that nobody has.
+            // The local port, or an unused one.
             source_port: self.header.destination_port,
             destination_port: self.header.source_port,
             verification_tag,
@@ -386,15 +400,17 @@ impl Arrival {
     }
 }
 
-/// Packets inside UDP (RFC 6951). A driver that knows of no UDP uses [`Transport`] alone.
+/// UDP encapsulation (RFC 6951). A driver without it only needs [`Transport`].
 impl Endpoint {
-    /// As [`Transport::handle_datagram`], for a packet that came inside UDP from the peer's port `udp_port`, or right
-    /// above IP (0), and lies at `range` within what was received by one call. User data that is kept becomes slices of the whole block. The
-    /// port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4); what belongs to none is answered to
-    /// where it came from.
+    /// Like [`Transport::handle_datagram`], for a packet that was received inside UDP from the
+    /// peer's port `udp_port`, or directly over IP (0), and is at `range` within the block received
+    /// by one system call. Retained user data are slices of the whole block. The port is updated
+    /// only if the packet's verification tag matches the association (RFC 6951 §5.4); packets
+    /// without an association are answered to their source.
     ///
-    /// Gives the association that took the packet: it has that association's verification tag, or made it. A driver under load distinguishes
-    /// by it the packets of peers from those of strangers.
+    /// Returns the association that processed the packet: the packet has its verification tag, or
+    /// created it. A driver under load can use it to distinguish packets of peers from those of
+    /// unknown sources.
     ///
     /// # Panics
     /// `range` is not within the block.
@@ -424,7 +440,7 @@ impl Endpoint {
         (block, datagram): (&Bytes, &[u8]),
     ) {
         let now = self.at(now);
-        // Whose packet it is tells whether it may go without (RFC 9653 §5.3).
+        // The association determines whether the checksum may be missing (RFC 9653 §5.3).
         let without = self.config.checksum
             && self.config.zero_checksum != ZeroChecksum::Off
             && checksum::is_zero(datagram);
@@ -457,7 +473,7 @@ impl Endpoint {
             Some(Ok(first)) => first,
             _ => return self.discards.count(Discard::ChunkLength),
         };
-        // Also where no association is known whose tag it should have (RFC 9260 §8.5.1 A).
+        // Also if no association with a matching tag is known (RFC 9260 §8.5.1 A).
         if packet.header.verification_tag == 0 && first.kind != kind::INIT {
             return self.discards.count(Discard::ZeroTag);
         }
@@ -504,14 +520,14 @@ impl Transport for Endpoint {
         while let Some(slot) = self.timers.pop_due(now) {
             if let Some(association) = self.table.get_mut(slot) {
                 association.handle_timeout(now);
-                // What it then needs is known after it has sent.
+                // Further needs are known after it has sent.
                 self.table.touch(slot);
             }
         }
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // Whoever takes one packet at a time comes here once more for each.
+        // A caller that polls one packet at a time comes here once more for each.
         if self.has_nothing_to_send() {
             self.at(now);
             return None;

@@ -1,4 +1,4 @@
-//! Beginnings, restarts, errors and ends.
+//! Start, restart, errors and end of an association.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::stats::ControlCounters;
 use crate::tx::LazySender;
 use crate::zero_checksum::Sums;
 
-/// What the handshake settled about the peer.
+/// Parameters of the peer from the handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
     pub(crate) peer: Peer,
@@ -43,9 +43,9 @@ pub(crate) struct Terms<'a> {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) addresses: &'a [IpAddr],
-    /// What both ends offered beyond the RFC.
+    /// Extensions that both ends offered.
     pub(crate) extensions: Extensions,
-    /// What they said of AUTH, where it is among that.
+    /// AUTH parameters of both ends, if AUTH is among them.
     pub(crate) auth: Option<&'a AuthTerms>,
     /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<&'a DtlsTerms>,
@@ -72,8 +72,8 @@ impl<'a> Terms<'a> {
 }
 
 impl Known {
-    /// What the handshake has settled; it is up.
-    #[inline(always)] // it is made where it stays: nothing here can fail
+    /// State after the handshake, established.
+    #[inline(always)] // constructed in place, because nothing here can fail
     fn new(terms: &Terms<'_>) -> Self {
         Self {
             peer: terms.peer,
@@ -85,7 +85,7 @@ impl Known {
     }
 }
 
-/// The ports of an association.
+/// Ports of an association.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     pub(crate) local: u16,
@@ -93,8 +93,8 @@ pub(crate) struct Ports {
 }
 
 impl Association {
-    /// One that begins here, with an INIT to the `first` of its paths (RFC 9260 §5.1 A). The user gave those addresses, so
-    /// they are confirmed (§5.4, rule 1).
+    /// Outgoing association, with an INIT to the `first` of its confirmed paths (RFC 9260 §5.1 A,
+    /// §5.4).
     pub(crate) fn connecting(
         config: Arc<Config>,
         ports: Ports,
@@ -111,7 +111,7 @@ impl Association {
         association
     }
 
-    /// One that a peer began and whose cookie came back (RFC 9260 §5.1 D). The caller calls [`Association::establish`] next.
+    /// Incoming association (RFC 9260 §5.1 D). [`Association::establish`] follows.
     pub(crate) fn accepted(
         config: Arc<Config>,
         cookie: &Cookie,
@@ -129,7 +129,7 @@ impl Association {
         association
     }
 
-    /// One of which nothing is known but where it begins; `seed`: of its generator; `initial_tsn`: what a cookie says, where the peer began.
+    /// Association without peer state; `seed`: of its random numbers; `initial_tsn`: from a cookie.
     fn new(
         config: Arc<Config>,
         ports: Ports,
@@ -153,7 +153,7 @@ impl Association {
         let random = CompactRandom::of(&mut random);
         let equipment = PathComponents::of(&config, first.remote);
         let tx = LazySender::new(&config, local_initial_tsn);
-        // What can fail is over, so that all else is made in its block and not moved there.
+        // Nothing can fail from here on, so all else is constructed in its allocation.
         let block = Box::new_uninit();
         Box::write(
             block,
@@ -169,7 +169,7 @@ impl Association {
                 outbound_streams: config.outbound_streams,
                 inbound_streams: config.inbound_streams,
                 state: State::CookieWait(CookieWait::first()),
-                // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
+                // The one address verified by the handshake or by the user (RFC 9260 §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
                 tx,
                 rx: None,
@@ -204,8 +204,8 @@ impl Association {
         )
     }
 
-    /// Takes over what the handshake settled, and is up: the caller sets another stage where it is not. Addresses that were not known yet
-    /// are unconfirmed (RFC 9260 §5.4). What was received under the peer's former tag stays readable.
+    /// Applies the parameters of the handshake and enters ESTABLISHED. New addresses are
+    /// unconfirmed (RFC 9260 §5.4), and data received earlier stays readable.
     pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms<'_>) {
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
@@ -231,7 +231,7 @@ impl Association {
         if !self.paths.are_to(terms.addresses) {
             self.add_paths(local, terms.addresses);
         }
-        // One address that is verified is known.
+        // One address is known, and verified.
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
         self.addresses_changed |= !known;
         self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
@@ -241,7 +241,7 @@ impl Association {
         self.settle_rsctp(terms.extensions.has(&RSCTP));
     }
 
-    /// The peer takes less than was queued for it.
+    /// Notifies the user that the peer grants fewer streams than queued messages need.
     #[cold]
     #[inline(never)]
     fn tell_unsent(&mut self, messages: usize) {
@@ -252,7 +252,7 @@ impl Association {
         self.tell_receipts();
     }
 
-    /// A path to each of the peer's `addresses` that is not known.
+    /// Adds a path for each of the peer's `addresses` that is not known.
     #[cold]
     #[inline(never)]
     fn add_paths(&mut self, local: IpAddr, addresses: &[IpAddr]) {
@@ -264,7 +264,7 @@ impl Association {
         }
     }
 
-    /// Both ends speak of more than the RFC does.
+    /// Sets up the negotiated extensions.
     #[cold]
     #[inline(never)]
     fn extend(&mut self, terms: &Terms<'_>) {
@@ -291,31 +291,31 @@ impl Association {
         self.prefer(now, cookie.remarks.primary);
     }
 
-    /// Goes on to `stage`, if the peer is known.
+    /// Enters `stage`, if the peer is known.
     pub(crate) fn set_stage(&mut self, stage: Stage) {
         if let Some(former) = self.state.stage_mut() {
             *former = stage;
         }
     }
 
-    /// Tells the user which messages will not be delivered to their end.
+    /// Notifies the user of messages that will not be completed.
     fn tell_abandoned(&mut self) {
         let opened = self.rx.iter().flat_map(|it| it.opened());
         self.events.extend(opened.map(Abandoned::told));
     }
 
-    /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
+    /// Enters ESTABLISHED, or SHUTDOWN-PENDING if the user requested a shutdown meanwhile.
     pub(crate) fn establish(&mut self, now: Nanos) {
         let shutdown = self.state.shutdown_when_open().copied();
         self.open(now, shutdown);
     }
 
-    /// As [`Self::establish`], of one that a peer began and that has just come to be.
+    /// Like [`Self::establish`], for a new incoming association.
     pub(crate) fn begin(&mut self, now: Nanos) {
         self.open(now, None);
     }
 
-    /// `shutdown`: whether the user asked to close, where this side began.
+    /// `shutdown`: whether the user requested a shutdown of an outgoing association.
     fn open(&mut self, now: Nanos, shutdown: Option<bool>) {
         self.set_stage(Stage::Established);
         self.error_count = 0;
@@ -340,10 +340,8 @@ impl Association {
         }
     }
 
-    /// The peer lost the association and set it up anew (RFC 9260 §5.2.4.1, action A): all begins again but the user's
-    /// hold on it, and the wish to close it.
-    ///
-    /// `own` are the addresses that the peer was told of, if there are several.
+    /// Restarts the association (RFC 9260 §5.2.4.1, action A): resets all except settings and a
+    /// requested shutdown. `own`: announced local addresses.
     pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr, own: &[IpAddr]) {
         self.give_up_address_changes();
         self.take_addresses(own);
@@ -357,13 +355,13 @@ impl Association {
         self.tie_tags = self.random.draw(TieTags::draw);
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
-        // Who has shown that it has an address that nobody had verified need not be the one who spoke before.
+        // The host at a newly verified address may be another one than before.
         let terms = Terms::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
             self.rx = None;
         }
-        // Congestion state and MTU of every path begin again, and so do its errors.
+        // Congestion state, MTU and error counters of every path are reset.
         let former = Paths::new(&self.config, first, PathState::Active);
         let former = std::mem::replace(&mut self.paths, former);
         self.data_path = PathId(0);
@@ -395,7 +393,7 @@ impl Association {
         }
     }
 
-    /// Ends it. Messages received stay readable; all else is let go.
+    /// Closes the association. Received messages stay readable; all other state is dropped.
     pub(crate) fn close(&mut self, reason: CloseReason) {
         if self.is_closed() {
             return;
@@ -419,13 +417,12 @@ impl Association {
         self.tx = LazySender::default();
     }
 
-    /// Puts an answer in the queue, if there is room and the tag to answer with is known. One packet draws answers for one
-    /// packet at most (RFC 5062 §8.3, §10.3).
+    /// Queues a reply, if there is space; those to one packet fit into one packet (RFC 5062 §8.3).
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
         if self.state.peer_tag().is_none() {
             return discards.count(Discard::Unexpected);
         }
-        // Nothing but an answer to an ASCONF goes meanwhile: what else waited would be of another time.
+        // Only responses to an ASCONF are sent meanwhile, because others would be outdated later.
         if self.is_mute() && !matches!(reply, Reply::AsconfAck { .. }) {
             return discards.count(Discard::Overload);
         }
@@ -440,12 +437,12 @@ impl Association {
         }
     }
 
-    /// Whether there is room for a further answer, if it is short: what needs one need not be looked at else.
+    /// Whether there is space for another short reply; otherwise a chunk that needs one is ignored.
     pub(crate) fn may_reply(&self) -> bool {
         self.replies.len() < MAX_REPLIES
     }
 
-    /// Tells the user of an error that the peer reported, unless many wait already.
+    /// Notifies the user of an error that the peer reported, unless many are waiting.
     pub(crate) fn report_peer_error(&mut self, cause: u16) {
         let waiting = self
             .events
@@ -457,7 +454,7 @@ impl Association {
         }
     }
 
-    /// An error on `path` (RFC 9260 §8.2).
+    /// Counts an error on `path` (RFC 9260 §8.2).
     pub(crate) fn count_path_error(&mut self, now: Nanos, path: PathId) {
         self.forget_probes();
         if self
@@ -469,16 +466,16 @@ impl Association {
         }
     }
 
-    /// The path became potentially failed or inactive: the first is probed at once (RFC 7829 §3), the other where the
-    /// profile says so.
+    /// Probes a path that became potentially failed (RFC 7829 §3), or inactive if the profile says
+    /// so.
     fn on_path_worse(&mut self, path: PathId) {
         if self.state.probes_paths() {
             self.probe_again(path);
         }
     }
 
-    /// A retransmission that was not answered (RFC 9260 §8.1). May close the association, with an ABORT (§9.1): a peer that
-    /// lives and merely cannot be heard learns of it at once.
+    /// Counts an unanswered retransmission (RFC 9260 §8.1). May close the association, with an
+    /// ABORT.
     pub(crate) fn count_association_error(&mut self) {
         self.error_count += 1;
         if self.error_count > self.config.association_max_retrans {
@@ -486,7 +483,7 @@ impl Association {
         }
     }
 
-    /// The peer does not answer: closes, with an ABORT if its tag is known.
+    /// Closes an association whose peer does not answer, with an ABORT if its tag is known.
     pub(crate) fn fail(&mut self, reason: CloseReason) {
         let tag = self.state.peer_tag();
         self.parting =
@@ -494,11 +491,11 @@ impl Association {
         self.close(reason);
     }
 
-    /// The path answered: no errors any more, and active (RFC 9260 §8.2, §8.3).
+    /// Handles an answer on the path: clears its errors and makes it active (RFC 9260 §8.2, §8.3).
     pub(crate) fn revive_path(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         let confirmed = entry.state == PathState::Unconfirmed;
-        // The endpoint learns that the address has an owner.
+        // The endpoint must record the owner of the address.
         self.addresses_changed |= !entry.verified;
         entry.verified = true;
         self.errands.clear(Errand::Stranded);
@@ -518,22 +515,20 @@ impl Association {
         }
     }
 
-    /// Whether `path` is active, or no path is: where errors of active paths alone count for the association, those of
-    /// the last resort do, too, lest it outlive its peer.
+    /// Whether `path` is active, or no path is, so that the association does not outlive its peer.
     pub(crate) fn is_active_or_none_is(&self, path: PathId) -> bool {
         let active = |state| state == PathState::Active;
         active(self.paths.get(path).state) || !self.paths.iter().any(|(_, it)| active(it.state))
     }
 
-    /// Another association's peer has shown that `address` is its own: the path there is given up. A path that is verified
-    /// stays.
+    /// Removes the unverified path to `address`, which another association's peer has verified.
     pub(crate) fn disown(&mut self, address: IpAddr) {
         if let Some(path) = self.paths.disown(address) {
             self.leave_path(path);
         }
     }
 
-    /// As [`Self::disown`], where the peer has shown it here as well, but later.
+    /// Like [`Self::disown`], even if the peer has verified the address here, but later.
     #[cold]
     pub(crate) fn lose(&mut self, address: IpAddr) {
         if let Some(path) = self.paths.lose(address) {
@@ -541,7 +536,7 @@ impl Association {
         }
     }
 
-    /// A path is out of use.
+    /// Handles a path that is no longer used.
     fn leave_path(&mut self, path: PathId) {
         if self.cookie_ack == Some(path) {
             self.cookie_ack = Some(self.paths.choose_for_new_data());
@@ -559,7 +554,7 @@ impl Association {
         }
     }
 
-    /// The peer has these addresses and no other. Whoever called it at others learns that from the addresses, once it is up.
+    /// Removes all other addresses of the peer, such as unlisted ones that the user gave.
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) {
         if !self.paths.are_to(addresses) && !self.paths.keep_only(addresses).is_empty() {
             self.known_primary = self.paths.primary();
@@ -567,7 +562,7 @@ impl Association {
         }
     }
 
-    /// The timeout of `path` doubles (RFC 9260 §6.3.3 E2).
+    /// Doubles the timeout of `path` (RFC 9260 §6.3.3 E2).
     pub(crate) fn back_off(&mut self, now: Nanos, path: PathId) {
         let rto = &mut self.paths.get_mut(path).rto;
         rto.back_off();
@@ -575,13 +570,13 @@ impl Association {
             .record(now, Probe::Rto, path.0.into(), time::seconds(rto.rto()));
     }
 
-    /// Every path's number.
+    /// Numbers of all paths.
     pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Tells of the addresses that the user gave beside the primary, which are confirmed by that (RFC 9260 §5.4, rule 1), where the peer has named
-    /// them, too. The other end knows one address by the handshake, its primary.
+    /// Reports listed addresses given by the user in addition to the primary (RFC 9260 §5.4, rule
+    /// 1).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;
@@ -595,7 +590,7 @@ impl Association {
         }
     }
 
-    /// Tells the user the state of `path`.
+    /// Notifies the user of the state of `path`.
     pub(crate) fn tell_path(&mut self, path: PathId) {
         let entry = self.paths.get(path);
         self.events.push_back(Event::PathChanged {

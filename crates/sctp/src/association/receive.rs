@@ -1,4 +1,4 @@
-//! What an arriving packet does to an association: admission by verification tag, then chunk after chunk.
+//! Processing of received packets: admission by verification tag, then one chunk after another.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
@@ -23,19 +23,19 @@ use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
 const TAG_REFLECTED: u8 = 0x01;
-/// The least and most that a longer cookie life is asked for, milliseconds (RFC 9260 §5.2.6: not much more than 1 s).
+/// Cookie lifespan increment in milliseconds (RFC 9260 §5.2.6: not much more than 1 s).
 const LONGER_LIFE_MS: u64 = 1_000;
 
-/// Chunks of a packet that are taken beside user data. No packet has cause to bring more than a few, and each costs a thousand instructions or several: a
-/// peer could else ask 180 times in one packet for what is asked for once.
+/// Maximum number of chunks processed per packet besides user data. No packet needs more than a
+/// few, and each costs at least a thousand instructions.
 const MOST_CONTROL_CHUNKS: usize = 16;
 
-/// Whether a packet may touch the association.
+/// Whether a packet may affect the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
     Refused(Discard),
-    /// To be treated as if there were no association (RFC 9260 §8.5.1 E).
+    /// Handled as if there were no association (RFC 9260 §8.5.1 E).
     OutOfTheBlue,
 }
 
@@ -50,8 +50,7 @@ impl Admission {
 }
 
 impl Association {
-    /// Judges a packet by its verification tag and first chunk (RFC 9260 §8.5 and its exceptions B, C and E; A and D are
-    /// the endpoint's).
+    /// Checks the tag and first chunk of a packet (RFC 9260 §8.5, exceptions B, C and E).
     pub(crate) fn admits(&self, header: CommonHeader, first: Frame<'_>) -> Admission {
         match self.admits_tag(header.verification_tag, first) {
             Admission::Admitted if self.dtls.is_some() && self.refuses_unprotected(first.kind) => {
@@ -81,8 +80,8 @@ impl Association {
         }
     }
 
-    /// Takes the chunks of an admitted packet that came over `path`, `first` and then `rest`. `behind`: there was a chunk
-    /// before them.
+    /// Processes the chunks of an admitted packet received over `path`, `first` and then `rest`.
+    /// `behind`: there was a chunk before them.
     pub(crate) fn handle_chunks(
         &mut self,
         now: Nanos,
@@ -101,7 +100,7 @@ impl Association {
         self.take_chunks(now, path, first, rest, behind, discards);
     }
 
-    /// As [`Self::handle_chunks`] where chunks may have to be authenticated.
+    /// Like [`Self::handle_chunks`], if chunks may have to be authenticated.
     #[cold]
     #[inline(never)]
     fn take_admitted(
@@ -131,7 +130,7 @@ impl Association {
     ) {
         let mut data = false;
         let mut control = 0;
-        // Found by the first of the packet's DATA, and again after what may change it.
+        // Determined at the first DATA of the packet, and again after chunks that may change it.
         let mut from = None;
         let mut frame = first;
         loop {
@@ -187,7 +186,7 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Takes one chunk that is no DATA; `false` if the rest of the packet is not to be read.
+    /// Processes one chunk other than DATA; `false` if the rest of the packet must be ignored.
     fn handle_chunk(
         &mut self,
         now: Nanos,
@@ -208,7 +207,7 @@ impl Association {
             return true;
         }
         self.forget_probes();
-        // It has no value to be looked at.
+        // It has no value to parse.
         if frame.kind == kind::COOKIE_ACK {
             self.on_cookie_ack(now, discards);
             return true;
@@ -221,10 +220,11 @@ impl Association {
             }
         };
         match chunk {
-            // Taken before they come here.
+            // Processed before this point.
             Chunk::Data(_) | Chunk::Sack(_) => discards.count(Discard::Unexpected),
             Chunk::Unknown(raw) => return self.on_other(now, path, raw, discards),
-            // Alone in its packet, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
+            // Must be alone in its packet, and is answered by the endpoint (RFC 9260 §6.10, §8.5.1
+            // A).
             Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
             Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(Discard::Unexpected),
@@ -232,11 +232,13 @@ impl Association {
                 self.on_heartbeat(now, path, heartbeat.info, frame.value(), discards);
             }
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
-            // To an address that is being removed: of what was sent from there before (RFC 5061 §5.3.1).
+            // To an address being removed: it answers an earlier packet from there (RFC 5061
+            // §5.3.1).
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
                 discards.count(Discard::BlindEnd);
             }
-            // To an ASCONF from an address that the peer does not know: it did not find the association by what is inside.
+            // Answers an ASCONF from an address unknown to the peer, which did not look up the
+            // association by the address in the chunk.
             Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
                 discards.count(Discard::BlindEnd);
             }
@@ -255,14 +257,15 @@ impl Association {
         true
     }
 
-    /// The peer did `what` (RFC 9260 §3.3.10.13).
+    /// Handles the protocol violation `what` of the peer (RFC 9260 §3.3.10.13).
     pub(super) fn refuse_protocol(&mut self, what: &'static str) {
         let information = what.as_bytes().into();
         let cause = Cause::ProtocolViolation { information };
         self.refuse(cause, Violation::Protocol(what));
     }
 
-    /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only answer DATA bundled with the COOKIE ECHO.
+    /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only acknowledge DATA bundled with the
+    /// COOKIE ECHO.
     fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut Discards) {
         if !self.state.sends_data() {
             return discards.count(Discard::Unexpected);
@@ -284,8 +287,8 @@ impl Association {
         self.note_acknowledged(now, &outcome);
     }
 
-    /// The cumulative acknowledgement of a SHUTDOWN. One of something never sent acknowledges nothing, and the SHUTDOWN counts
-    /// nevertheless: there are stacks that give their own last TSN.
+    /// Processes the cumulative TSN of a SHUTDOWN. If it acknowledges unsent data, only the
+    /// SHUTDOWN counts, because some stacks send their own last TSN.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Nanos,
@@ -320,7 +323,7 @@ impl Association {
         }
     }
 
-    /// Tells the user that more streams are wanted than there are, if that is news.
+    /// Notifies the user once that more streams are wanted than negotiated.
     pub(crate) fn tell_stream_limit(&mut self) {
         if let Some(outbound_streams) = self.tx.take_stream_limit_met() {
             self.events
@@ -347,7 +350,7 @@ impl Association {
         self.accept_offer(now, path, &wait, &mut offer, cookie);
     }
 
-    /// The INIT ACK of a peer with that tag is refused.
+    /// Refuses the INIT ACK of a peer with this tag.
     #[cold]
     #[inline(never)]
     fn refuse_offer(&mut self, tag: u32, error: &OfferError) {
@@ -363,7 +366,7 @@ impl Association {
         }
     }
 
-    /// The INIT ACK of a peer with that tag has no cookie.
+    /// Handles an INIT ACK without a cookie of a peer with this tag.
     #[cold]
     #[inline(never)]
     fn miss_cookie(&mut self, tag: u32) {
@@ -412,13 +415,14 @@ impl Association {
         };
         let preferred = offer.remarks.primary;
         self.adopt(path.local, &terms);
-        // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).
+        // Addresses passed to connect that the peer does not list are not the peer's (RFC 9260
+        // §5.1.2 A and C).
         if terms.addresses.len() < MAX_PEER_ADDRESSES {
             self.keep_only(terms.addresses);
         }
         self.error_count = 0;
-        // To where the INIT ACK came from, unless nobody has verified that address: a COOKIE ECHO would have to share its
-        // packet with a HEARTBEAT there (RFC 9260 §5.4), and the address called before is as good.
+        // To the source of the INIT ACK if it is verified, because a COOKIE ECHO to an unverified
+        // address would need a HEARTBEAT (RFC 9260 §5.4).
         let to = self
             .paths
             .find(path.remote)
@@ -447,7 +451,7 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT: answered to where it came from, with all its `parameters` (RFC 9260 §8.3).
+    /// HEARTBEAT: answered to its source, with all its `parameters` (RFC 9260 §8.3).
     fn on_heartbeat(
         &mut self,
         now: Nanos,
@@ -459,7 +463,7 @@ impl Association {
         match self.paths.find(path.remote) {
             Some(_) if !self.may_reply() => discards.count(Discard::Overload),
             Some(to) if matches!(self.state, State::Known(_)) => {
-                // The answer may wait; the datagram it came in does not.
+                // The answer may wait, so it should not keep the datagram in memory.
                 let parameters = match self.answer_info(now, path, info) {
                     Some(answer) => answer,
                     None => Bytes::copy_from_slice(parameters),
@@ -471,12 +475,12 @@ impl Association {
         }
     }
 
-    /// ABORT. One whose causes cannot be read has a format error, and is discarded (RFC 9260 §3.3.7). The reason that the peer's
-    /// user gave is kept for ours (§9.1).
+    /// ABORT. One whose causes cannot be parsed is malformed and discarded (RFC 9260 §3.3.7). The
+    /// reason of the peer's user is kept for the local user (§9.1).
     ///
     /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
-    /// says that the peer has ended the association already, and that its SHUTDOWN COMPLETE was
-    /// lost: a packet of ours that came later was out of the blue there (§8.4).
+    /// means that the peer has already closed the association, and that its SHUTDOWN COMPLETE was
+    /// lost: a later packet of this side was out of the blue there (§8.4).
     fn on_abort(&mut self, abort: &Abort, discards: &mut Discards) {
         let mut first = None;
         let mut said = None;
@@ -502,7 +506,7 @@ impl Association {
         }
     }
 
-    /// ERROR (RFC 9260 §3.3.10): only a stale cookie does more than be told to the user.
+    /// ERROR (RFC 9260 §3.3.10): reported to the user; only a stale cookie has a further effect.
     fn on_error(&mut self, now: Nanos, causes: &Causes, discards: &mut Discards) {
         for cause in causes {
             match cause {
@@ -522,8 +526,9 @@ impl Association {
         }
     }
 
-    /// Our COOKIE ECHO came too late: begins again and asks for a cookie that lives as much longer (RFC 9260 §5.2.6). The
-    /// RFC does not say how often; each new beginning counts as a retransmission of the INIT here.
+    /// Handles a COOKIE ECHO that was too late: restarts the setup and requests a longer cookie
+    /// lifespan (RFC 9260 §5.2.6). The RFC sets no limit; here each restart counts as a
+    /// retransmission of the INIT.
     fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut Discards) {
         let Some(Stage::CookieEchoed(echoed)) = self.state.stage() else {
             return discards.count(Discard::Unexpected);
@@ -544,13 +549,13 @@ impl Association {
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
-        // The endpoint gives it a new tag.
+        // The endpoint assigns a new tag.
         self.addresses_changed = true;
         self.rx = None;
         self.replies = LazyBox::default();
     }
 
-    /// Tells the user that messages wait, if that is news.
+    /// Notifies the user of waiting messages, if not done yet.
     #[inline(always)]
     pub(crate) fn tell_readable(&mut self) {
         let waits = || self.rx.as_deref().is_some_and(Receiver::has_message);
@@ -559,7 +564,7 @@ impl Association {
         }
     }
 
-    /// Messages wait.
+    /// Notifies the user of waiting messages.
     #[inline(always)]
     pub(super) fn tell_of_messages(&mut self) {
         if !self.readable_told && !(self.dtls.is_some() && self.waits_for_keys()) {
@@ -568,7 +573,7 @@ impl Association {
         }
     }
 
-    /// Whether the peer lists an address that this association does not know (RFC 9260 §5.2.1, §5.2.2).
+    /// Addresses that the peer lists and this association does not know (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn lacks_any(&self, addresses: &[std::net::IpAddr]) -> Vec<std::net::IpAddr> {
         addresses
             .iter()
@@ -577,15 +582,15 @@ impl Association {
             .collect()
     }
 
-    /// The path to `remote`, or the primary, where replies go: never to an address that is not verified.
+    /// Path to `remote`, or the primary, as destination of replies: never to an unverified address.
     pub(crate) fn path_to(&self, remote: std::net::IpAddr) -> PathId {
         let path = self.paths.find(remote);
         self.paths.verified(path.unwrap_or(self.paths.primary()))
     }
 }
 
-/// Why a chunk that is not the first of its packet is not taken: it must stand alone (RFC 9260 §6.10), or claims to be under
-/// another tag than the packet's own (§8.5.1 B).
+/// Why a chunk that is not the first of its packet is discarded: it must be alone in its packet
+/// (RFC 9260 §6.10), or claims another tag than that of the packet (§8.5.1 B).
 fn misplaced(frame: Frame<'_>) -> Option<Discard> {
     match frame.kind {
         kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => Some(Discard::ForbiddenBundle),

@@ -1,4 +1,4 @@
-//! What the endpoint, which carries the packets, may ask of an association.
+//! Interface of an association for its endpoint, which transfers the packets.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use crate::event::CloseReason;
 use crate::handshake::LocalOffer;
 use crate::state::State;
 
-/// Timeouts after a graceful end for which data counts as late.
+/// Number of timeouts after a graceful shutdown during which data counts as late.
 const LATE_TIMEOUTS: u64 = 4;
 
 impl Association {
-    /// Until when data that comes for it after its end, which is now, was overtaken by that end: see
-    /// [`Profile::late_data_unanswered`](crate::Profile::late_data_unanswered).
+    /// Time until which data that arrives after the end, which is now, is considered overtaken by
+    /// the end: see [`Profile::late_data_unanswered`](crate::Profile::late_data_unanswered).
     pub(crate) fn late_data_until(&self, now: Nanos) -> Nanos {
         let graceful = self.close_reason() == Some(&CloseReason::Shutdown);
         if !graceful || !self.config.profile.late_data_unanswered {
@@ -25,22 +25,22 @@ impl Association {
         now.saturating_add(rto.saturating_mul(LATE_TIMEOUTS))
     }
 
-    /// The tag in packets to us.
+    /// Verification tag of packets to this side.
     pub(crate) fn local_tag(&self) -> u32 {
         self.local_tag
     }
 
-    /// Whether it waits for an INIT ACK after a Stale Cookie error, and the INIT has not been sent.
+    /// Whether it waits for an INIT ACK after a Stale Cookie error, and the INIT was not sent yet.
     pub(crate) fn begins_again(&self) -> bool {
         matches!(&self.state, State::CookieWait(wait) if wait.stale_cookies > 0 && wait.init.deadline.is_none())
     }
 
-    /// Has another tag in packets to us; gives the former one.
+    /// Replaces the local tag; returns the former one.
     pub(crate) fn replace_tag(&mut self, tag: u32) -> u32 {
         std::mem::replace(&mut self.local_tag, tag)
     }
 
-    /// The tag in packets to the peer, once it is known.
+    /// Verification tag of packets to the peer, once it is known.
     pub(crate) fn peer_tag(&self) -> Option<u32> {
         self.state.peer_tag()
     }
@@ -49,7 +49,7 @@ impl Association {
         self.tie_tags
     }
 
-    /// What it says in its INIT.
+    /// Parameters of its INIT.
     pub(crate) fn own(&self) -> LocalOffer {
         LocalOffer {
             tag: self.local_tag,
@@ -63,14 +63,14 @@ impl Association {
         }
     }
 
-    /// The chunk that is repeated until it is answered goes again at once.
+    /// Retransmits the unanswered control chunk at once.
     pub(crate) fn repeat_control(&mut self) {
         if let Some(retry) = self.state.retry_mut() {
             retry.due = true;
         }
     }
 
-    /// A packet of so many bytes arrived with `ecn` in its IP header; its chunks come next.
+    /// Records a packet of `bytes` bytes with `ecn` in its IP header; its chunks follow.
     #[inline(always)]
     pub(crate) fn begin_packet(&mut self, ecn: Ecn, bytes: usize) {
         self.sack_taken = false;
@@ -94,17 +94,17 @@ impl Association {
         self.paths.follow_udp_port(remote, port);
     }
 
-    /// Whether it is over and has one more packet to send.
+    /// Whether it is closed and has one more packet to send.
     pub(crate) fn has_last_words(&self) -> bool {
         self.parting.is_some()
     }
 
-    /// Whether the peer's addresses are others than when they were last learnt.
+    /// Whether the peer's addresses have changed since the endpoint last read them.
     pub(crate) fn addresses_changed(&self) -> bool {
         self.addresses_changed
     }
 
-    /// The peer's addresses have been learnt.
+    /// Records that the endpoint has read the peer's addresses.
     pub(crate) fn addresses_learnt(&mut self) {
         self.addresses_changed = false;
     }

@@ -90,9 +90,9 @@ impl Association {
                     may_fragment: len > entry.max_packet + self.paths.reserved(),
                 });
             }
-            // A reply larger than the path's packets was dropped, so look for other work. But if
-            // announced DATA could not be sent, a retry would fail, too, so path probes should not
-            // wait for it. If a tail loss probe was to send it, its data has been abandoned since.
+            // A reply larger than the path's packets was dropped, so look for other work. If
+            // announced DATA could not be sent, a retry would fail, too; the data of a tail loss
+            // probe has been abandoned.
             if !self.tx.drops_probe() && self.next_control_destination().is_none() {
                 return self.write_probe(now, out);
             }
@@ -109,8 +109,7 @@ impl Association {
         Some(self.write_pmtu_probe(now, probe, out))
     }
 
-    /// Whether the COOKIE ECHO was sent and nothing else can be due: neither DATA nor path probes
-    /// may precede its answer.
+    /// Whether the COOKIE ECHO was sent and nothing else can be due before its answer.
     fn waits_for_cookie_ack(&self) -> bool {
         let State::Known(Known { stage, .. }) = &self.state else {
             return false;
@@ -150,8 +149,7 @@ impl Association {
         }
     }
 
-    /// Common header of a packet to the peer, whose tag is known in every state that sends more
-    /// than INIT.
+    /// Common header of a packet to the peer, whose tag is known.
     #[inline]
     pub(super) fn header_to_peer(&self) -> CommonHeader {
         let tag = match &self.state {
@@ -200,7 +198,7 @@ impl Association {
     }
 
     /// Writes one packet to `path` if all that is due [is plain](Self::is_plain): a SACK, DATA, or
-    /// both; returns 0 if there was nothing to send. `data` is the next destination of DATA.
+    /// both.
     #[inline(never)] // a handshake needs none of it
     fn write_plain(
         &mut self,
@@ -219,8 +217,7 @@ impl Association {
         self.seal_filled(key, packet, self.sums.wanted(false))
     }
 
-    /// Writes one packet to `path` with any chunks due there; returns 0 if there was nothing to
-    /// send. `data` is the next destination of DATA.
+    /// Writes one packet to `path` with any chunks due there; returns its length, or 0.
     #[inline(always)]
     fn write_packet(
         &mut self,
@@ -281,8 +278,7 @@ impl Association {
         self.push_data(now, path, last, packet)
     }
 
-    /// Adds as much DATA as fits, and returns the key that the user chose for it. `last`: no more
-    /// DATA follows.
+    /// Adds as much DATA as fits, and returns its key. `last`: no more DATA follows.
     #[inline(always)]
     fn push_data(
         &mut self,
@@ -577,8 +573,7 @@ impl Association {
     }
 }
 
-/// Reports unrecognized parameters, as many as fit next to the COOKIE ECHO. The association does
-/// not depend on it.
+/// Reports unrecognized parameters, as many as fit next to the COOKIE ECHO.
 #[cold]
 #[inline(never)]
 fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
