@@ -1,6 +1,6 @@
 //! Sans-I/O connection with one peer: datagrams and times in, datagrams and events out.
 
-mod drive;
+mod poll;
 mod rng;
 
 use std::collections::VecDeque;
@@ -26,8 +26,8 @@ use crate::sdp::{Local, Offer, SCTP_PORT, SdpError};
 pub use rng::RandomSeed;
 
 /// SCTP inside DTLS sees no addresses (RFC 8261 §6.1); these represent the two ends.
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+const LOCAL_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const REMOTE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 /// Size of an IPv4 header, which the association includes in its MTU, although DTLS carries none.
 const IP_HEADER: usize = 20;
 /// Limit on the size of unpolled channel events with their messages, bytes: beyond it no more
@@ -355,7 +355,7 @@ mod tests {
     fn an_init_inside_dtls_says_nothing_of_addresses() {
         let secret = RandomSeed::new([1; 32]);
         let mut endpoint = sctp_endpoint(&Config::default(), &secret).unwrap();
-        endpoint.connect(0, &[THERE], SCTP_PORT).unwrap();
+        endpoint.connect(0, &[REMOTE_ADDRESS], SCTP_PORT).unwrap();
         let mut packet = BytesMut::new();
         Transport::poll_transmit(&mut endpoint, 0, &mut packet).unwrap();
         assert_eq!(packet[12], 1, "INIT");

@@ -140,8 +140,8 @@ impl Job {
         ))
     }
 
-    /// open_store(out): opens a results directory, to find the finished runs and to add those of other
-    /// directories.
+    /// open_store(out): opens a results directory, to find the finished runs and to add those of
+    /// other directories.
     fn open_store(slf: Py<Self>, out: PathBuf) -> PyResult<ResultsStore> {
         let store = create(&out)?;
         Ok(ResultsStore { job: slf, store })
@@ -183,7 +183,8 @@ impl Job {
         self.run(py, Some(out), Some(1), None)
     }
 
-    /// The job as bytes, for another process with the same version of this package: see `from_bytes`.
+    /// The job as bytes, for another process with the same version of this package: see
+    /// `from_bytes`.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let manifest = store::manifest(&self.plan, &[]);
         let text = serde_json::to_vec(&(manifest, store::CODE));

@@ -48,7 +48,8 @@ impl SpaceQueue {
 }
 
 impl Channels {
-    /// Queues the channel for space for a message of `size` bytes, or returns it to its previous position.
+    /// Queues the channel until there is space for a message of `size` bytes, or returns it to its
+    /// previous position.
     pub(super) fn wait_for_space(&mut self, id: ChannelId, size: usize) {
         let Some(channel) = self.table.get_mut(&id.stream) else {
             return;

@@ -42,8 +42,8 @@ pub fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result
     Ok(sendmsg(unix, &parts, &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// Reads all frames from a program's descriptor, at most [`MAX_UNREAD`] bytes. The first `read` bytes of
-/// the first frame are skipped, because they were already read.
+/// Reads all frames from a program's descriptor, at most [`MAX_UNREAD`] bytes. The first `read`
+/// bytes of the first frame are skipped, because they were already read.
 pub fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
     let mut buffer = vec![0; HEADER + MAX_PIECE];
     let mut all = Vec::new();

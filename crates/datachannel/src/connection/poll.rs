@@ -1,4 +1,4 @@
-//! What goes on between the layers, after each call from outside.
+//! Transfers between the layers, after each call of the user.
 
 use anabranch_sctp::{
     Association, Interest, MessageBytes, Output, ReconfigOutcome, StreamDirection,
@@ -7,58 +7,59 @@ use anabranch_sctp::{
 use super::*;
 
 impl Connection {
-    /// Lets each layer take what the others have for it, until nothing moves.
+    /// Lets each layer process the output of the others, until there is none.
     pub(super) fn drive(&mut self, now: Nanos) {
         while !self.closed {
-            let heard = match self.hear(now) {
-                Ok(heard) => heard,
+            let polled = match self.poll_dtls(now) {
+                Ok(polled) => polled,
                 Err(reason) => return self.end(reason),
             };
-            self.tell();
+            self.poll_sctp();
             if self.closed {
                 return;
             }
-            let sent = match self.say(now) {
+            let sent = match self.send_packets(now) {
                 Ok(sent) => sent,
                 Err(reason) => return self.end(reason),
             };
-            self.collect();
-            if !heard && !sent {
+            self.collect_events();
+            if !polled && !sent {
                 return;
             }
         }
     }
 
-    /// What DTLS has: datagrams go out, what they held goes to SCTP. Whether there was something.
-    fn hear(&mut self, now: Nanos) -> Result<bool, Closed> {
-        let mut heard = false;
+    /// Processes the output of DTLS: sends datagrams, and passes their content to SCTP. Returns
+    /// whether there was any.
+    fn poll_dtls(&mut self, now: Nanos) -> Result<bool, Closed> {
+        let mut polled = false;
         while let Some(output) = self.dtls.poll()? {
-            heard = true;
+            polled = true;
             match output {
                 crate::dtls::Output::Datagram(bytes) => self.transmit(bytes),
                 crate::dtls::Output::Data(bytes) => self.handle_packet(now, bytes),
-                crate::dtls::Output::Connected => self.begin(now),
+                crate::dtls::Output::Connected => self.connect(now),
                 crate::dtls::Output::Closed => return Err(Closed::ByPeer),
             }
         }
-        Ok(heard)
+        Ok(polled)
     }
 
     fn handle_packet(&mut self, now: Nanos, packet: Bytes) {
-        let path = Path::new(HERE, THERE);
+        let path = Path::new(LOCAL_ADDRESS, REMOTE_ADDRESS);
         self.sctp.handle_datagram(now, path, Ecn::NotEct, packet);
     }
 
-    /// Both ends begin an association, and it is one (RFC 8841 §9.2; RFC 9260 §5.2.1).
-    fn begin(&mut self, now: Nanos) {
-        // Unless the peer has begun it already.
-        if let Ok(id) = self.sctp.connect(now, &[THERE], self.sctp_port) {
+    /// Both ends start an association, and these become one (RFC 8841 §9.2; RFC 9260 §5.2.1).
+    fn connect(&mut self, now: Nanos) {
+        // Fails if the peer has already started it.
+        if let Ok(id) = self.sctp.connect(now, &[REMOTE_ADDRESS], self.sctp_port) {
             self.association = Some(id);
         }
     }
 
-    /// What SCTP has for this side, in its order.
-    fn tell(&mut self) {
+    /// Processes the output of SCTP in order.
+    fn poll_sctp(&mut self) {
         while let Some((id, association)) = self.sctp.poll_ready() {
             if self.association.is_none() || association.is_established() {
                 association.report_sent();
@@ -67,7 +68,8 @@ impl Connection {
         }
         let association = self.association.and_then(|id| self.sctp.association(id));
         let most = match association.is_some_and(Association::is_closed) {
-            // What the peer was told that it arrived is read, too: as much as the receive buffer holds.
+            // Data that was acknowledged to the peer should be read as well: up to the size of the
+            // receive buffer.
             true => usize::MAX,
             false => MAX_UNREAD,
         };
@@ -76,10 +78,10 @@ impl Connection {
         }
     }
 
-    /// Takes what SCTP has, until so many bytes wait to be polled. Gives why that is over, if it is.
+    /// Reads from SCTP until this many bytes are unpolled. Returns the reason for its end, if any.
     fn read_up_to(&mut self, most: usize) -> Option<Closed> {
         const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
-        self.collect();
+        self.collect_events();
         while self.unread < most
             && let Some(association) = self
                 .association
@@ -98,15 +100,15 @@ impl Connection {
                         return ended;
                     }
                 }
-                // Nobody asked for them.
+                // Not requested.
                 Output::MessagePart(_) | Output::Writable | Output::Sent { .. } => {}
             }
-            self.collect();
+            self.collect_events();
         }
         None
     }
 
-    /// An event of SCTP's. Gives why the connection is over, if it is.
+    /// Processes an event of SCTP. Returns the reason for the end of the connection, if any.
     fn handle_event(&mut self, event: anabranch_sctp::Event) -> Option<Closed> {
         use anabranch_sctp::{CloseReason, Event as E};
         match event {
@@ -123,7 +125,7 @@ impl Connection {
                     self.channels.handle_abandoned(stream);
                 }
             }
-            // Some of them may have told of messages that were given up.
+            // Some of these may have reported abandoned messages.
             E::Missed { .. } => self.channels.handle_sent_any(),
             E::StreamsReset {
                 direction,
@@ -137,7 +139,8 @@ impl Connection {
             } => self
                 .channels
                 .handle_streams_added(outbound_streams, inbound_streams),
-            // The peer's channels are all gone: a connection is one association long (RFC 8831 §6.2).
+            // All channels of the peer are lost, because a connection lasts for one association
+            // (RFC 8831 §6.2).
             E::Restarted { .. } => {
                 return Some(Closed::Association(CloseReason::AbortedByPeer {
                     cause: None,
@@ -166,7 +169,7 @@ impl Connection {
         None
     }
 
-    /// Streams were reset, or were not.
+    /// Streams were reset, or the reset failed.
     fn handle_reset(
         &mut self,
         direction: StreamDirection,
@@ -174,7 +177,7 @@ impl Connection {
         outcome: ReconfigOutcome,
     ) {
         let performed = outcome == ReconfigOutcome::Performed;
-        // None listed: all (RFC 6525 §4.1). This side never asks for that.
+        // An empty list means all streams (RFC 6525 §4.1). This side never requests that.
         let all = match direction {
             StreamDirection::Incoming if performed && streams.is_empty() => {
                 self.channels.take_all_reset()
@@ -191,16 +194,17 @@ impl Connection {
         }
     }
 
-    /// Makes events of what channels tell.
-    fn collect(&mut self) {
+    /// Converts channel events to connection events.
+    fn collect_events(&mut self) {
         while let Some(event) = self.channels.take_event() {
             self.unread += event.held();
             self.events.push_back(Event::Channel(event));
         }
     }
 
-    /// Channels give to SCTP, and SCTP to DTLS. Whether a packet went.
-    fn say(&mut self, now: Nanos) -> Result<bool, Closed> {
+    /// Passes data from the channels to SCTP, and from SCTP to DTLS. Returns whether a packet was
+    /// sent.
+    fn send_packets(&mut self, now: Nanos) -> Result<bool, Closed> {
         if let Some(association) = self
             .association
             .and_then(|id| self.sctp.association_mut(id))
@@ -211,16 +215,16 @@ impl Connection {
         while let Some(transmit) = self.sctp.poll_transmit(now, &mut self.packet) {
             sent = true;
             let packet = self.packet.split_to(transmit.len);
-            self.note_sent();
+            self.mark_sent();
             self.dtls.send(&packet)?;
-            // One at a time: DTLS keeps few.
-            self.hear(now)?;
+            // One at a time, because DTLS queues only a few.
+            self.poll_dtls(now)?;
         }
         Ok(sent)
     }
 
-    /// Of the channels of which something was sent less waits.
-    fn note_sent(&mut self) {
+    /// Marks the channels of which data was sent.
+    fn mark_sent(&mut self) {
         let association = self.association;
         let association = association.and_then(|id| self.sctp.association_mut(id));
         if let Some(association) = association {
@@ -236,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// Ends all of it.
+    /// Ends the connection.
     pub(super) fn end(&mut self, reason: Closed) {
         if self.closed {
             return;
@@ -248,21 +252,24 @@ impl Connection {
                 self.transmit(bytes);
             }
         }
-        // What the peer was told that it arrived is read, too: as much as the receive buffer holds.
+        // Data that was acknowledged to the peer should be read as well: up to the size of the
+        // receive buffer.
         let _ = self.read_up_to(usize::MAX);
         self.channels.handle_end();
-        self.collect();
+        self.collect_events();
         self.events.push_back(Event::Closed(reason));
     }
 }
 
-/// The longest message that is copied out of the packet that it came in, bytes: a longer one is a quarter of the longest record at least.
-const COPIED: usize = 16 << 10;
+/// Limit on messages that are copied out of their packet, bytes: a longer one fills at least a
+/// quarter of the largest record.
+const MAX_COPIED: usize = 16 << 10;
 
-/// A message in memory that it does not share: a short one would keep its whole packet as long as nobody reads it.
+/// A message in unshared memory, because a short one would keep its whole packet in memory while it
+/// is unread.
 fn own(message: MessageBytes) -> Bytes {
     match message {
-        MessageBytes::One(bytes) if bytes.len() < COPIED => Bytes::copy_from_slice(&bytes),
+        MessageBytes::One(bytes) if bytes.len() < MAX_COPIED => Bytes::copy_from_slice(&bytes),
         message => message.into_bytes(),
     }
 }
