@@ -1,4 +1,4 @@
-//! Addresses that a spec gives to interfaces, and the IP version of a flow.
+//! Interface addresses in a spec, and the IP version of a flow.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum IpVersion {
     Ipv6,
 }
 
-/// The addresses of an interface: one of each IP version at most, and one at least.
+/// The addresses of an interface: at least one, and at most one of each IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4.
@@ -30,7 +30,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Those there are.
+    /// The addresses that are set.
     pub fn iter(self) -> impl Iterator<Item = IpAddr> {
         let v4 = self.v4.map(IpAddr::from);
         v4.into_iter().chain(self.v6.map(IpAddr::from))

@@ -1,4 +1,4 @@
-//! What the x of a sweep have in common: columns of results and axes of figures are made of it.
+//! The common type of a sweep's x values, from which result columns and figure axes are made.
 
 use anabranch_settings::quantity::parse;
 use anabranch_settings::units::{
@@ -7,13 +7,13 @@ use anabranch_settings::units::{
 
 use crate::value::Value;
 
-/// Quantities that can be compared: times, rates, sizes.
+/// A family of comparable quantities: times, rates, sizes.
 #[derive(Debug, PartialEq)]
 pub struct Family {
     units: &'static [Unit],
-    /// The unit of a column of them.
+    /// The unit of a column of this family.
     pub unit: &'static str,
-    /// How many of the family's base units that holds.
+    /// Number of the family's base units in [`Family::unit`].
     base: f64,
 }
 
@@ -33,17 +33,17 @@ static FAMILIES: &[Family] = &[
 ];
 
 impl Family {
-    /// The family of a quantity as a spec writes it: `10 ms`. `None` for all other text.
+    /// The family of a quantity in a spec, such as `10 ms`. `None` for any other text.
     pub fn of(text: &str) -> Option<&'static Family> {
         FAMILIES.iter().find(|family| family.read(text).is_some())
     }
 
-    /// A quantity of the family as a number of [`Family::unit`].
+    /// The quantity in [`Family::unit`].
     pub fn number(&self, text: &str) -> Option<f64> {
         self.read(text).map(|(number, _)| number / self.base)
     }
 
-    /// A number of base units, and the first unit of the size of the one that is written.
+    /// The quantity in base units, and the first unit of the same size as the one in the text.
     fn read(&self, text: &str) -> Option<(f64, Unit)> {
         let (number, found) = parse(text, "", "", &[self.units]).ok()?;
         let (_, size) = self.units.iter().find(|(name, _)| *name == found)?;
@@ -52,9 +52,10 @@ impl Family {
     }
 }
 
-/// Quantities of one family as numbers of the smallest unit that one of them is written in, and that unit; `None` for all else.
+/// Converts quantities of one family to the smallest unit that appears among them. Returns the
+/// numbers and that unit, or `None` for anything else.
 ///
-/// `["500 ms", "1 s"]` are 500 and 1000 ms.
+/// `["500 ms", "1 s"]` gives 500 and 1000 ms.
 pub fn in_one_unit<'t>(
     texts: impl IntoIterator<Item = &'t str>,
 ) -> Option<(Vec<f64>, &'static str)> {
@@ -67,7 +68,7 @@ pub fn in_one_unit<'t>(
     Some((read.iter().map(|(number, _)| number / size).collect(), unit))
 }
 
-/// What the values of a sweep have in common.
+/// The common type of a sweep's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Whole numbers.
@@ -78,7 +79,7 @@ pub enum Kind {
     Quantity(&'static Family),
     /// Truth values.
     Boolean,
-    /// Nothing but that they can be written.
+    /// Text without a common type.
     Text,
 }
 
@@ -93,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// What holds values of both kinds.
+    /// The type that covers values of both types.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         match (self, other) {
@@ -117,7 +118,7 @@ mod tests {
             Some((vec![0.0, 200.0, 1000.0], "ms"))
         );
         assert_eq!(of(&["64 KiB", "1 MiB"]), Some((vec![64.0, 1024.0], "KiB")));
-        // Two spellings of one unit are one unit.
+        // Two spellings of the same unit count as one unit.
         assert_eq!(
             of(&["3 Mbps", "5 Mbit/s"]),
             Some((vec![3.0, 5.0], "Mbit/s"))

@@ -1,4 +1,5 @@
-//! A number that a claim holds a measure against: written in the measure's unit, with a unit, or as an expression of the point.
+//! The number to which a claim compares a measure: a plain number, a quantity with a unit, or an
+//! expression over the point.
 
 use anabranch_settings::expression::{self, Fault, Shown, Value as Quantity};
 
@@ -8,15 +9,15 @@ use crate::spec::{Experiment, Spec, Sweep};
 use crate::unit::factor;
 use crate::value::{Point, Value};
 
-/// Parameters within one another.
+/// Maximum depth of parameters that refer to other parameters.
 const MAX_DEPTH: usize = 32;
 
 impl Bound {
-    /// Its number in a unit at a point of an experiment. A name of the expression stands for the parameter as the point has it, or for the
-    /// x of the sweep of that name.
+    /// The bound in a unit at a point of an experiment. A name in the expression stands for the
+    /// parameter at that point, or for the x of the sweep with that name.
     ///
     /// # Errors
-    /// What is wrong with the expression, or the kind of its result.
+    /// An invalid expression, or a result of the wrong kind.
     pub fn at(
         &self,
         spec: &Spec,
@@ -51,7 +52,7 @@ fn named(unit: &str) -> String {
     }
 }
 
-/// A value as a number of a measure's unit. A number without a unit is one already.
+/// A value in the unit of a measure. A number without a unit is already in that unit.
 fn in_unit(shown: &Shown, unit: &str) -> Option<f64> {
     let text = match shown {
         Shown::Whole(number) => return Some(*number as f64),
@@ -76,7 +77,7 @@ fn in_unit(shown: &Shown, unit: &str) -> Option<f64> {
     }
 }
 
-/// What names of an expression stand for.
+/// Name resolution for an expression.
 struct Names<'a> {
     spec: &'a Spec,
     experiment: Option<&'a Experiment>,
@@ -95,7 +96,7 @@ impl Names<'_> {
         })
     }
 
-    /// The value of a name; `None` where there is no such name.
+    /// The value of a name; `None` if the name is unknown.
     fn value(&self, name: &str, depth: usize) -> Option<Result<Quantity, Fault>> {
         let sweeps = || self.experiment.iter().flat_map(|it| &it.sweeps);
         let x_of = |sweep: &Sweep| {
@@ -196,7 +197,7 @@ sweep = [
         assert_eq!(at("$rate * (1 - $loss)", "bit/s"), Ok(8e6));
         assert_eq!(at("$rate * (1 - $p)", "Mbit/s"), Ok(8.0));
         assert_eq!(at("$bdp", "bytes"), Ok(125_000.0));
-        // What the point sets comes before its x.
+        // A value set by the point takes precedence over the point's x.
         assert_eq!(at("$buffer / 2", "bytes"), Ok(32_768.0));
         assert_eq!(at("96.5 Mbit/s", "bit/s"), Ok(96.5e6));
         assert_eq!(at("sqrt($loss * 0.8)", "1"), Ok(0.4));

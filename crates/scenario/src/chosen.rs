@@ -1,10 +1,10 @@
-//! A kind of a thing and its parameters, as a spec writes them: a loss model, a queue discipline. Which kinds there are, the
-//! vocabulary knows.
+//! A kind and its parameters, as a spec writes them: a loss model, a queue discipline. The
+//! vocabulary lists the available kinds.
 //!
-//! A family of kinds is one type that implements [`Family`]: its name, the key that says which kind a table is, the keys
-//! that all its tables may have, and what a text stands for. `Chosen<F>` is then a value of a spec. It is read from a table
-//! (`{ model = "bernoulli", probability = 0.01 }`) or from a kind's name (`"codel"`), and it is written as the table that it
-//! is read from.
+//! A family of kinds is a type that implements [`Family`]: its name, the key that selects the kind
+//! of a table, the keys that all its tables may have, and the meaning of a text. `Chosen<F>` is
+//! then a value of a spec. It is read from a table (`{ model = "bernoulli", probability = 0.01 }`)
+//! or from the name of a kind (`"codel"`), and it is written as a table.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,53 +20,53 @@ use serde_json::{Value, json};
 
 /// A family of kinds.
 pub trait Family: Sized + 'static {
-    /// What a vocabulary knows it by, and schemas: `Loss`.
+    /// Name of the family in a vocabulary and in schemas: `Loss`.
     const NAME: &'static str;
-    /// What errors call one of them: `a loss model`.
+    /// Name of a member in error messages: `a loss model`.
     const WHAT: &'static str;
-    /// The key that says which kind a table is.
+    /// The key that selects the kind of a table.
     const TAG: &'static str = "kind";
-    /// Keys that the table of any kind may have: where it stands, rather than what it does.
+    /// Keys that a table of any kind may have, because they concern its use and not its behavior.
     const SHARED: &'static [Setting] = &[];
 
-    /// What may stand where one of them is wanted, for errors.
+    /// The allowed forms, for error messages.
     const EXPECTED: &'static str = "a table, or a name in quotes";
 
-    /// What a table without the key [`Family::TAG`] is.
+    /// The meaning of a table without the key [`Family::TAG`].
     fn untagged(parameters: BTreeMap<String, Value>) -> Chosen<Self> {
         Chosen::of("", parameters)
     }
 
-    /// The JSON Schemas of shorter ways of writing one.
+    /// The JSON Schemas of the short forms.
     fn short_forms() -> Vec<Value> {
         Vec::new()
     }
 
-    /// What a text stands for: the kind of that name, unless the family has a shorter way of writing one.
+    /// The meaning of a text: the kind of that name, unless the family has a short form.
     ///
     /// # Errors
-    /// It stands for nothing; the message says what was found, and what is allowed.
+    /// An invalid text; the message names the text and the allowed values.
     fn from_text(text: &str) -> Result<Chosen<Self>, String> {
         Ok(Chosen::new(text))
     }
 }
 
-/// A kind of a family and its parameters.
+/// A kind of a family with its parameters.
 pub struct Chosen<F> {
-    /// Its name. Empty where a table does not say; the check says so.
+    /// Name of the kind. Empty if a table does not name one, because the check reports that.
     pub kind: String,
-    /// Its parameters and the family's shared keys, as they are written.
+    /// Parameters of the kind and shared keys of the family, as written.
     pub parameters: BTreeMap<String, Value>,
     family: PhantomData<fn() -> F>,
 }
 
 impl<F: Family> Chosen<F> {
-    /// The kind of that name, its parameters left out.
+    /// The kind of that name, without parameters.
     pub fn new(kind: &str) -> Self {
         Self::of(kind, BTreeMap::new())
     }
 
-    /// The kind of that name with these parameters.
+    /// The kind of that name with the given parameters.
     pub fn of(kind: &str, parameters: BTreeMap<String, Value>) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -75,15 +75,16 @@ impl<F: Family> Chosen<F> {
         }
     }
 
-    /// With this parameter, or this key of the family.
+    /// Sets a parameter, or a shared key of the family.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.parameters.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Its parameters with their values, as [`anabranch_settings::Registry::build`] takes them; the family's shared keys are
-    /// left out, and so is what does not fit, which the check of a spec finds.
+    /// The parameters and their values, as [`anabranch_settings::Registry::build`] takes them.
+    /// Shared keys of the family are left out, and so are invalid values, because the check of a
+    /// spec reports those.
     pub fn values(&self, kinds: &dyn Kinds) -> Vec<(String, Datum)> {
         let variants = kinds.variants();
         let Some(variant) = variants.iter().find(|known| known.name == self.kind) else {
@@ -96,12 +97,12 @@ impl<F: Family> Chosen<F> {
         given.collect()
     }
 
-    /// Whether one of the family's shared keys is set to another value than its default.
+    /// Whether a shared key of the family differs from its default.
     pub fn differs(&self, name: &str) -> bool {
         self.shared(name) != Self::new("").shared(name)
     }
 
-    /// The value of one of the family's shared keys, or its default.
+    /// The value of a shared key of the family, or its default.
     pub fn shared(&self, name: &str) -> Option<Datum> {
         let setting = find(F::SHARED, name)?;
         match (self.parameters.get(name), setting.fallback) {
@@ -183,7 +184,7 @@ impl<F: Family> JsonSchema for Chosen<F> {
         F::NAME.into()
     }
 
-    /// Without a vocabulary; [`crate::schema::json_schema`] puts the kinds in.
+    /// The schema without a vocabulary; [`crate::schema::json_schema`] adds the kinds.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["object", "string"] })
     }

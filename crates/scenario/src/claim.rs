@@ -152,7 +152,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// All of them.
+    /// All values.
     pub fn all(&self) -> &[Value] {
         match self {
             Values::Several(values) => values,
@@ -162,7 +162,7 @@ impl Values {
 }
 
 impl Claim {
-    /// The experiments that its sides name, where they do.
+    /// The experiment of each side, if the side names one.
     pub fn experiments(&self) -> impl Iterator<Item = Option<&String>> {
         let sides = std::iter::once(&self.of).chain(&self.than);
         let measured = sides.filter(|side| side.value.is_none());

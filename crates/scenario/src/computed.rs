@@ -1,9 +1,9 @@
-//! Values of a spec that follow from others.
+//! Values of a spec that are derived from other values.
 
 use std::ops::Deref;
 
-/// A value that follows from what a spec says: nobody writes it, and two specs are equal whether or
-/// not it is known.
+/// A value that is derived from others. It is never written in a spec and does not affect the
+/// equality of two specs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Computed<T>(pub T);
 

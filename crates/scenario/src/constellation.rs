@@ -1,4 +1,4 @@
-//! Satellites and the stations on the ground that use them.
+//! Satellites, and the ground stations that use them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::families::{Loss, Queue};
 use crate::quantity::Span;
 use crate::rates::RateOverTime;
 
-/// Shells of satellites: where they are, and which of them have links.
+/// Shells of satellites: their positions and the links between them.
 #[derive(Debug)]
 pub enum ShellModel {}
 
@@ -74,7 +74,7 @@ impl Family for RoutingModel {
 }
 
 impl MovingRouting {
-    /// The time between two computations, nanoseconds.
+    /// The time between two route computations, nanoseconds.
     pub fn interval(&self) -> u64 {
         match self.shared(INTERVAL) {
             Some(anabranch_settings::Datum::Whole(interval)) => interval,
@@ -82,7 +82,7 @@ impl MovingRouting {
         }
     }
 
-    /// Whether stations relay.
+    /// Whether stations forward packets for others.
     pub fn relays(&self) -> bool {
         self.shared(RELAYS) == Some(anabranch_settings::Datum::Flag(true))
     }
@@ -128,7 +128,7 @@ fn at_once() -> Span {
     Span(0)
 }
 
-/// What is known of a constellation once its satellites are.
+/// Sizes and names of a constellation, known after its satellites are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Satellites.
@@ -137,7 +137,7 @@ pub struct Counted {
     pub isls: u32,
     /// Stations.
     pub stations: u32,
-    /// The names of its links, by their classes.
+    /// The names of its links, indexed by class.
     pub names: [String; 3],
 }
 
@@ -153,7 +153,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All, in the order of the links of a world.
+    /// All classes, in the order of the links of a world.
     pub const ALL: [Class; 3] = [Class::Isl, Class::Up, Class::Down];
 
     /// `isl`, `up`, `down`.
@@ -167,7 +167,7 @@ impl Class {
 }
 
 impl Constellation {
-    /// What the links of a class are made of.
+    /// The transmitter of the links of a class.
     pub fn transmitter(&self, class: Class) -> Option<&Transmitter> {
         match class {
             Class::Isl => self.isl.as_ref(),
@@ -176,7 +176,7 @@ impl Constellation {
         }
     }
 
-    /// How many links of a class there are.
+    /// Number of links of a class.
     pub fn members(&self, class: Class) -> u32 {
         match class {
             Class::Isl => self.counted.isls,

@@ -1,7 +1,8 @@
-//! From the tree to types by serde, collecting every fault instead of the first.
+//! Decoding of the tree into types by serde; collects all faults instead of the first one only.
 //!
-//! serde stops at the first error. Here the faulty value is noted, taken out, and the rest decoded again, until only
-//! errors that follow from what was taken out are left. Unknown keys are noted and skipped.
+//! serde stops at the first error. The decoder records the faulty value, removes it, and decodes
+//! the rest again, until the only errors left are consequences of removed values. Unknown keys are
+//! recorded and skipped.
 
 mod number;
 mod words;
@@ -19,7 +20,8 @@ use crate::place::Place;
 use crate::problem::{self, Problem};
 use crate::tree::{Entry, Node, NodeValue};
 
-/// Decodes a tree, or says all that is wrong with it. `path` is the tree's own path, for the errors.
+/// Decodes a tree, or reports all its faults. `path` is the path of the tree itself, for error
+/// messages.
 ///
 /// # Errors
 /// Every fault found.
@@ -46,7 +48,8 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Pro
             context.note(error.into_problem(root.place.clone(), path));
             return Err(context.problems.into_inner());
         };
-        // A node that fails again after it was taken out cannot be passed over; the error is all that is left to say.
+        // A node that fails again after its removal cannot be skipped, so this error is the last
+        // one.
         let again = context.out.borrow().contains(&failed);
         context.take_out(&error, failed);
         if again || failed == address(root) || context.is_full() {
@@ -55,24 +58,25 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Pro
     }
 }
 
-/// What the runs of one decoding share.
+/// State shared by the passes of one decoding.
 #[derive(Default)]
 struct Context {
     problems: RefCell<Vec<Problem>>,
-    /// Addresses of nodes that were found faulty and are passed over.
+    /// Addresses of the nodes that were found faulty and are skipped.
     out: RefCell<Vec<usize>>,
 }
 
 impl Context {
     fn note(&self, problem: Problem) {
         let mut problems = self.problems.borrow_mut();
-        // One more than are told tells that there are more.
+        // One problem more than the limit is kept, because it shows that there are more.
         if problems.len() <= MAX_PROBLEMS && !problems.contains(&problem) {
             problems.push(problem);
         }
     }
 
-    /// Whether there is enough to tell: each further fault is found by decoding all of it again.
+    /// Whether the limit of faults is reached. Decoding must stop then, because each further fault
+    /// costs one more pass.
     fn is_full(&self) -> bool {
         let (problems, out) = (self.problems.borrow(), self.out.borrow());
         problems.len().max(out.len()) > MAX_PROBLEMS
@@ -82,7 +86,7 @@ impl Context {
         self.out.borrow().contains(&address(node))
     }
 
-    /// Notes an error, unless it only follows from what was taken out before, and takes its node out.
+    /// Records an error, unless it is a consequence of an earlier removal, and removes its node.
     fn take_out(&self, error: &Fault, failed: usize) {
         if !error.follows {
             let place = error.place.clone().unwrap_or(Place::File(0..0));
@@ -91,7 +95,7 @@ impl Context {
         self.out.borrow_mut().push(failed);
     }
 
-    /// Whether anything directly in this node was taken out.
+    /// Whether a direct child of this node was removed.
     fn has_gap(&self, node: &Node) -> bool {
         node.items()
             .iter()
@@ -115,7 +119,7 @@ struct Fault {
     allowed: Vec<String>,
     missing: Option<&'static str>,
     fault: problem::Fault,
-    /// Where it happened; the innermost node fills this in.
+    /// The faulty node, set by the innermost node.
     node: Option<usize>,
     place: Option<Place>,
     path: String,
@@ -134,7 +138,7 @@ impl Fault {
         }
     }
 
-    /// Fills in the node, if no inner one did.
+    /// Sets the node, if no inner one did.
     fn at(mut self, node: &Node, path: &str, context: &Context) -> Self {
         if self.node.is_none() {
             self.follows = match self.missing {
@@ -203,14 +207,14 @@ impl de::Error for Fault {
     }
 }
 
-/// A node as serde reads it.
+/// A node as a serde deserializer.
 struct Decoder<'a> {
     node: &'a Node,
     path: String,
     context: &'a Context,
 }
 
-/// The key whose value says which variant of an enum a table is.
+/// The key that selects the variant of an enum.
 pub(crate) fn tag_of(name: &str) -> &'static str {
     match name {
         "Metric" => "metric",
@@ -435,7 +439,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     }
 }
 
-/// What a visitor expects, in words.
+/// Description of the value that a visitor expects.
 struct Expected<'v, V>(&'v V);
 
 impl<'de, V: Visitor<'de>> fmt::Display for Expected<'_, V> {
@@ -478,9 +482,9 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 struct Entries<'a> {
     entries: std::slice::Iter<'a, Entry>,
     decoder: Decoder<'a>,
-    /// The keys that are known, where they are.
+    /// The known keys, if the type has a fixed set of them.
     fields: Option<&'static [&'static str]>,
-    /// A key that was read already: an enum's tag.
+    /// A key that was read before: the tag of an enum.
     skip: Option<&'static str>,
     value: Option<&'a Entry>,
 }

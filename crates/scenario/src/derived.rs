@@ -70,7 +70,7 @@ pub enum Derived {
 }
 
 impl Derived {
-    /// Its short name.
+    /// The short name.
     pub fn id(&self) -> &str {
         match self {
             Derived::Relative { id, .. }
@@ -79,7 +79,7 @@ impl Derived {
         }
     }
 
-    /// The experiment it is made of.
+    /// The source experiment.
     pub fn experiment(&self) -> &str {
         match self {
             Derived::Relative { experiment, .. }
@@ -88,7 +88,7 @@ impl Derived {
         }
     }
 
-    /// Series and metric that it reads.
+    /// The series and metric that are read.
     pub fn source(&self) -> (&str, &str) {
         match self {
             Derived::Relative { series, metric, .. }
@@ -97,7 +97,7 @@ impl Derived {
         }
     }
 
-    /// Series and metric that it gives.
+    /// The series and metric of the result.
     pub fn names(&self) -> (String, String) {
         match self {
             Derived::Relative { series, name, .. }
@@ -106,7 +106,7 @@ impl Derived {
         }
     }
 
-    /// The unit of what it gives; `None` where it is that of the measure that it reads.
+    /// The unit of the result; `None` if it is the unit of the source measure.
     pub fn unit(&self) -> Option<&str> {
         match self {
             Derived::Relative { .. } => Some("1"),
@@ -115,7 +115,7 @@ impl Derived {
         }
     }
 
-    /// The sweeps it speaks of.
+    /// The sweeps that are named.
     pub fn sweeps(&self) -> Vec<(String, &str)> {
         match self {
             Derived::Relative { to, .. } => to
@@ -128,7 +128,7 @@ impl Derived {
         }
     }
 
-    /// The sweep that it searches and does not keep.
+    /// The sweep that is searched and does not appear in the result.
     pub fn along(&self) -> Option<&str> {
         match self {
             Derived::Relative { .. } => None,

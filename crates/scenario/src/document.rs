@@ -1,7 +1,8 @@
-//! A spec as it is written: with its parameters, expressions and sweeps.
+//! A spec as written: with its parameters, expressions and sweeps.
 //!
-//! A [`Document`] is what a file says, or what a program builds; it carries the `$name`s. A [`Spec`] is what it means at one
-//! point, where every value is known. `Document -> TOML -> Document` and `Spec -> Document -> Spec` change nothing.
+//! A [`Document`] is the content of a file, or of a program's builder calls, and it retains the
+//! `$name`s. A [`Spec`] is its meaning at one point, with all values known. The round trips
+//! `Document -> TOML -> Document` and `Spec -> Document -> Spec` change nothing.
 //!
 //! ```
 //! use anabranch_scenario::document::{Document, Table};
@@ -26,12 +27,13 @@ use crate::spec::Spec;
 use crate::tree::{Entry, Node, NodeValue};
 use crate::write::{self, Comments};
 
-/// A spec as it is written. Two are equal where they say the same; where in a file it stands does not count, nor do comments.
+/// A spec as written. Two documents are equal if their contents are; positions in the file and
+/// comments do not count.
 #[derive(Clone, Debug)]
 pub struct Document {
     root: Node,
     comments: Comments,
-    /// What a program asked for that cannot be said.
+    /// Invalid requests of the program that built it.
     problems: Vec<Problem>,
 }
 
@@ -50,28 +52,28 @@ impl Document {
         Ok(Self::from(Node::parse(text)?))
     }
 
-    /// A spec without anything but its name.
+    /// A spec that contains its name only.
     pub fn new(name: &str) -> Self {
         let empty = Self::from(node(NodeValue::Table(Vec::new())));
         empty.with("anabranch", 1).with("name", name)
     }
 
-    /// The document of a spec whose values are known.
+    /// The document of a spec with known values.
     ///
     /// # Errors
-    /// A number that TOML cannot hold.
+    /// A number that TOML cannot represent.
     pub fn of(spec: &Spec) -> Result<Self, Problem> {
         let root = encode(spec);
         root.map(Self::from)
             .map_err(|refused| Problem::new(Place::Program, "", refused.to_string()))
     }
 
-    /// Its values, with the places where they stand.
+    /// The values with their source positions.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// What is wrong with how it was built.
+    /// The errors made while it was built.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -104,7 +106,7 @@ impl Document {
         self.with(section, table)
     }
 
-    /// Adds a table to a section that is a list of them: `[[link]]`.
+    /// Adds a table to a section that is a list of tables: `[[link]]`.
     #[must_use]
     pub fn push(mut self, section: &str, table: impl Serialize) -> Self {
         let Some(table) = self.encoded(section, &table) else {
@@ -129,7 +131,7 @@ impl Document {
         self
     }
 
-    /// Puts a comment above what is added to a section next.
+    /// Puts a comment above the next item that is added to a section.
     #[must_use]
     pub fn comment(mut self, section: &str, comment: &str) -> Self {
         let items = self.root.get(section).map_or(0, |node| node.items().len());
@@ -138,7 +140,7 @@ impl Document {
         self
     }
 
-    /// Puts a comment at the head of the file.
+    /// Puts a comment at the top of the file.
     #[must_use]
     pub fn head(mut self, comment: &str) -> Self {
         comment.clone_into(&mut self.comments.head);
@@ -167,7 +169,7 @@ impl From<Node> for Document {
     }
 }
 
-/// Values of any type, one function for all.
+/// Values of any type, behind one non-generic function.
 mod erased {
     use serde::Serialize;
 
@@ -185,8 +187,8 @@ mod erased {
     }
 }
 
-/// A table that a program builds: keys and values in its order. A value is anything that a spec can say: a quantity, text with
-/// `$name`s, a type of the grammar, another table.
+/// A table built by a program: keys and values in insertion order. A value is anything that a spec
+/// can contain: a quantity, text with `$name`s, a type of the grammar, another table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     entries: Vec<Entry>,
@@ -195,12 +197,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without entries.
+    /// An empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A type of the grammar as a table, to be changed.
+    /// A type of the grammar as a table, for changes.
     pub fn of(value: impl Serialize) -> Self {
         let mut table = Self::new();
         match encode(&value) {

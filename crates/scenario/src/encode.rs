@@ -1,6 +1,7 @@
-//! From types to the tree: what [`decode`](crate::decode) reads.
+//! Encoding of types into the tree that [`decode`](crate::decode) reads.
 //!
-//! Fields without a value are left out, and a variant of an enum is a table with its tag, as specs write it.
+//! Fields without a value are left out, and a variant of an enum becomes a table with its tag, as
+//! in specs.
 
 use serde::Serialize;
 use serde::ser::{self, Serializer};
@@ -13,16 +14,16 @@ mod parts;
 
 use parts::{Array, Table};
 
-/// A value as a tree without places.
+/// Encodes a value as a tree without source positions.
 ///
 /// # Errors
-/// It has something that no spec can say, such as a number above `i64::MAX`.
+/// A value that a spec cannot represent, such as a number above `i64::MAX`.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Node, Refused> {
     let node = value.serialize(Encoder)?;
     node.ok_or_else(|| Refused("nothing stands for no value".to_owned()))
 }
 
-/// Why a value cannot be encoded.
+/// The reason why a value cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(String);
@@ -48,7 +49,7 @@ pub(crate) fn entry(key: &str, node: Node) -> Entry {
     }
 }
 
-/// Gives a node, or none for no value.
+/// Returns a node, or `None` for an absent value.
 #[derive(Clone, Copy)]
 struct Encoder;
 

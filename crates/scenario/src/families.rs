@@ -1,4 +1,4 @@
-//! The families of kinds that a spec chooses from, each with the way in which the spec writes it.
+//! The families of kinds that a spec can choose from, with their syntax in a spec.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use crate::chosen::{Chosen, Family};
 use crate::quantity::{Amount, Span};
 
-/// Loss models: which packets a link takes and never delivers.
+/// Loss models: which packets a link drops.
 #[derive(Debug)]
 pub enum LossModel {}
 
 /// Which packets a link loses: `{ model = "bernoulli", probability = 0.01 }`.
 pub type Loss = Chosen<LossModel>;
 
-/// The key of a loss that says where it strikes.
+/// The key that selects the place of a loss.
 const PLACE: &str = "place";
 const AFTER_QUEUE: &str = "after-queue";
 
@@ -33,18 +33,18 @@ impl Family for LossModel {
     .or("before-queue")];
 }
 
-/// Where a loss strikes.
+/// Where a loss occurs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// Before the packet enters the queue.
     #[default]
     BeforeQueue,
-    /// After it left the queue, on the wire.
+    /// On the wire, after the packet left the queue.
     AfterQueue,
 }
 
 impl Loss {
-    /// Where it strikes.
+    /// The place of the loss.
     pub fn place(&self) -> Place {
         match self.shared(PLACE) {
             Some(Datum::Word(word)) if word == AFTER_QUEUE => Place::AfterQueue,
@@ -53,15 +53,15 @@ impl Loss {
     }
 }
 
-/// Propagations: how long a packet is in the air.
+/// Propagation models: how long a packet is in flight.
 #[derive(Debug)]
 pub enum PropagationModel {}
 
-/// The propagation of a direction of a link: `{ kind = "jitter", delay = "5 ms", jitter = "2 ms" }`; `"5 ms"` is that delay
-/// for all packets, `{ steps = [["0 s", "5 ms"]] }` one over time.
+/// The propagation of a direction of a link: `{ kind = "jitter", delay = "5 ms", jitter = "2 ms"
+/// }`. `"5 ms"` is a constant delay, `{ steps = [["0 s", "5 ms"]] }` one that varies over time.
 pub type Propagation = Chosen<PropagationModel>;
 
-/// A delay that is the same for all packets, and its parameter.
+/// The kind with a constant delay, and its parameter.
 const DETERMINISTIC: &str = "deterministic";
 const DELAY: &str = "delay";
 const OVERTAKING: &str = "overtaking";
@@ -102,18 +102,18 @@ impl Family for PropagationModel {
 }
 
 impl Propagation {
-    /// Whether packets may overtake each other.
+    /// Whether packets may overtake one another.
     pub fn overtaking(&self) -> bool {
         self.shared(OVERTAKING) == Some(Datum::Flag(true))
     }
 }
 
-/// Queue disciplines: who waits for a transmitter, who goes next, and who is dropped or marked instead.
+/// Queue disciplines: the order of waiting packets, and which of them are dropped or marked.
 #[derive(Debug)]
 pub enum QueueDiscipline {}
 
-/// The queue of a direction of a link: `{ kind = "codel", limit = "1000 packets" }`; `"50 packets"` is drop-tail with that
-/// limit.
+/// The queue of a direction of a link: `{ kind = "codel", limit = "1000 packets" }`; `"50 packets"`
+/// is a drop-tail queue with that limit.
 pub type Queue = Chosen<QueueDiscipline>;
 
 impl Family for QueueDiscipline {
@@ -145,7 +145,7 @@ impl Family for QueueDiscipline {
     }
 }
 
-/// Workloads: what an application offers, and when.
+/// Workloads: the amount and the times of the data that an application offers.
 #[derive(Debug)]
 pub enum Workloads {}
 

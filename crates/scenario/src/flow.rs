@@ -1,4 +1,4 @@
-//! The flows of a spec: who sends what to whom, by which transport.
+//! The flows of a spec: endpoints, workload and transport.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ pub enum Start {
 }
 
 impl Start {
-    /// When the first member may start.
+    /// The earliest possible start of a member.
     pub fn earliest(self) -> Span {
         match self {
             Start::Uniform {

@@ -1,8 +1,10 @@
-//! The spec of a simulation: what a TOML file may say, and the records of what was run from it. No protocol and no
-//! simulator is known here: what a spec may name beside the grammar's own words comes from a [`vocabulary`].
+//! The spec of a simulation, which is the grammar of its TOML file, and the records of its runs.
+//! This crate knows no protocol and no simulator: a [`vocabulary`] supplies the names that are not
+//! part of the grammar.
 //!
-//! Reading goes in steps, each of which names file, line and key in its errors: text -> [`tree`] (values with their
-//! places) -> parameters put in for `"$name"` ([`substitute`]) -> the types of [`spec`] ([`decode`]) -> [`validate`].
+//! Reading has four steps, and the errors of each name file, line and key: text -> [`tree`] (values
+//! with source positions) -> parameters replaced for `"$name"` ([`substitute`]) -> the types of
+//! [`spec`] ([`decode`]) -> [`validate`].
 #![forbid(unsafe_code)]
 
 pub mod addresses;

@@ -1,26 +1,26 @@
-//! The measures of a spec: which scalars a run gives. Which there are, the vocabulary knows.
+//! The measures of a spec: the scalars of a run. The vocabulary lists the available metrics.
 
 use crate::chosen::{Chosen, Family};
 
-/// What a probe of a link records.
+/// The quantity that a link probe records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkQuantity {
-    /// What arrived at the far end.
+    /// Arrivals at the far end.
     Throughput,
-    /// What waits.
+    /// Queue length.
     Queue,
-    /// What was dropped.
+    /// Dropped packets.
     Drop,
 }
 
-/// A probe of a link, as specs name it.
+/// A link probe, as specs name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProbe {
-    /// What it records.
+    /// The recorded quantity.
     pub quantity: LinkQuantity,
     /// Its name in specs and series files.
     pub name: &'static str,
-    /// What is recorded, and when.
+    /// Description: the sample and its time.
     pub about: &'static str,
     /// The unit of its samples.
     pub unit: &'static str,
@@ -33,7 +33,7 @@ impl LinkProbe {
     }
 }
 
-/// Probes of a link, beside those of a flow ([`anabranch_transport::Probe`]).
+/// Probes of a link. [`anabranch_transport::Probe`] has those of a flow.
 pub const LINK_PROBES: &[LinkProbe] = &[
     LinkProbe {
         quantity: LinkQuantity::Throughput,
@@ -55,14 +55,14 @@ pub const LINK_PROBES: &[LinkProbe] = &[
     },
 ];
 
-/// Metrics: what is made of a run, and of what.
+/// Metrics: scalars that are computed from a run.
 ///
-/// A flow's name means the group: `goodput` of a group is the sum over its members, a mean is the mean over members,
-/// counts are sums. `flow[1]` is one member.
+/// The name of a flow means its group: `goodput` of a group is the sum over its members, a mean is
+/// the mean over members, counts are sums. `flow[1]` is one member.
 #[derive(Debug)]
 pub enum Metrics {}
 
-/// A metric and what it is taken of: `{ metric = "goodput", flow = "web" }`.
+/// A metric and its subject: `{ metric = "goodput", flow = "web" }`.
 pub type Metric = Chosen<Metrics>;
 
 impl Family for Metrics {

@@ -1,4 +1,4 @@
-//! Names of groups and of their members: `satellite[3]`, `satellite[last]`, `r[1..3]`, `r[..last]`.
+//! Names of groups and their members: `satellite[3]`, `satellite[last]`, `r[1..3]`, `r[..last]`.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::spec::Spec;
 use crate::wifi::Carrier;
 use crate::world::Link;
 
-/// A place in a group.
+/// Index of a member in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeName {
     /// `satellite[3]`.
@@ -15,18 +15,18 @@ pub enum NodeName {
     Last,
 }
 
-/// Which members of a group a name says.
+/// The members that a name selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Members {
-    /// All of them: the name of the group alone.
+    /// All of them, by the name of the group alone.
     All,
-    /// One of them.
+    /// One member.
     One(NodeName),
-    /// Those from one on, and before another.
+    /// A range: first index, and the index after the last.
     Slice(Option<NodeName>, Option<NodeName>),
 }
 
-/// A name as a spec writes it: a group, and which of its members.
+/// A name in a spec: a group, and a selection of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
     /// The group's name.
@@ -35,7 +35,8 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Reads a name. What stands in brackets and is no member nor a slice is part of the group's name, which no group has.
+    /// Parses a name. Brackets without a valid member or slice are kept in the group's name, which
+    /// then matches no group.
     pub fn parse(name: &'a str) -> Self {
         let inside = name.strip_suffix(']').and_then(|name| name.split_once('['));
         let read = inside.and_then(|(group, members)| Some((group, Members::parse(members)?)));
@@ -43,7 +44,8 @@ impl<'a> Name<'a> {
         Self { group, members }
     }
 
-    /// The numbers of the members, in a group of `count`. They may lie beyond it, where the name does not fit.
+    /// The indices of the members, in a group of `count`. They may exceed it if the name does not
+    /// fit.
     pub fn range(&self, count: u32) -> Range<u32> {
         let begin = |place: Option<NodeName>| place.map_or(0, |place| place.index(count));
         match self.members {
@@ -55,12 +57,12 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether it means a member of a group of `count`.
+    /// Whether the name covers a member of a group of `count`.
     pub fn contains(&self, index: u32, count: u32) -> bool {
         self.range(count).contains(&index)
     }
 
-    /// How many members it means, of a group of `count`.
+    /// Number of members that the name covers, in a group of `count`.
     pub fn count(&self, count: u32) -> u32 {
         match self.members {
             Members::One(_) => 1,
@@ -68,14 +70,14 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether all members that it means are in a group of `count`. In a group of none nothing is, and nothing is amiss: it is
-    /// switched off.
+    /// Whether all covered members exist in a group of `count`. Every name fits an empty group,
+    /// because such a group is switched off.
     pub fn fits(&self, count: u32) -> bool {
         let range = self.range(count);
         count == 0 || range.start <= range.end && range.end <= count
     }
 
-    /// Whether it means one member and says which.
+    /// Whether the name selects exactly one member.
     pub fn is_one(&self) -> bool {
         matches!(self.members, Members::One(_))
     }
@@ -100,7 +102,7 @@ impl Members {
 }
 
 impl NodeName {
-    /// Splits `satellite[last]` into the group and the member; a slice has no one member.
+    /// Splits `satellite[last]` into the group and the member. For a slice the member is `None`.
     pub fn split(name: &str) -> (&str, Option<NodeName>) {
         let name = Name::parse(name);
         match name.members {
@@ -109,7 +111,7 @@ impl NodeName {
         }
     }
 
-    /// The member's number in a group of `count`.
+    /// Index of the member in a group of `count`.
     pub fn index(self, count: u32) -> u32 {
         match self {
             NodeName::Number(index) => index,
@@ -117,7 +119,8 @@ impl NodeName {
         }
     }
 
-    /// How many nodes a name means: the members of a group, those of a slice, or one; none of a group that is switched off.
+    /// Number of nodes that a name covers: all members of the group, those of a slice, or one; 0
+    /// for a group that is switched off.
     pub fn count(spec: &Spec, name: &str) -> Option<u32> {
         let name = Name::parse(name);
         let count = count_of(spec, name.group)?;
@@ -128,8 +131,8 @@ impl NodeName {
     }
 }
 
-/// How many members a link has: as many as the larger group at its ends; in a chain one less; none where a group at either end is
-/// switched off.
+/// Number of members of a link: that of the larger group at its ends; one less in a chain; 0 if a
+/// group at either end is switched off.
 pub fn link_members(spec: &Spec, link: &Link) -> u32 {
     let ends = link.between.iter();
     let ends: Vec<u32> = ends
@@ -142,7 +145,7 @@ pub fn link_members(spec: &Spec, link: &Link) -> u32 {
     ends.into_iter().max().unwrap_or(1).saturating_sub(chained)
 }
 
-/// How many members a link of any kind has.
+/// Number of members of a link of any kind.
 pub fn carrier_members(spec: &Spec, carrier: Carrier<'_>) -> u32 {
     match carrier {
         Carrier::Wire(link) => link_members(spec, link),
@@ -151,7 +154,7 @@ pub fn carrier_members(spec: &Spec, carrier: Carrier<'_>) -> u32 {
     }
 }
 
-/// How many members the nodes of a name have; `None` if there is no such node.
+/// Number of members of a node; `None` if the node does not exist.
 pub fn count_of(spec: &Spec, node: &str) -> Option<u32> {
     let mut groups = spec.groups();
     groups

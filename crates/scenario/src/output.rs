@@ -1,7 +1,8 @@
-//! Tables and figures: what is made of the runs.
+//! Tables and figures made of the runs.
 //!
-//! A table's rows and a figure's curves name things by the words of the results: `series` and `metric` of a measure,
-//! or `flow`/`link` and `probe` of a recording. What a paper printed is found by the same words under `published`.
+//! The rows of a table and the curves of a figure refer to results by `series` and `metric` of a
+//! measure, or by `flow`/`link` and `probe` of a recording. The same words find the paper's numbers
+//! under `published`.
 
 use std::collections::BTreeMap;
 
@@ -165,7 +166,7 @@ pub enum Names {
 }
 
 impl Names {
-    /// The name at a place; the first place for a single name.
+    /// The name at an index; a single name has index 0 only.
     pub fn get(&self, index: usize) -> Option<&str> {
         match self {
             Names::One(name) => (index == 0).then_some(name.as_str()),

@@ -1,21 +1,21 @@
-//! Places: where in a file or on a command line a value stands.
+//! Source positions: the location of a value in a file or on a command line.
 
 use std::ops::Range;
 
-/// Where a value stands.
+/// The source position of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Bytes of the spec file.
+    /// Byte range in the spec file.
     File(Range<usize>),
-    /// The `--set` argument of that number, counted from 0.
+    /// Index of a `--set` argument, counted from 0.
     Argument(usize),
-    /// Nowhere: a program built it.
+    /// No position, because a program built the value.
     Program,
 }
 
 impl Place {
-    /// The place of some bytes of a text that stands here in quotes. Where the quotes hold more than the text (escapes, several
-    /// lines), the place of all of it.
+    /// The position of a byte range in a quoted text at this position. If the quotes contain more
+    /// than the text (escapes, several lines), the position of the whole text.
     pub fn within(&self, text: &str, at: Range<usize>) -> Place {
         match self {
             Place::File(span) if span.len() == text.len() + 2 => {
@@ -26,7 +26,7 @@ impl Place {
         }
     }
 
-    /// Orders places as a reader meets them.
+    /// Orders positions by reading order.
     pub fn cmp_position(&self, other: &Place) -> std::cmp::Ordering {
         let position = |place: &Place| match place {
             Place::File(span) => (0, span.start),

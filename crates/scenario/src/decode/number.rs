@@ -1,4 +1,4 @@
-//! Numbers without a unit, for which an expression may stand.
+//! Numbers without a unit, or an expression in place of one.
 
 use anabranch_settings::expression::{Shown, constant, is_compound};
 use serde::de::{self, Deserializer, Visitor};
@@ -7,7 +7,7 @@ use super::{Decoder, Fault};
 use crate::tree::{Node, NodeValue};
 
 impl Decoder<'_> {
-    /// Reads a number, for which an expression without parameters (`"1 / 3"`) may stand.
+    /// Reads a number, or an expression without parameters (`"1 / 3"`) in its place.
     pub(super) fn deserialize_number<'de, V: Visitor<'de>>(
         self,
         visitor: V,
@@ -40,7 +40,8 @@ impl Decoder<'_> {
             context,
         };
         computed.deserialize_any(visitor).map_err(|mut fault| {
-            // The computed node does not outlive this call; what is taken out is the one that was written.
+            // The computed node does not outlive this call, so the node to remove is the original
+            // one.
             fault.node = None;
             fault.at(original, &path, context)
         })

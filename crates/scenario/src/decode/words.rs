@@ -1,8 +1,8 @@
-//! What serde expects, in the words of those who write specs.
+//! Expectations of serde, phrased for authors of specs.
 
 use crate::tree::{Node, NodeValue};
 
-/// The words that serde has for Rust's types, as a spec's writer knows them.
+/// Translates serde's terms for Rust types into the terms of a spec.
 pub(super) fn plainly(expected: &str, found: &Node) -> String {
     match expected {
         "f64" => "a number, such as 0.015".to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn plainly(expected: &str, found: &Node) -> String {
     }
 }
 
-/// What to write where a key is missing, of those that nearly every spec has.
+/// An example for a missing key, for the keys that almost every spec has.
 pub(super) fn example(missing: &str) -> &'static str {
     match missing {
         "anabranch" => "; write `anabranch = 1` in the first line",
@@ -41,7 +41,7 @@ pub(super) fn example(missing: &str) -> &'static str {
     }
 }
 
-/// What to write where a section that may repeat was written as one that may not: `[[link]]`.
+/// The correct form of a section that is repeatable or not: `[[link]]`.
 pub(super) fn sections(node: &Node, path: &str, expected: &str) -> String {
     match &node.value {
         NodeValue::Table(_) if expected == "a sequence" && !path.contains('.') => {
@@ -51,7 +51,8 @@ pub(super) fn sections(node: &Node, path: &str, expected: &str) -> String {
     }
 }
 
-/// How many items an array must have, where its visitor says so: serde itself overlooks those that are too many.
+/// The required length of an array, if its visitor names one. The check is needed because serde
+/// itself ignores surplus items.
 pub(super) fn array_length(expected: &str) -> Option<usize> {
     let words = ["an array of length ", "a tuple of size "];
     words
@@ -63,7 +64,7 @@ fn range(kind: &str, found: &Node) -> &'static str {
     match (kind, &found.value) {
         ("u8", _) => " from 0 to 255",
         ("u16", _) => " from 0 to 65535",
-        // That it is not negative would be no answer to one that is too large.
+        // "Not negative" would be no help for a number that is too large.
         ("u32", NodeValue::Integer(0..)) => " from 0 to 4294967295",
         _ => ", not negative",
     }

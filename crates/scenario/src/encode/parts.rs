@@ -1,4 +1,4 @@
-//! Arrays and tables while they are made.
+//! Builders of arrays and tables.
 
 use serde::Serialize;
 use serde::ser::{
@@ -9,7 +9,7 @@ use serde::ser::{
 use super::{Encoder, Made, Refused, entry, node};
 use crate::tree::{Entry, Node, NodeValue};
 
-/// An array.
+/// Builder of an array.
 #[derive(Default)]
 pub struct Array(Vec<Node>);
 
@@ -46,7 +46,7 @@ array!(
     SerializeTupleStruct::serialize_field
 );
 
-/// A table.
+/// Builder of a table.
 #[derive(Default)]
 pub struct Table {
     entries: Vec<Entry>,
@@ -54,7 +54,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of a variant.
+    /// The table of an enum variant.
     pub fn tagged(tag: &str, variant: &str) -> Self {
         let value = node(NodeValue::Text(variant.to_owned()));
         Self {
