@@ -230,8 +230,8 @@ impl Recording {
     }
 
     /// Ends the capture, and writes the results directory of the first association. `receives`: it
-    /// receives data, and not only control messages, unless [`Sends`] reported otherwise. `failed`:
-    /// the reason if it did not end gracefully.
+    /// receives data, and not only control messages, unless [`SendMarker`] reported otherwise.
+    /// `failed`: the reason if it did not end gracefully.
     pub fn finish(
         self,
         transport: &Transport,

@@ -161,7 +161,7 @@ pub struct Metrics(Arc<Mutex<MetricsState>>);
 struct MetricsState {
     next: u64,
     open: BTreeMap<u64, Association>,
-    /// Totals of ended associations, in the order of `COUNTED`.
+    /// Totals of ended associations, in the order of `COUNTERS`.
     ended: [u64; COUNTERS.len()],
     begun: u64,
     failed: u64,

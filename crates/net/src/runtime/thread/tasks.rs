@@ -20,7 +20,7 @@ pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<Waiting>,
-    /// The thread waits for the system, or is about to: whoever adds something rings.
+    /// The thread waits for the system, or is about to: after adding something, ring.
     sleeps: AtomicBool,
 }
 
