@@ -1,18 +1,18 @@
 //! Sans-IO implementation of SCTP (RFC 9260), with its predecessors and variants as named profiles.
 //!
 //! An [`Endpoint`] is one port with all its associations and implements
-//! [`Transport`](anabranch_transport::Transport) for its driver; an [`Association`] is the interface
-//! for the user.
+//! [`Transport`](anabranch_transport::Transport) for its driver; an [`Association`] is the
+//! interface for the user.
 //!
 //! - control: [`Endpoint`] and [`Association`], handshake with a signed cookie, shutdown, heartbeat
 //! - sender: [`tx`]; receiver: [`rx`]; state of each address: [`path`]
 //! - settings: [`config`], [`profile`]
 //!
 //! # A driver
-//! An endpoint does no I/O and reads no clock. Its driver passes packets and the time to it, and polls
-//! packets, events and deadlines, in the order described at [`Endpoint`]. Here the driver is a loop
-//! around two endpoints and a network with a delay of 10 ms that loses the first packet, an INIT, which
-//! is retransmitted when its timer expires.
+//! An endpoint does no I/O and reads no clock. Its driver passes packets and the time to it, and
+//! polls packets, events and deadlines, in the order described at [`Endpoint`]. Here the driver is a
+//! loop around two endpoints and a network with a delay of 10 ms that loses the first packet, an
+//! INIT, which is retransmitted when its timer expires.
 //!
 //! ```
 //! use std::collections::VecDeque;

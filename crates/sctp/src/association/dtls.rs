@@ -20,8 +20,7 @@ use crate::tx::Message;
 
 /// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_STREAM: u16 = 0;
-/// An association that can seal fewer packets is aborted. What remains is enough for the packets
-/// until then.
+/// An association that can seal fewer packets is aborted. The remainder suffices until then.
 const LEAST_LEFT: u64 = 65_536;
 
 impl Association {
@@ -306,7 +305,7 @@ impl Association {
         true
     }
 
-    /// Passes messages to the key management and does what it asks for.
+    /// Passes messages to the key management and executes its requests.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_keys(&mut self, now: Nanos) {

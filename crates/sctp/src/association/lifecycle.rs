@@ -466,8 +466,7 @@ impl Association {
         }
     }
 
-    /// Probes a path that became potentially failed (RFC 7829 §3), or inactive if the profile says
-    /// so.
+    /// Probes a path that became potentially failed (RFC 7829 §3), or inactive if so configured.
     fn on_path_worse(&mut self, path: PathId) {
         if self.state.probes_paths() {
             self.probe_again(path);
@@ -575,8 +574,7 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports listed addresses given by the user in addition to the primary (RFC 9260 §5.4, rule
-    /// 1).
+    /// Reports listed addresses that the user gave besides the primary (RFC 9260 §5.4, rule 1).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;

@@ -58,7 +58,7 @@ impl Association {
         }
     }
 
-    /// The layer above the peer, in its own numbers (RFC 5061 §4.2.6), if it has said so in the handshake.
+    /// Adaptation layer indication that the peer sent in the handshake (RFC 5061 §4.2.6), if any.
     fn peer_adaptation_layer(&self) -> Option<u32> {
         match &self.state {
             State::Known(known) => known.peer.adaptation,

@@ -260,7 +260,7 @@ impl DtlsChunk {
         true
     }
 
-    /// Opens the record of a DTLS chunk in place. Returns where the chunks of the packet are.
+    /// Opens the record of a DTLS chunk in place. Returns the range of the packet's chunks.
     pub(crate) fn open(
         &mut self,
         restart: bool,

@@ -39,8 +39,8 @@ const KEPT: usize = 64;
 #[derive(Debug)]
 struct Many<K> {
     table: HashMap<K, u32, Secret>,
-    /// Maximum number of entries it was sized for; the table itself cannot tell, because removed
-    /// entries leave tombstones.
+    /// Maximum number of entries it was sized for, which the table itself does not know, because
+    /// removed entries leave tombstones.
     most: usize,
 }
 
