@@ -94,7 +94,7 @@ pub enum Kind {
     Table(&'static [Setting]),
     /// A value of this kind, or `{ steps = [["0 s", VALUE], ["10 s", VALUE]], repeat = "20 s" }`.
     StepFunction(&'static Kind),
-    /// The name of a `flow`, a `link` or a `node` of the spec. The reader must check that it exists.
+    /// The name of a `flow`, a `link` or a `node` of the spec. The reader must check it.
     Name(&'static str),
     /// A table of arbitrary names, each with a value of this kind: `{ early = ["0 s", "5 s"] }`.
     Named(&'static Kind),
