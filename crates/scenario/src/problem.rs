@@ -1,4 +1,4 @@
-//! What is wrong with a spec, said so that it can be put right: file, line, key, what was found, what is allowed.
+//! Faults of a spec, with file, line, key, the value found and the values allowed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,21 +11,22 @@ use crate::limits::MAX_PROBLEMS;
 use crate::nearest::nearest;
 use crate::place::Place;
 
-/// Words of a list of what is allowed. Of more, these are named and the rest counted.
+/// Maximum number of allowed values in a message. The rest of a longer list is only counted.
 const MOST_ALLOWED: usize = 500;
 
-/// Characters of a message that are shown: it may quote what was found, of any length.
+/// Maximum characters of a message. The limit is needed because a message may quote a text of any
+/// length.
 const MOST_SHOWN: usize = 1_000;
 
-/// What is wrong with a key, as far as it tells what else is wrong.
+/// The class of a fault, as far as other faults depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// Anything else.
     #[default]
     Other,
-    /// No table of this form has the key.
+    /// A key that is unknown in a table of this form.
     UnknownKey,
-    /// The table at the path has no value for a key that must be given.
+    /// A required key is missing in the table at the path.
     MissingKey {
         /// The key.
         key: String,
@@ -35,22 +36,22 @@ pub enum Fault {
 /// One fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// Where.
+    /// Source position.
     pub place: Place,
-    /// What kind of fault it is.
+    /// Class of the fault.
     pub fault: Fault,
     /// The key's path, such as `link.satellite.rate`; empty for a fault of syntax.
     pub key: String,
-    /// What was found, and what is wrong with it.
+    /// Description of the value found and of the fault.
     pub message: String,
-    /// What is allowed; empty where the message says it.
+    /// The allowed values; empty if the message names them.
     pub allowed: Vec<String>,
-    /// The nearest correct spelling, if one is near.
+    /// The nearest correct spelling, if there is a close one.
     pub nearest: Option<String>,
 }
 
 impl Problem {
-    /// A fault that says all in its message.
+    /// A fault that is fully described by its message.
     pub fn new(place: Place, key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             place,
@@ -62,7 +63,7 @@ impl Problem {
         }
     }
 
-    /// A key that no table of this form has.
+    /// An unknown key in a table of this form.
     pub fn unknown_key(place: Place, path: impl Into<String>, key: &str) -> Self {
         Self {
             fault: Fault::UnknownKey,
@@ -70,7 +71,7 @@ impl Problem {
         }
     }
 
-    /// A table at `path` without a key that must be given; `what` says more of the key.
+    /// A table at `path` without a required key; `what` describes the key.
     pub fn missing_key(place: Place, path: impl Into<String>, key: &str, what: &str) -> Self {
         Self {
             fault: Fault::MissingKey {
@@ -80,7 +81,8 @@ impl Problem {
         }
     }
 
-    /// The table and the key that is meant by a key that is not known: that it is missing need not be said besides.
+    /// The table and the key that an unknown key was probably meant to be. The missing key is not
+    /// reported in addition.
     fn meant(&self) -> Option<(String, String)> {
         let meant = self.nearest.clone();
         let meant = meant.filter(|_| self.fault == Fault::UnknownKey)?;
@@ -88,7 +90,7 @@ impl Problem {
         Some((parent.to_owned(), meant))
     }
 
-    /// Adds what is allowed, and which of it is nearest to what was found.
+    /// Adds the allowed values, and selects the one nearest to the value found.
     #[must_use]
     pub fn allowed<'a>(mut self, found: &str, allowed: impl IntoIterator<Item = &'a str>) -> Self {
         let mut known: BTreeSet<&str> = self.allowed.iter().map(String::as_str).collect();
@@ -109,26 +111,26 @@ impl Problem {
     }
 }
 
-/// All faults of a spec; its text says each with the line it stands on.
+/// All faults of a spec; its text shows each with its source line.
 #[derive(Clone, Debug)]
 pub struct SpecError {
     file: String,
     text: String,
     arguments: Vec<String>,
     problems: Vec<Problem>,
-    /// Whether there are more than are told.
+    /// Whether there are more faults than are shown.
     more: bool,
 }
 
 impl SpecError {
-    /// Faults of `file`, whose contents are `text`, read with `arguments` to `--set`.
+    /// Faults of `file` with the contents `text`, read with the `--set` arguments `arguments`.
     pub fn new(file: &str, text: &str, arguments: &[String], mut problems: Vec<Problem>) -> Self {
         problems.sort_by(|a, b| {
             a.place
                 .cmp_position(&b.place)
                 .then_with(|| a.key.cmp(&b.key))
         });
-        // Their reader stops behind the limit, and some of them are not shown.
+        // The checks stop after the limit, so some problems are not shown.
         let cut = problems.len() > MAX_PROBLEMS;
         let meant: Vec<(String, String)> = problems.iter().filter_map(Problem::meant).collect();
         let mut distinct: Vec<Problem> = Vec::new();
@@ -159,12 +161,13 @@ impl SpecError {
         }
     }
 
-    /// The faults, in the order of the file; of very many the first.
+    /// The faults in the order of the file, up to the limit.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Line and column of a fault in the file, counted from 1; `None` for what stands elsewhere.
+    /// Line and column of a fault in the file, counted from 1; `None` for a position outside the
+    /// file.
     pub fn position(&self, problem: &Problem) -> Option<(usize, usize)> {
         let Place::File(span) = &problem.place else {
             return None;
@@ -174,7 +177,7 @@ impl SpecError {
         Some((before.matches('\n').count() + 1, line.chars().count() + 1))
     }
 
-    /// One fault with its place, as compilers show them.
+    /// Formats one fault with its source line, in the style of a compiler.
     fn render(&self, problem: &Problem) -> String {
         let title = match problem.key.as_str() {
             "" => problem.message.clone(),
@@ -219,12 +222,13 @@ impl SpecError {
     }
 }
 
-/// The columns of a terminal.
+/// Assumed width of a terminal in columns.
 const WIDTH: usize = 80;
-/// What is left of them for a note under a line.
+/// Columns available for a note under a line.
 const NOTE_WIDTH: usize = WIDTH - 8;
 
-/// Where a value is shown: a table in braces or a list of them by its key, since what is wrong is that something is not in it, or not with it.
+/// The range to mark for a value. An inline table or a list of tables is marked by its key, because
+/// the fault concerns the combination of its contents.
 fn by_key(text: &str, span: Range<usize>) -> Range<usize> {
     let value = text.get(span.clone()).unwrap_or_default();
     let items = value.strip_prefix('[').map(str::trim_start);
@@ -246,7 +250,7 @@ fn by_key(text: &str, span: Range<usize>) -> Range<usize> {
     }
 }
 
-/// The line of a source at some bytes; of several lines the first.
+/// The source line at a byte range; the first one of several lines.
 fn snippet<'a>(
     (file, text, span): (&'a str, &'a str, Range<usize>),
 ) -> Snippet<'a, Annotation<'a>> {
@@ -260,7 +264,7 @@ fn snippet<'a>(
         .find('\n')
         .map_or(text.len(), |end| begin + end);
     let end = boundary(span.end).unwrap_or(begin).clamp(begin, line);
-    // Of a long file the renderer would read all for each of its faults.
+    // A short excerpt is passed because the renderer reads its whole input for each fault.
     let before = &text[..begin];
     let from = before.rfind('\n').map_or(0, |at| at + 1);
     let shown = &text[from..line];
@@ -273,7 +277,7 @@ fn snippet<'a>(
         .annotation(annotation)
 }
 
-/// As much of a message as a reader looks at.
+/// Shortens a message to a readable length.
 fn shortened(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MOST_SHOWN) {
         message.truncate(end);
@@ -282,7 +286,7 @@ fn shortened(mut message: String) -> String {
     message
 }
 
-/// Breaks a text into lines of at most so many characters, where it has blanks.
+/// Breaks a text at blanks into lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! A spec's own profiles: settings and switches that are named once and used by any number of flows.
+//! Profiles defined by a spec: named sets of settings and switches, for use by any number of flows.
 //!
 //! ```toml
 //! [profiles.era]              # a profile of this spec
@@ -10,20 +10,22 @@
 //! profile = "era"
 //! ```
 //!
-//! `--set profiles.era.missing_reports=3`, a sweep, or an experiment's parameters reach it by its path.
+//! `--set profiles.era.missing_reports=3`, a sweep, or the parameters of an experiment can set a
+//! value by its path.
 
 use crate::problem::Problem;
 use crate::transport::SWITCHES;
 use crate::tree::{Entry, Node, NodeValue};
 
-/// The section that holds them.
+/// The section with the profiles.
 const SECTION: &str = "profiles";
-/// The key of what a profile starts from.
+/// The key that names the base of a profile.
 const BASE: &str = "base";
-/// The key of a transport that names one.
+/// The key of a transport that names a profile.
 const PROFILE: &str = "profile";
 
-/// Puts the spec's own profiles in wherever a flow names one. What the flow sets itself stays.
+/// Replaces the profile names of flows by the contents of the spec's profiles. Values that the flow
+/// sets itself take precedence.
 ///
 /// # Errors
 /// A profile that is not a table.
@@ -54,7 +56,7 @@ pub fn put_in(root: &mut Node) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The tables of a section that is a list of them.
+/// The items of a section that is a list of tables.
 fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
     match root.get_mut(section).map(|node| &mut node.value) {
         Some(NodeValue::Array(items)) => items,
@@ -62,7 +64,7 @@ fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
     }
 }
 
-/// What is wrong with profiles that nothing in the spec names.
+/// A problem for each profile that is not used in the spec.
 pub fn unused(root: &Node) -> Vec<Problem> {
     let profiles = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let unused = profiles.iter().filter(|entry| !is_named(root, &entry.key));
@@ -74,7 +76,7 @@ pub fn unused(root: &Node) -> Vec<Problem> {
     unused.map(problem).collect()
 }
 
-/// Whether a text in the tree is this name.
+/// Whether a text in the tree equals this name.
 fn is_named(node: &Node, name: &str) -> bool {
     match &node.value {
         NodeValue::Text(text) => text == name,
@@ -84,8 +86,8 @@ fn is_named(node: &Node, name: &str) -> bool {
     }
 }
 
-/// Follows a transport's profile to one that is the protocol's. A name that was used already is the protocol's too, so that a
-/// profile may have the name of its base.
+/// Follows the profile of a transport to one that is built into the protocol. A name that was
+/// followed before counts as built in, so that a profile may have the name of its base.
 fn expand(transport: &mut Node, profiles: &Node) {
     let mut used: Vec<String> = Vec::new();
     loop {
@@ -127,7 +129,7 @@ fn merge(transport: &mut Node, profile: &Node) {
     }
 }
 
-/// Adds a setting or switch that the transport does not have, neither among its keys nor among its switches.
+/// Adds a setting or switch, unless the transport has it among its keys or its switches.
 fn add(transport: &mut Vec<Entry>, entry: &Entry) {
     let has = |entries: &[Entry]| entries.iter().any(|known| known.key == entry.key);
     let switches = transport.iter().find(|known| known.key == SWITCHES);

@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Implements reading from text by a function `fn(&str) -> Result<Self, String>`.
+/// Implements deserialization from text by a function `fn(&str) -> Result<Self, String>`.
 macro_rules! from_text {
     ($name:ident, $what:literal, $example:literal, $units:expr) => {
         impl<'de> Deserialize<'de> for $name {
@@ -68,7 +68,7 @@ impl Span {
         whole(text, "a time", "250 ms", &[TIME]).map(|ns| Span(ns.number))
     }
 
-    /// In seconds.
+    /// The span in seconds.
     pub fn seconds(self) -> f64 {
         time::seconds(self.0)
     }
@@ -162,7 +162,7 @@ impl Amount {
         })
     }
 
-    /// In bytes, for a segment of `segment` bytes.
+    /// The amount in bytes, for segments of `segment` bytes.
     pub fn bytes(self, segment: u64) -> u64 {
         match self {
             Amount::Packets(n) | Amount::Segments(n) => n.saturating_mul(segment),
@@ -188,7 +188,8 @@ from_text!(
     &[PACKETS, SEGMENTS, SIZE]
 );
 
-/// Implements a quantity that is a positive or zero real number of base units, written in the base unit.
+/// Implements a quantity that is a non-negative real number of base units and is written in the
+/// base unit.
 macro_rules! real_quantity {
     ($(#[doc = $doc:literal])+ $name:ident, $base:literal, $what:literal, $example:literal, $units:expr) => {
         $(#[doc = $doc])+
@@ -257,7 +258,7 @@ impl<'de> Deserialize<'de> for Probability {
 pub struct Count(#[schemars(range(min = 0))] pub u32);
 
 impl Count {
-    /// More would be a mistake in a spec rather than a wish.
+    /// Upper limit: a larger number is more likely a mistake than intended.
     const LARGEST: i64 = 100_000;
 }
 
@@ -289,7 +290,7 @@ pub struct Window(
 );
 
 impl Window {
-    /// Whether a time lies in it.
+    /// Whether a time is inside the window.
     pub fn contains(self, at: Nanos) -> bool {
         self.0[0].0 <= at && at < self.0[1].0
     }

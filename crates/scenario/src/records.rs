@@ -1,4 +1,4 @@
-//! What a run leaves behind, as whoever reads it finds it: scalar measures, series of samples, and who made them.
+//! The results of runs: scalar measures, series of samples, and a manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -13,37 +13,37 @@ use crate::value::Point;
 /// One scalar computed from one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// What it is about: a flow group (`sctp`), one flow of it (`sctp[1]`), a link (`satellite`), a comparison
-    /// (`sctp over tcp`), or `all`.
+    /// The subject: a flow group (`sctp`), one flow of it (`sctp[1]`), a link (`satellite`), a
+    /// comparison (`sctp over tcp`), or `all`.
     pub series: String,
     /// The metric's name, as in `published.csv`: `throughput_increase`, `link_utilization`, ...
     pub metric: String,
-    /// The value. Never NaN: a measure that cannot be computed is absent.
+    /// The value. Never NaN, because a measure that cannot be computed is left out.
     pub value: f64,
     /// Its unit: `%`, `1`, `segments`, `bytes`, `bit/s`, `s`, ...
     pub unit: String,
 }
 
-/// Everything scalar that one run (experiment, point, replication) gave.
+/// All scalar results of one run (experiment, point, replication).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The experiment's id.
     pub experiment: String,
     /// The point of its sweeps.
     pub point: Point,
-    /// Replication, counted from 0. Equal numbers met equal random streams wherever component names agree, so
-    /// differences over common replications may be paired.
+    /// Replication, counted from 0. Runs with the same number share the random streams of
+    /// components with the same name, so their differences may be paired.
     pub replication: u32,
     /// The measures, in the order of the spec's flows, links and `measure` entries.
     pub metrics: Vec<Measure>,
-    /// Events handled by the simulator.
+    /// Events processed by the simulator.
     pub events: u64,
     /// Packets that reached the far end of a link, counted at every link.
     pub packet_hops: u64,
     /// Simulated time, seconds.
     pub simulated: f64,
-    /// Flows whose transport gave up before its time, had no way, or that delivered nothing, each with its reason:
-    /// `sctp[1]: the peer cannot be reached any more`.
+    /// Flows that failed: the transport ended early, there was no route, or nothing was delivered.
+    /// Each has its reason: `sctp[1]: the peer cannot be reached any more`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
@@ -61,16 +61,16 @@ impl RunRecord {
 /// One recorded sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesSample {
-    /// Index of the path or stream; 0 where there is one.
+    /// Index of the path or stream; 0 if there is only one.
     pub index: u16,
-    /// When, seconds from the run's begin.
+    /// Time since the start of the run, seconds.
     pub time: f64,
     /// The value, in the probe's unit (see [`anabranch_transport::Probe`]; link probes: `throughput` in bit/s,
     /// `queue` in packets, `drop` a count).
     pub value: f64,
 }
 
-/// The samples of one probe of one entity in one run, in the order of time.
+/// The samples of one probe of one entity in one run, in order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The experiment's id.
@@ -79,9 +79,9 @@ pub struct Series {
     pub point: Point,
     /// Replication, counted from 0.
     pub replication: u32,
-    /// Flow group or link, as the spec names it.
+    /// Flow group or link, by its name in the spec.
     pub entity: String,
-    /// Which member of the group, counted from 0.
+    /// Index of the group member, counted from 0.
     pub member: u32,
     /// The probe's name.
     pub probe: String,
@@ -89,7 +89,7 @@ pub struct Series {
     pub samples: Vec<SeriesSample>,
 }
 
-/// Which series are wanted; `None` means any.
+/// A query for series; `None` means any.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeriesQuery<'a> {
     /// The experiment's id.
@@ -105,7 +105,7 @@ pub struct SeriesQuery<'a> {
 }
 
 impl SeriesQuery<'_> {
-    /// Whether a series with these keys is wanted.
+    /// Whether a series with these keys matches the query.
     pub fn matches(
         &self,
         experiment: &str,
@@ -122,20 +122,20 @@ impl SeriesQuery<'_> {
     }
 }
 
-/// Series that cannot be read or written.
+/// Failure to read or write series.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {source}")]
 pub struct SeriesError {
-    /// Where: a file's path.
+    /// The location: path of a file.
     pub place: String,
-    /// What is wrong there.
+    /// The cause.
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// Where recorded series are read from: files, memory, or what else a program keeps them in.
+/// A store of recorded series: files, memory, or another store of the program.
 pub trait SeriesSource: fmt::Debug + Send + Sync {
-    /// The series that a query wants, ordered by (point, replication, entity, member, probe) as recorded. An experiment
-    /// that recorded nothing has none.
+    /// Returns the series that match a query, ordered by (point, replication, entity, member,
+    /// probe) as recorded. The result is empty for an experiment without recordings.
     ///
     /// # Errors
     /// [`SeriesError`].
@@ -152,7 +152,7 @@ impl SeriesSource for Vec<Series> {
     }
 }
 
-/// Which series a sample belongs to, within a run.
+/// Key of a sample's series, within a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesKey {
     /// Flow group or link.
@@ -163,12 +163,12 @@ pub struct SeriesKey {
     pub probe: &'static str,
 }
 
-/// What a finished run says of itself. Holds nothing of the host: no time of day, no paths.
+/// Description of a finished run. Contains nothing specific to the host: no time of day, no paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
     pub version: String,
-    /// Commit it was built from, where known.
+    /// Commit it was built from, if known.
     pub commit: Option<String>,
     /// The spec's name.
     pub name: String,
@@ -176,28 +176,29 @@ pub struct Manifest {
     pub spec: String,
     /// `key=value` overrides, in order.
     pub overrides: Vec<String>,
-    /// Experiments, tables or figures that alone were asked for; all if empty.
+    /// The experiments, tables or figures that were selected; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
-    /// The files that the spec names, by their names, such as traces.
+    /// Contents of the files that the spec refers to, by name, such as traces.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// SHA-256 of the resolved spec, hex.
     pub spec_hash: String,
     /// The seed.
     pub seed: u64,
-    /// Whether samples of all replications were kept, whatever the spec says.
+    /// Whether samples of all replications were kept, regardless of the spec.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_all: bool,
-    /// Kinds that the spec names and a program had added to those of this project, such as a congestion control written in Python.
+    /// Kinds in the spec that a program added to those of this project, such as a congestion
+    /// control written in Python.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Experiments that were run on real sockets.
+    /// Experiments that ran on real sockets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<String>,
-    /// Replications of each experiment that was run: `(id, replications)`.
+    /// Replications of each experiment that ran: `(id, replications)`.
     pub replications: Vec<(String, u32)>,
-    /// Runs made.
+    /// Number of runs.
     pub runs: u64,
     /// Packets that reached the far end of a link, counted at every link, over all runs.
     pub packet_hops: u64,
@@ -206,26 +207,27 @@ pub struct Manifest {
 /// The results of a spec, ready for tables and figures.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Who made them.
+    /// Description of the run.
     pub manifest: Manifest,
-    /// The spec, decoded with its default parameters; `spec.tables` and `spec.figures` say what to make.
+    /// The spec, decoded with its default parameters; `spec.tables` and `spec.figures` list the
+    /// outputs.
     pub spec: Spec,
-    /// One record for each run, ordered by (experiment, point, replication) as the spec lists them.
+    /// One record for each run, ordered by (experiment, point, replication) as in the spec.
     pub records: Vec<RunRecord>,
     /// The recorded series.
     pub series: Arc<dyn SeriesSource>,
 }
 
-/// Failures that are alike.
+/// Failures with the same cause.
 struct Failure<'a> {
     experiment: &'a str,
     /// The flow.
     group: &'a str,
-    /// What stands behind its name.
+    /// The text after its name.
     why: &'a str,
     members: BTreeSet<u32>,
     runs: usize,
-    /// Times or counts in it were others in other runs, or of other members.
+    /// Whether times or counts in the text differ between runs or members.
     differs: bool,
 }
 
@@ -248,7 +250,7 @@ impl Failure<'_> {
     }
 }
 
-/// Whether two texts differ in numbers alone.
+/// Whether two texts differ in numbers only.
 fn is_alike(one: &str, other: &str) -> bool {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let words = |text: &str| {
@@ -258,7 +260,8 @@ fn is_alike(one: &str, other: &str) -> bool {
     words(one) == words(other)
 }
 
-/// The flow of a failure, its member if it is one of a group, and the rest: `sctp[1]: the peer is gone`.
+/// Splits a failure into the flow, its member if it belongs to a group, and the rest: `sctp[1]: the
+/// peer is gone`.
 fn member_of(failure: &str) -> (&str, Option<u32>, &str) {
     let (name, why) = failure.split_at(failure.find(':').unwrap_or(failure.len()));
     let member = name.strip_suffix(']').and_then(|it| it.rsplit_once('['));
@@ -269,7 +272,8 @@ fn member_of(failure: &str) -> (&str, Option<u32>, &str) {
 }
 
 impl Results {
-    /// What failed, and in how many of how many runs of its experiment, in a line each. Members of a group that failed alike share one.
+    /// Failures, one line each, with the number of affected runs of the experiment. Members of a
+    /// group with the same failure share a line.
     pub fn failures(&self) -> Vec<String> {
         let mut all: Vec<Failure<'_>> = Vec::new();
         for record in &self.records {
@@ -311,13 +315,13 @@ impl Results {
         all.iter().map(line).collect()
     }
 
-    /// What is right, and may yet be meant otherwise: experiments whose replications repeat one another. Two may be alike by chance, where
-    /// losses are rare.
+    /// Notes about results that are correct but may not be intended: experiments with identical
+    /// replications. Two replications may be identical by chance if losses are rare.
     pub fn notes(&self) -> Vec<String> {
         let repeated = self.manifest.replications.iter().filter(|(id, count)| {
             let records: Vec<&RunRecord> = self.experiment(id).collect();
             let mut points = records.chunk_by(|one, other| one.point == other.point);
-            // Of runs on real sockets no events are counted.
+            // Runs on real sockets have no count of events.
             let is_same = |one: &&RunRecord, other: &&RunRecord| {
                 let counts = |it: &RunRecord| (it.events, it.packet_hops);
                 one.events > 0 && counts(one) == counts(other) && one.metrics == other.metrics
@@ -341,7 +345,8 @@ impl Results {
             .filter(move |record| record.experiment == id)
     }
 
-    /// Reads the series that a query wants, ordered by (point, replication, entity, member, probe) as recorded.
+    /// Reads the series that match a query, ordered by (point, replication, entity, member, probe)
+    /// as recorded.
     ///
     /// # Errors
     /// A file that cannot be read, or is not a series file.
@@ -364,7 +369,7 @@ mod tests {
         }
     }
 
-    /// A group of forty flows that fail alike is a line and not forty.
+    /// A group of forty flows with the same failure should give one line and not forty.
     #[test]
     fn members_that_fail_alike_share_a_line() {
         let record = |replication: u32, failures: Vec<String>| RunRecord {

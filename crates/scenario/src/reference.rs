@@ -1,4 +1,5 @@
-//! Numbers of others that a spec compares its runs with: where they stand. Only the comparison reads them.
+//! Reference data of a spec: files of published or independent numbers. Only the comparison reads
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,11 @@ pub struct ReferenceFiles {
     pub yardsticks: BTreeMap<String, String>,
 }
 
-/// The key of what was published.
+/// The key of the published values.
 pub const PUBLISHED: &str = "published";
 
-/// By hand: a derived one would lose the place of a wrong value.
+/// Implemented by hand, because a derived implementation would lose the position of an invalid
+/// value.
 impl<'de> Deserialize<'de> for ReferenceFiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut yardsticks = BTreeMap::<String, String>::deserialize(deserializer)?;
@@ -34,7 +36,7 @@ impl<'de> Deserialize<'de> for ReferenceFiles {
 }
 
 impl ReferenceFiles {
-    /// Every key with its file.
+    /// All keys with their files.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let published = self.published.iter().map(|file| (PUBLISHED, file.as_str()));
         let yardsticks = self.yardsticks.iter();

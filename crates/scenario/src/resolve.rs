@@ -1,30 +1,32 @@
-//! From one file to the worlds it describes: what sets its values, and the points of its sweeps.
+//! Resolution of one file into the worlds that it describes: sources of values, and points of
+//! sweeps.
 //!
-//! What sets a value, the later winning: the file's `[parameters]`, an experiment's `parameters`, `--set`, a sweep's
-//! point. Each of them names a parameter, or a key of the file by its path (`link.satellite.rate`, where the members
-//! of an array of tables go by their `name` or `id`).
+//! The sources of values, in order of increasing precedence: `[parameters]` of the file,
+//! `parameters` of an experiment, `--set`, a point of a sweep. Each of them names a parameter, or a
+//! key of the file by its path (`link.satellite.rate`, in which members of an array of tables are
+//! addressed by their `name` or `id`).
 
 use crate::limits::MAX_POINTS;
 use crate::place::Place;
 use crate::problem::Problem;
 use crate::tree::{Entry, Node, NodeValue, OWN_NAMES};
 
-/// The table of parameters.
+/// The section of parameters.
 const PARAMETERS: &str = "parameters";
 
-/// A value to put in: the key, where the key stands, the value.
+/// An assignment: key, position of the key, value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// A parameter's name, or a path.
+    /// Name of a parameter, or a path.
     pub key: String,
-    /// Where it stands.
+    /// Position of the key.
     pub key_place: Place,
     /// The value.
     pub node: Node,
 }
 
 impl Setting {
-    /// The setting that an entry of a table makes.
+    /// The assignment made by an entry of a table.
     pub fn of(entry: &Entry) -> Self {
         Setting {
             key: entry.key.clone(),
@@ -33,10 +35,10 @@ impl Setting {
         }
     }
 
-    /// Reads the `number`-th argument of `--set`.
+    /// Parses argument `number` of `--set`.
     ///
     /// # Errors
-    /// One without `=`.
+    /// An argument without `=`.
     pub fn parse(argument: &str, number: usize) -> Result<Self, Problem> {
         let place = Place::Argument(number);
         match argument.split_once('=') {
@@ -53,10 +55,10 @@ impl Setting {
         }
     }
 
-    /// Puts the value into a tree.
+    /// Assigns the value in a tree.
     ///
     /// # Errors
-    /// A key that the tree does not have, or the name of something.
+    /// A key that the tree does not have, or the name of an item.
     pub fn apply(&self, root: &mut Node) -> Result<(), Problem> {
         if let Some(parameter) = root
             .get_mut(PARAMETERS)
@@ -86,7 +88,8 @@ impl Setting {
         self.put(root)
     }
 
-    /// Refuses all parameters at once: those that are not among them would be gone, and who writes this means to set some.
+    /// Rejects the replacement of all parameters, because the parameters that it leaves out would
+    /// be lost; the intent is usually to set some of them.
     fn whole_parameters(&self) -> Problem {
         let names = self.node.entries().iter();
         let names: Vec<String> = names.map(|entry| format!("`{}`", entry.key)).collect();
@@ -98,7 +101,8 @@ impl Setting {
         Problem::new(self.key_place.clone(), PARAMETERS, message)
     }
 
-    /// Refuses another name for an item of a list: the file goes on calling it by the one that it has.
+    /// Rejects a new name for an item of a list, because the rest of the file refers to it by its
+    /// old name.
     fn check_name(&self, root: &mut Node) -> Result<(), Problem> {
         let (node, last, is_item) = self.parent(root)?;
         match node.own_name() {
@@ -112,7 +116,8 @@ impl Setting {
         }
     }
 
-    /// Sets the last key of the path, which need not be there yet: what may be there, the types know.
+    /// Sets the last key of the path. The key may be absent, because the types decide which keys
+    /// are allowed.
     pub(crate) fn put(&self, root: &mut Node) -> Result<(), Problem> {
         let (node, last, _) = self.parent(root)?;
         match &mut node.value {
@@ -135,7 +140,8 @@ impl Setting {
         Ok(())
     }
 
-    /// Walks the path to what its last key lies in; gives that, the key, and whether it is an item of a list.
+    /// Walks the path to the parent of its last key. Returns the parent, the key, and whether it is
+    /// an item of a list.
     fn parent<'a>(&self, root: &'a mut Node) -> Result<(&'a mut Node, &str, bool), Problem> {
         let mut segments: Vec<&str> = self.key.split('.').collect();
         let last = segments.pop().unwrap_or_default();
@@ -167,7 +173,7 @@ impl Setting {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
         let names = node.items().iter().filter_map(Node::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
-        // What stands there is another's: a key of it is set where the parameter is.
+        // The value comes from a parameter, so its keys must be set there.
         let why = match node.text() {
             Some(text) if is_parameter(text) => {
                 let name = text.trim_start_matches('$');
@@ -190,7 +196,8 @@ impl Setting {
     }
 }
 
-/// The path of the first key of this name, not in the experiments, which only name what others have.
+/// The path of the first key of this name. Experiments are not searched, because they only refer to
+/// keys of other sections.
 fn path_to(node: &Node, key: &str) -> Option<String> {
     let entries = || {
         let entries = node.entries().iter();
@@ -210,7 +217,7 @@ fn path_to(node: &Node, key: &str) -> Option<String> {
     own.or_else(below).or_else(members)
 }
 
-/// Whether a text stands for a parameter as it is, and not for what is computed from some.
+/// Whether a text is the name of a single parameter, and not an expression over parameters.
 fn is_parameter(text: &str) -> bool {
     let name = text.strip_prefix('$').unwrap_or_default();
     !name.is_empty()
@@ -219,28 +226,30 @@ fn is_parameter(text: &str) -> bool {
             .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// One point of an experiment's sweeps: where it stands, and what it sets.
+/// One point of an experiment's sweeps: its position and its assignments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweptPoint {
-    /// `(x_name, x)`, the x as it stands in the file.
+    /// `(x_name, x)`, with the x as written in the file.
     pub point: Vec<(String, Node)>,
-    /// What the point sets.
+    /// The assignments of the point.
     pub settings: Vec<Setting>,
 }
 
-/// Every combination of an experiment's sweeps, the last varying fastest. One empty point where there is no sweep. A point is made
-/// of the experiment when it is asked for, so that many take no more memory than few.
+/// Every combination of an experiment's sweeps, the last one varying fastest. One empty point if
+/// there is no sweep. Points are computed on request, so that memory does not depend on their
+/// number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Points {
-    /// How many points each sweep has.
+    /// Number of points of each sweep.
     counts: Vec<usize>,
 }
 
 impl Points {
-    /// The points of an experiment that is decoded without fault, so that the shapes are known. `path` is its own, for the errors.
+    /// The points of an experiment that was decoded without fault, so that the shapes are known.
+    /// `path` is its path, for error messages.
     ///
     /// # Errors
-    /// Sweeps without points, or with an x twice; more than [`MAX_POINTS`].
+    /// Sweeps without points, or with a repeated x; more than [`MAX_POINTS`].
     pub fn of(experiment: &Node, path: &str) -> Result<Self, Vec<Problem>> {
         let mut counts: Vec<usize> = Vec::new();
         let mut problems = Vec::new();
@@ -269,18 +278,18 @@ impl Points {
         }
     }
 
-    /// How many there are.
+    /// Number of points.
     pub fn count(&self) -> usize {
         self.counts.iter().product()
     }
 
-    /// The point at a place below [`Self::count`], of the same experiment.
+    /// The point of the same experiment at an index below [`Self::count`].
     pub fn get(&self, experiment: &Node, place: usize) -> SweptPoint {
         let mut all = SweptPoint::default();
         let mut within = self.count();
         for (sweep, count) in sweeps(experiment).iter().zip(&self.counts) {
             within /= count;
-            // Each sweep was read before without fault.
+            // Each sweep was read without fault before.
             if let Ok(axis) = Axis::of(sweep, "") {
                 axis.add_to(&mut all, place / within % count);
             }
@@ -288,12 +297,12 @@ impl Points {
         all
     }
 
-    /// All of them, in order.
+    /// All points, in order.
     pub fn iter<'a>(&'a self, experiment: &'a Node) -> impl Iterator<Item = SweptPoint> + 'a {
         (0..self.count()).map(|place| self.get(experiment, place))
     }
 
-    /// For each sweep, its points alone.
+    /// The points of each sweep alone.
     pub fn of_each(&self, experiment: &Node) -> Vec<Vec<SweptPoint>> {
         let axes = sweeps(experiment).iter().zip(&self.counts);
         let axes = axes.filter_map(|(sweep, count)| Some((Axis::of(sweep, "").ok()?, *count)));
@@ -313,7 +322,7 @@ fn sweeps(experiment: &Node) -> &[Node] {
     experiment.get("sweep").map(Node::items).unwrap_or_default()
 }
 
-/// A value of a sweep, such that two are the same text where they are the same value: 0, 0.0 and -0.0.
+/// A value of a sweep as text. Equal values give equal texts: 0, 0.0 and -0.0.
 fn as_compared(x: &Node) -> String {
     match &x.value {
         NodeValue::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
@@ -323,13 +332,13 @@ fn as_compared(x: &Node) -> String {
     }
 }
 
-/// A sweep as it is read.
+/// A parsed sweep.
 struct Axis<'a> {
     /// The name of its x.
     name: &'a str,
-    /// What takes each of the values; `None` where points are listed.
+    /// The parameter that takes each of the values; `None` if points are listed.
     parameter: Option<&'a Node>,
-    /// The points or values, at least one.
+    /// The points or values; not empty.
     items: &'a [Node],
 }
 
@@ -372,7 +381,8 @@ impl<'a> Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// How many points it has. Two with one x would be one in every table.
+    /// Number of points. An x must not be repeated, because tables could not distinguish the two
+    /// points.
     fn distinct(&self, path: &str) -> Result<usize, Problem> {
         let mut seen = std::collections::BTreeSet::new();
         for x in self.items.iter().filter_map(|item| self.x(item)) {
@@ -392,7 +402,7 @@ impl Axis<'_> {
         }
     }
 
-    /// Adds the x and the settings of the item at a place.
+    /// Adds the x and the assignments of the item at an index.
     fn add_to(&self, point: &mut SweptPoint, place: usize) {
         let item = &self.items[place];
         let x = self.x(item).cloned();

@@ -1,4 +1,4 @@
-//! Routes that a spec gives, instead of those that are computed.
+//! Static routes of a spec, which replace computed ones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

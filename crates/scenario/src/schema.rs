@@ -1,4 +1,4 @@
-//! The JSON Schema of a spec, made from the types that read it.
+//! The JSON Schema of a spec, generated from the types that read it.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -12,8 +12,8 @@ use crate::spec::Spec;
 use crate::transport::TransportKind;
 use crate::vocabulary::Vocabulary;
 
-/// The schema of what a vocabulary knows. Wherever a value may stand, a parameter's name (`"$rate"`) or an expression
-/// (`"2 * $rate"`) may stand too.
+/// The schema for the kinds of a vocabulary. Every value may also be the name of a parameter
+/// (`"$rate"`) or an expression (`"2 * $rate"`).
 pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
     let generator = SchemaSettings::draft07().into_generator();
     let mut schema = generator.into_root_schema_for::<Spec>();
@@ -44,7 +44,8 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
     schema
 }
 
-/// The table of a transport whose protocol is a parameter's: which keys it may have is not known.
+/// The table of a transport whose protocol is set by a parameter, so that its allowed keys are
+/// unknown.
 fn of_some_protocol() -> Value {
     json!({
         "type": "object",
@@ -54,15 +55,15 @@ fn of_some_protocol() -> Value {
     })
 }
 
-/// Puts the kinds of a family in.
+/// Adds the kinds of a family.
 fn choose<F: Family>(definitions: &mut Map<String, Value>, vocabulary: &dyn Vocabulary) {
     if let Some(chosen) = definitions.get_mut(F::NAME) {
         *chosen = json_schema_of::<F>(&vocabulary.kinds(F::NAME).variants());
     }
 }
 
-/// Lets every property and every element of a list below this schema be a parameter's name or an expression instead, tags of
-/// variants aside.
+/// Allows the name of a parameter or an expression for every property and every element of a list
+/// below this schema, except for tags of variants.
 fn allow_parameters(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -73,7 +74,7 @@ fn allow_parameters(schema: &mut Value) {
                         .values_mut()
                         .filter(|property| property.get("const").is_none())
                         .for_each(or_parameter),
-                    // A list of one kind, or a tuple.
+                    // A list with one type of items, or a tuple.
                     ("items", Value::Array(items)) => items.iter_mut().for_each(or_parameter),
                     ("items", item @ Value::Object(_)) => or_parameter(item),
                     _ => {}

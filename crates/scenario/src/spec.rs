@@ -1,4 +1,4 @@
-//! A whole spec: what stands at the top of the file, experiments and their sweeps.
+//! A whole spec: the top level of the file, experiments and their sweeps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -93,7 +93,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// All links of its world: the wires, the cells, then those of constellations.
+    /// All links of the world: the wires, the cells, then those of constellations.
     pub fn carriers(&self) -> impl Iterator<Item = Carrier<'_>> {
         let wires = self.links.iter().map(Carrier::Wire);
         let beams = self.constellations.iter().flat_map(|constellation| {
@@ -106,7 +106,8 @@ impl Spec {
             .chain(beams)
     }
 
-    /// All groups of nodes of its world, with how many members each has: the nodes, the satellites of constellations, the stations of grounds.
+    /// All groups of nodes of the world with their number of members: the nodes, the satellites of
+    /// constellations, the stations of grounds.
     pub fn groups(&self) -> impl Iterator<Item = (&str, u32)> {
         let nodes = self.nodes.iter();
         let nodes = nodes.map(|node| (node.name.as_str(), node.count.0));
@@ -117,7 +118,8 @@ impl Spec {
         nodes.chain(satellites).chain(stations)
     }
 
-    /// All measures of an experiment: those of the file, then its own; a few plain ones where there are none.
+    /// All measures of an experiment: those of the file, then its own; a default set if there are
+    /// none.
     pub fn measures_of(&self, experiment: &Experiment) -> Vec<Metric> {
         let named = self.measures.iter().chain(&experiment.measures);
         let named: Vec<Metric> = named.cloned().collect();
@@ -220,7 +222,7 @@ impl Experiment {
     }
 }
 
-/// Replications under `--quick` where the spec does not say.
+/// Default number of replications under `--quick`.
 const QUICK_REPLICATIONS: u32 = 3;
 
 fn one() -> u32 {
@@ -250,12 +252,12 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// The name under which its x stand in tables.
+    /// The name of its x in tables.
     pub fn x_name(&self) -> Option<&str> {
         self.name.as_deref().or(self.parameter.as_deref())
     }
 
-    /// Its x, in order.
+    /// The x values, in order.
     pub fn xs(&self) -> Vec<Value> {
         let listed = self.points.iter().map(|point| point.x.clone());
         let values = self.values.iter().cloned();

@@ -1,4 +1,5 @@
-//! Puts parameters in: for `"$name"` the value of the parameter, for an expression (`"2 * $rate * $rtt"`) its result.
+//! Substitution of parameters: `"$name"` becomes the value of the parameter, an expression (`"2 *
+//! $rate * $rtt"`) becomes its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,14 +14,15 @@ use crate::tree::{Entry, Node, NodeValue};
 /// The section of parameters.
 const SECTION: &str = "parameters";
 
-/// Puts parameters in for every `"$name"` outside `[parameters]` and outside the parameters and sweeps of experiments.
-/// `"$$"` stands for a dollar. The names of the parameters that were used are added to `used`.
+/// Substitutes every `"$name"` outside `[parameters]` and outside the parameters and sweeps of
+/// experiments. `"$$"` stands for a dollar sign. Adds the names of the used parameters to `used`.
 ///
 /// # Errors
-/// Names without a parameter, parameters that name each other in a ring, and expressions that cannot be computed.
+/// Names without a parameter, parameters that form a cycle, and expressions that cannot be
+/// computed.
 pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Problem>> {
     let mut resolved = root;
-    // They stay as they are; what stands for them is put in elsewhere.
+    // The parameters themselves stay unchanged; their values are substituted at each use.
     let parameters = resolved.get(SECTION).cloned();
     let parameters = parameters.as_ref().map(Node::entries).unwrap_or_default();
     let mut walk = Walk {
@@ -69,7 +71,7 @@ fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
     }
 }
 
-/// What a claim holds a measure against stays an expression, because it has a value at each point.
+/// The bound of a claim stays an expression, because its value depends on the point.
 fn claims(node: &mut Node, walk: &mut Walk<'_>) {
     let NodeValue::Array(items) = &mut node.value else {
         return walk.put_in(node, "claim");
@@ -97,22 +99,22 @@ fn claims(node: &mut Node, walk: &mut Walk<'_>) {
     }
 }
 
-/// What is known of a parameter.
+/// State of a parameter.
 enum Known {
-    /// It is being computed: who meets it again stands in a ring.
+    /// Being computed: a reference to it now is part of a cycle.
     Open,
     /// Its value.
     Is(Node, Extent),
-    /// It has none, which was told.
+    /// Invalid, and reported.
     Wrong,
 }
 
-/// How much a value is.
+/// Size of a value.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// As [`MAX_PUT_IN`] counts.
+    /// In the units of [`MAX_PUT_IN`].
     size: usize,
-    /// Values within one another.
+    /// Nesting depth.
     depth: usize,
 }
 
@@ -136,13 +138,13 @@ impl Extent {
 
 struct Walk<'a> {
     parameters: &'a [Entry],
-    /// Each parameter is computed once.
+    /// Parameters computed so far; each is computed once.
     known: BTreeMap<String, Known>,
-    /// Parameters that are being computed, each within the one before.
+    /// Number of parameters that are being computed, each nested in the one before.
     open: usize,
-    /// Values within one another, down to the one that is looked at.
+    /// Nesting depth of the current value.
     depth: usize,
-    /// What was put in, as [`MAX_PUT_IN`] counts.
+    /// Total of the substituted sizes, in the units of [`MAX_PUT_IN`].
     put_in: usize,
     problems: Vec<Problem>,
 }
@@ -202,20 +204,22 @@ impl Walk<'_> {
         }
     }
 
-    /// Computes what an expression names before the expression itself: within its parentheses the stack would grow with both.
+    /// Computes the parameters that an expression names before the expression itself, because a
+    /// computation inside nested parentheses would multiply the use of the stack.
     fn compute_named(&mut self, text: &str) {
         for rest in text.split('$').skip(1) {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
             let name = &rest[..end.unwrap_or(rest.len())];
             let known = self.known.contains_key(name);
             if !known && self.parameters.iter().any(|entry| entry.key == name) {
-                // What is wrong with it is told where the expression names it.
+                // An error is reported at the place of the name in the expression.
                 let _ = self.parameter(name);
             }
         }
     }
 
-    /// The parameter that a text consists of: `"$name"`, where the name may be any that a parameter has.
+    /// The parameter name if the text is `"$name"` and nothing else. Any name of an existing
+    /// parameter is accepted.
     fn whole_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         let name = text.strip_prefix('$')?;
         let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -224,7 +228,7 @@ impl Walk<'_> {
         (known || begins && name.chars().all(is_plain)).then_some(name)
     }
 
-    /// The value of a parameter; none where that is wrong and was told.
+    /// The value of a parameter; `None` if the parameter is invalid and has been reported.
     fn parameter(&mut self, name: &str) -> Result<Option<Node>, Missing> {
         match self.known.get(name) {
             Some(&Known::Is(_, extent)) => {
@@ -271,7 +275,7 @@ impl Walk<'_> {
         self.within_bounds(name, extent).map(|()| Some(node))
     }
 
-    /// Counts a value that is put in here.
+    /// Counts a substituted value against the limits.
     fn within_bounds(&mut self, name: &str, extent: Extent) -> Result<(), Missing> {
         self.put_in = self.put_in.saturating_add(extent.size);
         if self.depth + extent.depth > MAX_DEPTH {
@@ -288,7 +292,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The value of a parameter in an expression, which names it at some bytes.
+    /// The value of a parameter that an expression names at a byte range.
     fn value(&mut self, name: &str, at: Range<usize>) -> Result<Value, Fault> {
         let node = match self.parameter(name) {
             Ok(Some(node)) => node,
@@ -315,10 +319,10 @@ impl Walk<'_> {
     }
 }
 
-/// A parameter that has no value.
+/// A parameter without a value.
 struct Missing {
     message: String,
-    /// The name that was found, and those that are there.
+    /// The name found, and the existing names.
     found: Option<(String, Vec<String>)>,
 }
 
@@ -339,7 +343,7 @@ impl Missing {
     }
 }
 
-/// The fault of an expression, at its place within the text.
+/// The fault of an expression, at its position within the text.
 fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Problem {
     let place = node.place.within(text, fault.at);
     let problem = Problem::new(place, path, fault.message);
@@ -349,15 +353,15 @@ fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Problem {
     }
 }
 
-/// Adds to `used` the parameters that a file names anywhere. What a `--set` replaces may have been a parameter's only use;
-/// the file is right as it stands.
+/// Adds all parameters that a file mentions anywhere to `used`. This is needed because `--set` may
+/// replace the only use of a parameter, and the file itself is correct.
 pub fn mentioned(root: &Node, used: &mut BTreeSet<String>) {
     let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let names = parameters.iter().map(|entry| &entry.key);
     used.extend(names.filter(|name| mentions(root, name)).cloned());
 }
 
-/// Whether a text in the tree names this parameter.
+/// Whether a text in the tree mentions this parameter.
 pub fn mentions(node: &Node, name: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let in_text = |text: &str| {
@@ -372,7 +376,7 @@ pub fn mentions(node: &Node, name: &str) -> bool {
         || node.entries().iter().any(|it| mentions(&it.node, name))
 }
 
-/// What is wrong with parameters that nothing uses.
+/// A problem for each unused parameter.
 pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Problem> {
     let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let unused = parameters.iter().filter(|entry| !used.contains(&entry.key));

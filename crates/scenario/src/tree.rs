@@ -1,4 +1,4 @@
-//! A TOML file as a tree in which every value knows its place.
+//! A TOML file as a tree in which every value has its source position.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,12 +6,12 @@ use toml::de::{DeTable, DeValue};
 use crate::place::Place;
 use crate::problem::Problem;
 
-/// A value and its place.
+/// A value with its source position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it stands.
+    /// Source position.
     pub place: Place,
-    /// What it is.
+    /// The value.
     pub value: NodeValue,
 }
 
@@ -24,11 +24,11 @@ pub enum NodeValue {
     Integer(i64),
     /// A number.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// An array.
     Array(Vec<Node>),
-    /// A table; its entries in the order of the file.
+    /// A table; its entries are in the order of the file.
     Table(Vec<Entry>),
 }
 
@@ -37,23 +37,23 @@ pub enum NodeValue {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Source position of the key.
     pub key_place: Place,
     /// Its value.
     pub node: Node,
 }
 
-/// The keys that an item of a list may have its name at, the first that is there.
+/// The keys that can hold the name of an item of a list, in order of precedence.
 pub(crate) const OWN_NAMES: [&str; 2] = ["name", "id"];
 
 impl Node {
-    /// Reads a TOML document.
+    /// Parses a TOML document.
     ///
     /// # Errors
     /// Every fault of syntax.
     pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(text);
-        // The others mostly follow from the first.
+        // Only the first error is kept, because the others are mostly consequences of it.
         let mut problems: Vec<Problem> = errors
             .iter()
             .take(1)
@@ -77,16 +77,17 @@ impl Node {
         }
     }
 
-    /// Reads the value of a `--set key=value` argument: TOML, or else text as it stands.
+    /// Parses the value of a `--set key=value` argument as TOML, or else takes it as text.
     ///
     /// # Errors
-    /// A list or a table with a value that a file may not have, either.
+    /// A list or a table that contains a value not allowed in a file.
     pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<Node, Problem> {
         let place = Place::Argument(number);
         let mut problems = Vec::new();
         let value = DeValue::parse(text).ok();
         let node = value.and_then(|value| value_node(&value, key, &mut problems));
-        // What is not TOML's, or a value of it that is no spec's, may be a text; what such values stand in is none.
+        // An invalid TOML value, or a TOML type that specs do not use, may be meant as text; a list
+        // or table that contains one may not.
         let mut node = match (node, problems.into_iter().next()) {
             (Some(_), Some(problem)) => return Err(Problem { place, ..problem }),
             (Some(node), None) => node,
@@ -99,7 +100,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Says of this value, and of all within, that they stand at `place`.
+    /// Sets the source position of this value and of all values inside.
     fn move_to(&mut self, place: &Place) {
         self.place = place.clone();
         match &mut self.value {
@@ -112,7 +113,7 @@ impl Node {
         }
     }
 
-    /// The value of a key, if this is a table that has it.
+    /// The value of a key, if this is a table with the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries()
             .iter()
@@ -120,7 +121,7 @@ impl Node {
             .map(|entry| &entry.node)
     }
 
-    /// The same, to change.
+    /// Mutable form of [`Self::get`].
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         match &mut self.value {
             NodeValue::Table(entries) => entries
@@ -131,7 +132,7 @@ impl Node {
         }
     }
 
-    /// The entries of a table; none for anything else.
+    /// The entries of a table; empty for any other value.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {
             NodeValue::Table(entries) => entries,
@@ -139,7 +140,7 @@ impl Node {
         }
     }
 
-    /// The items of an array; none for anything else.
+    /// The items of an array; empty for any other value.
     pub fn items(&self) -> &[Node] {
         match &self.value {
             NodeValue::Array(items) => items,
@@ -155,7 +156,7 @@ impl Node {
         }
     }
 
-    /// What a table calls itself: its `name` or `id`.
+    /// The name of a table: its `name` or `id`.
     pub fn own_name(&self) -> Option<&str> {
         OWN_NAMES
             .iter()
@@ -163,7 +164,8 @@ impl Node {
             .and_then(Node::text)
     }
 
-    /// Whether two trees say the same, wherever it stands and in whichever order keys do.
+    /// Whether two trees have equal contents, regardless of source positions and of the order of
+    /// keys.
     pub fn says_what(&self, other: &Node) -> bool {
         match (&self.value, &other.value) {
             (NodeValue::Array(one), NodeValue::Array(two)) => {
@@ -180,7 +182,7 @@ impl Node {
         }
     }
 
-    /// The value as JSON with sorted keys, to be hashed and kept.
+    /// The value as JSON with sorted keys, for hashing and storage.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
             NodeValue::Text(text) => text.as_str().into(),
@@ -199,7 +201,7 @@ impl Node {
         }
     }
 
-    /// The text of [`Self::to_json`], piece by piece.
+    /// Writes the text of [`Self::to_json`] in pieces.
     pub fn write_json(&self, write: &mut dyn FnMut(&str)) {
         match &self.value {
             NodeValue::Array(items) => {
@@ -230,7 +232,7 @@ impl Node {
         }
     }
 
-    /// How an error calls the value: `"2 Mbit/s"`, `17`, `a table`.
+    /// Description of the value in an error message: `"2 Mbit/s"`, `17`, `a table`.
     pub fn describe(&self) -> String {
         match &self.value {
             NodeValue::Text(text) => format!("{text:?}"),
@@ -243,7 +245,8 @@ impl Node {
         }
     }
 
-    /// The path of a child: `link` + 2 is `link.satellite` where the child calls itself so, else `link[2]`.
+    /// The path of an item: `link` + 2 is `link.satellite` if the item has that name, else
+    /// `link[2]`.
     pub fn item_path(path: &str, index: usize, item: &Node) -> String {
         match item.own_name() {
             Some(name) if !name.starts_with('$') => format!("{path}.{name}"),
