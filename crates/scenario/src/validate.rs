@@ -1,4 +1,4 @@
-//! What the types cannot say: names that must exist or differ, counts that must fit, order.
+//! Checks beyond the types: existing and unique names, matching counts, order.
 
 mod addresses;
 mod chosen;
@@ -34,10 +34,11 @@ use link::check_link;
 use measure::check_measures;
 use names::{check_flow_name, check_link_name, check_node};
 
-/// The most flows a world has, all members counted: each has two ports of its own.
+/// Maximum number of flows in a world, all members counted, because each uses two ports.
 pub const MOST_FLOWS: u64 = 10_000;
 
-/// Checks a decoded spec against the tree that it was decoded from, and the names in it against a vocabulary.
+/// Checks a decoded spec against the tree that it was decoded from, and its names against a
+/// vocabulary.
 pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Problem> {
     let mut checker = Checker::new(root);
     let c = &mut checker;
@@ -88,7 +89,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
     checker.into_problems()
 }
 
-/// The name of the spec, and those of its parts, which are told apart by them.
+/// Checks the name of the spec and the names of its parts, which must be unique.
 fn check_names(c: &mut Checker<'_>, spec: &Spec) {
     c.name("name", &spec.name);
     c.distinct(
@@ -140,7 +141,7 @@ fn check_names(c: &mut Checker<'_>, spec: &Spec) {
     );
 }
 
-/// Each flow, and how many members they have together.
+/// Checks each flow, and the total number of members.
 fn check_flows(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
@@ -177,7 +178,7 @@ fn check_flow(
         }
     }
     if flow.pairs.is_some() && flow.matrix.is_empty() {
-        // What is wrong with it was said where it was resolved.
+        // The resolution has reported the fault.
     } else if flow.from == flow.to && flow.pairs.is_none() {
         c.problem(
             &format!("{path}.to"),
@@ -213,7 +214,7 @@ fn check_flow(
     flow.transport.check(c, &transports, &path);
 }
 
-/// The keys of Careful Resume.
+/// Checks the keys of Careful Resume.
 fn check_resume(c: &mut Checker<'_>, flow: &Flow, path: &str) {
     let given = [
         ("resume_lifetime", flow.resume_lifetime.is_some()),
@@ -239,7 +240,7 @@ fn check_resume(c: &mut Checker<'_>, flow: &Flow, path: &str) {
     }
 }
 
-/// Whether links lead from one node to another, groups taken as one.
+/// Whether links connect one node to another, with each group taken as one node.
 fn joined(spec: &Spec, from: &str, to: &str) -> bool {
     let group = |name: &'_ str| NodeName::split(name).0.to_owned();
     let (from, to) = (group(from), group(to));
@@ -355,7 +356,7 @@ fn check_experiment(
     }
 }
 
-/// Checks that the transport of a recorded flow tells what is recorded of it.
+/// Checks that the transport of a recorded flow supports the recorded probes.
 fn check_told(
     c: &mut Checker<'_>,
     spec: &Spec,

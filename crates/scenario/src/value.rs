@@ -1,4 +1,4 @@
-//! Values as a spec writes them, and the points of sweeps that are made of them.
+//! Values as written in a spec, and the points of sweeps.
 
 use std::fmt;
 
@@ -20,8 +20,8 @@ pub enum Value {
     Text(String),
 }
 
-// What serde derives tries one variant after the other, and writes an error for each that does not fit: half of what it takes to read a
-// record of a run.
+// Implemented by hand because the derived code tries one variant after the other and formats an
+// error for each mismatch, which takes half of the time to read a record of a run.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyValue)
@@ -64,7 +64,7 @@ impl Visitor<'_> for AnyValue {
 }
 
 impl Value {
-    /// The value as a number, where it is one.
+    /// The value as a number, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Integer(number) => Some(*number as f64),
@@ -73,7 +73,7 @@ impl Value {
         }
     }
 
-    /// Whether the two are the same x, whole numbers and fractions alike.
+    /// Whether the two values are the same x. Integers and fractions are compared by value.
     pub fn is_same(&self, other: &Value) -> bool {
         match (self.as_f64(), other.as_f64()) {
             (Some(left), Some(right)) => left == right,
@@ -93,8 +93,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Where a unit of work stands in an experiment's sweeps: one entry for each sweep, `(x_name, x)`. Empty where the
-/// experiment sweeps nothing.
+/// The position of a unit of work in an experiment's sweeps: one entry for each sweep, `(x_name,
+/// x)`. Empty for an experiment without sweeps.
 pub type Point = Vec<(String, Value)>;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! What a spec may name beside the grammar's own words: kinds of things, profiles, switches and algorithms of
-//! transports, numbers of radio media. Whoever runs specs knows them; the grammar only asks.
+//! The names that a spec may use in addition to the grammar's keywords: kinds, profiles, switches
+//! and algorithms of transports, parameters of radio media. The crate that runs specs implements
+//! the vocabulary; the grammar only queries it.
 
 use anabranch_settings::Kinds;
 
@@ -8,18 +9,19 @@ use crate::measure::Metric;
 use crate::transport::{Transport, TransportKind};
 use crate::wifi::Wifi;
 
-/// Under which name the values of a measure stand in the results.
+/// The name of a measure's values in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureName {
-    /// What it is of.
+    /// The subject of the measure.
     pub series: String,
-    /// What it is.
+    /// The metric.
     pub metric: String,
     /// The unit of its values.
     pub unit: String,
 }
 
-/// The kinds that a program can run. Whether things that are right for themselves go together, it finds when it resolves the spec.
+/// The kinds that a program can run. Whether a combination of valid parts is valid is checked when
+/// the spec is resolved.
 pub trait Vocabulary: Sync {
     /// The kinds of a family, by its [`Family::NAME`](crate::chosen::Family::NAME).
     fn kinds(&self, family: &str) -> &dyn Kinds;
@@ -30,7 +32,7 @@ pub trait Vocabulary: Sync {
     /// The transports, with their settings.
     fn transports(&self) -> Vec<&'static TransportKind>;
 
-    /// What a flow's transport is, if it is known.
+    /// The transport of a flow, if it is known.
     fn transport(&self, transport: &Transport) -> Option<&'static TransportKind> {
         let mut kinds = self.transports().into_iter();
         kinds.find(|kind| kind.is_of(transport))
@@ -39,14 +41,14 @@ pub trait Vocabulary: Sync {
     /// The kinds of proxies, by their names.
     fn proxies(&self) -> Vec<&'static str>;
 
-    /// The names under which a measure's values stand in the results. None where it cannot be made.
+    /// The names of a measure's values in the results. Empty if the measure cannot be computed.
     fn measure_names(&self, metric: &Metric) -> Vec<MeasureName>;
 
-    /// Checks the numbers of a cell's medium against each other and those of its set.
+    /// Checks the parameters of a cell's medium against one another and against those of its set.
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str);
 }
 
-/// The names of the transports of which something holds, as messages write them: `TCP or SCTP`.
+/// The names of the transports with a property, as in messages: `TCP or SCTP`.
 pub fn names_of(vocabulary: &dyn Vocabulary, holds: fn(&TransportKind) -> bool) -> String {
     let kinds = vocabulary.transports().into_iter();
     let names = kinds.filter(|kind| holds(kind)).map(|kind| kind.title());

@@ -1,4 +1,4 @@
-//! What is needed to make one table or figure, or to judge one claim.
+//! Dependencies of one table, figure or claim.
 
 use crate::spec::Spec;
 
@@ -10,7 +10,7 @@ pub fn ids(spec: &Spec) -> impl Iterator<Item = &str> {
     tables.chain(figures).chain(claims)
 }
 
-/// The experiments that a table or figure is made of, or a claim is about; `None` if there is none of that id.
+/// The experiments behind a table, figure or claim; `None` if the id is unknown.
 pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     let named_or_own = |named: &Option<String>| {
         let own = || {
@@ -55,8 +55,8 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     Some(named.map(|id| run_for(spec, id)).collect())
 }
 
-/// Leaves the tables, figures and claims that are asked for by their ids, or that are made of nothing but experiments asked for by
-/// theirs; all of them where nothing is asked for.
+/// Keeps the tables, figures and claims that are requested by id, or whose experiments are all
+/// requested by id; keeps everything if nothing is requested.
 pub fn list_only(spec: &mut Spec, only: &[String]) {
     if only.is_empty() {
         return;
@@ -75,9 +75,10 @@ pub fn list_only(spec: &mut Spec, only: &[String]) {
     spec.claims.retain(|claim| listed.contains(&claim.id));
 }
 
-/// The experiment that is run for one: the source of a derived one, or itself.
+/// The experiment that is run for an id: the source of a derived experiment, or the experiment
+/// itself.
 fn run_for(spec: &Spec, id: String) -> String {
-    // A derived experiment stands behind the one it is made of, so that this ends.
+    // The loop ends, because a derived experiment comes after its source.
     let mut id = id.as_str();
     let behind = spec.derived.iter().rev();
     behind.for_each(|derived| {

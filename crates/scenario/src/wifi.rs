@@ -1,4 +1,5 @@
-//! Wireless cells of a spec: an access point, its stations, and the numbers of their 802.11 medium.
+//! Wireless cells of a spec: an access point, its stations, and the parameters of their 802.11
+//! medium.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -193,7 +194,7 @@ overrides! {
 }
 
 impl Wifi {
-    /// The access point's node and the others'.
+    /// The node of the access point, followed by those of the stations.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.access_point)
             .chain(&self.stations)
@@ -201,10 +202,10 @@ impl Wifi {
     }
 }
 
-/// A link of a world: a wire, or what joins the stations of a cell to their access point.
+/// A link of a world: a wire, a cell, or the links of a constellation.
 #[derive(Clone, Copy, Debug)]
 pub enum Carrier<'a> {
-    /// A wire or a group of them.
+    /// A wire or a group of wires.
     Wire(&'a Link),
     /// A cell.
     Air(&'a Wifi),

@@ -65,12 +65,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A few round trips of a satellite's rate.
+    /// Default: a few bandwidth-delay products of a satellite link.
     const fn buffer() -> Size {
         Size(1 << 20)
     }
 
-    /// TCP by default.
+    /// Default transport: TCP.
     fn tcp() -> Transport {
         Transport {
             protocol: "tcp".to_owned(),
@@ -127,8 +127,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// When a direction is down, in order, each from its first moment to the first at which it is up again; the last may
-    /// never end ([`u64::MAX`]).
+    /// The outages of a direction, in order, each as a half-open interval of nanoseconds; the last
+    /// one may be endless ([`u64::MAX`]).
     pub fn outages(&self, forward: bool) -> Vec<[u64; 2]> {
         let nanos = |spans: &Vec<[Span; 2]>| -> Vec<[u64; 2]> {
             spans.iter().map(|span| span.map(|end| end.0)).collect()
@@ -182,7 +182,7 @@ impl<T: Serialize + PartialEq> Serialize for Directed<T> {
 }
 
 impl<T> Directed<T> {
-    /// The value of one direction.
+    /// The value for one direction.
     pub fn side(&self, forward: bool) -> Option<&T> {
         if forward {
             self.forward.as_ref()
@@ -239,7 +239,8 @@ impl<'de, T: Deserialize<'de> + Clone> Deserialize<'de> for Directed<T> {
     }
 }
 
-/// Under this name the decoder offers a table with `forward` or `backward` as a map, all else as a newtype.
+/// Name by which the decoder presents a table with `forward` or `backward` as a map, and any other
+/// value as a newtype.
 pub(super) const DIRECTED: &str = "$directed";
 
 struct DirectedVisitor<T>(std::marker::PhantomData<T>);

@@ -1,13 +1,13 @@
-//! A tree as TOML, laid out as people write specs: sections first, what is small in one line.
+//! Output of a tree as TOML in the usual layout of specs: sections first, small values on one line.
 
 use std::fmt::Write;
 
 use crate::tree::{Entry, Node, NodeValue};
 
-/// A value in one line is at most about so long.
+/// Approximate maximum width of a value on one line.
 const WIDTH: usize = 100;
 
-/// Comments: those at the head of the file, and those above the n-th table of a section.
+/// Comments: the one at the top of the file, and those above the n-th table of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comments {
     pub head: String,
@@ -54,7 +54,7 @@ fn comment(text: &mut String, comment: &str) {
     }
 }
 
-/// Whether an entry of the document has a head line of its own.
+/// Whether an entry of the document is written as a section.
 fn is_section(node: &Node) -> bool {
     match &node.value {
         NodeValue::Table(_) => true,
@@ -111,7 +111,7 @@ fn line(text: &mut String, entry: &Entry) {
 }
 
 impl Node {
-    /// It as TOML, in one line: what may stand behind `key =`.
+    /// The value as TOML on one line, as it can follow `key =`.
     pub fn to_toml(&self) -> String {
         inline(self)
     }

@@ -1,4 +1,4 @@
-//! Addresses that no interface can have.
+//! Checks of interface addresses.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use crate::spec::Spec;
 use crate::validate::names::members_of;
 use crate::world::{Link, Node};
 
-/// Checks the addresses of a node: each of an interface that it has, and none of two.
+/// Checks the addresses of a node: each must belong to one of its interfaces, and no two may be
+/// equal.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, node: &Node, path: &str) {
     if node.addresses.is_empty() {
         return;
@@ -69,7 +70,7 @@ pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, node: &Node, path: &str) {
     }
 }
 
-/// The interface before this one that a spec gives the same address.
+/// The earlier interface to which a spec gives the same address.
 fn owner(spec: &Spec, node: &Node, link: &str, address: IpAddr) -> Option<String> {
     let all = spec.nodes.iter().flat_map(|other| {
         let interfaces = other.addresses.iter();

@@ -1,4 +1,5 @@
-//! Checks of claims: that what they compare is measured, and that each kind has the keys it needs and no others.
+//! Checks of claims: the compared values must be measured, and each kind must have the keys that it
+//! needs and no others.
 
 use super::output::{check_experiment, check_measure, check_point, check_sweeps, check_where};
 use super::source::Source;
@@ -37,7 +38,7 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     }
 }
 
-/// The experiment that a side is about.
+/// The experiment of a side.
 fn source_of<'a>(spec: &'a Spec, claim: &Claim, side: &Side) -> Option<Source<'a>> {
     match side.experiment.as_ref().or(claim.experiment.as_ref()) {
         Some(name) => Source::named(spec, name),
@@ -85,7 +86,7 @@ fn check_side(
     unit
 }
 
-/// Checks what a claim holds a measure of the unit `own` against, at the first x of every sweep.
+/// Checks the bound of a claim about a measure of the unit `own`, at the first x of every sweep.
 fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str>, path: &str) {
     let (Some(bound), Some(own)) = (claim.than.as_ref().and_then(|it| it.value.as_ref()), own)
     else {
@@ -109,7 +110,7 @@ fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
     use ClaimKind::{Crosses, Equal, Falls, Greater, NeverBest, Rises};
     let kind = claim.kind;
     let number = claim.than.as_ref().is_some_and(|than| than.value.is_some());
-    // The key, whether it is there, and the kinds that need it, may have it.
+    // The key, whether it is set, the kinds that need it, and the kinds that may have it.
     let keys: [(&str, bool, &[ClaimKind], &[ClaimKind]); 5] = [
         (
             "than",

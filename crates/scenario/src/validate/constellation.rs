@@ -1,4 +1,4 @@
-//! Constellations and stations.
+//! Checks of constellations and stations.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::spec::Spec;
 use crate::validate::{chosen, link};
 use crate::vocabulary::Vocabulary;
 
-/// Checks all constellations and grounds, and that they go together.
+/// Checks all constellations and grounds, and their combination.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     if let Some(routing) = &spec.world.routing {
         if spec.constellations.is_empty() {

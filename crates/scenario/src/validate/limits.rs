@@ -1,4 +1,4 @@
-//! That a spec asks for no more than a machine can hold.
+//! Checks of a spec against the limits of memory.
 
 use crate::checker::Checker;
 use crate::flow::{Flow, Start};
@@ -6,10 +6,10 @@ use crate::limits::{MAX_BINS, MAX_NODES};
 use crate::quantity::Span;
 use crate::spec::{Experiment, Record, Spec};
 
-/// Width of a bin where a record does not say.
+/// Default bin width of a record.
 const BIN: Span = Span(1_000_000_000);
 
-/// Checks that all members of all nodes together are not too many.
+/// Checks the total number of members of all nodes.
 pub fn check_groups(c: &mut Checker<'_>, spec: &Spec) {
     let mut members = 0;
     for (index, node) in spec.nodes.iter().enumerate() {
@@ -30,7 +30,7 @@ pub fn check_groups(c: &mut Checker<'_>, spec: &Spec) {
     }
 }
 
-/// How long a member of the flow may offer data in the longest run.
+/// Time for which a member of the flow may offer data in the longest run.
 pub fn active_time(spec: &Spec, flow: &Flow) -> Span {
     let runs = spec.experiments.iter().filter_map(|it| it.duration);
     let longest = runs.fold(spec.world.duration, Span::max);
@@ -43,7 +43,7 @@ pub fn active_time(spec: &Spec, flow: &Flow) -> Span {
     flow.lasts.map_or(active, |lasts| lasts.min(active))
 }
 
-/// Checks the width of a record's bins: above 0, and not so narrow that a run has too many.
+/// Checks the bin width of a record: it must be above 0, and must not give too many bins in a run.
 pub fn check_bin(
     c: &mut Checker<'_>,
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! Links that cannot be.
+//! Checks of links.
 
 use crate::checker::Checker;
 use crate::chosen::{Chosen, Family};
@@ -64,7 +64,7 @@ pub(super) fn check_link(
     check_each(c, spec, vocabulary, &link.loss, &format!("{path}.loss"));
 }
 
-/// Checks the kind that is chosen for each direction.
+/// Checks the chosen kind of each direction.
 fn check_each<F: Family>(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -81,7 +81,7 @@ fn check_each<F: Family>(
     }
 }
 
-/// Checks what sizes of packets a link carries.
+/// Checks the packet sizes of a link.
 fn check_mtu(c: &mut Checker<'_>, link: &Link, path: &str) {
     let first = link.mtu.iter().map(|mtu| ("mtu", mtu));
     let later = link.mtu_changes.iter().map(|it| ("mtu_changes", &it.1));
@@ -100,7 +100,7 @@ fn check_mtu(c: &mut Checker<'_>, link: &Link, path: &str) {
     }
 }
 
-/// Checks when a link is up and down.
+/// Checks the times at which a link is up or down.
 fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
     for (side, forward) in [("forward", true), ("backward", false)] {
         let (down, up) = (link.down.side(forward), link.up.side(forward));
@@ -116,7 +116,7 @@ fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
     }
 }
 
-/// Checks that spans follow one another.
+/// Checks that spans are in order and do not overlap.
 pub(super) fn check_spans(c: &mut Checker<'_>, spans: &[[Span; 2]], path: &str) {
     for (index, [from, to]) in spans.iter().enumerate() {
         let path = format!("{path}.{index}");

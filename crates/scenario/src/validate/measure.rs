@@ -1,4 +1,4 @@
-//! Measures that nothing can be measured by.
+//! Checks of measures.
 
 use crate::checker::Checker;
 use crate::chosen::Family;
@@ -7,7 +7,8 @@ use crate::spec::Spec;
 use crate::validate::chosen;
 use crate::vocabulary::Vocabulary;
 
-/// Checks measures, and that results can tell them apart, and from those that are taken `beside` them.
+/// Checks measures, and that the names of their results are unique among themselves and among the
+/// measures in `beside`.
 pub(super) fn check_measures(
     c: &mut Checker<'_>,
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! Checks of tables and figures: that what they speak of is there.
+//! Checks of tables and figures: the results that they refer to must exist.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) fn check_experiment(
     }
 }
 
-/// Checks that fixed sweeps are sweeps of what is shown, and that they have these x.
+/// Checks that fixed sweeps are sweeps of the shown results, and that they have these x.
 pub(super) fn check_where(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -63,7 +63,8 @@ pub(super) fn check_where(
     }
 }
 
-/// Checks that an x is one of a sweep's. Where arguments changed the sweep nothing is said: they may well ask for fewer points.
+/// Checks that an x belongs to a sweep. A sweep that arguments changed is not checked, because they
+/// may ask for fewer points.
 pub(super) fn check_point(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -86,7 +87,7 @@ pub(super) fn check_point(
     c.not_among(place, &message, &shown(x), known.iter().map(String::as_str));
 }
 
-/// Checks that names are those of sweeps; `place` is where each stands.
+/// Checks that names are those of sweeps; `place` is the source position of each.
 pub(super) fn check_sweeps<'n>(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -105,7 +106,7 @@ pub(super) fn check_sweeps<'n>(
     }
 }
 
-/// Checks a derived experiment: its source, the measure it reads, the sweeps it names.
+/// Checks a derived experiment: its source, the measure that it reads, the sweeps that it names.
 fn check_derived(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -199,7 +200,7 @@ fn check_table(
     }
 }
 
-/// Checks a row about one run: that its probe is recorded.
+/// Checks a row about one run: its probe must be recorded.
 fn check_single_run(
     c: &mut Checker<'_>,
     source: Option<Source<'_>>,
@@ -254,7 +255,7 @@ fn check_single_run(
     }
 }
 
-/// Checks that an experiment takes a measure, and gives its unit.
+/// Checks that an experiment takes a measure, and returns its unit.
 pub(super) fn check_measure(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -326,7 +327,7 @@ fn check_recorded(
         }
         None => return,
     };
-    // Of a group, or of the one member that is shown.
+    // Either the group, or the one member that is shown.
     let alone = member.map(|member| format!("{entity}[{member}]"));
     let of_entity = |record: &&Record| {
         let named = of.name_in(record);
@@ -359,7 +360,7 @@ fn check_recorded(
     }
 }
 
-/// What a probe is recorded of.
+/// The subject of a recording.
 #[derive(Clone, Copy)]
 enum RecordedOf {
     Flow,
@@ -367,7 +368,7 @@ enum RecordedOf {
 }
 
 impl RecordedOf {
-    /// The key that names it.
+    /// The key that names the subject.
     fn key(self) -> &'static str {
         match self {
             RecordedOf::Flow => "flow",
@@ -375,7 +376,7 @@ impl RecordedOf {
         }
     }
 
-    /// Its name in a record, if that is of such a one.
+    /// The name of the subject in a record, if the record has one of this type.
     fn name_in(self, record: &Record) -> Option<&String> {
         match self {
             RecordedOf::Flow => record.flow.as_ref(),
@@ -438,7 +439,7 @@ fn check_figure(
     }
 }
 
-/// Checks a curve that is given and not measured.
+/// Checks a curve with given instead of measured values.
 fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) {
     let path = format!("{path}.given");
     if figure.kind != FigureKind::Time {

@@ -1,4 +1,4 @@
-//! Hosts with several interfaces: which of them a flow uses, and how they pair up.
+//! Checks of hosts with several interfaces: the interfaces that a flow uses, and their pairs.
 
 use crate::checker::Checker;
 use crate::flow::Flow;
@@ -7,7 +7,7 @@ use crate::spec::Spec;
 use crate::vocabulary::{Vocabulary, names_of};
 use crate::world::Link;
 
-/// Checks that a flow's paths begin and end at its hosts, and that its transport can use them.
+/// Checks that the paths of a flow start and end at its hosts, and that its transport can use them.
 pub(super) fn check(
     c: &mut Checker<'_>,
     spec: &Spec,

@@ -1,10 +1,10 @@
-//! Proxies at nodes.
+//! Checks of proxies.
 
 use crate::checker::Checker;
 use crate::vocabulary::Vocabulary;
 use crate::world::Node;
 
-/// Checks the proxy of a node at `path`: its kind, and its transports each for itself.
+/// Checks the proxy of a node at `path`: its kind and both of its transports.
 pub(super) fn check(c: &mut Checker<'_>, vocabulary: &dyn Vocabulary, node: &Node, path: &str) {
     let Some(proxy) = &node.proxy else {
         return;

@@ -1,9 +1,10 @@
-//! Checks of what is compared with: that every yardstick is used, and that every one used is there.
+//! Checks of reference data: every independent program must be used, and every one that is used
+//! must exist.
 
 use crate::checker::Checker;
 use crate::spec::Spec;
 
-/// Checks `[reference]` and what tables set beside.
+/// Checks `[reference]` and the `beside` of tables.
 pub fn check(c: &mut Checker<'_>, spec: &Spec) {
     let known = || spec.reference.yardsticks.keys().map(String::as_str);
     for (key, file) in spec.reference.all() {

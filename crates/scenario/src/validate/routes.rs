@@ -1,11 +1,12 @@
-//! Given routes: their names, and that the link is at the node.
+//! Checks of static routes: their names, and that the link is attached to the node.
 
 use crate::checker::Checker;
 use crate::names::NodeName;
 use crate::spec::Spec;
 use crate::validate::names::{check_link_name, check_node};
 
-/// Checks the routes of a spec. Whether they lead in circles, only the world shows.
+/// Checks the routes of a spec. Routing loops are not detected here, because that needs the whole
+/// world.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec) {
     for (index, route) in spec.routes.iter().enumerate() {
         let path = format!("route.{index}");

@@ -1,11 +1,11 @@
-//! What tables, figures and derived experiments are made of.
+//! Data sources of tables, figures and derived experiments.
 
 use crate::derived::Derived;
 use crate::spec::{Experiment, Spec, Sweep};
 use crate::value::Value;
 use crate::vocabulary::{MeasureName, Vocabulary};
 
-/// What a table, figure or curve is made of.
+/// The data source of a table, figure or curve.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
     Run(&'a Experiment),
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What a derived experiment is made of.
+    /// The source of a derived experiment.
     fn behind(spec: &'a Spec, derived: &'a Derived) -> Option<Self> {
         let known = known_before(spec, derived).find(|id| *id == derived.experiment());
         known.and_then(|id| Source::named(spec, id))
@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The path of a sweep of the experiment that is run for it, and its x.
+    /// The path of a sweep of the underlying experiment, and its x.
     pub(super) fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<Value>)> {
         match self {
             Source::Run(run) => {
@@ -112,7 +112,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What a table or figure is made of, where it exists.
+/// The source of a table or figure, if it exists.
 pub(super) fn source_of<'a>(
     spec: &'a Spec,
     id: &str,
@@ -125,7 +125,8 @@ pub(super) fn source_of<'a>(
     }
 }
 
-/// The experiments that one can be derived from: those that are run, and the derived ones before it.
+/// The experiments that can be the source of a derived one: those that are run, and the earlier
+/// derived ones.
 pub(super) fn known_before<'a>(
     spec: &'a Spec,
     derived: &'a Derived,
@@ -138,7 +139,8 @@ pub(super) fn known_before<'a>(
     run.chain(before.take_while(|id| *id != derived.id()))
 }
 
-/// Whether a series is the one named, or the member of a group: `sctp[1]` is a series of its own.
+/// Whether a series is the named one or a member of the named group: `sctp[1]` is a separate
+/// series.
 pub(super) fn is_of(taken: &str, named: &str) -> bool {
     let group = |name: &str| name.split('[').next().map(str::to_owned);
     taken == named || group(taken) == group(named)

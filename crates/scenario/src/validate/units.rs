@@ -1,10 +1,11 @@
-//! Checks that what is shown goes together with the unit that is asked for.
+//! Checks of the requested units.
 
 use crate::checker::Checker;
 use crate::quantity::Size;
 use crate::unit::{UNITS, divisor, of_probe, shown_for};
 
-/// Checks the unit of a row or a curve that shows a measure of the unit `own`, if that is known.
+/// Checks the unit of a row or a curve that shows a measure of the unit `own`, if that unit is
+/// known.
 pub(super) fn of_measure(
     c: &mut Checker<'_>,
     own: Option<&str>,
@@ -30,7 +31,8 @@ pub(super) fn of_measure(
     }
 }
 
-/// Checks the unit of a row or a curve that shows a probe, and the size of a segment if it counts in segments.
+/// Checks the unit of a row or a curve that shows a probe, and the segment size if the unit is
+/// segments.
 pub(super) fn of_probe_shown(
     c: &mut Checker<'_>,
     probe: Option<&str>,
@@ -42,7 +44,7 @@ pub(super) fn of_probe_shown(
         return of_measure(c, None, wanted, path);
     };
     let path = format!("{path}.unit");
-    // What is recorded in bytes can be counted in segments.
+    // A probe in bytes can also be shown in segments.
     let more = (own == "bytes").then_some("segments");
     if more == Some(wanted.as_str()) {
         if segment.is_none() {

@@ -1,4 +1,4 @@
-//! Keys of tables and figures that their kind does not read: they would change nothing.
+//! Checks for keys of tables and figures that have no effect for their kind.
 
 use crate::checker::Checker;
 use crate::output::{Curve, Figure, FigureKind, Row, Scale, Table, TableKind};
@@ -56,7 +56,7 @@ const FIGURES_OF_ONE_RUN: &[(FigureKind, &str)] = &[
     (FigureKind::Ladder, "ladder"),
 ];
 
-/// Checks a table's own keys.
+/// Checks the keys of a table.
 pub(super) fn check_table(c: &mut Checker<'_>, table: &Table, path: &str) {
     let keys = [
         ("names", table.names.is_some(), DIFFERENCE),
@@ -83,7 +83,7 @@ pub(super) fn check_row(c: &mut Checker<'_>, kind: TableKind, row: &Row, path: &
     check(c, "table", kind, &keys, path);
 }
 
-/// Checks a figure's own keys.
+/// Checks the keys of a figure.
 pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
     let keys = [
         ("at", figure.at.is_some(), FIGURES_OF_SAMPLES),

@@ -1,4 +1,4 @@
-//! Cells that cannot be.
+//! Checks of wireless cells.
 
 use crate::checker::Checker;
 use crate::quantity::Amount;
