@@ -10,8 +10,8 @@
 //!
 //! # A driver
 //! An endpoint does no I/O and reads no clock. Its driver passes packets and the time to it, and
-//! polls packets, events and deadlines, in the order described at [`Endpoint`]. Here the driver is a
-//! loop around two endpoints and a network with a delay of 10 ms that loses the first packet, an
+//! polls packets, events and deadlines, in the order described at [`Endpoint`]. Here the driver is
+//! a loop around two endpoints and a network with a delay of 10 ms that loses the first packet, an
 //! INIT, which is retransmitted when its timer expires.
 //!
 //! ```
