@@ -244,7 +244,7 @@ impl Contexts {
         self.counters
     }
 
-    /// Seals in slot, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
+    /// Seals in place, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
     ///
     /// # Errors
     /// There are no keys, they are exhausted, or the lengths are wrong.
@@ -263,7 +263,7 @@ impl Contexts {
         Ok(restart)
     }
 
-    /// Opens in slot, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
+    /// Opens in place, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
     ///
     /// # Errors
     /// The record must be dropped.
