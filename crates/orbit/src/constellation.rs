@@ -1,4 +1,4 @@
-//! Where satellites are.
+//! Positions of satellites.
 
 use std::f64::consts::TAU;
 
@@ -10,12 +10,12 @@ use crate::vector::Vector;
 
 /// The Earth's gravity (WGS 84), km³/s².
 const GRAVITY: f64 = 398_600.441_8;
-/// What flattening adds to it (EGM 96).
+/// The Earth's second zonal harmonic J2, for its flattening (EGM 96).
 const J2: f64 = 1.082_626_68e-3;
 /// The Earth's rotation (WGS 84), rad/s.
 const ROTATION: f64 = 7.292_115e-5;
 
-/// Satellites, by their numbers.
+/// Satellites, numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Constellation {
     orbits: Orbits,
@@ -25,7 +25,7 @@ pub struct Constellation {
 #[derive(Clone, Debug)]
 enum Orbits {
     Walker(Walker),
-    /// A shell whose positions are SGP4's.
+    /// A shell whose positions are computed by SGP4.
     Propagated(Walker, Elements),
     /// Satellites of a file, and the links between them.
     Elements(Elements, Vec<[usize; 2]>),
@@ -46,15 +46,15 @@ struct Walker {
     radius: f64,
     sin_inclination: f64,
     cos_inclination: f64,
-    /// Of the argument of latitude, rad/s.
+    /// Rate of the argument of latitude, rad/s.
     motion: f64,
-    /// Of the ascending nodes, rad/s.
+    /// Rate of the ascending nodes, rad/s.
     drift: f64,
     planes: u32,
     each: u32,
     phasing: f64,
     stagger: Stagger,
-    /// Between the nodes of neighbouring planes, rad.
+    /// Angle between the nodes of neighbouring planes, rad.
     apart: f64,
 }
 
@@ -79,8 +79,8 @@ impl Walker {
             radius,
             sin_inclination,
             cos_inclination,
-            // Of a circular orbit to first order in J2: the mean anomaly's rate and the perigee's,
-            // added.
+            // For a circular orbit, to first order in J2: the sum of the rates of mean anomaly and
+            // perigee.
             motion: motion * (1.0 + 1.5 * flat * (4.0 * cos_inclination * cos_inclination - 1.0)),
             drift: -1.5 * motion * flat * cos_inclination,
             planes: sky.planes,
@@ -91,7 +91,7 @@ impl Walker {
         }
     }
 
-    /// The same as elements of the epoch, in the order of numbers.
+    /// The elements of its satellites at the epoch, in the order of their numbers.
     fn elements(&self, sky: &Sky) -> Result<Elements, ElementsError> {
         let motion = match sky.mean_motion {
             Some(a_day) => a_day,
@@ -107,7 +107,7 @@ impl Walker {
         Elements::of_shell(all, sky.rotation.to_radians())
     }
 
-    /// Its plane and its place there.
+    /// The plane of a satellite, and its index in the plane.
     fn split(&self, number: usize) -> (u32, u32) {
         let number = number as u32;
         (number / self.each, number % self.each)
@@ -117,7 +117,7 @@ impl Walker {
         (plane * self.each + place % self.each) as usize
     }
 
-    /// Where in its orbit a satellite is at the epoch, revolutions from the ascending node.
+    /// Phase of a satellite in its orbit at the epoch, revolutions from the ascending node.
     fn phase(&self, number: usize) -> f64 {
         let (plane, place) = self.split(number);
         let each = f64::from(self.each);
@@ -140,7 +140,7 @@ impl Walker {
         in_plane.turned(self.apart * f64::from(plane) + self.drift * at)
     }
 
-    /// The satellites that it has links with: two of its plane, one in each neighbouring plane.
+    /// The satellites to which it has links: two in its plane, one in each neighbouring plane.
     fn neighbours(&self, number: usize, seam: Seam, found: &mut Vec<usize>) {
         let (plane, place) = self.split(number);
         if self.each > 1 {
@@ -152,7 +152,7 @@ impl Walker {
         }
         let last = self.planes - 1;
         let closed = seam == Seam::Closed && self.planes > 2;
-        // Around all planes phases add up to so many places, a half one left out.
+        // Over all planes the phases add up to this number of slots, rounded down to whole slots.
         let turn = match self.stagger {
             Stagger::Walker => self.phasing as u32 % self.each,
             Stagger::Alternating => 0,
@@ -171,10 +171,10 @@ impl Walker {
 }
 
 impl Constellation {
-    /// The shell that `sky` describes.
+    /// The shell described by `sky`.
     ///
     /// # Errors
-    /// As [`Sky::check`].
+    /// See [`Sky::check`].
     pub fn walker(sky: &Sky) -> Result<Self, SkyError> {
         sky.check()?;
         let walker = Walker::new(sky);
@@ -192,29 +192,32 @@ impl Constellation {
         })
     }
 
-    /// The satellites of a file of elements: two-line elements, or OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. Times count from the latest
-    /// date in it.
+    /// The satellites of a file of elements: two-line elements, or OMM (CCSDS 502.0-B) as XML, KVN,
+    /// CSV or JSON. Times count from the latest date in it.
     ///
     /// # Errors
-    /// As [`Constellation::of_catalogue`].
+    /// See [`Constellation::of_catalogue`].
     pub fn from_elements(text: &str, sky: &Sky) -> Result<Self, ElementsError> {
         Self::of_catalogue(text, sky, Taking::default())
     }
 
-    /// The same, with times from a start, and of elements that may be old. An entry that cannot be used is left out, and is counted in the
-    /// notes of [`Constellation::catalogue`].
+    /// Like [`Constellation::from_elements`], with a start of times and optionally with old
+    /// elements. Unusable entries are left out and counted in the notes of
+    /// [`Constellation::catalogue`].
     ///
     /// # Errors
-    /// No entry can be used: the first fault with its place. Most entries are too old. The conventions do not go together.
+    /// No usable entry: the first fault with its place. Most entries too old. Conventions that
+    /// contradict each other.
     pub fn of_catalogue(text: &str, sky: &Sky, taking: Taking) -> Result<Self, ElementsError> {
         Self::of_linked_catalogue(text, "", sky, taking)
     }
 
-    /// The same with a list of the links between satellites: on each line the numbers of two, counted from 0 in the order of the file.
-    /// `relay` is "isl" where the list has any.
+    /// Like [`Constellation::of_catalogue`], with a list of the links between satellites: each line
+    /// has the numbers of two satellites, counted from 0 in the order of the file. `relay` is "isl"
+    /// if the list is not empty.
     ///
     /// # Errors
-    /// As [`Constellation::of_catalogue`], and a line that is no link.
+    /// See [`Constellation::of_catalogue`]; also a line that is not a valid link.
     pub fn of_linked_catalogue(
         text: &str,
         isls: &str,
@@ -233,7 +236,7 @@ impl Constellation {
         })
     }
 
-    /// Dates and ages of the elements that are used; `None` of a shell.
+    /// Dates and ages of the elements in use; `None` for a shell.
     pub fn catalogue(&self) -> Option<&Catalogue> {
         match &self.orbits {
             Orbits::Walker(_) | Orbits::Propagated(..) => None,
@@ -246,7 +249,7 @@ impl Constellation {
         &self.sky
     }
 
-    /// How many satellites there are.
+    /// Number of satellites.
     pub fn len(&self) -> usize {
         match &self.orbits {
             Orbits::Walker(walker) => (walker.planes * walker.each) as usize,
@@ -254,12 +257,12 @@ impl Constellation {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no satellites.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What to call a satellite: its plane and place, or its name in the file.
+    /// Name of a satellite: its plane and index, or its name in the file.
     pub fn name(&self, number: usize) -> String {
         match &self.orbits {
             Orbits::Walker(walker) | Orbits::Propagated(walker, _) => {
@@ -270,8 +273,8 @@ impl Constellation {
         }
     }
 
-    /// Where a satellite is so many seconds after the epoch, Earth-fixed; `None` where its elements
-    /// no longer tell.
+    /// Earth-fixed position of a satellite `at` seconds after the epoch; `None` if its elements are
+    /// not valid at that time.
     pub(crate) fn position(&self, number: usize, at: f64) -> Option<Vector> {
         match &self.orbits {
             Orbits::Walker(walker) => {
@@ -293,7 +296,7 @@ impl Constellation {
         }
     }
 
-    /// The satellites that `number` has links with.
+    /// The satellites to which `number` has links.
     pub(crate) fn neighbours(&self, number: usize, found: &mut Vec<usize>) {
         found.clear();
         match &self.orbits {
@@ -311,8 +314,8 @@ impl Constellation {
         }
     }
 
-    /// The links between satellites, each once, the lower number first, in the order of numbers;
-    /// none without `relay` "isl".
+    /// The links between satellites, each once with the lower number first, in ascending order;
+    /// empty unless `relay` is "isl".
     pub fn isls(&self) -> Vec<[usize; 2]> {
         if self.sky.relay == Relay::BentPipe {
             return Vec::new();
@@ -334,12 +337,12 @@ impl Constellation {
         all
     }
 
-    /// Below which distance from the Earth's centre a link between satellites does not pass, km.
+    /// Minimum distance of a link between satellites from the Earth's centre, km.
     pub(crate) fn horizon(&self) -> f64 {
         self.sky.earth.radius() + self.sky.isl_clearance
     }
 
-    /// How long a revolution takes, seconds; of a shell.
+    /// Duration of a revolution, seconds; `None` unless this is a shell.
     pub fn period(&self) -> Option<f64> {
         self.orbits.shell().map(|walker| TAU / walker.motion)
     }

@@ -1,4 +1,4 @@
-//! The conventions: what published figures of satellite paths differ by.
+//! Conventions: the modelling choices in which published figures of satellite paths differ.
 
 use anabranch_settings::{Choice, Kind, SettingError, Value, settings, spelled};
 use anabranch_transport::Nanos;
@@ -7,9 +7,10 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 /// How the planes of a shell are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Over 360 degrees: all satellites of neighbouring planes go the same way.
+    /// Over 360 degrees: satellites of neighbouring planes move in the same direction.
     Delta,
-    /// Over 180 degrees, for polar orbits: the first and the last plane go against each other.
+    /// Over 180 degrees, for polar orbits: satellites of the first and the last plane move in
+    /// opposite directions.
     Star,
 }
 spelled!(Pattern: Pattern::Delta = "delta", Pattern::Star = "star");
@@ -17,16 +18,15 @@ spelled!(Pattern: Pattern::Delta = "delta", Pattern::Star = "star");
 /// The shape of the Earth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Earth {
-    /// A sphere of 6371.0088 km; altitudes count from it.
+    /// A sphere of 6371.0088 km, which is the reference of altitudes.
     Sphere,
-    /// The ellipsoid of WGS 84; altitudes count from the equator's radius, 6378.137 km.
+    /// The ellipsoid of WGS 84; the reference of altitudes is the equatorial radius, 6378.137 km.
     Wgs84,
-    /// The ellipsoid of WGS 72, which SGP4 uses, as Hypatia has it; altitudes count from the
-    /// equator's radius, 6378.135 km.
+    /// The ellipsoid of WGS 72, which SGP4 uses, as in Hypatia; the reference of altitudes is the
+    /// equatorial radius, 6378.135 km.
     Wgs72,
-    /// The ellipsoid of the library ephem, which Hypatia computes its distances by: 6378.16 km,
-    /// 1/298.25. It takes SGP4's unit of length for this radius, too, which makes orbits 27 m
-    /// larger.
+    /// The ellipsoid of the library ephem, which Hypatia uses for distances: 6378.16 km, 1/298.25.
+    /// The library also uses this radius as SGP4's unit of length, which makes orbits 27 m larger.
     Ephem,
 }
 spelled!(Earth: Earth::Sphere = "sphere", Earth::Wgs84 = "wgs84", Earth::Wgs72 = "wgs72", Earth::Ephem = "ephem");
@@ -34,35 +34,35 @@ spelled!(Earth: Earth::Sphere = "sphere", Earth::Wgs84 = "wgs84", Earth::Wgs72 =
 /// How the positions of a shell's satellites are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagator {
-    /// A circle with a constant rate.
+    /// Circular orbit with a constant rate.
     Circular,
-    /// SGP4 with WGS 72 and no drag, from elements of the epoch.
+    /// SGP4 with WGS 72 and no drag, from elements at the epoch.
     Sgp4,
 }
 spelled!(Propagator: Propagator::Circular = "circular", Propagator::Sgp4 = "sgp4");
 
-/// How the satellites of neighbouring planes stand to each other.
+/// Phase offset between the satellites of neighbouring planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stagger {
-    /// From plane to plane as far as the phasing says.
+    /// By the phasing, from each plane to the next.
     Walker,
-    /// In planes of odd number half a spacing further, in those of even number not; the phasing is
-    /// not used.
+    /// Half a spacing in planes of odd number, none in those of even number; the phasing is not
+    /// used.
     Alternating,
 }
 spelled!(Stagger: Stagger::Walker = "walker", Stagger::Alternating = "alternating");
 
-/// Whether the last plane is linked with the first.
+/// Whether the last plane has links to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seam {
-    /// It is.
+    /// It has.
     Closed,
-    /// It is not.
+    /// It has not.
     Open,
 }
 spelled!(Seam: Seam::Closed = "closed", Seam::Open = "open");
 
-/// Which satellite a place on the ground uses.
+/// Choice of the satellite that a place on the ground uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The one on the shortest path.
@@ -72,18 +72,18 @@ pub enum Access {
 }
 spelled!(Access: Access::Shortest = "shortest", Access::Nearest = "nearest");
 
-/// What satellites do with what they receive.
+/// Forwarding of received packets by satellites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
-    /// They pass it on between each other: to the next and the previous satellite of the plane, and
-    /// to one in each neighbouring plane ("+grid").
+    /// Over links between satellites: to the next and the previous satellite of the plane, and to
+    /// one in each neighbouring plane ("+grid").
     Isl,
-    /// They send it down at once: one satellite sees both ends, or one end and a gateway.
+    /// Directly to the ground: one satellite sees both ends, or one end and a gateway.
     BentPipe,
 }
 spelled!(Relay: Relay::Isl = "isl", Relay::BentPipe = "bent-pipe");
 
-/// A number of degrees.
+/// The kind of an angle in degrees.
 const fn degrees(least: f64, most: f64) -> Kind {
     Kind::Number {
         least,
@@ -93,7 +93,7 @@ const fn degrees(least: f64, most: f64) -> Kind {
     }
 }
 
-/// The word for a limit that there is not.
+/// The word for an absent limit.
 const OFF: &[Choice] = &[Choice::new("off")];
 
 const REVOLUTIONS: Kind = Kind::Number {
@@ -181,51 +181,51 @@ settings! {
     beside {}
 }
 
-/// Conventions that do not go together.
+/// Contradicting conventions.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SkyError {
     /// A value out of its range.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// Elements that SGP4 does not take.
+    /// Elements that SGP4 does not accept.
     #[error("`propagator`: {0}")]
     Sgp4(String),
-    /// A star whose seam is closed.
+    /// A star pattern with a closed seam.
     #[error(
         "`seam`: found \"closed\"; allowed: \"open\", since `pattern` is \"star\": satellites of its first and last planes move in opposite directions"
     )]
     Seam,
-    /// A phase that is a whole turn.
+    /// A phasing of a whole turn or more.
     #[error("`phasing`: found {found}; allowed: 0 to {most}, less than the number of planes")]
     Phasing {
-        /// What was given.
+        /// The value found.
         found: f64,
-        /// The most allowed.
+        /// The largest allowed value.
         most: u32,
     },
-    /// More satellites than anybody needs.
+    /// Too many satellites.
     #[error("`planes` x `satellites`: found {found}; allowed: 1 to {most}")]
     Satellites {
-        /// What was given.
+        /// The number found.
         found: u64,
-        /// The most allowed.
+        /// The largest allowed number.
         most: u64,
     },
 }
 
-/// The most satellites of a constellation.
+/// Maximum number of satellites of a constellation.
 pub(crate) const MOST: u64 = 50_000;
 
 impl Sky {
-    /// Whether a link between a place and a satellite may be so long, km.
+    /// Whether a link of this length between a place and a satellite is possible, km.
     pub(crate) fn reaches(&self, distance: f64) -> bool {
         self.max_range.is_none_or(|most| distance <= most)
     }
 
-    /// Checks each value, and how they go together.
+    /// Checks each value, and their combination.
     ///
     /// # Errors
-    /// The first that does not: what was found, and what is allowed.
+    /// The first fault: the value found, and the values allowed.
     pub fn check(&self) -> Result<(), SkyError> {
         self.check_ranges()?;
         if self.pattern == Pattern::Star && self.seam == Seam::Closed {

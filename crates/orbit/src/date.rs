@@ -1,4 +1,4 @@
-//! Dates: moments in UTC as elements and users write them.
+//! Dates: moments in UTC, as written in elements and by users.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use sgp4::chrono::{NaiveDate, NaiveDateTime, TimeDelta, Timelike};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Date(pub(crate) NaiveDateTime);
 
-/// A text that is no date.
+/// A text that is not a date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "found {found:?}; a date is in UTC, as 2026-03-14T05:09:26.5, with or without its fraction, its time, and a Z, and with the day of the year as 2026-073T05:09:26"
@@ -19,14 +19,14 @@ pub struct DateError {
 }
 
 impl Date {
-    /// Seconds from `other` to this.
+    /// Seconds from `other` to this date.
     pub fn seconds_since(self, other: Date) -> f64 {
         let span = self.0.signed_duration_since(other.0);
         span.num_seconds() as f64 + f64::from(span.subsec_nanos()) * 1e-9
     }
 }
 
-/// A number of `digits` digits, and no sign.
+/// Parses a number of `digits` digits without a sign.
 fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<u32> {
     let plain = digits.contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|_| plain)
@@ -43,7 +43,7 @@ fn day(text: &str) -> Option<NaiveDate> {
     }
 }
 
-/// Nanoseconds from midnight. A leap second counts as the first of the next minute.
+/// Nanoseconds since midnight. A leap second counts as the first second of the next minute.
 fn time(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
     let hours = number(parts.next()?, 2..=2).filter(|it| *it < 24)?;

@@ -23,7 +23,7 @@ const EQUATOR_EPHEM: f64 = 6378.16;
 const FLATTENING_EPHEM: f64 = 1.0 / 298.25;
 
 impl Earth {
-    /// The radius from which altitudes count, km.
+    /// The radius that is the reference of altitudes, km.
     pub(crate) fn radius(self) -> f64 {
         match self {
             Earth::Sphere => MEAN_RADIUS,
@@ -42,7 +42,7 @@ impl Earth {
         }
     }
 
-    /// What SGP4's positions are multiplied by.
+    /// Scale factor for positions from SGP4.
     pub(crate) fn scale(self) -> f64 {
         match self {
             Earth::Ephem => EQUATOR_EPHEM / EQUATOR_72,
@@ -60,7 +60,7 @@ pub struct Place {
     pub longitude: f64,
 }
 
-/// A text that is no place.
+/// A text that is not a place.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "found {found:?}; a place is LATITUDE,LONGITUDE in degrees, -90 to 90 and -180 to 180: 40.7,-74.0"
@@ -116,7 +116,7 @@ impl Place {
         }
     }
 
-    /// Where it is, at sea level.
+    /// Its position at sea level.
     pub(crate) fn position(self, earth: Earth) -> Vector {
         let up = self.up();
         let squared = earth.flattening() * (2.0 - earth.flattening());
@@ -129,7 +129,7 @@ impl Place {
         }
     }
 
-    /// How high a satellite stands above the horizon: the sine of its elevation.
+    /// The sine of the elevation of a satellite above the horizon.
     pub(crate) fn sine_of_elevation(self, own: Vector, satellite: Vector) -> f64 {
         let sight = satellite.minus(own);
         sight.dot(self.up()) / sight.length()
@@ -139,7 +139,7 @@ impl Place {
 /// The great circle between two places on the sphere of the Earth's mean radius, km.
 pub fn great_circle(from: Place, to: Place) -> f64 {
     let (from, to) = (from.up(), to.up());
-    // By the chord, which keeps its digits where the places are close.
+    // Computed from the chord, because that keeps its precision for close places.
     2.0 * libm::asin((from.distance(to) / 2.0).min(1.0)) * MEAN_RADIUS
 }
 
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// A quarter of the circle, and New York to London: 5,570 km.
+    /// A quarter of the circle, and New York to London, which is 5,570 km.
     #[test]
     fn great_circles() {
         let quarter = great_circle(place("0,0"), place("0,90"));

@@ -1,8 +1,8 @@
-//! Real satellites: mean elements, as two lines or as messages of CCSDS 502.0-B (OMM), propagated
-//! by SGP4.
+//! Real satellites: mean elements, as two-line elements or as messages of CCSDS 502.0-B (OMM),
+//! propagated by SGP4.
 //!
-//! Elements are fitted with the constants of WGS 72, and SGP4 computes with these, whichever shape
-//! the Earth has elsewhere.
+//! Elements are fitted with the constants of WGS 72. SGP4 must therefore use these constants,
+//! whatever the shape of the Earth is elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,28 +22,29 @@ mod shell;
 mod tle;
 mod xml;
 
-/// Elements are used for so many days before and after their date. SGP4's error grows by some
-/// kilometres a day, and that of a satellite that is moved or that falls is far larger.
+/// Maximum distance in days between the date of elements and the start. The limit is needed because
+/// SGP4's error grows by some kilometres a day, and by far more for a satellite that manoeuvres or
+/// decays.
 pub const MAX_AGE_DAYS: f64 = 14.0;
 
-/// A file of elements that cannot be used.
+/// An unusable file of elements.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElementsError {
-    /// No elements in any form that is known.
+    /// No elements in a known form.
     #[error(
         "{place}: {what}; expected are two lines of elements for each satellite, with or without a line of its name before, or OMM as XML, KVN, CSV or JSON"
     )]
     Syntax {
-        /// The place: a line, or a message of JSON.
+        /// Location: a line, or a JSON message.
         place: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
-    /// No satellite at all, or too many.
+    /// No satellite, or too many.
     #[error("found {found} satellites; allowed: 1 to {MOST}")]
     Count {
-        /// How many.
+        /// Number of satellites.
         found: usize,
     },
     /// Most elements are too far from the start.
@@ -51,9 +52,9 @@ pub enum ElementsError {
         "{old} of {all} satellites have elements of a date more than {MAX_AGE_DAYS} days from the start, {start}; the elements are of {first} to {last}. Choose another start, newer elements, or take old ones by `old_elements`"
     )]
     Old {
-        /// How many are too old, or too new.
+        /// Number of satellites with elements that are too old or too new.
         old: usize,
-        /// Of how many satellites.
+        /// Total number of satellites.
         all: usize,
         /// The start.
         start: Date,
@@ -62,38 +63,38 @@ pub enum ElementsError {
         /// The latest elements.
         last: Date,
     },
-    /// Elements say nothing of links between satellites.
+    /// Links between satellites are requested, but elements do not define any.
     #[error(
         "`relay`: found \"isl\"; allowed: \"bent-pipe\", since elements do not say which satellites have links; a list of them, `isls`, does"
     )]
     Relay,
-    /// A list of links between satellites that cannot be used.
+    /// An unusable list of links between satellites.
     #[error("`isls`: {0}")]
     Isls(#[from] IslsError),
-    /// The conventions do not go together.
+    /// Contradicting conventions.
     #[error(transparent)]
     Sky(#[from] SkyError),
 }
 
-/// Which elements of a file are used, and when times begin.
+/// Selection of the elements of a file, and the start of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taking {
-    /// When times begin; `None`: at the latest date of the elements.
+    /// Start of times; `None` for the latest date of the elements.
     pub start: Option<Date>,
-    /// Elements more than [`MAX_AGE_DAYS`] from the start are used as well.
+    /// Whether elements more than [`MAX_AGE_DAYS`] from the start are used as well.
     pub old: bool,
 }
 
-/// Dates and ages of the elements that are used.
+/// Dates and ages of the elements in use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalogue {
-    /// When times begin.
+    /// Start of times.
     pub start: Date,
-    /// The dates of the earliest and of the latest elements that are used.
+    /// The dates of the earliest and the latest elements in use.
     pub dates: [Date; 2],
-    /// Least, median and greatest time between the elements and the start, days.
+    /// Minimum, median and maximum time between the elements and the start, days.
     pub ages: [f64; 3],
-    /// Entries that were left out, in words, each kind with its count and reason.
+    /// Descriptions of the entries that were left out, by kind with count and reason.
     pub notes: Vec<String>,
 }
 
@@ -113,11 +114,12 @@ impl fmt::Display for Catalogue {
     }
 }
 
-/// The elements of one satellite at one time, in the units of files: degrees and revolutions a day.
+/// The elements of one satellite at one time, in the units of files: degrees and revolutions per
+/// day.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
     name: Option<String>,
-    /// In the catalogue; 0 for none.
+    /// Catalogue number; 0 if there is none.
     number: u64,
     epoch: Date,
     mean_motion: f64,
@@ -135,7 +137,7 @@ pub(crate) struct Entry {
     set: Result<Set, String>,
 }
 
-/// How many satellites a file says that it has.
+/// Number of satellites according to the file's header.
 pub(crate) struct Counts {
     line: usize,
     planes: u64,
@@ -143,7 +145,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// A remark where so many entries can be used, and it says another number.
+    /// A note if the number of usable entries differs from the header.
     fn note(&self, found: usize) -> Option<String> {
         let Self { line, planes, each } = self;
         let all = planes.saturating_mul(*each);
@@ -156,7 +158,7 @@ impl Counts {
     }
 }
 
-/// What a file has.
+/// The contents of a file.
 pub(crate) struct Entries {
     list: Vec<Entry>,
     counts: Option<Counts>,
@@ -167,11 +169,11 @@ pub(crate) struct Entries {
 struct Satellite {
     name: String,
     constants: sgp4::Constants,
-    /// Minutes from its elements' date to the start.
+    /// Minutes from the date of its elements to the start.
     age: f64,
 }
 
-/// Satellites with elements.
+/// A set of satellites with elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     satellites: Vec<Satellite>,
@@ -183,8 +185,8 @@ pub(crate) struct Elements {
 /// Sidereal rotation of the Earth, rad/s (IAU 1982, at J2000).
 const SIDEREAL: f64 = 7.292_115_855_3e-5;
 
-/// Greenwich mean sidereal time (IAU 1982), rad; UTC stands for UT1, which is less than a second of
-/// time away.
+/// Greenwich mean sidereal time (IAU 1982), rad. UTC is used for UT1, because they differ by less
+/// than a second.
 fn sidereal(at: &NaiveDateTime) -> f64 {
     let seconds =
         at.and_utc().timestamp() as f64 + f64::from(at.and_utc().timestamp_subsec_nanos()) * 1e-9;
@@ -223,7 +225,7 @@ impl Set {
     }
 }
 
-/// The entries of a file in any form.
+/// The entries of a file of any supported form.
 fn entries(text: &str) -> Result<Entries, ElementsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(form) = omm::Form::of(text) else {
@@ -238,7 +240,7 @@ fn days(one: Date, other: Date) -> f64 {
     one.seconds_since(other).abs() / 86_400.0
 }
 
-/// "1 entry is", "3 entries are".
+/// Count with a noun and verb: "1 entry is", "3 entries are".
 fn counted(count: usize, one: &str, more: &str) -> String {
     match count {
         1 => format!("1 {one} is"),
@@ -346,14 +348,15 @@ impl Elements {
         &self.satellites[number].name
     }
 
-    /// Earth-fixed, from SGP4's frame (TEME) by the mean sidereal time; polar motion, 10 m, is left
-    /// out. `None` of a satellite that has fallen, or that SGP4 cannot compute.
+    /// Earth-fixed position, from SGP4's frame (TEME) by the mean sidereal time. Polar motion,
+    /// about 10 m, is neglected. `None` for a satellite that has decayed or that SGP4 cannot
+    /// compute.
     pub fn position(&self, number: usize, at: f64) -> Option<Vector> {
         let place = self.inertial(number, at)?;
         Some(place.turned(-(self.sidereal + SIDEREAL * at)))
     }
 
-    /// The same on an Earth that does not turn.
+    /// The same for an Earth that does not rotate.
     pub fn frozen(&self, number: usize, at: f64) -> Option<Vector> {
         Some(self.inertial(number, at)?.turned(-self.sidereal))
     }
@@ -368,14 +371,14 @@ impl Elements {
     }
 }
 
-/// For each satellite of the catalogue the elements whose date is nearest to the start, in the
+/// For each satellite of the catalogue, the elements with the date nearest to the start, in the
 /// order of the file.
 fn nearest(sets: Vec<(Set, sgp4::Constants)>, start: Date) -> Vec<(Set, sgp4::Constants)> {
     let mut best: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
     for (at, (set, _)) in sets.iter().enumerate().filter(|(_, it)| it.0.number != 0) {
         let age = days(start, set.epoch);
         let known = best.entry(set.number).or_insert((at, age));
-        // Of equal ones the last stands: it corrects the others.
+        // The last one of equal dates is used, because it corrects the others.
         if age <= known.1 {
             *known = (at, age);
         }

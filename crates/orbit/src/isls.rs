@@ -1,45 +1,45 @@
-//! Lists of links between satellites: the numbers of two on each line.
+//! Lists of links between satellites: each line has the numbers of two satellites.
 
-/// A list that cannot be used.
+/// An invalid list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IslsError {
-    /// A line that is no link.
+    /// A line that is not a link.
     #[error("line {line}: found {found:?}; a line has the numbers of two satellites")]
     Line {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What it says.
+        /// Contents of the line.
         found: String,
     },
-    /// A link to a satellite that is not there, or of one with itself.
+    /// A link to a satellite that does not exist, or from a satellite to itself.
     #[error(
         "line {line}: found the link {one} {other}; allowed: two of the satellites 0 to {last}"
     )]
     Number {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
         /// One end.
         one: usize,
-        /// The other.
+        /// The other end.
         other: usize,
-        /// The greatest number of a satellite.
+        /// The largest valid number of a satellite.
         last: usize,
     },
-    /// A link that is there twice.
+    /// A repeated link.
     #[error("line {line}: found the link {one} {other} a second time")]
     Twice {
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
         /// One end.
         one: usize,
-        /// The other.
+        /// The other end.
         other: usize,
     },
 }
 
-/// Reads a list of links between `satellites`, each with the lower number first, in the order of
-/// numbers. Empty lines and lines that begin with `#` count for nothing.
+/// Parses a list of links between `satellites`. The links are returned with the lower number first,
+/// in ascending order. Empty lines and lines that begin with `#` are ignored.
 pub(crate) fn read(text: &str, satellites: usize) -> Result<Vec<[usize; 2]>, IslsError> {
     let mut all: Vec<[usize; 2]> = Vec::new();
     let mut known = std::collections::BTreeSet::new();

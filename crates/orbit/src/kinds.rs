@@ -1,4 +1,4 @@
-//! Shells by kind, as specs name them.
+//! Kinds of shells, by their names in specs.
 
 use anabranch_settings::{
     Choice, Datum, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Registry, Setting,
@@ -11,7 +11,7 @@ use crate::date::Date;
 use crate::elements::Taking;
 use crate::presets::{SHELLS, shell};
 
-/// Every kind of shell: one line for each.
+/// All kinds of shells, one line for each.
 pub const KINDS: &[&Entry<Constellation>] = &[&WALKER, &ELEMENTS];
 
 /// The registry of [`KINDS`], to which a program may add its own.
@@ -39,13 +39,13 @@ const fn is(one: &str, other: &str) -> bool {
     one.len() == other.len()
 }
 
-/// Conventions of single paths: a network has routes, policies and links in their place.
+/// Conventions of single paths, which do not apply to a network because it has routes, policies and
+/// links instead.
 const OF_PATHS: [&str; 4] = ["access", "interval", "fibre_speed", "fibre_detour"];
-/// Conventions that hold for satellites of files, too.
+/// Conventions that also apply to satellites from files.
 const OF_FILES: [&str; 4] = ["min_elevation", "max_range", "earth", "isl_clearance"];
 
-/// The conventions that are named, or those that are not, each as the shell says where it is left
-/// out.
+/// The conventions with the given names, or all others. The default of each is the shell's value.
 const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Setting; COUNT] {
     let mut all = [Sky::SETTINGS[0]; COUNT];
     let (mut count, mut index) = (0, 0);
@@ -71,7 +71,7 @@ const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Sett
 const OF_SHELLS: [Setting; Sky::SETTINGS.len() - OF_PATHS.len()] = conventions(OF_PATHS, false);
 const OF_ELEMENTS: [Setting; OF_FILES.len()] = conventions(OF_FILES, true);
 
-/// The conventions that are given.
+/// The conventions that are set.
 struct Conventions(Vec<(&'static str, Datum)>);
 
 impl FromParameters for Conventions {

@@ -1,13 +1,15 @@
-//! Paths over satellites: where satellites are, which of them a place on the ground sees, over which of them the shortest way
-//! leads, and how that changes with time.
+//! Paths over satellites: positions of satellites, visibility from places on the ground, shortest
+//! paths, and their changes over time.
 //!
-//! [`Sky`] holds every convention by which published figures of such paths differ, each with its default and its reason.
-//! [`Constellation`] is where the satellites are: a Walker shell, or the orbits of a file of elements. [`follow`] gives the
-//! path between two places over time; [`Shells`], [`Graph`] and [`Tree`] are those of whole networks: positions of all satellites, and
-//! the shortest paths of all nodes towards one.
+//! [`Sky`] holds every convention in which published figures of such paths differ, each with its
+//! default and its reason. [`Constellation`] has the positions of satellites: a Walker shell, or
+//! the orbits of a file of elements. [`follow`] gives the path between two places over time.
+//! [`Shells`], [`Graph`] and [`Tree`] serve whole networks: positions of all satellites, and the
+//! shortest paths of all nodes towards one of them.
 //!
-//! Lengths are kilometres, angles degrees at the surface and radians inside, times seconds from the epoch. Positions are
-//! Earth-fixed: x to 0° N 0° E, z to the north pole.
+//! Lengths are in kilometres, angles in degrees at the interface and in radians inside, times in
+//! seconds from the epoch. Positions are Earth-fixed: the x axis points to 0° N 0° E, the z axis to
+//! the north pole.
 #![forbid(unsafe_code)]
 
 mod constellation;

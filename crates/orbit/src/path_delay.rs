@@ -1,4 +1,4 @@
-//! A path that packets take: its delay at any time, with what handovers cost.
+//! The path of packets: its delay at any time, including the cost of handovers.
 
 use anabranch_transport::{Nanos, time};
 
@@ -6,28 +6,29 @@ use crate::constellation::Constellation;
 use crate::earth::Place;
 use crate::shortest_path::{Route, Router};
 
-/// Delays between two turns of this length are computed once.
+/// Delays are computed once for each step of this length.
 const STEP: Nanos = 10 * time::MILLISECOND;
 
-/// A path between two places, asked in the order of time.
+/// A path between two places. Queries must be in order of time.
 ///
-/// A packet that finds no path, or a path that is being changed, waits at the sender for the next moment at which there is one.
+/// A packet waits at the sender while there is no path, or while the path is changing.
 #[derive(Clone, Debug)]
 pub struct Pathway {
     router: Router,
     interval: Nanos,
     handover: Nanos,
-    /// The turns computed last, the later one behind.
+    /// The two intervals computed last, the later one at the end.
     turns: [Option<(u64, Option<Route>)>; 2],
     /// The step computed last.
     step: Option<(u64, Nanos)>,
 }
 
 impl Pathway {
-    /// After so long without a path none is waited for.
+    /// Maximum time to wait for a path.
     pub const PATIENCE: Nanos = 3600 * time::SECOND;
 
-    /// The path from `from` to `to`. For `handover` after each change to another path nothing passes.
+    /// The path from `from` to `to`. It is blocked for `handover` after each change to another
+    /// path.
     pub fn new(
         constellation: &Constellation,
         from: Place,
@@ -60,7 +61,8 @@ impl Pathway {
         route
     }
 
-    /// Until when a packet that is ready at `at` waits; `None`: there is no path for an hour.
+    /// The time until which a packet that is ready at `at` has to wait, and the route; `None` if
+    /// there is no path for an hour.
     fn ready(&mut self, at: Nanos) -> Option<(Nanos, Route)> {
         let first = at / self.interval;
         let last = first + Self::PATIENCE / self.interval + 1;
@@ -80,8 +82,8 @@ impl Pathway {
         None
     }
 
-    /// How long a packet is on the way whose last bit leaves at `at`, waiting included; `None`: there is no path for an
-    /// hour.
+    /// Delay of a packet whose last bit is sent at `at`, including the waiting time; `None` if
+    /// there is no path for an hour.
     pub fn delay(&mut self, at: Nanos) -> Option<Nanos> {
         let step = at / STEP;
         if let Some((known, delay)) = self.step
@@ -123,7 +125,8 @@ mod tests {
         }
     }
 
-    /// For 80 ms after each change packets wait for its end; so much longer they are on the way.
+    /// For 80 ms after each change packets should wait for the end of the change, which adds to
+    /// their delay.
     #[test]
     fn a_handover_holds_packets_back() {
         let shell = Constellation::walker(&Sky::default()).expect("a shell");
@@ -138,14 +141,14 @@ mod tests {
                 free.delay(at).expect("a path"),
                 held.delay(at).expect("a path"),
             );
-            // The path moves by some microseconds meanwhile.
+            // The path moves by some microseconds in this time.
             let waited = held - free.min(held);
             assert!(
                 waited.abs_diff(wait * MILLISECOND) < 5000,
                 "{after}: {waited}"
             );
         }
-        // A change that takes longer than the interval never opens.
+        // A change that takes longer than the interval should block the path permanently.
         let mut never = Pathway::new(&shell, from, to, &[], 15 * SECOND);
         let waits = never.delay(change).expect("a path") / SECOND;
         assert!(waits >= 15, "{waits}");
@@ -168,7 +171,8 @@ mod tests {
                 .delay(0)
                 .is_some_and(|delay| delay < 5 * MILLISECOND)
         );
-        // After 40 minutes the satellite is on the other side; it rises 5730 s after the start, less its time in sight.
+        // After 40 minutes the satellite is on the other side of the Earth; it rises 5730 s after
+        // the start, minus its time in sight.
         let wait = pathway.delay(2400 * SECOND).expect("a path") / SECOND;
         assert!((3180..3220).contains(&wait), "{wait}");
         let mut pole = Pathway::new(&shell, place("90,0"), place("90,0"), &[], 0);

@@ -1,4 +1,4 @@
-//! A path over time: computed anew each interval, and moving in between.
+//! A path over time: recomputed at each interval, while its satellites keep moving in between.
 
 use anabranch_transport::time;
 
@@ -9,44 +9,45 @@ use crate::shortest_path::{Route, Router};
 /// A path at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Seconds from the begin.
+    /// Seconds from the start.
     pub at: f64,
-    /// One-way delay, seconds; `None`: no path.
+    /// One-way delay, seconds; `None` if there is no path.
     pub delay: Option<f64>,
-    /// The path in [`Followed::routes`].
+    /// Index of the path in [`Followed::routes`].
     pub route: Option<usize>,
 }
 
 /// A path between two places over time.
 #[derive(Clone, Debug)]
 pub struct Followed {
-    /// One for each step.
+    /// One sample for each step.
     pub samples: Vec<Sample>,
-    /// The paths one after another, each with when it began, seconds; `None`: there was none.
+    /// The successive paths, each with its start in seconds; `None` for a time without a path.
     pub routes: Vec<(f64, Option<Route>)>,
 }
 
-/// What a path is like in all.
+/// Summary of a path over the whole time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Least, median, 95th percentile and greatest one-way delay, seconds; `None`: there never was a path.
+    /// Minimum, median, 95th percentile and maximum of the one-way delay, seconds; `None` if there
+    /// never was a path.
     pub delay: Option<[f64; 4]>,
-    /// Fewest, median and most satellites on the path.
+    /// Minimum, median and maximum number of satellites on the path.
     pub satellites: Option<[usize; 3]>,
-    /// Share of the time without a path, 0 to 1.
+    /// Fraction of the time without a path, 0 to 1.
     pub without: f64,
-    /// How often the path changed to another.
+    /// Number of changes to another path.
     pub changes: usize,
-    /// How often its first satellite did: a handover of `from`.
+    /// Number of changes of the first satellite: handovers of `from`.
     pub first: usize,
-    /// How often its last one did, or its gateway: a handover of `to`.
+    /// Number of changes of the last satellite or the gateway: handovers of `to`.
     pub last: usize,
-    /// The greatest jump of the delay at a change, seconds.
+    /// The largest jump of the delay at a change, seconds.
     pub jump: f64,
 }
 
-/// Follows the path from `from` to `to` for so many seconds, in steps of `step` seconds. Where `gateways` are given, a path may
-/// come down there and go on by fibre.
+/// Follows the path from `from` to `to` for the given seconds, in steps of `step` seconds. If
+/// `gateways` are given, a path may come down at one of them and continue over fibre.
 pub fn follow(
     constellation: &Constellation,
     from: Place,
@@ -58,7 +59,8 @@ pub fn follow(
     follow_from(constellation, from, to, gateways, (0.0, duration, step))
 }
 
-/// The same from a time after the epoch on: begin, duration and step in seconds. Times of samples count from the begin.
+/// Like [`follow`], from a time after the epoch: begin, duration and step in seconds. Times of
+/// samples count from the begin.
 pub fn follow_from(
     constellation: &Constellation,
     from: Place,
@@ -79,7 +81,7 @@ pub fn follow_from(
         if at > duration {
             return followed;
         }
-        // Computed at multiples of the interval, whatever the step.
+        // Paths are computed at multiples of the interval, regardless of the step.
         let now = ((begin + at) / interval + 1e-9).floor() as u64;
         if number == 0 || now > turn {
             turn = now;
@@ -108,7 +110,7 @@ pub fn follow_from(
 }
 
 impl Followed {
-    /// The figures of the whole.
+    /// Computes the summary.
     pub fn summary(&self) -> Summary {
         let mut delays: Vec<f64> = self
             .samples
@@ -164,7 +166,7 @@ impl Followed {
     }
 }
 
-/// By straight lines between the values, which are in order.
+/// Interpolates linearly between the values, which must be sorted.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let place = share * (values.len() - 1) as f64;
     let (low, part) = (place as usize, place.fract());
@@ -208,7 +210,8 @@ mod tests {
         }
     }
 
-    /// While the satellites at its ends are high enough, a path that is held is no shorter than one computed then.
+    /// While the satellites at its ends are high enough, a retained path should not be shorter than
+    /// a recomputed one.
     #[test]
     fn a_held_path_is_no_shorter() {
         let sky = Sky {
@@ -241,7 +244,7 @@ mod tests {
         assert!(compared > 200 && longer > 20, "{compared} {longer}");
     }
 
-    /// One satellite that rises and sets: a path for some minutes of a revolution.
+    /// One satellite that rises and sets should give a path for some minutes of a revolution.
     #[test]
     fn time_without_a_path_counts() {
         let sky = Sky {
@@ -256,7 +259,8 @@ mod tests {
         let here = place("0,0");
         let period = shell.period().expect("a shell");
         let followed = follow(&shell, here, here, &[], period, 1.0);
-        // In sight while the angle at the centre is below acos(R cos 25° / (R + h)) - 25° = 8.44°.
+        // The satellite is in sight while the angle at the centre is below acos(R cos 25° / (R +
+        // h)) - 25° = 8.44°.
         let angle = libm::acos(6371.0088 * libm::cos(25.0_f64.to_radians()) / 6921.0088)
             .to_degrees()
             - 25.0;

@@ -1,24 +1,24 @@
 //! Files of places on the ground, as CSV. Columns are found by their titles: a name, a latitude and
-//! a longitude in degrees north and east; others are passed over.
+//! a longitude in degrees north and east. Other columns are ignored.
 
-/// A place as a file has it.
+/// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedPlace {
     /// Its name, if the file has names.
     pub name: Option<String>,
-    /// Where it is: `35.69,139.69`.
+    /// Its position: `35.69,139.69`.
     pub at: String,
 }
 
-/// The titles that each column may have.
+/// The accepted titles of each column.
 const NAME: &[&str] = &["name", "city", "place"];
 const LATITUDE: &[&str] = &["latitude", "latitude_deg", "lat", "lat_deg"];
 const LONGITUDE: &[&str] = &["longitude", "longitude_deg", "lon", "lon_deg", "lng"];
 
-/// The places of a file. Lines that begin with `#` count for nothing.
+/// Parses the places of a file. Lines that begin with `#` are ignored.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A description of the fault.
 pub fn places(text: &str) -> Result<Vec<NamedPlace>, String> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))

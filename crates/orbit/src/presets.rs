@@ -1,21 +1,21 @@
-//! Shells by name.
+//! Named shells.
 
 use anabranch_transport::time::MILLISECOND;
 
 use crate::conventions::{Earth, Pattern, Propagator, Seam, Sky, Stagger};
 
-/// A shell that is often modelled.
+/// A shell that is often used in models.
 #[derive(Clone, Copy, Debug)]
 pub struct Shell {
     /// Its name.
     pub name: &'static str,
-    /// What it is, and where its numbers are from.
+    /// Description, and the source of its numbers.
     pub about: &'static str,
     make: fn() -> Sky,
 }
 
 impl Shell {
-    /// Its numbers, all else by default.
+    /// Its conventions; those that it does not set have their defaults.
     pub fn sky(&self) -> Sky {
         (self.make)()
     }
@@ -40,10 +40,10 @@ fn star(altitude: f64, inclination: f64, planes: u32, satellites: u32, phasing: 
     }
 }
 
-/// A shell of Hypatia: revolutions a day, inclination, planes and satellites a plane; the altitude
-/// that its name says, and the longest ground link, km. Its elements are of 2000-01-01 00:00 UTC,
-/// when Greenwich is 99.96779° east of the first node (GMST, IAU 1982). A ground link is limited by
-/// its length alone.
+/// A shell of Hypatia: revolutions per day, inclination, planes and satellites per plane; the
+/// altitude from its name, and the maximum length of a ground link, km. Its elements are of
+/// 2000-01-01 00:00 UTC, when Greenwich is 99.96779° east of the first node (GMST, IAU 1982). A
+/// ground link is limited by its length alone.
 fn hypatia(
     (mean_motion, inclination, planes, satellites): (f64, f64, u32, u32),
     altitude: f64,
@@ -62,7 +62,7 @@ fn hypatia(
     }
 }
 
-/// Every shell: one line for each.
+/// All shells, one line for each.
 pub const SHELLS: &[Shell] = &[
     Shell {
         name: "starlink-1",

@@ -1,27 +1,28 @@
-//! Several shells as one constellation, for networks: positions, links, what a station can reach.
+//! Several shells as one constellation, for networks: positions, links, and the satellites that a
+//! station can reach.
 
 use crate::constellation::Constellation;
 use crate::conventions::Sky;
 use crate::earth::Place;
 use crate::vector::Vector;
 
-/// Earth-fixed, km; `None` of a satellite whose elements no longer tell.
+/// Earth-fixed position, km; `None` for a satellite whose elements are not valid at the time.
 pub type Position = Option<[f64; 3]>;
 
 fn vector([x, y, z]: [f64; 3]) -> Vector {
     Vector { x, y, z }
 }
 
-/// Shells whose satellites are numbered through, in the order of shells.
+/// Shells whose satellites are numbered consecutively, in the order of the shells.
 #[derive(Clone, Debug)]
 pub struct Shells {
     shells: Vec<Constellation>,
-    /// The number of the first satellite of each, and how many there are in all.
+    /// The number of the first satellite of each shell, followed by the total.
     first: Vec<usize>,
 }
 
 impl Shells {
-    /// These shells.
+    /// Combines shells.
     pub fn new(shells: Vec<Constellation>) -> Self {
         let mut first = vec![0];
         for shell in &shells {
@@ -30,12 +31,12 @@ impl Shells {
         Self { shells, first }
     }
 
-    /// How many satellites there are.
+    /// Number of satellites.
     pub fn len(&self) -> usize {
         self.first[self.shells.len()]
     }
 
-    /// Whether there is none.
+    /// Whether there are no satellites.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -45,13 +46,13 @@ impl Shells {
         &self.shells
     }
 
-    /// The shell of a satellite, and its number there.
+    /// The shell of a satellite, and its number in the shell.
     fn split(&self, number: usize) -> (&Constellation, usize) {
         let shell = self.first.partition_point(|&first| first <= number) - 1;
         (&self.shells[shell], number - self.first[shell])
     }
 
-    /// What to call a satellite: its plane and place, or its name in the file.
+    /// Name of a satellite: its plane and index, or its name in the file.
     pub fn name(&self, number: usize) -> String {
         let (shell, number) = self.split(number);
         shell.name(number)
@@ -67,14 +68,14 @@ impl Shells {
         all.collect()
     }
 
-    /// Where a satellite is so many seconds after the epoch.
+    /// Position of a satellite `at` seconds after the epoch.
     pub fn position(&self, number: usize, at: f64) -> Position {
         let (shell, number) = self.split(number);
         let Vector { x, y, z } = shell.position(number, at)?;
         Some([x, y, z])
     }
 
-    /// Where all satellites are so many seconds after the epoch.
+    /// Positions of all satellites `at` seconds after the epoch.
     pub fn positions(&self, at: f64, found: &mut Vec<Position>) {
         found.clear();
         for shell in &self.shells {
@@ -86,20 +87,20 @@ impl Shells {
         }
     }
 
-    /// The Earth that stations stand on.
+    /// The conventions for the ground, which are those of the first shell.
     fn sky(&self) -> Option<&Sky> {
         self.shells.first().map(Constellation::sky)
     }
 
-    /// Where a station stands, on the first shell's Earth.
+    /// Position of a station on the first shell's Earth.
     pub fn station(&self, place: Place) -> [f64; 3] {
         let earth = self.sky().map_or(Sky::default().earth, |sky| sky.earth);
         let Vector { x, y, z } = place.position(earth);
         [x, y, z]
     }
 
-    /// The satellites at these positions that a station reaches, with the distances, km, in the
-    /// order of numbers.
+    /// The satellites at these positions that a station can reach, with their distances in km, in
+    /// ascending order.
     pub fn in_reach(&self, place: Place, positions: &[Position], found: &mut Vec<(usize, f64)>) {
         found.clear();
         let (own, up) = (vector(self.station(place)), place.up());
@@ -112,7 +113,7 @@ impl Shells {
                 };
                 let sight = position.minus(own);
                 let height = sight.dot(up);
-                // Most are on the other side of the Earth.
+                // Most satellites are on the other side of the Earth.
                 if height < 0.0 && least >= 0.0 {
                     continue;
                 }
@@ -124,7 +125,7 @@ impl Shells {
         }
     }
 
-    /// Whether a station reaches a satellite that is there.
+    /// Whether a station can reach a satellite at this position.
     pub fn is_in_reach(&self, place: Place, satellite: usize, position: Position) -> bool {
         let sky = self.split(satellite).0.sky();
         let own = vector(self.station(place));
@@ -134,8 +135,8 @@ impl Shells {
         })
     }
 
-    /// The length of the link between two satellites at these positions, km; `None` where the Earth
-    /// is in the way.
+    /// The length of the link between two satellites at these positions, km; `None` if the Earth
+    /// blocks it.
     pub fn isl_length(&self, [one, other]: [usize; 2], positions: &[Position]) -> Option<f64> {
         let ends = (vector(positions[one]?), vector(positions[other]?));
         let horizon = self.split(one).0.horizon();

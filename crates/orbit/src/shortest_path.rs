@@ -8,12 +8,12 @@ use crate::conventions::{Access, Relay};
 use crate::earth::{LIGHT, Place, great_circle};
 use crate::vector::Vector;
 
-/// A path: up, from satellite to satellite, down; and by fibre from where it comes down, if that is a gateway.
+/// A path: up, from satellite to satellite, down, and over fibre if it comes down at a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The satellites, in the order of the path; at least one.
     pub satellites: Vec<usize>,
-    /// The gateway that it comes down to; `None`: the other end itself.
+    /// The gateway at which it comes down; `None` if it comes down at the other end.
     pub gateway: Option<usize>,
 }
 
@@ -22,12 +22,12 @@ pub struct Route {
 pub(crate) struct Router {
     constellation: Constellation,
     from: Place,
-    /// Where a path may come down, each with what is left from there by fibre, seconds.
+    /// The places at which a path may come down, each with the remaining delay over fibre, seconds.
     landings: Vec<(Option<usize>, Place, f64)>,
     links: Vec<Vec<usize>>,
 }
 
-/// A satellite in sight, and the way to it, km.
+/// A satellite in sight, and its distance, km.
 type Sight = (usize, f64);
 
 impl Router {
@@ -51,7 +51,7 @@ impl Router {
         }
     }
 
-    /// The satellites that a place sees, as its access chooses.
+    /// The satellites that a place can use under its access policy.
     fn sights(&self, place: Place, positions: &[Option<Vector>]) -> Vec<Sight> {
         let sky = self.constellation.sky();
         let own = place.position(sky.earth);
@@ -70,13 +70,13 @@ impl Router {
         seen
     }
 
-    /// The shortest path at that moment, if there is any.
+    /// The shortest path at that moment, if one exists.
     pub fn at(&self, at: f64) -> Option<Route> {
         let positions: Vec<_> = (0..self.constellation.len())
             .map(|number| self.constellation.position(number, at))
             .collect();
         let up = self.sights(self.from, &positions);
-        // What is left from a satellite on: down, and by fibre.
+        // The remaining delay from each satellite: down, and over fibre.
         let mut down: Vec<Option<(f64, Option<usize>)>> = vec![None; positions.len()];
         for &(gateway, place, fibre) in &self.landings {
             for (number, distance) in self.sights(place, &positions) {
@@ -92,7 +92,7 @@ impl Router {
         }
     }
 
-    /// Dijkstra's algorithm over the links between satellites; among equals the lowest number.
+    /// Dijkstra's algorithm over the links between satellites; ties go to the lowest number.
     fn shortest(
         &self,
         up: &[Sight],
@@ -101,7 +101,7 @@ impl Router {
     ) -> Option<Route> {
         let mut before: Vec<Option<usize>> = vec![None; positions.len()];
         let mut least = vec![f64::INFINITY; positions.len()];
-        // Bits of numbers that are not negative are in the order of the numbers.
+        // The bits of non-negative numbers sort like the numbers.
         let mut heap = BinaryHeap::new();
         for &(number, distance) in up {
             least[number] = distance / LIGHT;
@@ -145,13 +145,13 @@ impl Router {
         })
     }
 
-    /// The length of a link, km; `None` where the Earth is in the way.
+    /// The length of a link, km; `None` if the Earth blocks it.
     fn link(&self, positions: &[Option<Vector>], one: usize, other: usize) -> Option<f64> {
         let (one, other) = (positions[one]?, positions[other]?);
         (one.clearance(other) >= self.constellation.horizon()).then(|| one.distance(other))
     }
 
-    /// How long a packet is on the path at that moment, seconds, whether it is the shortest or not.
+    /// Delay of a path at that moment, seconds. The path need not be the shortest.
     pub fn delay(&self, route: &Route, at: f64) -> Option<f64> {
         let earth = self.constellation.sky().earth;
         let landing = self

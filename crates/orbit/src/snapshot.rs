@@ -13,7 +13,8 @@ pub struct StationPath {
     pub satellites: Vec<usize>,
 }
 
-/// Satellites and stations, of which each uses any satellite in reach; no station relays.
+/// Satellites and stations. Each station may use any satellite in reach; stations do not forward
+/// packets.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     shells: Shells,
@@ -26,7 +27,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Those at the epoch.
+    /// The constellation at the epoch.
     pub fn new(shells: Shells, places: Vec<Place>) -> Self {
         let satellites = shells.len();
         let mut graph = Graph::new(satellites + places.len());
@@ -46,7 +47,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// Moves everything to so many seconds after the epoch.
+    /// Moves everything to `at` seconds after the epoch.
     pub fn move_to(&mut self, at: f64) {
         self.shells.positions(at, &mut self.positions);
         self.edges.clear();
@@ -75,17 +76,17 @@ impl Snapshot {
         self.graph.set_edges(&self.edges);
     }
 
-    /// How many satellites a station reaches.
+    /// Number of satellites that a station can reach.
     pub fn in_reach(&self, station: usize) -> usize {
         let node = (self.shells.len() + station) as u32;
         self.graph.edges_to(node).len()
     }
 
-    /// The paths of least delay from some stations to one; `None` where there is none.
+    /// The paths with the least delay from some stations to one; `None` if there is no path.
     pub fn paths(&mut self, from: &[usize], to: usize) -> Vec<Option<StationPath>> {
         let satellites = self.shells.len();
         let node = |station: usize| (satellites + station) as u32;
-        // The order of another destination's tree would help nothing.
+        // The tree is reset because the order of a tree for another destination would not help.
         self.tree = Tree::default();
         self.tree
             .find(&self.graph, node(to), |edge| edge.delay, |_| true);

@@ -1,40 +1,41 @@
-//! The shortest paths of all nodes of a network towards one of them.
+//! Shortest paths of all nodes of a network towards one node.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A way from one node to a neighbour.
+/// A directed edge from a node to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
     /// The node that sends.
     pub from: u32,
     /// The node that receives.
     pub to: u32,
-    /// How `from` says that it sends this way; the network gives it a meaning.
+    /// Identifier of the edge at `from`; its meaning is defined by the network.
     pub via: u32,
-    /// How long a packet is on it, seconds.
+    /// Delay of a packet on the edge, seconds.
     pub delay: f64,
-    /// It is a ground link: no station passes on by one what came by one, unless stations relay.
+    /// Whether it is a ground link. A station does not forward packets from one ground link to
+    /// another, unless stations relay.
     pub ground: bool,
 }
 
 /// A network at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// The edges by their receivers.
+    /// The edges, grouped by receiver.
     edges: Vec<Edge>,
-    /// Of each node, its first edge; and how many there are.
+    /// Index of the first edge of each node, followed by the total.
     first: Vec<u32>,
-    /// Which nodes are stations.
+    /// Whether each node is a station.
     stations: Vec<bool>,
-    /// To which stations edges lead that are no ground links.
+    /// Whether each node is a station to which an edge leads that is not a ground link.
     ways_behind: Vec<bool>,
-    /// Stations pass on by one ground link what came by another.
+    /// Whether stations forward packets from one ground link to another.
     pub relays: bool,
 }
 
 impl Graph {
-    /// A network of so many nodes without edges.
+    /// A network with this number of nodes and without edges.
     pub fn new(nodes: usize) -> Self {
         Self {
             edges: Vec::new(),
@@ -50,14 +51,14 @@ impl Graph {
         self.stations[node as usize] = true;
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.stations.len()
     }
 
-    /// Replaces all edges. Their order among those of one receiver is kept.
+    /// Replaces all edges. The order of edges with the same receiver is kept.
     pub fn set_edges(&mut self, edges: &[Edge]) {
-        // Counting sort by receivers.
+        // Counting sort by receiver.
         self.first.fill(0);
         for edge in edges {
             self.first[edge.to as usize + 1] += 1;
@@ -83,7 +84,7 @@ impl Graph {
         }
     }
 
-    /// Whether something lies behind a station, beside the satellites.
+    /// Whether a station has neighbours other than satellites.
     fn has_ways_behind_stations(&self) -> bool {
         self.ways_behind.contains(&true)
     }
@@ -98,19 +99,19 @@ impl Graph {
 /// The shortest paths towards a node.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Of each node what is left to the destination; infinite where no path leads there.
+    /// Remaining cost of each node to the destination; infinite if it has no path.
     cost: Vec<f64>,
-    /// Of each node the edge that it sends by.
+    /// The edge that each node uses.
     next: Vec<Option<(u32, u32, bool)>>,
-    /// The nodes in the order of costs, as far as it is known.
+    /// The nodes in order of cost, as far as known.
     order: Vec<u32>,
 }
 
 impl Tree {
-    /// Finds the least sums of `cost`, which is not negative, towards `destination`; an edge to the
-    /// destination itself counts only where `arrives` says so. Of equal paths the one by the lower
-    /// number of the next node is taken. A tree that was found before for the same destination, in
-    /// a network that has changed little, makes it faster.
+    /// Finds the paths with the smallest sums of `cost`, which must not be negative, towards
+    /// `destination`. An edge to the destination itself counts only if `arrives` accepts it. Of
+    /// equal paths, the one with the lower number of the next node is taken. A tree from an earlier
+    /// call for the same destination makes it faster if the network has changed little.
     pub fn find(
         &mut self,
         graph: &Graph,
@@ -130,7 +131,8 @@ impl Tree {
             }
         }
         if graph.has_ways_behind_stations() {
-            // What a station passes on depends on how it sends, which Dijkstra's order knows.
+            // The packets that a station forwards depend on the link that it uses, and Dijkstra's
+            // algorithm processes nodes in the order that this requires.
             return self.settle_by_heap(graph, destination, cost);
         }
         match self.order.len() {
@@ -143,7 +145,7 @@ impl Tree {
     /// Dijkstra's algorithm.
     fn settle_by_heap(&mut self, graph: &Graph, destination: u32, cost: impl Fn(&Edge) -> f64) {
         let mut heap = BinaryHeap::new();
-        // Bits of numbers that are not negative are in the order of the numbers.
+        // The bits of non-negative numbers sort like the numbers.
         let key = |cost: f64, node: u32| Reverse((cost.to_bits(), node));
         for edge in graph.edges_to(destination) {
             let reached = self.cost[edge.from as usize];
@@ -164,7 +166,7 @@ impl Tree {
             if self.is_end(graph, node) {
                 continue;
             }
-            // A station that sends by a ground link is not sent to by one.
+            // A station that sends over a ground link must not receive over one.
             let silent = self.is_silent(graph, node);
             for edge in graph.edges_to(node) {
                 if !(silent && edge.ground) && self.reach(edge, so_far + cost(edge)) {
@@ -177,8 +179,8 @@ impl Tree {
             .extend(nodes.filter(|node| !settled[*node as usize]));
     }
 
-    /// The same in the order of the last tree: nodes have changed places with few others. Those
-    /// that are reached for less after their turn have another.
+    /// Like [`Self::settle_by_heap`], but in the order of the last tree, because few nodes have
+    /// changed places. A node whose cost drops after its turn is processed again.
     fn settle_in_order(&mut self, graph: &Graph, destination: u32, cost: &impl Fn(&Edge) -> f64) {
         let order = std::mem::take(&mut self.order);
         let mut turn = vec![0_u32; graph.nodes()];
@@ -201,7 +203,7 @@ impl Tree {
         self.order = order;
     }
 
-    /// Reaches the neighbours of a node, and tells which of them are reached for less than before.
+    /// Updates the neighbours of a node, and reports those whose cost drops.
     #[inline]
     fn spread(
         &mut self,
@@ -222,7 +224,7 @@ impl Tree {
         }
     }
 
-    /// Sorts the nodes by their costs. They nearly are.
+    /// Sorts the nodes by cost. Insertion sort is used because they are almost sorted.
     fn sort(&mut self) {
         for end in 1..self.order.len() {
             let node = self.order[end];
@@ -236,18 +238,19 @@ impl Tree {
         }
     }
 
-    /// Whether a node is a station that sends by a ground link, so that none may send to it by one.
+    /// Whether a node is a station that sends over a ground link, so that no other node may send to
+    /// it over one.
     fn is_silent(&self, graph: &Graph, node: u32) -> bool {
         let by_ground = self.next[node as usize].is_some_and(|(.., ground)| ground);
         by_ground && graph.stations[node as usize] && !graph.relays
     }
 
-    /// Whether nobody sends to a node what is for others.
+    /// Whether a node never forwards packets of other nodes.
     fn is_end(&self, graph: &Graph, node: u32) -> bool {
         self.is_silent(graph, node) && !graph.ways_behind[node as usize]
     }
 
-    /// A node may send by an edge at a cost; whether that is less than before.
+    /// Offers a node an edge at a cost; returns whether that is less than before.
     #[inline]
     fn reach(&mut self, edge: &Edge, cost: f64) -> bool {
         let from = edge.from as usize;
@@ -264,19 +267,19 @@ impl Tree {
         cost < known
     }
 
-    /// How a node sends towards the destination: the `via` of the edge. `None` at the destination
-    /// itself, and where no path leads there.
+    /// The next edge of a node towards the destination, as its `via`. `None` at the destination
+    /// itself, and if there is no path.
     pub fn via(&self, node: u32) -> Option<u32> {
         self.next[node as usize].map(|(_, via, _)| via)
     }
 
-    /// The sum of costs from a node to the destination; `None` where no path leads there.
+    /// The total cost from a node to the destination; `None` if there is no path.
     pub fn cost(&self, node: u32) -> Option<f64> {
         Some(self.cost[node as usize]).filter(|cost| cost.is_finite())
     }
 
-    /// The nodes on the path from a node to the destination, both included; `None` where there is
-    /// no path.
+    /// The nodes on the path from a node to the destination, both included; `None` if there is no
+    /// path.
     pub fn path(&self, node: u32) -> Option<Vec<u32>> {
         self.cost(node)?;
         let mut path = vec![node];
@@ -304,8 +307,8 @@ mod tests {
         [edge(from, to), edge(to, from)]
     }
 
-    /// Satellites 0 and 1 without a link, stations 2, 3, 4: 2 sees 0, 3 sees both, 4 sees 1. From 2
-    /// to 4 the only way is by station 3.
+    /// Satellites 0 and 1 without a link, stations 2, 3, 4: 2 sees 0, 3 sees both, 4 sees 1. The
+    /// only path from 2 to 4 leads over station 3.
     fn relayed(relays: bool) -> Tree {
         let mut graph = Graph::new(5);
         (2..5).for_each(|station| graph.set_station(station));
@@ -331,7 +334,7 @@ mod tests {
         assert_eq!(relayed(true).via(0), Some(3));
     }
 
-    /// A host 5 behind station 2 by a wire is reached by the ground link of that station.
+    /// A host 5 that is wired to station 2 should be reached over the ground link of that station.
     #[test]
     fn a_host_behind_a_station_is_reached() {
         let mut graph = Graph::new(6);
@@ -348,13 +351,13 @@ mod tests {
         assert_eq!(tree.path(4), Some(vec![4, 1, 0, 2, 5]));
         tree.find(&graph, 4, |edge| edge.delay, |_| true);
         assert_eq!(tree.path(5), Some(vec![5, 2, 0, 1, 4]));
-        // Only what arrives from elsewhere counts.
+        // Only edges accepted by `arrives` count at the destination.
         tree.find(&graph, 4, |edge| edge.delay, |_| false);
         assert_eq!(tree.path(5), None);
     }
 
-    /// Trees of a ring with chords whose lengths change a little are what they are without a tree
-    /// before.
+    /// A reused tree should give the same result as a new one, on a ring with chords whose lengths
+    /// change a little.
     #[test]
     fn a_tree_before_changes_nothing() {
         let nodes = 60_u32;

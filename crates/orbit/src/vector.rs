@@ -37,7 +37,7 @@ impl Vector {
         self.minus(other).length()
     }
 
-    /// Turned about the z axis by so many radians.
+    /// Rotates the vector about the z axis, radians.
     pub fn turned(self, angle: f64) -> Self {
         let (sin, cos) = libm::sincos(angle);
         Self {
@@ -47,7 +47,7 @@ impl Vector {
         }
     }
 
-    /// How far the straight line between both passes from the centre of the Earth.
+    /// Distance between the Earth's centre and the straight line to `other`.
     pub fn clearance(self, other: Self) -> f64 {
         let along = other.minus(self);
         let square = along.dot(along);

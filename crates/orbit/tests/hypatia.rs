@@ -1,6 +1,6 @@
-//! Paths of Hypatia (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c, satgenpy with ephem
-//! 4.2.1), to be found again: over 200 s, in steps of 1 s, the satellites of each path and when
-//! they change, delays, and extremes of round trips.
+//! Reproduction of Hypatia's paths (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c,
+//! satgenpy with ephem 4.2.1): over 200 s, in steps of 1 s, the satellites of each path and the
+//! times of changes, delays, and extremes of round trips.
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, shell};
 
@@ -35,8 +35,8 @@ const STATIONS: &[(&str, &str)] = &[
     ("Dar-es-Salaam", "-6.82349,39.26951"),
 ];
 
-/// A path over time: from when on, seconds, over which satellites; and the delay at some times,
-/// nanoseconds.
+/// A path over time: its satellites, with the time in seconds from which they are used, and its
+/// delay at some times, nanoseconds.
 struct Path {
     ends: [&'static str; 2],
     routes: &'static [(u32, &'static [usize])],
@@ -197,8 +197,8 @@ const STARLINK: &[Path] = &[
     },
 ];
 
-/// Pairs over Kuiper: least and greatest round trip, milliseconds, changes of the path, steps
-/// without one.
+/// Pairs over Kuiper: minimum and maximum round trip in milliseconds, changes of the path, steps
+/// without a path.
 const EXTREMES: &[([&str; 2], [f64; 2], usize, usize)] = &[
     (["Tokyo", "Hyderabad"], [50.9746, 55.6493], 4, 0),
     (["Mumbai-(Bombay)", "Singapore"], [33.8003, 39.1388], 4, 0),
@@ -247,8 +247,8 @@ fn snapshot(preset: &str) -> Snapshot {
     Snapshot::new(Shells::new(vec![shell]), stations())
 }
 
-/// The same satellites at each second, so changes at the same second; delays within 0.2 us (ephem's
-/// are of single precision, and those asked for are within 100 us).
+/// The satellites should be the same in each second, and so should the times of changes; delays
+/// should agree within 0.2 us (ephem has single precision; the tolerance required is 100 us).
 fn check(preset: &str, paths: &[Path]) {
     let mut snapshot = snapshot(preset);
     for second in 0..200 {
@@ -301,7 +301,7 @@ fn extremes_of_round_trips_are_hypatias() {
         }
     }
     for ((ends, [least, most], changes, without), seen) in EXTREMES.iter().zip(&seen) {
-        // A tenth of what is asked for; the greatest of all 708 pairs is 0.004 %.
+        // A tenth of the required tolerance; the maximum over all 708 pairs is 0.004 %.
         assert!(
             (seen.0 - least).abs() < 1e-4 * least,
             "{ends:?}: {}",

@@ -25,7 +25,7 @@ fn a_revolution_takes_keplers_time() {
     assert!(before.distance(after) < 1e-6);
 }
 
-/// Neighbours in a plane are 2 a sin(pi / 66) apart, always.
+/// Neighbours in a plane always have the distance 2 a sin(pi / 66).
 #[test]
 fn neighbours_in_a_plane_keep_their_distance() {
     let it = starlink();
@@ -36,7 +36,8 @@ fn neighbours_in_a_plane_keep_their_distance() {
     }
 }
 
-/// Satellite 0 starts at the ascending node: on the equator, at Greenwich, and goes north-east as high as its inclination.
+/// Satellite 0 should start at the ascending node, on the equator at Greenwich, and move north-east
+/// up to the latitude of its inclination.
 #[test]
 fn the_first_satellite_starts_at_the_node() {
     let it = starlink();
@@ -45,7 +46,7 @@ fn the_first_satellite_starts_at_the_node() {
     let highest = at(&it, 0, it.period().expect("a shell") / 4.0);
     let latitude = libm::asin(highest.z / highest.length()).to_degrees();
     assert!((latitude - 53.0).abs() < 1e-9, "{latitude}");
-    // A day of 86164.1 s turns the Earth once.
+    // The Earth turns once in a day of 86164.1 s.
     let turned = Constellation::walker(&Sky {
         rotation: 90.0,
         ..Sky::default()
@@ -58,7 +59,7 @@ fn the_first_satellite_starts_at_the_node() {
     );
 }
 
-/// All links go both ways, and across the seam they are as long as elsewhere.
+/// All links should be mutual, and a link across the seam should be as long as any other.
 #[test]
 fn links_are_mutual_and_the_seam_is_like_any_other_place() {
     for phasing in [0, 1, 5, 23] {
@@ -76,10 +77,11 @@ fn links_are_mutual_and_the_seam_is_like_any_other_place() {
                 assert!(theirs.contains(&number), "{number} {other}");
             }
         }
-        // From plane to plane: the same latitude arguments, the same distance.
+        // Between planes, equal arguments of latitude should give equal distances.
         let inner = at(&it, 0, 0.0).distance(at(&it, 66, 0.0));
         let seam = at(&it, 23 * 66, 0.0).distance(at(&it, phasing as usize, 0.0));
-        // Both start one phase step apart; the pairs are alike up to where in the orbit they stand.
+        // Both pairs start one phase step apart; they differ only in their position along the
+        // orbit.
         let step = TAU * f64::from(phasing) / (24.0 * 66.0);
         let of = |number: usize| {
             let Orbits::Walker(walker) = &it.orbits else {
@@ -111,7 +113,8 @@ fn an_open_seam_has_no_links() {
     assert_eq!(found, [23 * 66 + 1, 24 * 66 - 1, 22 * 66]);
 }
 
-/// J2 at 550 km over the equator's radius and 53°: the nodes drift by -4.49 degrees a day.
+/// With J2 at 550 km above the equatorial radius and 53°, the nodes should drift by -4.49 degrees a
+/// day.
 #[test]
 fn planes_drift_by_flattening() {
     let sky = Sky {

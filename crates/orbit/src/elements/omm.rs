@@ -1,12 +1,12 @@
 //! Orbit Mean-Elements Messages (CCSDS 502.0-B): keywords and values in XML, KVN, CSV or JSON. Only
-//! what SGP4 takes is read.
+//! the values that SGP4 needs are read.
 
 use std::collections::BTreeMap;
 
 use super::{Entry, Set, xml};
 use crate::date::Date;
 
-/// The values of one message by their keywords, without units.
+/// The values of one message by keyword, without units.
 pub(super) type Message = BTreeMap<String, String>;
 
 /// The form of a file.
@@ -18,7 +18,7 @@ pub(super) enum Form {
     Csv,
 }
 
-/// Keywords of which each message has some, and no other file.
+/// Keywords that identify a message: each message has at least one of them.
 const SIGNS: [&str; 4] = [
     "CCSDS_OMM_VERS",
     "MEAN_MOTION",
@@ -27,7 +27,7 @@ const SIGNS: [&str; 4] = [
 ];
 
 impl Form {
-    /// The form of a text, unless it is none of these.
+    /// Detects the form of a text; `None` for any other text.
     pub fn of(text: &str) -> Option<Self> {
         let begin = text.trim_start();
         let first = begin.lines().next().unwrap_or_default();
@@ -50,10 +50,10 @@ impl Form {
     }
 }
 
-/// The messages of a text.
+/// Splits a text into messages.
 ///
 /// # Errors
-/// A text that cannot be taken apart: the place, and the fault there.
+/// A text that cannot be parsed: the place and the fault.
 pub(super) fn read(text: &str, form: Form) -> Result<Vec<Entry>, (String, String)> {
     match form {
         Form::Xml => Ok(xml::messages(text)),
@@ -63,7 +63,7 @@ pub(super) fn read(text: &str, form: Form) -> Result<Vec<Entry>, (String, String
     }
 }
 
-/// The entry of a message at this place.
+/// The entry of a message at a place.
 pub(super) fn entry(place: String, message: &Message) -> Entry {
     Entry {
         place,
@@ -82,7 +82,7 @@ fn set(message: &Message) -> Result<Set, String> {
         let number = text.parse::<f64>().ok().filter(|it| it.is_finite());
         number.ok_or_else(|| format!("{keyword}: found {text:?}; expected a number"))
     };
-    // A keyword that is left out has the value that SGP4 needs.
+    // An absent keyword has the value that SGP4 needs.
     for (keyword, allowed) in [
         ("CENTER_NAME", &["EARTH"] as &[&str]),
         ("REF_FRAME", &["TEME"]),
@@ -121,8 +121,8 @@ fn set(message: &Message) -> Result<Set, String> {
     })
 }
 
-/// Lines `KEYWORD = value [unit]`; each message begins with its version, or where a keyword comes
-/// again.
+/// Parses lines `KEYWORD = value [unit]`. A new message starts at its version, or at a repeated
+/// keyword.
 fn kvn(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut open: Option<(usize, Message)> = None;
@@ -168,7 +168,7 @@ fn csv(text: &str) -> Result<Vec<Entry>, (String, String)> {
     };
     let titles = reader.headers().map_err(failed)?;
     let titles: Vec<String> = titles.iter().map(str::to_ascii_uppercase).collect();
-    // Lines before the first title count, too.
+    // Lines before the first title must be counted, too.
     let before = text.len() - text.trim_start().len();
     let before = text[..before].matches('\n').count() as u64;
     let mut entries = Vec::new();
@@ -206,7 +206,7 @@ fn json(text: &str) -> Result<Vec<Entry>, (String, String)> {
     Ok(entries)
 }
 
-/// Every table with elements, wherever it is.
+/// Collects every table with elements, at any depth.
 fn messages(value: &serde_json::Value, entries: &mut Vec<Entry>) {
     use serde_json::Value;
     let place = format!("message {}", entries.len() + 1);
@@ -234,7 +234,7 @@ fn messages(value: &serde_json::Value, entries: &mut Vec<Entry>) {
     }
 }
 
-/// The values of a table, and of the tables in it.
+/// The values of a table and of its nested tables.
 fn leaves(table: &serde_json::Map<String, serde_json::Value>, message: &mut Message) {
     use serde_json::Value;
     for (key, value) in table {

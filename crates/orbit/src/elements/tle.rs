@@ -1,10 +1,10 @@
-//! Two-line elements, with or without a line of the name before.
+//! Two-line elements, with or without a preceding line for the name.
 
 use super::{Counts, Entries, Entry, Set};
 use crate::date::Date;
 
-/// The planes and satellites in each that a line says. Generators of constellations, such as
-/// satgenpy of Hypatia, write them before the first satellite.
+/// Parses a line with the number of planes and the number of satellites in each. Generators of
+/// constellations, such as Hypatia's satgenpy, write it before the first satellite.
 fn counts(line: &str) -> Option<[u64; 2]> {
     let mut words = line.split_whitespace();
     let mut count = || {
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Entries {
         && let Some([planes, each]) = counts(line)
     {
         let mut rest = lines.clone().skip(1);
-        // Before the elements it is the name of a satellite.
+        // A line directly before elements is the name of a satellite.
         if rest.next().is_none_or(|(_, next)| !next.starts_with("1 ")) {
             lines.next();
             header = Some(Counts {

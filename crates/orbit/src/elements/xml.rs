@@ -1,5 +1,5 @@
-//! As much of XML as messages need: elements with text in them. Attributes, comments, declarations
-//! and namespaces count for nothing.
+//! The subset of XML that messages need: elements with text. Attributes, comments, declarations and
+//! namespaces are ignored.
 
 use super::Entry;
 use super::omm::{Message, entry};
@@ -8,11 +8,11 @@ use super::omm::{Message, entry};
 enum Part<'t> {
     Open(&'t str),
     Close(&'t str),
-    /// Text, and whether references stand in it.
+    /// Text, and whether it contains references.
     Text(&'t str, bool),
 }
 
-/// The text before the next `end`, and the text after it.
+/// Splits a text at the next `end`.
 fn cut<'t>(text: &'t str, end: &str) -> (&'t str, &'t str) {
     match text.find(end) {
         Some(at) => (&text[..at], &text[at + end.len()..]),
@@ -20,7 +20,7 @@ fn cut<'t>(text: &'t str, end: &str) -> (&'t str, &'t str) {
     }
 }
 
-/// The next part of what is left of a document.
+/// The next part of the remaining document.
 fn next<'t>(left: &mut &'t str) -> Option<Part<'t>> {
     loop {
         if left.is_empty() {
@@ -57,7 +57,7 @@ fn next<'t>(left: &mut &'t str) -> Option<Part<'t>> {
     }
 }
 
-/// A text with its references replaced.
+/// Replaces the references in a text.
 fn plain(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     let mut left = text;
@@ -91,7 +91,7 @@ pub(super) fn messages(text: &str) -> Vec<Entry> {
     let mut left = text;
     let mut open: Option<(String, Message)> = None;
     let mut leaf: Option<(&str, String)> = None;
-    // Lines are counted once, from message to message.
+    // Lines are counted incrementally, from message to message.
     let (mut line, mut counted) = (1, 0);
     loop {
         let at = text.len() - left.len();

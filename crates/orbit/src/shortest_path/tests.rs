@@ -1,4 +1,4 @@
-//! Paths against closed forms and against a search that tries all.
+//! Comparison of paths with closed forms and with an exhaustive search.
 
 use super::*;
 use crate::conventions::{Seam, Sky};
@@ -8,7 +8,8 @@ fn place(text: &str) -> Place {
     text.parse().expect("a place")
 }
 
-/// Straight below satellite 0 of a shell that stands over 0° N 0° E: up and down are the altitude.
+/// A place directly below satellite 0 of a shell that stands over 0° N 0° E: up and down should
+/// each take the altitude.
 #[test]
 fn a_satellite_overhead_is_an_altitude_away() {
     let sky = Sky {
@@ -27,7 +28,8 @@ fn a_satellite_overhead_is_an_altitude_away() {
     assert!((delay - 2.0 * 550.0 / LIGHT).abs() < 1e-12, "{delay}");
 }
 
-/// The slant range at elevation e: sqrt((R sin e)² + 2 R h + h²) - R sin e; at 25° and 550 km 1123.3 km.
+/// The slant range at elevation e is sqrt((R sin e)² + 2 R h + h²) - R sin e; at 25° and 550 km it
+/// is 1123.3 km.
 #[test]
 fn the_farthest_satellite_in_sight_is_at_the_least_elevation() {
     let sky = Sky::default();
@@ -54,7 +56,7 @@ fn the_farthest_satellite_in_sight_is_at_the_least_elevation() {
     assert!(farthest > 0.99 * most && count > 1000, "{farthest} {count}");
 }
 
-/// Two places, every way tried by relaxing all links until nothing changes: the same delay.
+/// Relaxing all links until nothing changes should give the same delay between two places.
 #[test]
 fn no_other_path_is_shorter() {
     for (seam, gateways) in [
@@ -114,7 +116,7 @@ fn no_other_path_is_shorter() {
     }
 }
 
-/// No path is faster than light on the great circle.
+/// No path should be faster than light on the great circle.
 #[test]
 fn nothing_is_faster_than_light() {
     let shell = Constellation::walker(&Sky::default()).expect("a shell");
@@ -125,7 +127,8 @@ fn nothing_is_faster_than_light() {
         let at = f64::from(step) * 120.0;
         let route = router.at(at).expect("a path");
         let delay = router.delay(&route, at).expect("a delay");
-        // Up and down cost at least the altitude twice; detours over the grid less than half.
+        // Up and down cost at least twice the altitude; detours over the grid less than half of the
+        // path.
         assert!(
             (light + 0.002..1.6 * light).contains(&delay),
             "{at}: {delay} {light}"
