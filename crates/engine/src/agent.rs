@@ -1,7 +1,7 @@
-//! Adapters: transports, workloads and sinks as the simulator's agents.
+//! Adapters that run transports, workloads and sinks as agents of the simulator.
 //!
-//! A flow's member is two agents, a source and a sink, that share one [`tally::Tally`]: what the metrics need, kept while
-//! the run goes on, so that memory does not follow its length.
+//! A member of a flow is two agents, a source and a sink, that share one [`tally::Tally`]: the data
+//! for the metrics, accumulated during the run so that memory does not grow with its length.
 
 pub mod calling;
 pub mod distribution;
@@ -21,7 +21,7 @@ pub mod transfers;
 use anabranch_sim::workload::{BoxedWorkload, Facts, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 
-/// A workload with the message that was taken from it and found no room yet.
+/// A workload, and the message taken from it that the transport has not accepted yet.
 pub struct Feed {
     workload: BoxedWorkload,
     waiting: Option<Message>,
@@ -37,7 +37,7 @@ enum FeedState {
 }
 
 impl Feed {
-    /// A feed that offers nothing before it is started.
+    /// A feed that offers nothing until it is started.
     pub fn new(workload: BoxedWorkload) -> Self {
         Self {
             workload,
@@ -47,28 +47,28 @@ impl Feed {
         }
     }
 
-    /// Offers from now on.
+    /// Starts to offer messages.
     pub fn start(&mut self) {
         self.state = FeedState::Running;
     }
 
-    /// Offers nothing more.
+    /// Stops offering messages.
     pub fn stop(&mut self) {
         self.state = FeedState::Over;
         (self.waiting, self.next) = (None, None);
     }
 
-    /// Whether it will never offer anything more.
+    /// Whether the feed will never offer another message.
     pub fn is_over(&self) -> bool {
         self.state == FeedState::Over
     }
 
-    /// When it has to be asked again; `None` while it waits for room.
+    /// The time at which it must be polled again; `None` while it waits for buffer space.
     pub fn deadline(&self) -> Option<Nanos> {
         self.next
     }
 
-    /// The next message, if there is one now. It comes again until it is [taken](Feed::take).
+    /// The next message that is due, if any. It is returned again until it is [taken](Feed::take).
     pub fn peek(&mut self, now: Nanos) -> Option<Message> {
         if self.waiting.is_some() || self.state != FeedState::Running {
             return self.waiting;
@@ -86,7 +86,7 @@ impl Feed {
         self.waiting
     }
 
-    /// As [`Feed::peek`], lent.
+    /// Like [`Feed::peek`], but returns a reference.
     #[inline]
     pub fn waiting(&mut self, now: Nanos) -> Option<&Message> {
         if self.waiting.is_none() {
@@ -95,17 +95,17 @@ impl Feed {
         self.waiting.as_ref()
     }
 
-    /// The last byte of an answer arrived.
+    /// Called when the last byte of an answer has arrived.
     pub fn answered(&mut self, now: Nanos) {
         self.workload.answered(now);
     }
 
-    /// What is known of its workload.
+    /// Properties of its workload.
     pub fn facts(&self) -> Facts {
         self.workload.facts()
     }
 
-    /// The message of [`Feed::peek`] found room.
+    /// Removes the message of [`Feed::peek`], because the transport accepted it.
     pub fn take(&mut self) {
         self.waiting = None;
     }

@@ -1,5 +1,5 @@
-//! One transport on its own, from `key=value` arguments: what a command that runs on real sockets has instead of a spec.
-//! Keys, values and errors are those of `[flow.transport]`.
+//! A single transport from `key=value` arguments, for commands that run on real sockets without a
+//! spec. Keys, values and errors are those of `[flow.transport]`.
 
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
@@ -17,16 +17,16 @@ use crate::transport::sctp::{self, Application};
 /// An SCTP transport and its configuration.
 #[derive(Clone, Debug)]
 pub struct Sctp {
-    /// As a spec has it.
+    /// In the form of a spec.
     pub transport: Transport,
-    /// As the protocol has it.
+    /// In the form of the protocol.
     pub config: Config,
 }
 
-/// Reads settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or `allocation.kind=adaptive`.
+/// Parses settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or `allocation.kind=adaptive`.
 ///
 /// # Errors
-/// Everything that is wrong with them, by argument.
+/// All faults, by argument.
 pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let failed = |problems| SpecError::new("command line", "", settings, problems);
     let mut root = table(Place::Argument(0));
@@ -71,7 +71,7 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     }
     if checker.is_content() {
         let made = transports.build(&mut checker, &transport, IpVersion::default(), "");
-        // The peer may do what no flow of a world does.
+        // The checks are those of a real peer, which may do more than the flows of a world.
         let idle = made.and_then(|_| sctp::config(&transport).check_effects().err());
         if let Some(idle) = idle {
             checker.problem(&transport.key_of(idle.setting()), idle.what());
@@ -92,7 +92,8 @@ fn table(place: Place) -> Node {
     }
 }
 
-/// Puts a value at a path, whose tables are made; `false` where something else is there.
+/// Inserts a value at a path and creates missing tables; `false` if a value that is not a table is
+/// in the way.
 fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
     let (Some((&key, rest)), NodeValue::Table(entries)) = (path.split_first(), &mut node.value)
     else {

@@ -1,4 +1,5 @@
-//! The calling end of a flow whose transport is one connection, made when the flow starts.
+//! The client end of a flow whose transport is one connection, which is opened when the flow
+//! starts.
 
 use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
@@ -6,22 +7,22 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Feed, earlier};
 
-/// What a transport adds: how it connects, what it takes from the workload, and what it tells.
+/// The transport-specific part: connecting, reading from the workload, and reporting.
 pub trait Caller: 'static {
-    /// Its connection.
+    /// The connection type.
     type Connection: Transport + 'static;
 
-    /// Makes the connection; `None` where that failed, which the tally is told.
+    /// Opens the connection; `None` if that failed, which is reported to the tally.
     fn connect(&mut self, now: Nanos) -> Option<Self::Connection>;
 
-    /// Hands messages over while there is room, and closes after the last. Asks the feed even where there is no room, so that a
-    /// deadline of it never stays behind.
+    /// Hands over messages while there is buffer space, and closes after the last one. Polls the
+    /// feed even without buffer space, so that none of its deadlines stays in the past.
     fn top_up(&mut self, now: Nanos, connection: &mut Self::Connection, feed: &mut Feed);
 
-    /// Tells what has become of the connection since the last time.
+    /// Reports the progress of the connection since the last call.
     fn observe(&mut self, now: Nanos, connection: &mut Self::Connection, feed: &mut Feed);
 
-    /// Takes a packet that came: it is the connection's, unless that travels in another.
+    /// Processes a received packet, for the connection or for the layer that encapsulates it.
     fn take(
         &mut self,
         connection: &mut Self::Connection,
@@ -33,7 +34,7 @@ pub trait Caller: 'static {
         connection.handle_datagram(now, path, ecn, datagram);
     }
 
-    /// The next packet to send: the connection's, unless it travels in another.
+    /// The next packet to send, from the connection or the layer that encapsulates it.
     fn give(
         &mut self,
         connection: &mut Self::Connection,
@@ -52,7 +53,7 @@ pub struct Calling<C: Caller> {
 }
 
 impl<C: Caller> Calling<C> {
-    /// A flow's calling end.
+    /// The client end of a flow.
     pub fn new(caller: C, feed: Feed) -> Self {
         Self {
             caller,

@@ -1,26 +1,27 @@
-//! How often which value came, for percentiles of anything.
+//! Distribution of values, for percentiles of any quantity.
 
 use std::collections::BTreeMap;
 
-/// More different values are rounded.
+/// Maximum number of distinct values that are kept without rounding.
 const MAX_VALUES: usize = 1 << 16;
-/// So many bits of the mantissa stay when values are rounded: 1 part in 2048.
+/// Bits of the mantissa that are kept when values are rounded: 1 part in 2048.
 const BITS: u32 = 11;
 
-/// Values with their weights. Up to 65,536 different values are kept as they are; when there are more, all are rounded down
-/// to 12 significant bits (0.05 %), so that memory does not follow the length of a run.
+/// Values with their weights. Up to 65,536 distinct values are kept exactly; beyond that, all are
+/// rounded down to 12 significant bits (0.05 %), so that memory does not grow with the length of a
+/// run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    /// By the value's place in the order of numbers.
+    /// Keyed by the rank of the value in numeric order.
     weights: BTreeMap<u64, f64>,
     rounded: bool,
     count: u64,
     weight: f64,
-    /// Sum of the values, each by its weight.
+    /// Sum of the values times their weights.
     sum: f64,
 }
 
-/// A number's place in the order of numbers.
+/// Maps a number to an integer with the same order.
 fn place(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 1 {
@@ -43,7 +44,8 @@ fn round(place: u64) -> u64 {
 }
 
 impl Distribution {
-    /// A value of that weight; nothing if it is not a number or weighs nothing.
+    /// Adds a value with a weight; ignored if the value is not finite or the weight is not
+    /// positive.
     pub fn add(&mut self, value: f64, weight: f64) {
         if !value.is_finite() || weight.is_nan() || weight <= 0.0 {
             return;
@@ -51,7 +53,7 @@ impl Distribution {
         self.count += 1;
         self.weight += weight;
         self.sum += value * weight;
-        // Both zeros are one.
+        // Both zeros should count as one value.
         let place = place(value + 0.0);
         let place = if self.rounded { round(place) } else { place };
         *self.weights.entry(place).or_default() += weight;
@@ -67,7 +69,7 @@ impl Distribution {
         }
     }
 
-    /// All values of another, too.
+    /// Adds all values of another distribution.
     pub fn merge(&mut self, other: &Self) {
         if other.rounded && !self.rounded {
             self.round();
@@ -84,21 +86,21 @@ impl Distribution {
         }
     }
 
-    /// How many values there were.
+    /// Number of values added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean by weight; `None` where there were no values.
+    /// The weighted mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.weight)
     }
 
-    /// The least value such that `share` (0 to 1) of the weight is of values no larger: the inverse of the empirical
-    /// distribution, without interpolation. `None` where there were no values.
+    /// The smallest value such that at least `share` (0 to 1) of the weight belongs to values up to
+    /// it: the inverse of the empirical distribution, without interpolation. `None` without values.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let total: f64 = self.weights.values().sum();
-        // Sums of weights are exact up to their last bits.
+        // The tolerance is needed because sums of weights have rounding errors in their last bits.
         let wanted = total * share * (1.0 - 1e-12);
         let mut below = 0.0;
         let mut last = None;

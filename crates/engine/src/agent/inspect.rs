@@ -1,22 +1,22 @@
-//! Reads packets for the simulator: which data segment of which flow is this.
+//! Packet inspection for the simulator: maps a packet to a flow and a data segment.
 
 use anabranch_sim::{DataSegment, Inspect, Packet};
 
-/// What a transport sees in one of its packets.
+/// A transport's interpretation of one of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// No data of its user.
+    /// No user data.
     NoData,
-    /// No data; but data will begin with this sequence number.
+    /// No data; the packet announces the first sequence number.
     Begins(u32),
-    /// Data, the first of which has this sequence number.
+    /// Data; the first byte or chunk has this sequence number.
     Data(u32),
-    /// Data without a number.
+    /// Data without a sequence number.
     Datagram,
 }
 
 impl Seen {
-    /// Whether the packet carries data of the transport's user.
+    /// Whether the packet carries user data.
     pub fn is_data(self) -> bool {
         matches!(self, Seen::Data(_) | Seen::Datagram)
     }
@@ -25,15 +25,15 @@ impl Seen {
 /// Reads the bytes of a packet after its IP header.
 pub type Reader = Box<dyn Fn(&[u8]) -> Seen>;
 
-/// A flow's member to recognise: its data travels from the first port to the second.
+/// A member of a flow to recognise; its data travels from the first port to the second.
 pub struct Watched {
     /// IP protocol number.
     pub protocol: u8,
-    /// The source's port and the sink's.
+    /// Source port and sink port.
     pub ports: [u16; 2],
-    /// How far the sequence numbers of two full segments lie apart.
+    /// Difference between the sequence numbers of two consecutive full segments.
     pub step: u32,
-    /// Number of the flow in the simulator's words.
+    /// Number of the flow in the simulator.
     pub flow: u32,
     /// Reads its packets.
     pub read: Reader,
@@ -53,7 +53,7 @@ struct Progress {
 }
 
 impl Inspector {
-    /// An inspector of these flows.
+    /// An inspector for the given flows.
     pub fn new(watched: impl IntoIterator<Item = Watched>) -> Self {
         Self {
             watched: watched.into_iter().map(|watched| (watched, None)).collect(),

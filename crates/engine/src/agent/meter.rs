@@ -1,4 +1,4 @@
-//! Quantities over a window of a run, kept while it goes on.
+//! Quantities over a window of a run, accumulated during the run.
 
 use super::taking::{Take, Weighting};
 use anabranch_scenario::quantity::{Span, Window};
@@ -11,41 +11,43 @@ use super::observer::Observer;
 pub struct Meter {
     /// The window.
     window: Window,
-    /// What is metered.
+    /// The quantity.
     kind: MeterKind,
-    /// Payload bytes, segments, or values by time or by samples; the extreme for `least` and `most`.
+    /// Payload bytes, segments, or values weighted by time or by samples; the extreme for `least`
+    /// and `most`.
     pub sum: f64,
-    /// Segment bytes; nanoseconds; samples. 0: nothing was seen.
+    /// Segment bytes; nanoseconds; samples. 0 if there was no input.
     pub weight: f64,
-    /// The value that stands and since when.
+    /// The current value and its start.
     standing: Option<(f64, Nanos)>,
-    /// Of [`MeterKind::Blocked`]: the peer's window, flight and cwnd that stand.
+    /// For [`MeterKind::Blocked`]: the current window of the peer, flight size and cwnd.
     windows: [f64; 3],
 }
 
-/// What a meter meters.
+/// The quantity of a meter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeterKind {
     /// Payload (`sum`) and segment bytes (`weight`) delivered.
     Delivered,
-    /// Data segments sent, retransmissions among them.
+    /// Data segments sent, including retransmissions.
     Segments {
         /// Only those sent on this path.
         path: Option<u16>,
     },
-    /// The longest time without a delivery (`weight`, nanoseconds), and when it was over, or the last that took at least half as
-    /// long and followed the one before within its time (`sum`, nanoseconds from the window's begin; infinite if it was not, 0
-    /// where no silence was longer than those before the window).
+    /// The longest time without a delivery (`weight`, nanoseconds), and the end of it or of the
+    /// last later silence that lasted at least half as long and started within that duration after
+    /// the one before (`sum`, nanoseconds from the start of the window; infinite if the silence did
+    /// not end, 0 if no silence was longer than those before the window).
     Silence,
-    /// Samples of a probe against what they should be: the mean of |sample - truth| / truth.
+    /// Error of the samples of a probe: the mean of |sample - truth| / truth.
     Error {
         /// The probe.
         probe: Probe,
         /// Only samples of this path.
         index: Option<u16>,
-        /// From each time on, the true value, in the probe's unit.
+        /// The true value, in the probe's unit, with the time from which it is valid.
         truth: Vec<(Nanos, f64)>,
-        /// How samples weigh.
+        /// Weight of samples.
         weighting: Weighting,
     },
     /// Samples of a probe.
@@ -54,12 +56,12 @@ pub enum MeterKind {
         probe: Probe,
         /// Only samples of this path or stream.
         index: Option<u16>,
-        /// What is made of them.
+        /// The statistic to compute.
         take: Take,
         /// For [`Take::Below`].
         threshold: f64,
     },
-    /// Time in which the peer's window was below the threshold and the flight below cwnd.
+    /// Time in which the peer's window is below the threshold and the flight size below cwnd.
     Blocked {
         /// Bytes.
         threshold: f64,
@@ -70,9 +72,9 @@ const SENT: [Probe; 2] = [Probe::Sent, Probe::Retransmitted];
 const WINDOWS: [Probe; 3] = [Probe::PeerRwnd, Probe::FlightSize, Probe::Cwnd];
 
 impl MeterKind {
-    /// cwnd by the time each value stood.
+    /// Mean of cwnd, weighted by time.
     pub const CWND_BY_TIME: Self = Self::cwnd(Take::Mean);
-    /// cwnd by changes.
+    /// Mean of the samples of cwnd.
     pub const CWND_BY_SAMPLES: Self = Self::cwnd(Take::SampleMean);
 
     const fn cwnd(take: Take) -> Self {
@@ -86,7 +88,7 @@ impl MeterKind {
 }
 
 impl Meter {
-    /// A meter that has seen nothing.
+    /// A meter without input.
     pub fn new(kind: MeterKind, window: Window) -> Self {
         Self {
             window,
@@ -94,27 +96,28 @@ impl Meter {
             sum: 0.0,
             weight: 0.0,
             standing: None,
-            // Nothing is blocked before all three were seen.
+            // The sender must not count as blocked before all three values are known.
             windows: [f64::INFINITY, f64::INFINITY, 0.0],
         }
     }
 
-    /// The same, its window counted from `start`.
+    /// Shifts the window to count from `start`.
     pub fn starting(mut self, start: Nanos) -> Self {
         self.window = Window(self.window.0.map(|at| Span(at.0.saturating_add(start))));
         self
     }
 
-    /// Whether it meters the samples of this probe alone.
+    /// Whether it measures the samples of this probe only.
     fn is_of(&self, wanted: Probe) -> bool {
         matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
     }
 
-    /// Nothing was delivered from the last delivery, or the window's begin, until `at`; then something was, or the
-    /// run was over.
+    /// Records that nothing was delivered from the last delivery, or the start of the window, until
+    /// `at`. At that time there was a delivery, or the run ended.
     fn silent_until(&mut self, at: Nanos, delivered: bool) {
         let [begin, end] = self.window.0.map(|span| span.0);
-        // The longest silence before the window is usual: a small window, for one, is silent in each round trip.
+        // The longest silence before the window is taken as normal. A small window, for example,
+        // gives a silence in each round trip.
         let (usual, last) = self.standing.unwrap_or((0.0, begin.min(at)));
         if at < begin {
             let silence = at.saturating_sub(last) as f64;
@@ -123,7 +126,8 @@ impl Meter {
         }
         let since = last.max(begin);
         let silence = at.min(end).saturating_sub(since) as f64;
-        // Where data has flowed for as long as it was ever missing, what went wrong before is over.
+        // If data has been delivered for longer than the longest silence, the earlier failure is
+        // over.
         let follows = since.saturating_sub(begin) as f64 <= self.sum + self.weight;
         let counts = silence > self.weight || follows && silence >= self.weight / 2.0;
         self.weight = self.weight.max(silence);
@@ -149,7 +153,7 @@ impl Meter {
         }
     }
 
-    /// Counts the time since the sample before, where both lie in the window.
+    /// Counts the time since the previous sample, if both are in the window.
     fn gap(&mut self, at: Nanos) {
         if !self.window.contains(at) {
             return;
@@ -166,7 +170,7 @@ impl Meter {
         }
     }
 
-    /// Adds a value that stood from `from` to `to`.
+    /// Adds a value that was valid from `from` to `to`.
     fn stood(&mut self, from: Nanos, to: Nanos, value: f64) {
         let [begin, end] = self.window.0;
         let (from, to) = (from.max(begin.0), to.min(end.0));
@@ -180,7 +184,7 @@ impl Meter {
             MeterKind::Error { truth, .. } => {
                 let until = truth.iter().skip(1).map(|(from, _)| *from);
                 let steps = truth.iter().zip(until.chain([Nanos::MAX]));
-                // Before the first step nothing is true, and nothing is wrong.
+                // There is no truth and therefore no error before the first step.
                 for (&(since, truth), until) in steps {
                     let stood = to.min(until).saturating_sub(from.max(since));
                     self.sum += (value - truth).abs() / truth * stood as f64;
@@ -278,7 +282,7 @@ impl Observer for Meter {
     }
 
     fn first_window(&mut self, sample: &Sample) {
-        // What else is made of cwnd begins when there are windows to compare.
+        // The other statistics of cwnd start when there are windows to compare.
         if self.is_of(sample.probe) {
             self.sample(sample);
         }
@@ -327,7 +331,7 @@ mod tests {
         }
     }
 
-    /// 9000 from 0 s, 1000 from 2 s, 1500 from 3 s, to the end at 10 s; the window is 1 to 5 s.
+    /// 9000 from 0 s, 1000 from 2 s, 1500 from 3 s, until the end at 10 s; the window is 1 to 5 s.
     fn seen(take: Take) -> Meter {
         let mut meter = of(take);
         for (second, value) in [(0, 9000.0), (2, 1000.0), (3, 1500.0)] {
@@ -389,16 +393,19 @@ mod tests {
             meter.close(end * SECOND);
             (meter.weight / 1e9, meter.sum / 1e9)
         };
-        // 1 s is before the window; silent for 1, 5, 1 and then for 2 s, and that to the end.
+        // 1 s is before the window; then silences of 1, 5, 1 and 2 s follow, the last one until the
+        // end.
         let ends = [1, 3, 4, 9, 10, 12, 14, 16, 18];
         assert_eq!(heard(&ends, 20), (5.0, 7.0));
-        // Silences of 1, 2, 2 and 2 s, as timeouts under a ceiling of 2 s leave them: the last of them counts.
+        // Silences of 1, 2, 2 and 2 s, as caused by timeouts with a maximum of 2 s: the last of
+        // them should count.
         assert_eq!(heard(&[3, 5, 7, 9], 9), (2.0, 7.0));
-        // Silent for 4 and 4 s; then data flows for 5 s, and the silence of 3 s has another reason.
+        // Silences of 4 and 4 s; then data is delivered for 5 s, so the silence of 3 s should count
+        // as another failure.
         assert_eq!(heard(&[6, 10, 11, 12, 13, 14, 15, 18], 18), (4.0, 8.0));
-        // Before the window silent for 1 s, too: no more is usual.
+        // There was a silence of 1 s before the window, too, so 1 s should count as normal.
         assert_eq!(heard(&[0, 1, 2, 3, 4, 5], 5), (1.0, 0.0));
-        // What comes after the window's end broke the silence too late.
+        // A delivery after the end of the window should not end the silence.
         assert_eq!(heard(&[3, 25], 30), (17.0, f64::INFINITY));
         assert_eq!(heard(&[], 30), (18.0, f64::INFINITY));
     }
@@ -434,7 +441,7 @@ mod tests {
             weighting: Weighting::Time,
         };
         let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
-        // Right for 2 s from 2 s on, twice too much for 1 s, then right again.
+        // Correct for 2 s from 2 s on, twice the truth for 1 s, then correct again.
         for (second, value) in [(2, 100.0), (5, 50.0)] {
             meter.sample(&sample(second, Probe::RateEstimate, value));
         }

@@ -1,4 +1,4 @@
-//! What a measure watches of a flow's member, or of a direction of a link, while a run goes on.
+//! Observers of measures: they watch a member of a flow, or a direction of a link, during a run.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -8,20 +8,21 @@ use anabranch_transport::{Nanos, Probe, Sample};
 
 use super::transfers::Transfer;
 
-/// Watches one member of a flow, or one direction of a link, for one measure. Only what it overrides costs anything; memory should follow what is kept,
-/// not the length of the run.
+/// Observes one member of a flow, or one direction of a link, for one measure. Methods that are not
+/// overridden cost nothing. Memory should depend on the retained data and not on the length of the
+/// run.
 pub trait Observer: Any + Debug {
     /// The probes that it needs.
     fn probes(&self) -> &[Probe] {
         &[]
     }
 
-    /// The congestion window that the sender begins with, before its peer has answered.
+    /// The initial congestion window of the sender, before the first answer of its peer.
     fn first_window(&mut self, sample: &Sample) {
         let _ = sample;
     }
 
-    /// A sample of any probe that somebody needs.
+    /// A sample of any probe that is enabled.
     fn sample(&mut self, sample: &Sample) {
         let _ = sample;
     }
@@ -31,7 +32,7 @@ pub trait Observer: Any + Debug {
         let _ = (at, bytes, headers);
     }
 
-    /// A whole message reached it, `delay` after it was handed over.
+    /// A whole message reached the receiving application, `delay` after it was handed over.
     fn message(&mut self, at: Nanos, delay: Nanos) {
         let _ = (at, delay);
     }
@@ -41,30 +42,30 @@ pub trait Observer: Any + Debug {
         let _ = transfer;
     }
 
-    /// A sample of a direction of a link, for a measure that watches one.
+    /// A sample of a direction of a link, for a measure of links.
     fn link(&mut self, sample: &LinkSample) {
         let _ = sample;
     }
 
-    /// The run is over.
+    /// The run ended.
     fn close(&mut self, end: Nanos) {
         let _ = end;
     }
 }
 
-/// An observer of one of a measure's windows.
+/// An observer for one of the windows of a measure.
 #[derive(Debug)]
 pub struct Observing {
-    /// The place of the measure among those of the run.
+    /// Index of the measure among those of the run.
     pub measure: usize,
-    /// Which of the measure's windows.
+    /// Index of the window of the measure.
     pub window: usize,
-    /// Who watches.
+    /// The observer.
     pub observer: Box<dyn Observer>,
 }
 
 impl Observing {
-    /// The observer, as the measure made it.
+    /// The observer as its concrete type.
     pub fn get<T: Observer>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.observer;
         any.downcast_ref()

@@ -1,14 +1,16 @@
-//! Whether every message is delivered once: the source numbers what the transport takes, the sink ticks it off.
+//! Exactly-once check of messages: the source numbers the accepted messages, and the sink checks
+//! them off.
 
 use std::collections::BTreeSet;
 
-/// The numbers of one association's messages. Memory follows how far messages overtake one another, not their number.
+/// The numbers of one association's messages. Memory depends on the degree of reordering, not on
+/// the number of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Once {
     accepted: u64,
-    /// All below were delivered.
+    /// All messages below this number were delivered.
     complete: u64,
-    /// Delivered ahead of that.
+    /// Numbers delivered out of order above that.
     ahead: BTreeSet<u64>,
     repeated: u64,
     unknown: u64,
@@ -20,12 +22,12 @@ impl Once {
         self.accepted
     }
 
-    /// The transport took the next message.
+    /// The transport accepted the next message.
     pub fn accept(&mut self) {
         self.accepted += 1;
     }
 
-    /// A message of that number was delivered.
+    /// The message of that number was delivered.
     pub fn deliver(&mut self, number: u64) {
         if number >= self.accepted {
             self.unknown += 1;
@@ -38,12 +40,12 @@ impl Once {
         }
     }
 
-    /// Messages delivered again, each time counted, and messages nobody sent.
+    /// Number of repeated deliveries, and of delivered messages that were never sent.
     pub fn repeated(&self) -> u64 {
         self.repeated + self.unknown
     }
 
-    /// Messages that the transport took and that were not delivered.
+    /// Number of messages that the transport accepted and that were not delivered.
     pub fn missing(&self) -> u64 {
         self.accepted - self.complete - self.ahead.len() as u64
     }

@@ -8,16 +8,16 @@ use anabranch_transport::Nanos;
 use super::inspect::{Reader, Seen};
 use super::tally::SharedTally;
 
-/// Tells the packets of all flows apart by their ports, and counts them.
+/// Assigns packets to flows by their ports, and counts them.
 pub struct PacketCounter {
-    /// The first of the sources' ports and of the sinks'; member `n` has the `n`-th after each.
+    /// The first source port and the first sink port; member `n` uses the `n`-th port after each.
     ports: [u16; 2],
-    /// The tallies of all members of all flows, in order, and who reads their packets.
+    /// The tallies of all members of all flows in order, with the readers of their packets.
     members: Vec<(SharedTally, Reader)>,
 }
 
 impl PacketCounter {
-    /// A counter for members whose ports count up from `ports`.
+    /// A counter for members with consecutive ports from `ports` on.
     pub fn new(ports: [u16; 2], members: impl IntoIterator<Item = (SharedTally, Reader)>) -> Self {
         Self {
             ports,
@@ -25,7 +25,7 @@ impl PacketCounter {
         }
     }
 
-    /// The tally of the member whose data are in `packet`, and which data.
+    /// The tally of the member whose data is in `packet`, and the data.
     fn tally(&self, packet: &Packet) -> Option<(SharedTally, Seen)> {
         let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
         let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;

@@ -1,31 +1,32 @@
-//! Packets with data as a trace of the network shows them: sent, received, and how long they were on their way.
+//! Data packets as a network trace shows them: sent, received, and their delays.
 
 use anabranch_sim::Packet;
 use anabranch_transport::Nanos;
 
 use super::inspect::Seen;
 
-/// The packets of one member of a flow that carry data from its source to its sink, repetitions included.
+/// The packets of one member of a flow that carry data from its source to its sink, including
+/// retransmissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketAccount {
     /// Sent by the source.
     pub sent: u64,
-    /// Given to the sink.
+    /// Delivered to the sink.
     pub received: u64,
-    /// Their delays from when the source sent them.
+    /// Delays from the time at which the source sent them.
     pub from_host: Delays,
-    /// Their delays from when their first link began to send them.
+    /// Delays from the start of their transmission on the first link.
     pub from_wire: Delays,
-    /// The first of them.
+    /// The first packets.
     pub first: FirstPackets,
 }
 
 /// Sums of delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// Of the delays, nanoseconds.
+    /// Sum of the delays, nanoseconds.
     pub sum: u128,
-    /// Of their squares.
+    /// Sum of their squares.
     pub squares: u128,
 }
 
@@ -37,21 +38,22 @@ impl Delays {
     }
 }
 
-/// The first packets of a member and what became of each, repetitions being one with what they repeat.
+/// The first packets of a member and their fates. A retransmission counts as the same packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstPackets {
-    /// The sequence number of its first data, and when it was first sent; then its delays once it arrived.
+    /// Sequence number of the first data, time of the first transmission, and the delays after
+    /// arrival.
     packets: Vec<(u32, Nanos, Option<[Nanos; 2]>)>,
-    /// How many have arrived.
+    /// Number of arrived packets.
     arrived: usize,
 }
 
 impl FirstPackets {
-    /// So many are kept.
+    /// Maximum number of packets kept.
     pub const MOST: usize = 64;
 
-    /// Delays of the packet that was the `number`-th, from 0, to be sent: from the host and from its wire, nanoseconds. One
-    /// that was repeated counts from when it was first sent.
+    /// Delays of the `number`-th packet sent, from 0: from the host and from its wire, nanoseconds.
+    /// For a retransmitted packet they count from the first transmission.
     pub fn delays(&self, number: usize) -> Option<[Nanos; 2]> {
         self.packets.get(number)?.2
     }
@@ -86,7 +88,8 @@ impl FirstPackets {
 }
 
 impl PacketAccount {
-    /// Mean and mean square of delays, in milliseconds and their squares; not finite if nothing was received.
+    /// Mean and mean square of delays, in milliseconds and their squares; not finite if nothing was
+    /// received.
     pub fn moments(&self, delays: &Delays) -> [f64; 2] {
         let count = self.received as f64;
         [

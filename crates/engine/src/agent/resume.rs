@@ -1,4 +1,4 @@
-//! Careful Resume (RFC 9959) of flows that share saved congestion control parameters.
+//! Careful Resume (RFC 9959) for flows that share saved congestion control parameters.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,20 +13,20 @@ use anabranch_transport::{Nanos, Path, Probe, Sample};
 
 use super::tally::SharedTally;
 
-/// Paths that a store keeps at most: no world has as many.
+/// Maximum number of paths of a store, which is more than any world has.
 const MAX_PATHS: usize = 1 << 20;
-/// Lifetime of saved parameters where a flow says nothing.
+/// Default lifetime of saved parameters.
 const LIFETIME: Nanos = 3600 * SECOND;
 
 /// A store of saved parameters, shared by the flows that name it.
 pub type Store = Rc<RefCell<SavedPaths<Path>>>;
 
-/// The stores of a world, by the name that flows give them.
+/// The stores of a world, by their names in flows.
 #[derive(Debug, Default)]
 pub struct Stores(BTreeMap<String, Store>);
 
 impl Stores {
-    /// The settings of a flow that resumes, with the store that it names.
+    /// The settings of a flow with Careful Resume, including its store.
     pub fn of(&mut self, flow: &Flow) -> Option<Resume> {
         let name = flow.resume.as_ref()?;
         let store = self.0.entry(name.clone());
@@ -42,7 +42,7 @@ impl Stores {
     }
 }
 
-/// What the two ends of a flow need to resume.
+/// The data that both ends of a flow need to resume.
 #[derive(Clone, Debug)]
 pub struct Resume {
     store: Store,
@@ -51,22 +51,23 @@ pub struct Resume {
     pub parameters: ResumeParameters,
 }
 
-/// One end of a flow that resumes: it takes saved parameters when it begins, and saves what it observes.
+/// One end of a flow with Careful Resume: it takes saved parameters at its start, and saves its
+/// observations.
 #[derive(Debug)]
 pub struct Resuming {
     resume: Resume,
-    /// The host's first address, where a transport leaves the local address open.
+    /// The host's first address, for transports that leave the local address unspecified.
     home: IpAddr,
     tally: SharedTally,
     paths: BTreeMap<Path, Use>,
 }
 
-/// What is known of the use of a path.
+/// State of a path in use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
-    /// The set in the store is this flow's.
+    /// Whether the parameters in the store are in use by this flow.
     taken: bool,
-    /// Changes of phase that the tally has.
+    /// Number of phase changes already reported to the tally.
     told: usize,
 }
 
@@ -81,7 +82,7 @@ impl Resuming {
         }
     }
 
-    /// The path as the store knows it.
+    /// The path as the key of the store.
     fn key(&self, path: Path) -> Path {
         match path.local.is_unspecified() {
             true => Path::new(self.home, path.remote),
@@ -89,7 +90,8 @@ impl Resuming {
         }
     }
 
-    /// The parameters saved for a path that the flow begins to use, if it may use them; asked once a path.
+    /// The saved parameters for a path that the flow starts to use, if it may use them. Called once
+    /// per path.
     pub fn take(&mut self, now: Nanos, index: u16, path: Path) -> Option<SavedParameters> {
         let path = self.key(path);
         if self.paths.contains_key(&path) {
@@ -104,7 +106,7 @@ impl Resuming {
         saved
     }
 
-    /// Saves what a path's controller has observed, and passes on how its phase has changed.
+    /// Saves the observations of a path's controller, and reports changes of its phase.
     pub fn observe(&mut self, now: Nanos, index: u16, path: Path, state: &CarefulResume) {
         let path = self.key(path);
         let known = self.paths.entry(path).or_default();
@@ -134,7 +136,7 @@ impl Resuming {
         });
     }
 
-    /// The association is over: others can use what is saved.
+    /// Releases the saved parameters for use by others, because the association ended.
     pub fn end(&mut self) {
         for (path, known) in &mut self.paths {
             if std::mem::take(&mut known.taken) {

@@ -1,4 +1,4 @@
-//! Series of a member that are made while a run goes on.
+//! Series of a member that are computed during a run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,44 +9,45 @@ use anabranch_transport::{Nanos, time};
 
 use super::observer::Observer;
 
-/// Samples on their way to a series file: the series' index in the run's keys, and the sample.
+/// Samples to be written to a series file: the index of the series in the run's keys, and the
+/// sample.
 pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
 
 /// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Told {
-    /// When. The values of a series are in the order of time.
+    /// Time. The values of a series are in order of time.
     pub at: Nanos,
-    /// What it is of, where a series is of several: a path, a stream.
+    /// Index of the subject if a series has several: a path, a stream.
     pub index: u16,
     /// The value.
     pub value: f64,
 }
 
-/// Makes a series of what it observes.
+/// Computes a series from its observations.
 pub trait Series: Observer {
-    /// The next value that is known. It is asked after each thing observed, until there is none.
+    /// The next known value. Called after each observation until there is none.
     fn poll(&mut self) -> Option<Told>;
 
-    /// The run is over at `now`: what is still to be told, is known.
+    /// The run ends at `now`, so all remaining values are known.
     fn settle(&mut self, now: Nanos) {
         let _ = now;
     }
 }
 
-/// A series that is recorded.
+/// A recorded series.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Who makes it.
+    /// The observer that computes it.
     pub series: Box<dyn Series>,
-    /// Only values in this window.
+    /// If set, only values in this window are kept.
     pub window: Option<Window>,
     /// Index of the series in the run's keys.
     pub key: u32,
 }
 
 impl Recorded {
-    /// Shows something to the series, and keeps what it tells.
+    /// Passes an observation to the series, and stores the resulting values.
     pub fn show(&mut self, out: &SampleBuffer, show: impl FnOnce(&mut dyn Series)) {
         show(&mut *self.series);
         while let Some(told) = self.series.poll() {

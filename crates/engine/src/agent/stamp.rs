@@ -1,21 +1,21 @@
-//! What messages carry so that their receiver can tell when they were offered, and which they are.
+//! Stamps of messages: the offer time and the number, for the receiver.
 
 use anabranch_transport::Nanos;
 use bytes::{Bytes, BytesMut};
 
-/// What a message says of itself in its first bytes: when it was offered, and its number in its association.
+/// The stamp in the first bytes of a message: its offer time, and its number in its association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// When it was offered.
+    /// Offer time.
     pub time: Nanos,
-    /// None in a message that has no room for it.
+    /// The number; `None` in a message that is too short for it.
     pub number: Option<u64>,
 }
 
 impl Stamp {
     const WORD: usize = 8;
 
-    /// Writes it to the begin of a message, as far as there is room.
+    /// Writes the stamp to the start of a message, as far as it fits.
     pub fn write(self, message: &mut [u8]) {
         let words = [Some(self.time), self.number];
         for (place, word) in message.chunks_exact_mut(Self::WORD).zip(words) {
@@ -23,7 +23,7 @@ impl Stamp {
         }
     }
 
-    /// Reads it from the begin of a message; `None` where that is too short.
+    /// Reads the stamp from the start of a message; `None` if the message is too short.
     pub fn read(message: &[u8]) -> Option<Self> {
         let mut words = message.chunks_exact(Self::WORD).map_while(|word| {
             let word = word.first_chunk::<8>()?;
@@ -36,7 +36,7 @@ impl Stamp {
     }
 }
 
-/// A message of `size` bytes, a slice of `zeros` unless it is stamped.
+/// A message of `size` bytes; without a stamp it is a slice of `zeros`.
 pub fn payload(zeros: &mut Bytes, size: usize, stamp: Option<Stamp>) -> Bytes {
     if let Some(stamp) = stamp {
         let mut stamped = BytesMut::zeroed(size);

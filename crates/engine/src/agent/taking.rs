@@ -1,39 +1,39 @@
-//! What is made of samples, as specs say it.
+//! Statistics of samples, as named in specs.
 
 use anabranch_settings::spelled;
 
-/// What is made of the samples of a probe.
+/// A statistic of the samples of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// The mean, each value by the time it stood.
+    /// The mean, weighted by the duration of each value.
     Mean,
-    /// Share of the time in which the value stood under `threshold`; 0 to 1.
+    /// Fraction of the time in which the value is below `threshold`; 0 to 1.
     Below,
-    /// The least value that stood.
+    /// The smallest value.
     Least,
-    /// The greatest value that stood.
+    /// The largest value.
     Most,
-    /// The mean of the samples, each alike.
+    /// The mean of the samples, with equal weights.
     SampleMean,
-    /// How many samples there were.
+    /// Number of samples.
     Count,
     /// The sum of the samples.
     Sum,
-    /// The mean time from one sample to the next, seconds; no value where there were less than two.
+    /// The mean time between consecutive samples, seconds; no value for fewer than two samples.
     MeanGap,
-    /// When the first sample was, seconds from the run's begin; no value where there was none.
+    /// Time of the first sample, seconds from the start of the run; no value without samples.
     FirstTime,
 }
 spelled!(Take: Take::Mean = "mean", Take::Below = "below", Take::Least = "least", Take::Most = "most",
     Take::SampleMean = "sample-mean", Take::Count = "count", Take::Sum = "sum", Take::MeanGap = "mean-gap", Take::FirstTime = "first-time");
 
-/// How samples of a window weigh in a mean.
+/// Weight of the samples of a window in a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weighting {
-    /// Each value by the time it stood.
+    /// The duration of each value.
     #[default]
     Time,
-    /// Each change alike, as a mean over lines of a trace.
+    /// Equal weights, as in a mean over the lines of a trace.
     Samples,
 }
 spelled!(Weighting: Weighting::Time = "time", Weighting::Samples = "samples");

@@ -1,4 +1,4 @@
-//! What is counted of one member of a flow while it runs.
+//! Counters of one member of a flow during a run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::packets::PacketAccount;
 use super::series::{self, SampleBuffer};
 use super::transfers::{Arrived, Key, Transfers};
 
-/// A tally that a source and its sink share.
+/// A tally shared by a source and its sink.
 pub type SharedTally = Rc<RefCell<Tally>>;
 
 /// A recorded series of this member.
@@ -22,7 +22,7 @@ pub type SharedTally = Rc<RefCell<Tally>>;
 pub struct Recorded {
     /// The probe.
     pub probe: Probe,
-    /// Only samples in this window.
+    /// If set, only samples in this window are kept.
     pub window: Option<Window>,
     /// Index of the series in the run's keys.
     pub key: u32,
@@ -31,56 +31,56 @@ pub struct Recorded {
 /// Counts, meters and recorded series of one member.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Payload that reached the receiving application, once, bytes.
+    /// Payload that reached the receiving application, without duplicates, bytes.
     pub delivered: u64,
-    /// The same with the header that each segment gives its payload: SCTP's chunk headers; TCP has none.
+    /// Like `delivered`, with the header of each segment: chunk headers for SCTP, none for TCP.
     pub delivered_segments: u64,
-    /// Messages that reached it.
+    /// Number of messages that reached it.
     pub messages: u64,
     /// Sum of the one-way delays of messages, nanoseconds.
     pub delay_sum: u128,
-    /// Messages with a known delay.
+    /// Number of messages with a known delay.
     pub delays: u64,
-    /// Data segments sent again.
+    /// Number of data segments retransmitted.
     pub retransmissions: u64,
     /// Number of fast retransmits.
     pub fast_retransmits: u64,
     /// Number of expired retransmission timers.
     pub timeouts: u64,
-    /// Times that a window was reduced for marks.
+    /// Number of window reductions because of ECN marks.
     pub mark_reductions: u64,
-    /// Data segments received that had been received before.
+    /// Number of duplicate data segments received.
     pub duplicates: u64,
-    /// Why it ended before its time, if it did.
+    /// The reason of an early end, if there was one.
     pub failed: Option<String>,
-    /// Who watches it for which measure.
+    /// The observers of measures.
     pub observers: Vec<Observing>,
     /// Series to record.
     pub recorded: Vec<Recorded>,
-    /// Recorded series that are not the transport's.
+    /// Recorded series that do not come from the transport.
     pub series: Vec<series::Recorded>,
-    /// Its transfers, where a measure or an answer wants them.
+    /// Its transfers, if a measure or an answer needs them.
     pub transfers: Option<Transfers>,
-    /// Which messages were delivered, and how often, where that is asked for.
+    /// Exactly-once check of its messages, if a measure needs it.
     pub once: Option<Once>,
-    /// Where samples go.
+    /// Destination of samples.
     pub buffer: SampleBuffer,
-    /// Times that an allocation met the limit of the negotiated streams.
+    /// Number of times that an allocation met the limit of the negotiated streams.
     pub stream_limits_met: u64,
-    /// Its packets with data, where a measure wants them.
+    /// Its data packets, if a measure needs them.
     pub packets: PacketAccount,
 }
 
-/// What bytes that arrived have brought about.
+/// The effect of arrived bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// A request is complete and wants an answer of so many bytes.
+    /// Size of the answer, if a request is complete.
     pub asked: Option<u64>,
-    /// A transfer is complete, its answer included.
+    /// Whether a transfer is complete, including its answer.
     pub complete: bool,
 }
 
-/// Probes that a receiver records; a sender records the others.
+/// Probes recorded by a receiver; the others are recorded by a sender.
 const RECEIVING: [Probe; 6] = [
     Probe::Received,
     Probe::Duplicate,
@@ -90,21 +90,21 @@ const RECEIVING: [Probe; 6] = [
     Probe::Delivered,
 ];
 
-/// Probes that both ends record.
+/// Probes recorded by both ends.
 const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
 
-/// Probes that are counted always: all are rare.
+/// Probes that are always counted, because all of them are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
     .with(Probe::MarkAnswered)
     .with(Probe::Timeout);
 
-/// The same of a receiver.
+/// Like `COUNTED`, for a receiver.
 const COUNTED_BY_RECEIVER: ProbeSet = ProbeSet::NONE.with(Probe::Duplicate);
 
 impl Tally {
-    /// A tally with these observers and series.
+    /// A tally with the given observers and series.
     pub fn new(observers: Vec<Observing>, recorded: Vec<Recorded>, buffer: SampleBuffer) -> Self {
         Self {
             observers,
@@ -145,7 +145,7 @@ impl Tally {
             .fold(ProbeSet::NONE, |set, recorded| set.with(recorded.probe))
     }
 
-    /// Takes a sample of the transport.
+    /// Processes a sample of the transport.
     pub fn sample(&mut self, sample: Sample) {
         match sample.probe {
             Probe::Retransmitted => self.retransmissions += 1,
@@ -159,8 +159,8 @@ impl Tally {
         self.record(sample);
     }
 
-    /// The congestion window that a sender begins with, bytes, before its peer has answered: the first value of the series and
-    /// of means over it.
+    /// The initial congestion window of a sender in bytes, before the first answer of its peer: the
+    /// first value of the series and of its means.
     pub fn first_window(&mut self, at: Nanos, cwnd: f64) {
         let sample = Sample {
             at,
@@ -196,14 +196,16 @@ impl Tally {
         self.tell(|observer| observer.deliver(at, bytes, headers));
     }
 
-    /// Whether payload is counted and nobody asks for more, so that [`Self::count`] takes the place of all that tells of it.
+    /// Whether payload is only counted, without observers, so that [`Self::count`] can replace the
+    /// detailed reports.
     #[inline]
     pub fn is_unwatched(&self) -> bool {
         let nobody = self.observers.is_empty() && self.series.is_empty();
         nobody && self.transfers.is_none() && self.once.is_none()
     }
 
-    /// As [`Self::deliver`] and, of so many messages whose delay is not known, [`Self::message`], where [nobody watches](Self::is_unwatched).
+    /// Combines [`Self::deliver`] and, for messages with unknown delay, [`Self::message`]. It may
+    /// only be used if the tally [has no observers](Self::is_unwatched).
     #[inline]
     pub fn count(&mut self, bytes: u64, headers: u64, messages: u64) {
         debug_assert!(self.is_unwatched(), "that was asked");
@@ -212,7 +214,8 @@ impl Tally {
         self.messages += messages;
     }
 
-    /// A whole message reached the application at `at`, `delay` after it was offered, if that is known.
+    /// A whole message reached the application at `at`, `delay` after it was offered, if the delay
+    /// is known.
     pub fn message(&mut self, at: Nanos, delay: Option<Nanos>) {
         self.messages += 1;
         if let Some(delay) = delay {
@@ -222,7 +225,7 @@ impl Tally {
         }
     }
 
-    /// The transport takes a message as a transfer, after those that it has under that key.
+    /// The transport accepts a message as a transfer, after the earlier ones under the same key.
     pub fn begin(&mut self, now: Nanos, key: Key, message: &Message) {
         if let Some(transfers) = &mut self.transfers {
             let answer = message.answer.map(|bytes| bytes as u64);
@@ -231,7 +234,7 @@ impl Tally {
         }
     }
 
-    /// A datagram arrived, `delay` after it was due: a transfer of its own.
+    /// A datagram arrived, `delay` after it was due. It is a transfer by itself.
     pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) {
         if let Some(transfers) = &mut self.transfers {
             let transfer = transfers.datagram(now, delay, bytes);
@@ -239,8 +242,8 @@ impl Tally {
         }
     }
 
-    /// Bytes arrived in order under a key, at the sink, or at the source those of answers: what they complete is told, and
-    /// the size of the answer that is wanted now, if one is.
+    /// Bytes arrived in order under a key: at the sink, or for answers at the source. Reports the
+    /// transfers that they complete, and returns the size of an answer that is now due.
     pub fn arrive(&mut self, now: Nanos, key: Key, bytes: u64) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(transfers) = &mut self.transfers else {
@@ -257,20 +260,20 @@ impl Tally {
         outcome
     }
 
-    /// Tells what recorded series still hold when the run is over at `now`.
+    /// Emits the remaining values of recorded series at the end of the run, `now`.
     pub fn settle(&mut self, now: Nanos) {
         for recorded in &mut self.series {
             recorded.show(&self.buffer, |series| series.settle(now));
         }
     }
 
-    /// Shows something to everybody who watches.
+    /// Passes an observation to all observers.
     #[inline]
     fn tell(&mut self, show: impl Fn(&mut dyn Observer)) {
         tell(&mut self.observers, &mut self.series, &self.buffer, show);
     }
 
-    /// The run is over: what stands now stood until here.
+    /// Ends the run: the current values last until `end`.
     pub fn close(&mut self, end: Nanos) {
         for observing in &mut self.observers {
             observing.observer.close(end);

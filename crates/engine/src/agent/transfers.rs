@@ -1,63 +1,65 @@
-//! Transfers of one member: when each began and when its last byte was there.
+//! Transfers of one member: the start of each and the arrival of its last byte.
 //!
-//! A transfer begins when its workload offers it, whether or not the transport has room then, and ends when its last byte
-//! reaches the receiving application; one that is answered ends with the last byte of its answer.
+//! A transfer starts when its workload offers it, regardless of buffer space, and ends when its
+//! last byte reaches the receiving application. A transfer with an answer ends with the last byte
+//! of the answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::Nanos;
 
-/// A transfer that is complete.
+/// A complete transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When it was due.
+    /// The time at which it was due.
     pub begin: Nanos,
-    /// When its last byte arrived.
+    /// Arrival of its last byte.
     pub end: Nanos,
-    /// Its size, bytes: of the request and of the answer.
+    /// Sizes of the request and of the answer, bytes.
     pub sizes: [u64; 2],
 }
 
 impl Transfer {
-    /// How long it took.
+    /// Its duration.
     pub fn time(&self) -> Nanos {
         self.end.saturating_sub(self.begin)
     }
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     begin: Nanos,
     size: u64,
     answer: Option<u64>,
-    /// The request is there, and the answer is under way.
+    /// Whether the request is complete, and the answer is in progress.
     answering: bool,
     /// Bytes still to arrive: of the request, then of the answer.
     left: u64,
 }
 
-/// What became of the bytes that arrived last.
+/// Effect of the bytes that arrived last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// A transfer is complete.
     Whole(Transfer),
-    /// A request is complete; it wants an answer of so many bytes.
+    /// A request is complete, and its answer should have this number of bytes.
     Asked(u64),
 }
 
-/// How the bytes of a transfer are known again where they arrive.
+/// Identifies the bytes of a transfer on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// By their place on a stream of ordered bytes or messages. A transport without streams has one, 0.
+    /// Position on a stream of ordered bytes or messages. A transport without streams uses stream
+    /// 0.
     Stream(u16),
-    /// By the number of the message that carries it.
+    /// Number of the message that carries it.
     Number(u64),
 }
 
 /// The transfers of a member, in the order of bytes under each key.
 ///
-/// Memory follows what is under way, not what was carried.
+/// Memory depends on the transfers in progress, not on their total.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
     under_way: BTreeMap<Key, VecDeque<Open>>,
@@ -66,7 +68,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// The transport takes a transfer, after those that it has under that key.
+    /// The transport accepts a transfer, after the earlier ones under the same key.
     pub fn begin(&mut self, key: Key, begin: Nanos, size: u64, answer: Option<u64>) {
         self.offered += 1;
         self.under_way.entry(key).or_default().push_back(Open {
@@ -78,8 +80,8 @@ impl Transfers {
         });
     }
 
-    /// Bytes arrived in order under a key: of requests at the sink, of answers at the source. Calls `tell` for each transfer
-    /// that they complete.
+    /// Bytes arrived in order under a key: of requests at the sink, of answers at the source. Calls
+    /// `tell` for each transfer that they complete.
     pub fn arrive(&mut self, key: Key, now: Nanos, mut bytes: u64, mut tell: impl FnMut(Arrived)) {
         let Some(open) = self.under_way.get_mut(&key) else {
             return;
@@ -93,7 +95,8 @@ impl Transfers {
                 return;
             }
             if let (Some(answer), false) = (first.answer, first.answering) {
-                // The same entry counts the answer's bytes from now on, which come the other way.
+                // From now on the entry counts the bytes of the answer, which travel in the
+                // opposite direction.
                 (first.answering, first.left) = (true, answer);
                 tell(Arrived::Asked(answer));
                 return;
@@ -111,7 +114,7 @@ impl Transfers {
         }
     }
 
-    /// A transfer was offered that is known again by itself: a datagram.
+    /// Counts an offered transfer that identifies itself: a datagram.
     pub fn count_offered(&mut self) {
         self.offered += 1;
     }
@@ -126,12 +129,12 @@ impl Transfers {
         }
     }
 
-    /// How many were offered.
+    /// Number of offered transfers.
     pub fn offered(&self) -> u64 {
         self.offered
     }
 
-    /// How many are complete.
+    /// Number of complete transfers.
     pub fn complete(&self) -> u64 {
         self.complete
     }
