@@ -1,4 +1,5 @@
-//! The files that a spec names, such as traces. The engine opens none: whoever plans a spec hands in how one is read.
+//! The files that a spec refers to, such as traces. The engine opens no files: the caller that
+//! plans a spec supplies a function that reads them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Read = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 
-/// How the files that a spec names are read, and what was read. By default none can be.
+/// The reader of a spec's files, and the files read so far. By default no file can be read.
 #[derive(Clone, Default)]
 pub struct Files(Option<Arc<Inner>>);
 
@@ -16,7 +17,7 @@ struct Inner {
 }
 
 impl Files {
-    /// Files by their names as the spec writes them. Each is read once.
+    /// Files by their names in the spec. Each is read once.
     pub fn new(read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Inner {
             read: Box::new(read),
@@ -24,7 +25,7 @@ impl Files {
         })))
     }
 
-    /// These texts by their names, and no others.
+    /// A fixed set of texts by name.
     pub fn of(texts: BTreeMap<String, String>) -> Self {
         Self::new(move |name| {
             let text = texts.get(name).cloned();
@@ -35,7 +36,7 @@ impl Files {
     /// The contents of a file.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     pub fn text(&self, name: &str) -> Result<String, String> {
         let Some(inner) = &self.0 else {
             return Err("this spec cannot name files".to_owned());
@@ -47,7 +48,8 @@ impl Files {
             .clone()
     }
 
-    /// All that was read, by name: what has to be kept with the spec, so that it can be planned again.
+    /// All files read so far, by name. They must be stored with the spec so that it can be planned
+    /// again.
     pub fn all(&self) -> BTreeMap<String, String> {
         let Some(inner) = &self.0 else {
             return BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The members of a spec's flows: their numbers, names, ports and ends.
+//! The members of a spec's flows: their numbers, names, ports and endpoints.
 
 use std::sync::Arc;
 
@@ -11,20 +11,21 @@ use anabranch_transport::Nanos;
 use crate::agent::inspect::{Inspector, Reader, Watched};
 use crate::transport::Made;
 
-/// Sources and sinks have a port each, counted up from here over all members of all flows. No protocol above SCTP or TCP
-/// is known at the first of them, so that a dissector shows what is sent as mere data.
+/// The first source port and the first sink port. Each member of each flow uses the next pair. The
+/// first ports are not assigned to a protocol above SCTP or TCP, so that a dissector shows the
+/// payload as plain data.
 pub const FIRST_PORTS: [u16; 2] = [42_000, 52_000];
 
-/// One member of a flow, with the number that it has in the world.
+/// One member of a flow, with its number in the world.
 #[derive(Clone, Copy, Debug)]
 pub struct Members<'a> {
     /// The flow.
     pub flow: &'a Flow,
-    /// The flow's place in the spec.
+    /// Index of the flow in the spec.
     pub place: usize,
-    /// Which member of the flow.
+    /// Index of the member in the flow.
     pub index: u32,
-    /// Which of all members of all flows.
+    /// Number of the member among all members of all flows.
     pub number: u32,
 }
 
@@ -41,13 +42,13 @@ pub fn members(spec: &Spec) -> impl Iterator<Item = Members<'_>> {
     })
 }
 
-/// The ports of a member of that number, its source's and its sink's. The spec's checks keep the number below
-/// [`MOST_FLOWS`](anabranch_scenario::validate::MOST_FLOWS).
+/// The source port and the sink port of a member number. The checks of the spec keep the number
+/// below [`MOST_FLOWS`](anabranch_scenario::validate::MOST_FLOWS).
 pub fn ports(number: u32) -> [u16; 2] {
     FIRST_PORTS.map(|first| first + number as u16)
 }
 
-/// When a member of a flow starts.
+/// Start time of a member of a flow.
 pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
     match flow.start {
         Start::At(at) => at.0,
@@ -58,19 +59,19 @@ pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
 }
 
 impl Members<'_> {
-    /// The flow's name, with the member's number where there are several.
+    /// The flow's name, with the member's index if there are several.
     pub fn name(&self) -> String {
         member_name(&self.flow.name, self.flow.count.0, self.index)
     }
 }
 
-/// Who reads the packets of a transport.
+/// The packet reader of a transport.
 pub fn reader(transport: &Made) -> Reader {
     let transport = Arc::clone(transport);
     Box::new(move |packet| transport.inspect(packet))
 }
 
-/// The flows of a spec with their transports, as loss models ask for them.
+/// The flows of a spec with their transports, in the form that loss models need.
 #[derive(Clone, Debug)]
 pub struct Known(Arc<Named>);
 
@@ -88,7 +89,7 @@ pub fn known(spec: &Spec, transports: &[Made]) -> Known {
 }
 
 impl Known {
-    /// The same in the simulator's words.
+    /// The same in the simulator's form.
     pub fn traffic(&self) -> Traffic {
         Traffic::new(self.clone())
     }

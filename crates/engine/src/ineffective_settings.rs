@@ -1,6 +1,7 @@
-//! Keys of links, cells and workloads that change nothing beside others of the same point. Experiments compare what is on with what is off:
-//! one that has an effect at some other point is meant for that. One that says what another says already is right, and is a note; one that
-//! cannot do what it says is a mistake.
+//! Keys of links, cells and workloads that have no effect because of other values at the same
+//! point. A key is reported only if it has no effect at any point, because experiments often switch
+//! a feature off at some points. A redundant key gives a note; a key that cannot have its intended
+//! effect is an error.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,18 +19,18 @@ use anabranch_sim::workload::{Context, TransportCapabilities};
 use crate::kinds::Standard;
 use crate::medium;
 
-/// What is said of a key that is set at a point: the problem that it is without effect; `None`: it has one.
+/// The judgement of a key at a point.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Its path.
+    /// Path of the key.
     pub path: String,
-    /// Why it has no effect there.
+    /// The problem if it has no effect at this point.
     pub idle: Option<Problem>,
-    /// Whether it says what holds without it.
+    /// Whether the key is redundant: its value holds without it.
     pub redundant: bool,
 }
 
-/// The keys that are judged, at one point.
+/// Judges the keys of one point.
 pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
     let mut judge = Judge {
         c,
@@ -64,15 +65,15 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
     judge.all
 }
 
-/// The keys that have no effect wherever they are set, for either direction of a link.
+/// The keys that have no effect at any point that sets them, in either direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct Everywhere(BTreeMap<String, Option<Last>>);
 
-/// The last point at which a key is set, and what is said of it there.
+/// The last point that sets a key, and its judgement there.
 type Last = ((usize, usize), Problem, bool);
 
 impl Everywhere {
-    /// Adds the keys of a point; `order` says which it is.
+    /// Adds the keys of a point; `order` is the position of the point.
     pub fn add(&mut self, order: (usize, usize), judged: &[Judged]) {
         for judged in judged {
             let both = judged.path.replace(".forward", "").replace(".backward", "");
@@ -95,14 +96,14 @@ impl Everywhere {
         }
     }
 
-    /// Those that cannot do what they say.
+    /// Problems: keys that cannot have their intended effect.
     pub fn mistakes(&self) -> Vec<Problem> {
         let all = self.0.values().flatten();
         let mistakes = all.filter(|(_, _, redundant)| !redundant);
         mistakes.map(|(_, problem, _)| problem.clone()).collect()
     }
 
-    /// Those that say what holds without them, as notes.
+    /// Notes: keys whose values hold without them.
     pub fn redundant(&self) -> Vec<String> {
         let all = self.0.values().flatten();
         let redundant = all.filter(|(_, _, redundant)| *redundant);
@@ -118,7 +119,7 @@ struct Judge<'a, 'c> {
 }
 
 impl Judge<'_, '_> {
-    /// A key is set to `found`, which has no effect if it `is_idle`, and why.
+    /// Judges a key with the value `found`, which has no effect if `is_idle`, for the reason `why`.
     fn key(&mut self, path: &str, found: impl std::fmt::Display, is_idle: bool, why: &str) {
         let message = || format!("found {found}; it has no effect {why}; leave it out");
         self.all.push(Judged {
@@ -128,7 +129,8 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// A key is set to `found`, and what it says holds without it if it `is_redundant`, and why.
+    /// Judges a key with the value `found`, which holds without it if `is_redundant`, for the
+    /// reason `why`.
     fn statement(
         &mut self,
         path: &str,
@@ -144,7 +146,8 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// The keys of a kind, each by the rule of the kind for it; a shared key without a rule has an effect.
+    /// Judges the keys of a kind by the rules of the kind; a shared key without a rule has an
+    /// effect.
     fn kind<F: Family, T: 'static, C: Default + 'static>(
         &mut self,
         chosen: &Chosen<F>,
@@ -152,7 +155,7 @@ impl Judge<'_, '_> {
         kinds: &Registry<T, C>,
         context: &C,
     ) {
-        // What cannot be made, other checks find.
+        // An invalid kind is skipped because other checks report it.
         let prepared = kinds.prepare(&chosen.kind, chosen.values(kinds));
         let effects = prepared.and_then(|prepared| prepared.effects(context));
         let mut effects = effects.unwrap_or_default();

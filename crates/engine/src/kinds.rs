@@ -1,4 +1,4 @@
-//! The kinds of things that worlds are built from.
+//! Kinds of the components of worlds.
 
 use anabranch_orbit::Constellation;
 use anabranch_scenario::Workload;
@@ -48,10 +48,10 @@ pub struct Standard {
     pub metrics: Registry<metric::Made>,
     /// Transports.
     pub transports: Transports,
-    /// Probes of flows, beside those of transports.
+    /// Probes of flows in addition to those of transports.
     pub probes: Vec<&'static probe::Entry>,
-    /// Decides the passage of every packet step by step, also where a link knows it when the packet comes: what arrives is
-    /// the same, and takes longer to compute.
+    /// Processes the passage of every packet event by event, even on links that can compute it when
+    /// the packet enters. The results are the same, and the run takes longer.
     pub event_driven: bool,
 }
 
@@ -74,42 +74,42 @@ impl Default for Standard {
 }
 
 impl Standard {
-    /// With links that are decided step by step.
+    /// Makes links process packets event by event.
     #[must_use]
     pub fn event_driven(mut self) -> Self {
         self.event_driven = true;
         self
     }
 
-    /// With one more loss model.
+    /// Adds a loss model.
     #[must_use]
     pub fn with_loss(mut self, entry: &'static Entry<Box<dyn Loss>, Traffic>) -> Self {
         self.losses = self.losses.with(entry);
         self
     }
 
-    /// With one more propagation.
+    /// Adds a propagation.
     #[must_use]
     pub fn with_propagation(mut self, entry: &'static Entry<Box<dyn Propagation>>) -> Self {
         self.propagations = self.propagations.with(entry);
         self
     }
 
-    /// With one more kind of shell.
+    /// Adds a kind of shell.
     #[must_use]
     pub fn with_shell(mut self, entry: &'static Entry<Constellation>) -> Self {
         self.shells = self.shells.with(entry);
         self
     }
 
-    /// With one more kind of routing over moving nodes.
+    /// Adds a kind of routing over moving nodes.
     #[must_use]
     pub fn with_routing(mut self, entry: &'static Entry<Box<dyn RoutingKind>>) -> Self {
         self.routings = self.routings.with(entry);
         self
     }
 
-    /// With one more workload.
+    /// Adds a workload.
     #[must_use]
     pub fn with_workload(
         mut self,
@@ -119,14 +119,14 @@ impl Standard {
         self
     }
 
-    /// With one more metric.
+    /// Adds a metric.
     #[must_use]
     pub fn with_metric(mut self, entry: &'static Entry<metric::Made>) -> Self {
         self.metrics = self.metrics.with(entry);
         self
     }
 
-    /// With one more probe, which takes the place of one of the same name.
+    /// Adds a probe, which replaces one of the same name.
     #[must_use]
     pub fn with_probe(mut self, entry: &'static probe::Entry) -> Self {
         self.probes.retain(|known| known.name != entry.name);
@@ -134,17 +134,17 @@ impl Standard {
         self
     }
 
-    /// With one more transport.
+    /// Adds a transport.
     #[must_use]
     pub fn with_transport(mut self, entry: &'static transport::Entry) -> Self {
         self.transports = self.transports.with(entry);
         self
     }
 
-    /// Makes a workload; `packet` is the size of a message that fills a packet of its transport.
+    /// Builds a workload; `packet` is the size of a message that fills a packet of its transport.
     ///
     /// # Errors
-    /// As [`Registry::build`].
+    /// See [`Registry::build`].
     pub fn workload(
         &self,
         chosen: &Workload,
@@ -155,10 +155,10 @@ impl Standard {
         self.prepare_workload(chosen)?.build(context)
     }
 
-    /// A workload to be made any number of times.
+    /// Prepares a workload that can be built any number of times.
     ///
     /// # Errors
-    /// As [`Registry::prepare`].
+    /// See [`Registry::prepare`].
     pub fn prepare_workload(
         &self,
         chosen: &Workload,
@@ -167,7 +167,7 @@ impl Standard {
         self.workloads.prepare(&chosen.kind, values)
     }
 
-    /// With one more queue discipline.
+    /// Adds a queue discipline.
     #[must_use]
     pub fn with_queue(mut self, entry: &'static Entry<Box<dyn QueueDiscipline>>) -> Self {
         self.queues = self.queues.with(entry);

@@ -1,5 +1,6 @@
-//! A spec resolved once ([`Plan`](plan::Plan)), run in the simulator ([`world`]), and written to a [`Sink`](sink::Sink).
-//! Nothing here touches files, threads, clocks or a terminal.
+//! Planning and running of specs: a spec is resolved once ([`Plan`](plan::Plan)), run in the
+//! simulator ([`world`]), and written to a [`Sink`](sink::Sink). This crate uses no files, threads,
+//! clocks or terminals.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -1,4 +1,4 @@
-//! Runs that happened on real sockets, as records and series like those of the simulator.
+//! Runs on real sockets, as records and series in the format of the simulator.
 
 use anabranch_scenario::records::RunRecord;
 use anabranch_sim::LinkStats;
@@ -16,16 +16,16 @@ use crate::transport::Transport;
 use crate::world::record::Recording;
 use crate::world::{WorldError, outcomes};
 
-/// What was observed of a flow's member. Times count from the begin of the run.
+/// Observations of a member of a flow. Times count from the start of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// When it began.
+    /// Start time.
     pub start: Nanos,
-    /// What sender and receiver recorded, in the order of time.
+    /// Samples of sender and receiver, in order of time.
     pub samples: Vec<Sample>,
-    /// Messages that reached the receiving application: when, and their sizes in bytes.
+    /// Messages that reached the receiving application: time, and size in bytes.
     pub deliveries: Vec<(Nanos, u64)>,
-    /// Why it ended before its time, if it did.
+    /// The reason of an early end, if there was one.
     pub failed: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
     })
 }
 
-/// A tally of a member that starts at `start`.
+/// The tally of a member that starts at `start`.
 fn tally(point: &PlannedPoint, member: &Member, start: Nanos, recording: &mut Recording) -> Tally {
     let flow = &point.spec.flows[member.flow];
     let life = Life {
@@ -53,10 +53,11 @@ fn tally(point: &PlannedPoint, member: &Member, start: Nanos, recording: &mut Re
     Tally::new(observers, recorded, recording.buffer())
 }
 
-/// The record of a unit whose flows' members were observed, in their order; samples that it keeps go to `sink`, and then the record.
+/// Makes the record of a unit from the observations of the members of its flows, in their order.
+/// Samples to keep go to `sink`, followed by the record.
 ///
 /// # Errors
-/// The sink's.
+/// An error of the sink.
 pub fn record(
     unit: &Unit<'_>,
     observed: &[Observed],
@@ -83,7 +84,7 @@ pub fn record(
     sink.begin(unit.id(point), &recording.take_keys())
         .map_err(WorldError::Sink)?;
     recording.drain(sink).map_err(WorldError::Sink)?;
-    // What a real network did with its packets is not known.
+    // The fate of packets inside a real network is unknown.
     let links = spec.links.iter().map(|link| LinkOutcome {
         name: link.name.clone(),
         rate: network::forward_rate(link),
@@ -111,7 +112,7 @@ pub fn record(
     Ok(record)
 }
 
-/// Feeds a tally in the order of time, up to the end of the run.
+/// Feeds a tally in order of time, up to the end of the run.
 fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
     let fragment = (transport.packet() as u64).max(1);
     let header = transport.segment().saturating_sub(fragment);
@@ -129,13 +130,13 @@ fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, transport: &dyn Tra
     tally.failed.clone_from(&seen.failed);
 }
 
-/// Makes records of units by observing real runs of them.
+/// Makes records of units from observations of real runs.
 pub struct Live<F>(
-    /// Runs a unit, with its seed, and says what was observed of its flows' members.
+    /// Runs a unit with its seed, and returns the observations of the members of its flows.
     pub F,
 );
 
-/// What [`Runner::kind`] says of them.
+/// The value of [`Runner::kind`] for real runs.
 pub const LIVE: &str = "live";
 
 impl<F> Runner for Live<F>

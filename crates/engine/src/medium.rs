@@ -1,4 +1,4 @@
-//! The numbers of a cell's 802.11 medium.
+//! Parameters of a cell's 802.11 medium.
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
@@ -7,7 +7,7 @@ use anabranch_sim::wifi::{
     AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, Propagation, ResponseTimeout,
 };
 
-/// Puts values of the spec in the place of a set's.
+/// Overrides values of a set by those of the spec.
 macro_rules! put {
     ($from:ident, $into:expr; $($name:ident as $field:ident $(: $convert:expr)?),+ $(,)?) => {
         $(if let Some(value) = $from.$name {
@@ -18,7 +18,7 @@ macro_rules! put {
     (@ $value:ident, $convert:expr) => { $convert($value) };
 }
 
-/// The medium's parameters: those of the set, but for what the cell says.
+/// The parameters of the medium: those of the set, with the overrides of the cell.
 pub fn parameters(cell: &Wifi) -> Parameters {
     let mut all = match cell.set {
         Set::Ieee80211b => Parameters::ieee80211b(),
@@ -27,7 +27,7 @@ pub fn parameters(cell: &Wifi) -> Parameters {
     let own = &cell.parameters;
     let span = |span: Span| span.0;
     let rate = |rate: Rate| rate.0;
-    // What is larger than any frame is as good as the largest.
+    // A size above that of any frame has the same effect as the largest value.
     let size = |size: Size| u32::try_from(size.0).unwrap_or(u32::MAX);
     let watts = |power: Power| power.0;
     put!(own, all;
@@ -95,7 +95,7 @@ fn choices(own: &Overrides, all: &mut Parameters) {
     };
 }
 
-/// Checks the numbers of a cell's medium against each other.
+/// Checks the parameters of a cell's medium against one another.
 pub fn check(c: &mut Checker<'_>, cell: &Wifi, path: &str) {
     let own = &cell.parameters;
     let path = format!("{path}.parameters");

@@ -1,7 +1,8 @@
-//! From what a run counted to the measures that a spec asks for.
+//! Metrics: they compute the measures of a spec from the counters of a run.
 //!
-//! A metric is one file here, which declares how specs name it beside its code, and one line in [`KINDS`]. A program adds its
-//! own with [`Standard::with_metric`](crate::kinds::Standard::with_metric).
+//! A metric is one file here, which declares its name and parameters in specs next to its code, and
+//! one line in [`KINDS`]. A program can add metrics with
+//! [`Standard::with_metric`](crate::kinds::Standard::with_metric).
 
 use anabranch_scenario::names;
 use anabranch_scenario::quantity::Window;
@@ -39,10 +40,10 @@ pub mod window;
 pub use outcome::{FlowOutcome, LinkOutcome, Outcome, Seen};
 pub use transfers::Alone;
 
-/// A metric as it is made.
+/// A built metric.
 pub type Made = Box<dyn Metric>;
 
-/// Every metric: one line for each.
+/// All metrics, one line for each.
 pub const KINDS: &[&Entry<Made>] = &[
     &delivered::GOODPUT,
     &delivered::SEGMENTS_DELIVERED,
@@ -88,12 +89,12 @@ pub fn kinds() -> Registry<Made> {
     Registry::new(KINDS)
 }
 
-/// A name of a value in the results.
+/// The name of a value in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// What it is of.
+    /// Its subject.
     pub series: String,
-    /// What it is.
+    /// The metric.
     pub metric: String,
     /// Its unit.
     pub unit: &'static str,
@@ -110,24 +111,24 @@ impl Name {
     }
 }
 
-/// What a measure needs the run to keep, beside its observers.
+/// Data that a measure needs from the run, in addition to its observers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// Messages say when they were handed over.
+    /// Messages carry their offer time.
     pub delays: bool,
-    /// Messages carry numbers, and are ticked off.
+    /// Messages carry numbers, and are checked off.
     pub numbers: bool,
-    /// Transfers are told apart.
+    /// Transfers are tracked individually.
     pub transfers: bool,
     /// Packets are counted at both ends.
     pub packets: bool,
-    /// What was carried by these moments.
+    /// Moments at which the carried traffic is recorded.
     pub moments: Vec<Nanos>,
 }
 
 impl Needs {
-    /// The same, with what `change` changes.
+    /// Applies `change` to a copy.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -135,88 +136,90 @@ impl Needs {
     }
 }
 
-/// A flow of a spec, as checks of measures see it.
+/// Properties of a flow, for checks of measures.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowFacts<'a> {
-    /// As the spec has it.
+    /// The flow in the spec.
     pub flow: &'a Flow,
-    /// Of its workload.
+    /// Properties of its workload.
     pub workload: Facts,
-    /// Its transport delivers messages.
+    /// Whether its transport delivers messages.
     pub messages: bool,
-    /// Its transport has a window, and repeats what is lost.
+    /// Whether its transport has a window and retransmits lost data.
     pub window: bool,
 }
 
-/// When a member of a flow lives.
+/// Lifetime of a member of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
-    /// When it starts.
+    /// Its start.
     pub start: Nanos,
     /// The end of the run.
     pub end: Nanos,
-    /// What its path would do for bytes that have it alone, where that is known.
+    /// Delay and rate of its path without other traffic, if known.
     pub alone: Option<Alone>,
 }
 
-/// A direction of a link that a measure watches.
+/// A direction of a link that a measure observes.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane<'a> {
     /// The link, or a member of it.
     pub link: &'a str,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// The samples that the measure's observers are given ([`Observer::link`]).
+    /// The samples that the measure's observers receive ([`Observer::link`]).
     pub probes: LinkProbes,
 }
 
-/// A measure of a spec: what it watches while a run goes on, and what it makes of it.
+/// A measure of a spec: its observers during a run, and its results.
 pub trait Metric: Send + Sync {
     /// The names of its values in the results.
     fn names(&self) -> Vec<Name>;
 
-    /// The flow, or member, that it watches.
+    /// The flow, or member, that it observes.
     fn flow(&self) -> Option<&str> {
         None
     }
 
-    /// The direction of a link that it watches, in place of a flow.
+    /// The direction of a link that it observes instead of a flow.
     fn lane(&self) -> Option<Lane<'_>> {
         None
     }
 
-    /// Whether its observers watch the members of this flow: the one that it names, unless it says otherwise.
+    /// Whether its observers watch the members of this flow. By default that is the flow that it
+    /// names.
     fn watches(&self, flow: &str) -> bool {
         self.flow()
             .is_some_and(|name| names::Name::parse(name).group == flow)
     }
 
-    /// What it needs the run to keep.
+    /// The data that it needs from the run.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// A flow and the probe of it that it counts, beside those of its observers.
+    /// A flow and a probe that it counts, in addition to those of its observers.
     fn counts(&self) -> Option<(&str, Probe)> {
         None
     }
 
-    /// Who watches a member of the flow, or of the link: one observer for each of its windows.
+    /// The observers of a member of the flow, or of the link: one for each of its windows.
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
         let _ = life;
         Vec::new()
     }
 
-    /// Whether it can be taken of the flow that it watches.
+    /// Checks whether it can be measured for the flow that it observes.
     ///
     /// # Errors
-    /// It cannot; the message says why.
+    /// The reason why it cannot.
     fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
         let _ = flow;
         Ok(())
     }
 
-    /// Its values, in the order of its names; one that is not finite is left out of the results.
+    /// Its values, in the order of its names. Values that are not finite are left out of the
+    /// results.
     fn values(&self, seen: &Seen<'_>) -> Vec<f64>;
 }
 
@@ -233,7 +236,8 @@ impl std::fmt::Debug for Measures {
 }
 
 impl Measures {
-    /// What a spec wants, in its order. What cannot be made, the check of the spec has found.
+    /// The measures of a spec, in order. Invalid ones are skipped because the check of the spec
+    /// reports them.
     pub fn new(kinds: &Registry<Made>, wanted: &[MetricSpec]) -> Self {
         let made = wanted.iter().filter_map(|metric| make(kinds, metric).ok());
         Self(made.collect())
@@ -244,7 +248,7 @@ impl Measures {
         self.0.iter().map(|metric| &**metric)
     }
 
-    /// What they need of a flow all together; moments aside.
+    /// The combined needs for a flow, without the moments.
     pub fn needs_of(&self, flow: &str) -> Needs {
         let of_flow = self.0.iter().filter(|it| it.watches(flow));
         of_flow.fold(Needs::default(), |all, metric| {
@@ -259,12 +263,13 @@ impl Measures {
         })
     }
 
-    /// Whether packets are to be counted at both ends.
+    /// Whether packets must be counted at both ends.
     pub fn need_packets(&self) -> bool {
         self.0.iter().any(|metric| metric.needs().packets)
     }
 
-    /// The moments at which it must be known what was carried, in order, up to the end of the run.
+    /// The moments at which the carried traffic must be recorded, in order, up to the end of the
+    /// run.
     pub fn moments(&self, end: Nanos) -> Vec<Nanos> {
         let wanted = self.0.iter().flat_map(|metric| metric.needs().moments);
         let mut moments: Vec<Nanos> = wanted.map(|at| at.min(end)).collect();
@@ -273,7 +278,7 @@ impl Measures {
         moments
     }
 
-    /// Who watches a member of a flow.
+    /// The observers of a member of a flow.
     pub fn observers(&self, flow: &str, life: Life) -> Vec<Observing> {
         self.observing(life, |metric| metric.watches(flow))
     }
@@ -295,8 +300,8 @@ impl Measures {
         observing.collect()
     }
 
-    /// Who watches a direction of member `member` of the `count` of a link over a run that ends at `end`, and which samples
-    /// they want.
+    /// The observers of a direction of member `member` of the `count` of a link, over a run that
+    /// ends at `end`, and the samples that they need.
     pub fn lane_observers(
         &self,
         (link, count): (&str, u32),
@@ -323,7 +328,8 @@ impl Measures {
         )
     }
 
-    /// Computes every measure; one that has no value (nothing was sent, nothing to divide by) is absent.
+    /// Computes all measures. A measure without a value (nothing was sent, division by zero) is
+    /// left out.
     pub fn values(&self, outcome: &Outcome) -> Vec<Measure> {
         let each = self.0.iter().enumerate();
         let all = each.flat_map(|(measure, metric)| {
@@ -350,7 +356,7 @@ impl Measures {
     }
 }
 
-/// Makes a measure.
+/// Builds a measure.
 pub(crate) fn make(
     kinds: &Registry<Made>,
     metric: &MetricSpec,
@@ -358,7 +364,7 @@ pub(crate) fn make(
     kinds.build(&metric.kind, &metric.values(kinds), ())
 }
 
-/// The whole of a run.
+/// The window of the whole run.
 fn whole(life: Life) -> Window {
     use anabranch_scenario::quantity::Span;
     Window([Span(0), Span(life.end)])

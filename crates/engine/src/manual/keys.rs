@@ -1,4 +1,5 @@
-//! The manual's page of keys: every section of a spec with what may stand in it, made from the JSON Schema and so from the types that read it.
+//! Generation of the manual's page of keys: every section of a spec with its allowed contents, from
+//! the JSON Schema and therefore from the types that read it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -19,7 +20,7 @@ expressions, groups. A key that has no default, and is not optional, must be giv
 too.
 ";
 
-/// The sections in the order in which a spec is read; what is not among them follows.
+/// The sections in the usual order of a spec; others follow.
 const ORDER: [&str; 14] = [
     "parameters",
     "world",
@@ -37,7 +38,7 @@ const ORDER: [&str; 14] = [
     "claim",
 ];
 
-/// What has a page, or a part of one, of its own: its name in the schema, what it is, and where it stands.
+/// Types that are documented on another page: name in the schema, description, and page.
 const ELSEWHERE: [(&str, &str, &str); 7] = [
     (LossModel::NAME, LossModel::WHAT, "settings.md"),
     (QueueDiscipline::NAME, QueueDiscipline::WHAT, "settings.md"),
@@ -56,7 +57,7 @@ const ELSEWHERE: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The page: the keys at the top, then each section and the tables in it.
+/// The page: the keys at the top level, then each section with its tables.
 pub fn keys() -> String {
     let schema = json_schema(&Standard::default());
     let empty = Map::new();
@@ -85,13 +86,13 @@ pub fn keys() -> String {
     page
 }
 
-/// Writes tables of keys.
+/// Writer for tables of keys.
 struct Writer<'a> {
     definitions: &'a Map<String, Value>,
 }
 
 impl<'a> Writer<'a> {
-    /// The section at a path, if it is one, and those in it.
+    /// Writes the section at a path, if it is one, and its subsections.
     fn section(
         &self,
         page: &mut String,
@@ -141,7 +142,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The keys of a table, those that must be given first.
+    /// The keys of a table, required keys first.
     fn rows(&self, page: &mut String, path: &str, table: &'a Map<String, Value>) {
         let empty = Map::new();
         let keys = table.get("properties").and_then(Value::as_object);
@@ -178,7 +179,7 @@ impl<'a> Writer<'a> {
                 }
                 _ => self.takes(plain(schema), &format!("{path}.{key}")),
             };
-            // At the top a text has a description of its own, and not that of a type.
+            // At the top level the description of a text belongs to the key and not to a type.
             let takes = match takes == text(schema) {
                 true => "text".to_owned(),
                 false => takes,
@@ -189,7 +190,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What a value may be, in words.
+    /// Describes the allowed values.
     fn takes(&self, schema: &'a Value, path: &str) -> String {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             return self.named(name.rsplit('/').next().unwrap_or(name), path);
@@ -251,7 +252,7 @@ impl<'a> Writer<'a> {
             Some("number") => "a number".to_owned(),
             Some("boolean") => "true or false".to_owned(),
             Some("string") => match (text(schema), schema.pointer("/examples/0")) {
-                // A sentence is about the key and not about what it takes.
+                // A full sentence describes the key and not its values.
                 (phrase, _) if !phrase.is_empty() && !phrase.ends_with('.') => phrase,
                 (_, Some(example)) => format!("text such as `{example}`"),
                 (_, None) => "text".to_owned(),
@@ -260,7 +261,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What a value of a type is, in words, or where that stands.
+    /// Describes the values of a type, or refers to the page with the description.
     fn named(&self, name: &'a str, path: &str) -> String {
         if let Some((_, what, page)) = ELSEWHERE.iter().find(|(known, ..)| *known == name) {
             return format!("[{what}]({page})");
@@ -275,7 +276,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What a value may be, of several forms: a list of what may stand alone is named last, and each number is one.
+/// Joins several allowed forms. A list of a form that is also allowed alone comes last, and numbers
+/// are listed once.
 fn either(mut forms: Vec<String>) -> String {
     if forms.iter().any(|form| form == "a number") {
         forms.retain(|form| form != "a whole number");
@@ -297,7 +299,7 @@ fn either(mut forms: Vec<String>) -> String {
     text
 }
 
-/// A property without the parameter that may stand in its place, which may stand everywhere.
+/// A property without the alternative of a parameter's name, because that is allowed everywhere.
 fn plain(schema: &Value) -> &Value {
     match schema
         .get("anyOf")
@@ -347,7 +349,7 @@ fn is_list(schema: &Value) -> bool {
     schema.get("items").is_some()
 }
 
-/// The tables that a definition may be.
+/// The tables that a definition allows.
 fn forms(definition: &Value) -> impl Iterator<Item = &Value> {
     let many = ["oneOf", "anyOf"];
     let many = many

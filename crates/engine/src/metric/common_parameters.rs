@@ -1,4 +1,4 @@
-//! The parameters that metrics share.
+//! Parameters that several metrics share.
 
 use anabranch_settings::{FromParameters, Kind, Parameters, Refusal, Setting, Value, spelled};
 use anabranch_transport::{Nanos, Probe};
@@ -6,21 +6,21 @@ use anabranch_transport::{Nanos, Probe};
 /// A time.
 pub const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
-/// The flow that a metric is taken of.
+/// The flow of a metric.
 pub const FLOW: Setting = Setting::new(
     "flow",
     " The flow; `flow[1]` is one member of it.",
     Kind::Name("flow"),
 );
 
-/// The link that a metric is taken of.
+/// The link of a metric.
 pub const LINK: Setting = Setting::new(
     "link",
     " The link; `link[1]` is one member of it.",
     Kind::Name("link"),
 );
 
-/// The part of the run that counts.
+/// The part of the run to measure.
 pub const WINDOW: Setting = Setting::new(
     "window",
     " The part of the run to measure: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
@@ -28,7 +28,7 @@ pub const WINDOW: Setting = Setting::new(
 )
 .optional();
 
-/// Several parts of the run, each with a value of its own.
+/// Several parts of the run, each with a separate value.
 pub const WINDOWS: Setting = Setting::new(
     "windows",
     " Instead of `window`: several named parts of the run. Each gives a measure whose name \
@@ -39,7 +39,7 @@ pub const WINDOWS: Setting = Setting::new(
 
 const PAIR: Kind = Kind::Tuple(&[TIME, TIME]);
 
-/// From when a window counts.
+/// The zero point of windows.
 pub const CLOCK: Setting = Setting::new(
     "clock",
     " Where the times of windows start: at the beginning of the `run`, or at the start of each \
@@ -48,10 +48,10 @@ pub const CLOCK: Setting = Setting::new(
 )
 .or("run");
 
-/// From when a measure's window counts.
+/// The zero point of a measure's windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
-    /// The begin of the run.
+    /// The start of the run.
     #[default]
     Run,
     /// The start of each member.
@@ -59,7 +59,7 @@ pub enum Clock {
 }
 spelled!(Clock: Clock::Run = "run", Clock::Flow = "flow");
 
-/// Only samples of one path or stream.
+/// Restriction to the samples of one path or stream.
 pub const INDEX: Setting = Setting::new(
     "index",
     " Only samples with this index (of a path or stream). All if left out.",
@@ -67,7 +67,7 @@ pub const INDEX: Setting = Setting::new(
 )
 .optional();
 
-/// Only what went over one path.
+/// Restriction to one path.
 pub const PATH: Setting = Setting {
     name: "path",
     about: " Only on this path; 0 is the primary. All if left out.",
@@ -81,7 +81,7 @@ pub const NAME: Setting = Setting::new(
     Kind::Text("letters, digits and `_`"),
 );
 
-/// The name of a measure, as [`NAME`] gives it.
+/// The name of a measure, from the parameter [`NAME`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureName(
     /// Letters, digits and `_`.
@@ -100,12 +100,12 @@ impl FromParameters for MeasureName {
     }
 }
 
-/// Whether a text is made of letters, digits and `_`.
+/// Whether a text consists of letters, digits and `_`.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Checks `take`, one word or a list of several: what is computed from the samples.
+/// Checks `take`, one word or a list of several: the statistics to compute from the samples.
 pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
     let again = |(at, take): (usize, &T)| takes[..at].contains(take);
     match takes.iter().enumerate().any(again) {
@@ -118,22 +118,23 @@ pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
     }
 }
 
-/// What counts as carried.
+/// The bytes that count as carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// Payload that reached the applications, once: the papers' sum of throughputs over the link's rate.
+    /// Payload that reached the applications, without duplicates: the sum of throughputs over the
+    /// link's rate, as in papers.
     #[default]
     UniquePayload,
-    /// The same with the header that each segment gives its payload, as SCTP's windows and ns-2's packets count it: 16
-    /// bytes for each SCTP chunk, nothing for TCP.
+    /// Like `UniquePayload`, plus the header of each segment, as SCTP's windows and ns-2's packets
+    /// count: 16 bytes for each SCTP chunk, nothing for TCP.
     UniqueSegments,
-    /// Every byte on the wire, headers and repetitions included.
+    /// Every byte on the wire, including headers and retransmissions.
     Wire,
 }
 spelled!(Counting: Counting::UniquePayload = "unique-payload", Counting::UniqueSegments = "unique-segments",
     Counting::Wire = "wire");
 
-/// What counts as carried.
+/// The parameter for the bytes that count as carried.
 pub const COUNTING: Setting = Setting::new(
     "counting",
     " What to count. `unique-payload`: payload that reached the applications, once (the \

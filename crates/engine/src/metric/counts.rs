@@ -44,13 +44,13 @@ kind! {
     };
 }
 
-/// A probe, and what a tally counts of it.
+/// A probe, and the counter of a tally.
 type Counted = (Probe, fn(&Tally) -> u64);
 
-/// What every tally counts.
+/// A counter that every tally has.
 struct Count {
     name: Name,
-    /// Without which there is nothing to count.
+    /// The probe that is required for the count.
     probe: Probe,
     of: fn(&Tally) -> u64,
 }

@@ -1,4 +1,4 @@
-//! How long messages take from one application to the other.
+//! Delay of messages between applications.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Entry, kind};
@@ -20,7 +20,7 @@ kind! {
     pub(super) static MEAN: Entry<Made> = "mean_one_way_delay", |it, ()| Ok(Box::new(it));
 }
 
-/// Messages say when they were handed over.
+/// Messages carry their offer time.
 const DELAYS: Needs = Needs {
     delays: true,
     numbers: false,

@@ -1,4 +1,4 @@
-//! What reached the receiving application.
+//! Data delivered to the receiving application.
 
 use anabranch_settings::{Entry, Refusal, kind};
 use anabranch_transport::time;

@@ -1,4 +1,4 @@
-//! How long nothing reached the receiving application.
+//! Times without a delivery to the receiving application.
 
 use anabranch_settings::{Entry, kind};
 
@@ -30,7 +30,7 @@ kind! {
 
 struct Silence {
     name: &'static str,
-    /// Nanoseconds.
+    /// The value in nanoseconds.
     of: fn(&Meter) -> f64,
     flow: String,
     over: Over,

@@ -1,4 +1,4 @@
-//! Estimates against what is true.
+//! Errors of estimates.
 
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{Entry, Kind, Refusal, Value, kind};

@@ -1,4 +1,4 @@
-//! How flows share what there is.
+//! Fairness: how flows share a resource.
 
 use anabranch_settings::{Entry, Kind, Refusal, kind};
 
@@ -59,7 +59,7 @@ kind! {
 }
 
 impl Jain {
-    /// What each member of a flow carried in a window.
+    /// Bytes carried by each member of a flow in a window.
     fn carried(&self, seen: &Seen<'_>, flow: &str, window: usize) -> Vec<f64> {
         if self.over.is_whole() {
             let members = seen.members(flow).iter();
@@ -117,7 +117,7 @@ impl Metric for Jain {
     }
 }
 
-/// Jain's index of some shares: 1 where all are alike, 1 / n where one has everything.
+/// Jain's index of shares: 1 if all are equal, 1 / n if one has everything.
 fn jain(shares: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     for share in shares {
@@ -132,7 +132,7 @@ fn jain(shares: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::jain;
 
-    /// The bounds that the two groups of Table III of alamgir2002 have by its printed increases.
+    /// Bounds of Jain's index for the two groups of Table III of alamgir2002 (printed increases).
     #[test]
     fn two_groups_of_which_one_has_more() {
         for (increase, expected) in [

@@ -1,4 +1,4 @@
-//! What HEARTBEATs cost.
+//! Overhead of HEARTBEATs.
 
 use anabranch_settings::{Entry, Kind, Refusal, kind};
 use anabranch_transport::Probe;

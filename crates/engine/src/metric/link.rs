@@ -1,4 +1,4 @@
-//! What links did.
+//! Counters of links.
 
 use anabranch_scenario::names::Name as Of;
 use anabranch_scenario::quantity::Window;
@@ -49,7 +49,7 @@ impl Metric for Utilization {
     }
 }
 
-/// Use of a link in percent. NaN over a window that nobody could look at.
+/// Utilization of a link in percent. NaN if no data is available for the window.
 fn utilization(seen: &Seen<'_>, name: &str, counting: Counting, window: Option<Window>) -> f64 {
     let outcome = seen.outcome;
     let parsed = Of::parse(name);
@@ -76,7 +76,7 @@ fn utilization(seen: &Seen<'_>, name: &str, counting: Counting, window: Option<W
     bytes as f64 * 8.0 / capacity * 100.0
 }
 
-/// What was carried by the end of the run.
+/// The traffic carried by the end of the run.
 fn at_the_end(seen: &Seen<'_>) -> Mark {
     let outcome = seen.outcome;
     let links = outcome.links.iter().map(|link| link.members.clone());
@@ -104,7 +104,7 @@ kind! {
     }));
 }
 
-/// The word for every reason.
+/// The word for a separate value per reason.
 const EACH: &str = "each";
 
 fn reasons() -> Vec<Choice> {
@@ -114,7 +114,7 @@ fn reasons() -> Vec<Choice> {
 
 struct Drops {
     link: String,
-    /// `None`: all together.
+    /// `None` stands for the sum over all reasons.
     reasons: Vec<Option<DropReason>>,
 }
 

@@ -1,4 +1,4 @@
-//! How busy the members of a group of links were: where the load of a constellation is.
+//! Load of the members of a group of links, such as those of a constellation.
 
 use anabranch_settings::{Entry, kind};
 
@@ -27,7 +27,8 @@ impl Metric for LinkLoad {
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
         let members = seen.link_members(&self.link);
         let duration = seen.outcome.duration as f64;
-        // Members of a group are alike: where none has sent backward, they only send forward.
+        // Members of a group are alike. If none of them has sent backward, the links are used
+        // forward only.
         let one_way = members
             .iter()
             .all(|[_, backward]| backward.offered.packets == 0);

@@ -1,4 +1,5 @@
-//! What a run had carried at chosen moments, for measures of links over a part of the run.
+//! Snapshots of the carried traffic at chosen moments, for measures of links over a part of the
+//! run.
 
 use std::ops::Range;
 
@@ -8,12 +9,13 @@ use anabranch_transport::Nanos;
 use super::common_parameters::Counting;
 use crate::agent::tally::Tally;
 
-/// What had been carried since the begin of the run.
+/// The traffic carried since the start of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When.
+    /// Time of the snapshot.
     pub at: Nanos,
-    /// Bytes on the wire that arrived over each member of each link, forward, in the order of the spec.
+    /// Bytes on the wire that arrived over each member of each link, forward, in the order of the
+    /// spec.
     pub wire: Vec<Vec<u64>>,
     /// Unique payload of all flows, bytes.
     pub payload: u64,
@@ -46,7 +48,8 @@ impl Mark {
         }
     }
 
-    /// Bytes of a kind; those on the wire are of a link, by its place in the spec, and of some of its members.
+    /// Bytes of the given type. Bytes on the wire are those of some members of a link, which is
+    /// given by its index in the spec.
     pub fn bytes(&self, link: usize, members: &Range<u32>, counting: Counting) -> u64 {
         match counting {
             Counting::UniquePayload => self.payload,

@@ -1,4 +1,4 @@
-//! Whether every message is delivered once.
+//! Exactly-once delivery of messages.
 
 use anabranch_settings::{Entry, kind};
 
@@ -39,13 +39,13 @@ impl MessagesConfig {
     }
 }
 
-/// Bytes that a message needs to say when it was handed over and which it is.
+/// Bytes that a message needs for its offer time and its number.
 pub(super) const ROOM: u64 = 16;
 
-/// Why the messages of a flow cannot carry numbers, if they cannot.
+/// Checks that the messages of a flow can carry numbers.
 pub(super) fn numbered(flow: &FlowFacts<'_>) -> Result<(), String> {
     let name = &flow.flow.name;
-    // Datagrams that are lost are not delivered later, so only a transport with a window has messages to know again.
+    // Only a transport with a window qualifies, because a lost datagram is never delivered.
     if !(flow.messages && flow.window) {
         return Err(format!(
             "{name:?} does not run over SCTP; only SCTP delivers messages"

@@ -1,4 +1,4 @@
-//! How old messages of some size are when they arrive: small ones beside large ones, frames of a picture.
+//! Age of messages of certain sizes on arrival: small messages among large ones, frames of a video.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Entry, Kind, kind};

@@ -1,4 +1,4 @@
-//! What a run counted, as metrics read it.
+//! The counters of a run, as metrics read them.
 
 use anabranch_scenario::names::{Name, member_name};
 use anabranch_scenario::rates::RateOverTime;
@@ -10,25 +10,25 @@ use super::mark::Mark;
 use crate::agent::observer::{Observer, Observing};
 use crate::agent::tally::Tally;
 
-/// What a run counted.
+/// The counters of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The flows, in the order of the spec.
     pub flows: Vec<FlowOutcome>,
     /// The links, in the order of the spec.
     pub links: Vec<LinkOutcome>,
-    /// What had been carried at the moments that were asked for, in order; none where nobody could look.
+    /// Snapshots at the requested moments, in order; empty if snapshots were not possible.
     pub marks: Vec<Mark>,
     /// Length of the run.
     pub duration: Nanos,
 }
 
-/// What was counted of a flow.
+/// The counters of a flow.
 #[derive(Debug)]
 pub struct FlowOutcome {
     /// Its name.
     pub name: String,
-    /// Bytes of a full segment as its window counts them.
+    /// Bytes of a full segment in the units of its window.
     pub segment: u64,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
@@ -37,7 +37,7 @@ pub struct FlowOutcome {
 }
 
 impl FlowOutcome {
-    /// Its members that gave up before their time, each with its reason.
+    /// The members that ended early, each with its reason.
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let count = self.members.len() as u32;
         self.members
@@ -53,34 +53,34 @@ impl FlowOutcome {
     }
 }
 
-/// What was counted of a link.
+/// The counters of a link.
 #[derive(Debug)]
 pub struct LinkOutcome {
     /// Its name.
     pub name: String,
-    /// Bits per second, forward.
+    /// Rate in the forward direction, bits per second.
     pub rate: RateOverTime,
     /// Its members, each with forward and backward.
     pub members: Vec<[LinkStats; 2]>,
-    /// Who watched each member, in any direction.
+    /// The observers of each member, in any direction.
     pub watched: Vec<Vec<Observing>>,
 }
 
-/// What a run counted, as one measure sees it.
+/// The counters of a run, in the view of one measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// All that was counted.
+    /// All counters.
     pub outcome: &'a Outcome,
     measure: usize,
 }
 
 impl<'a> Seen<'a> {
-    /// As the measure at that place among those of the run.
+    /// The view of the measure with this index among those of the run.
     pub fn new(outcome: &'a Outcome, measure: usize) -> Self {
         Self { outcome, measure }
     }
 
-    /// The flow of that name, or of which it is a member.
+    /// The flow of that name, or the flow with the named member.
     pub fn flow(&self, name: &str) -> Option<&'a FlowOutcome> {
         let group = Name::parse(name).group;
         self.outcome.flows.iter().find(|flow| flow.name == group)
@@ -91,13 +91,13 @@ impl<'a> Seen<'a> {
         self.flow(name).map_or(1.0, |flow| flow.segment as f64)
     }
 
-    /// The members that a name means.
+    /// The members that a name covers.
     pub fn members(&self, name: &str) -> &'a [Tally] {
         self.flow(name)
             .map_or(&[], |flow| within(&flow.members, name))
     }
 
-    /// What watched the members of a flow over one of the measure's windows.
+    /// The observers of the members of a flow for one of the measure's windows.
     pub fn observers<T: Observer>(&self, flow: &str, window: usize) -> Vec<&'a T> {
         let measure = self.measure;
         let members = self.members(flow).iter();
@@ -107,7 +107,7 @@ impl<'a> Seen<'a> {
             .collect()
     }
 
-    /// The sum over the members of a flow; NaN where there are none.
+    /// The sum over the members of a flow; NaN without members.
     pub fn sum(&self, flow: &str, of: impl Fn(&Tally) -> u64) -> f64 {
         let members = self.members(flow);
         if members.is_empty() {
@@ -116,7 +116,7 @@ impl<'a> Seen<'a> {
         members.iter().map(of).sum::<u64>() as f64
     }
 
-    /// The members of a link that a name means.
+    /// The members of a link that a name covers.
     pub fn link_members(&self, name: &str) -> &'a [[LinkStats; 2]] {
         let group = Name::parse(name).group;
         let mut links = self.outcome.links.iter();
@@ -124,7 +124,7 @@ impl<'a> Seen<'a> {
         link.map_or(&[], |link| within(&link.members, name))
     }
 
-    /// What watched the members of a link over one of the measure's windows.
+    /// The observers of the members of a link for one of the measure's windows.
     pub fn lane_observers<T: Observer>(&self, link: &str, window: usize) -> Vec<&'a T> {
         let measure = self.measure;
         let group = Name::parse(link).group;
@@ -142,14 +142,15 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The members of a group that a name means.
+/// The members of a group that a name covers.
 fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
     let range = Name::parse(name).range(members.len() as u32);
     let range = range.start as usize..range.end as usize;
     members.get(range).unwrap_or_default()
 }
 
-/// What a member had delivered by the end of the run; every byte on the wire is counted at links alone.
+/// Bytes that a member had delivered by the end of the run. Bytes on the wire are counted at links
+/// only.
 pub fn counted(tally: &Tally, counting: Counting) -> u64 {
     match counting {
         Counting::UniquePayload => tally.delivered,
@@ -157,7 +158,7 @@ pub fn counted(tally: &Tally, counting: Counting) -> u64 {
     }
 }
 
-/// The mean of numbers; not a number where there are none.
+/// The mean of some numbers; NaN if there are none.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let values: Vec<f64> = values.into_iter().collect();
     values.iter().sum::<f64>() / values.len() as f64

@@ -1,4 +1,4 @@
-//! Packets with data, as a trace of the network shows them.
+//! Data packets as a network trace shows them.
 
 use anabranch_settings::{Entry, Kind, Refusal, Value, kind, spelled};
 
@@ -6,7 +6,7 @@ use super::common_parameters::{FLOW, check_takes};
 use super::{Made, Metric, Name, Needs, Seen};
 use crate::agent::packets::{FirstPackets, PacketAccount};
 
-/// What is made of a flow's packets.
+/// A statistic of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PacketTake {
     Sent,
@@ -37,7 +37,7 @@ impl PacketTake {
     }
 }
 
-/// From when a packet's delay counts.
+/// The start of a packet's delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Since {
     Host,
@@ -88,7 +88,8 @@ impl Packets {
         Ok(Box::new(self))
     }
 
-    /// Delays of the first packets, ms; not a number for one that did not arrive. Of a group, those of its first member.
+    /// Delays of the first packets, ms; NaN for one that did not arrive. For a group, those of its
+    /// first member.
     fn first_delays(&self, seen: &Seen<'_>) -> Vec<f64> {
         let member = seen.members(&self.flow).first();
         let of = |number| {
@@ -133,7 +134,7 @@ impl Metric for Packets {
         let sum =
             |of: fn(&PacketAccount) -> u64| members.iter().map(|t| of(&t.packets)).sum::<u64>();
         let (sent, received) = (sum(|p| p.sent) as f64, sum(|p| p.received) as f64);
-        // Every packet weighs alike, whichever member it belongs to.
+        // All packets have the same weight, regardless of their member.
         let [mean, square] = members.iter().fold([0.0; 2], |[mean, square], tally| {
             let packets = &tally.packets;
             let delays = match self.from {

@@ -1,4 +1,4 @@
-//! Percentiles and means of whatever is sampled, and the percentiles of a probe.
+//! Percentiles and means of sampled values, and the percentiles of a probe.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::unit::of_probe;
@@ -14,7 +14,7 @@ use crate::agent::distribution::Distribution;
 use crate::agent::observer::Observer;
 use crate::agent::taking::Weighting;
 
-/// What is taken of a distribution.
+/// The parameter for the statistics of a distribution.
 pub const TAKE: Setting = Setting::new(
     "take",
     " What to compute from the samples of all members, one word or a list: `mean`, `least`, \
@@ -34,7 +34,7 @@ const WORDS: &[Choice] = words!(
     "p70" "p75" "p80" "p85" "p90" "p95" "p98" "p99" "p99.5" "p99.9" "p99.99" "p100"
 );
 
-/// What is taken of a distribution.
+/// The statistics of a distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken(Vec<One>);
 
@@ -42,12 +42,12 @@ pub struct Taken(Vec<One>);
 enum One {
     Mean,
     Count,
-    /// The word, and the share of what is no larger.
+    /// The word, and the fraction of values up to the result.
     Quantile(&'static str, f64),
 }
 
 impl FromParameters for Taken {
-    /// What [`TAKE`] says; a word stands once.
+    /// Reads [`TAKE`]; a word must not be repeated.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
         let words: Vec<String> = parameters.get(TAKE.name)?;
         let known = |word: &str| WORDS.iter().find(|known| known.name == word);
@@ -99,7 +99,7 @@ impl Taken {
         names.collect()
     }
 
-    /// Its values.
+    /// Computes the values.
     pub fn of(&self, distribution: &Distribution) -> Vec<f64> {
         let values = self.0.iter().map(|one| match one {
             One::Mean => distribution.mean().unwrap_or(f64::NAN),
@@ -109,7 +109,7 @@ impl Taken {
         values.collect()
     }
 
-    /// The values of each window, of what the observers of all members together saw.
+    /// The values for each window, from the combined observations of all members.
     pub fn over<T: Observer>(
         &self,
         over: &Over,
@@ -176,7 +176,7 @@ struct Values {
     probe: Probe,
     index: Option<u16>,
     weighting: Weighting,
-    /// The value that stands and since when.
+    /// The current value and its start.
     standing: Option<(f64, Nanos)>,
     seen: Distribution,
 }

@@ -1,4 +1,4 @@
-//! Numbers made of the samples of a probe.
+//! Single numbers computed from the samples of a probe.
 
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{Entry, Kind, Refusal, Value, kind};
@@ -100,7 +100,7 @@ impl Metric for OfProbe {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        // The meters of the first word, window by window, then those of the next.
+        // Meters are ordered by word, then by window.
         let windows = self.over.windows().len();
         let value = |place: usize| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, place);

@@ -1,4 +1,4 @@
-//! How long the queue of a link is, and how long packets stay in it.
+//! Queue length of a link, and queueing delay of packets.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Entry, Value, kind, spelled};
@@ -12,7 +12,7 @@ use super::{Lane, Life, Made, Metric, Name, Seen};
 use crate::agent::distribution::Distribution;
 use crate::agent::observer::Observer;
 
-/// A direction of a link, as specs name it.
+/// A direction of a link, as named in specs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Forward,
@@ -59,12 +59,12 @@ impl QueueConfig {
     }
 }
 
-/// The queue of one direction of one member.
+/// Observer of the queue of one direction of one member.
 #[derive(Debug)]
 struct Watched {
     window: Window,
     quantity: Quantity,
-    /// The length that stands, and since when.
+    /// The current length and its start.
     standing: (f64, Nanos),
     seen: Distribution,
 }

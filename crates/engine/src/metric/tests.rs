@@ -1,4 +1,4 @@
-//! Measures worked out by hand.
+//! Measures with values computed by hand.
 
 use anabranch_settings::{Datum, Fallback, Kind};
 use anabranch_sim::LinkStats;
@@ -17,7 +17,7 @@ fn tally(delivered: u64) -> Tally {
     tally
 }
 
-/// A window, as a spec has it.
+/// A window in the form of a spec.
 fn seconds(window: [u64; 2]) -> serde_json::Value {
     json!(window.map(|second| format!("{second} s")))
 }
@@ -84,7 +84,7 @@ fn throughput_increase_is_equation_2() {
 #[test]
 fn utilization_is_the_sum_of_throughputs_over_the_rate() {
     let metric = MetricSpec::new("link_utilization").with("link", "wire");
-    // 5000 bytes in 10 s are 4000 bit/s of 8000.
+    // 5000 bytes in 10 s are 4000 bit/s, half of 8000.
     assert_eq!(value(metric, &outcome(&[1000], &[4000])), 50.0);
 }
 
@@ -104,7 +104,8 @@ fn utilization_over_a_window_is_between_its_marks() {
             .with("counting", counting)
             .with("window", seconds(window))
     };
-    // The link carries 1000 bytes a second: 1600 of 2000 on the wire, 1000 of them payload.
+    // The link carries 1000 bytes per second: in 2 s 1600 of 2000 on the wire, of which 1000 are
+    // payload.
     assert_eq!(value(metric("wire", [2, 4]), &outcome), 80.0);
     assert_eq!(value(metric("unique-payload", [2, 4]), &outcome), 50.0);
     let unseen = metric("wire", [2, 5]);
@@ -170,7 +171,8 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
             value,
         })
     };
-    // 1000 bytes until 3 s, 2000 until 5 s, then 4000: in 2..6 s that is (1 + 2 * 2 + 4) / 4 segments.
+    // 1000 bytes until 3 s, 2000 until 5 s, then 4000: the mean over 2..6 s is (1 + 2 * 2 + 4) / 4
+    // segments.
     sample(0, Probe::Cwnd, 1000.0);
     sample(3 * SECOND, Probe::Cwnd, 2000.0);
     sample(5 * SECOND, Probe::Cwnd, 4000.0);
@@ -194,7 +196,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
     );
 }
 
-/// The values of measures of `tcp` after its observers were told of transfers and messages.
+/// The values of measures of `tcp` after its observers received transfers and messages.
 fn told(wanted: &[MetricSpec], tell: impl Fn(&mut Tally)) -> Vec<(String, f64)> {
     let mut outcome = outcome(&[0], &[0]);
     let tally = &mut outcome.flows[0].members[0];
@@ -221,7 +223,8 @@ fn transfers_have_times_and_slowdowns() {
     };
     let wanted = [of("flow_completion_time"), of("slowdown")];
     let tell = |tally: &mut Tally| {
-        // 1 s of delay and 1 or 2 s at 1000 bytes a second: 2 and 3 s alone, or twice the first with an answer.
+        // 1 s of delay plus 1 or 2 s at 1000 bytes per second: 2 and 3 s alone, or twice the first
+        // with an answer.
         let transfers = [(0, 2, [1000, 0]), (1, 7, [2000, 0]), (2, 10, [1000, 1000])];
         for (begin, end, sizes) in transfers {
             let transfer = Transfer {
@@ -318,7 +321,8 @@ fn one_word_or_several_are_taken_of_a_probe() {
     let one = [("window_early", 4.0), ("window_late", 3.0)];
     assert_eq!(told(&[of(json!("most"))], tell), named(&one));
     assert_eq!(told(&[of(json!(["most"]))], tell), named(&one));
-    // Each word's windows, then the next word's. What came at 2 s belongs to the late window, in which 4 stood for no time.
+    // The windows of each word should precede those of the next. The sample at 2 s belongs to the
+    // late window, in which the value 4 lasted for no time.
     let several = [
         ("window_most_early", 4.0),
         ("window_most_late", 3.0),
@@ -346,7 +350,7 @@ fn one_word_or_several_are_taken_of_a_probe() {
     );
 }
 
-/// A value of a kind.
+/// A sample value of a kind.
 fn sample(kind: &Kind) -> Datum {
     match kind {
         Kind::Name(_) | Kind::Text(_) => Datum::word("tcp"),
@@ -365,7 +369,7 @@ fn every_metric_says_what_it_is_and_refuses_what_it_does_not_have() {
         assert!(!variant.text().is_empty(), "{}", variant.name);
         let unknown = [("no_such_thing".to_owned(), Datum::Flag(true))];
         assert!(kinds().build(variant.name, &unknown, ()).is_err());
-        // What is required is enough, and gives names.
+        // The required parameters should be sufficient, and give names.
         let required = variant.parameters.iter();
         let required = required.filter(|it| it.fallback == Fallback::Required);
         let given = required.map(|it| (it.name.to_owned(), sample(&it.kind)));

@@ -1,8 +1,9 @@
-//! How long transfers take.
+//! Completion times of transfers.
 //!
-//! A transfer is what a workload offers at once: a message, a file of `transfers`, a request with its answer. It begins when
-//! it is due, whether or not the transport has room then, and ends when its last byte reaches the receiving application; with
-//! an answer, when the answer's last byte is back.
+//! A transfer is a unit that a workload offers at once: a message, a file of `transfers`, a request
+//! with its answer. It starts when it is due, regardless of buffer space, and ends when its last
+//! byte reaches the receiving application. With an answer it ends when the answer's last byte has
+//! arrived.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Entry, kind};
@@ -40,7 +41,7 @@ kind! {
 
 struct Completion {
     config: CompletionConfig,
-    /// Over the time alone on the path.
+    /// Whether times are divided by the time on an otherwise unused path.
     relative: bool,
 }
 
@@ -53,17 +54,17 @@ impl CompletionConfig {
     }
 }
 
-/// What a path would do for bytes that have it alone, there and back.
+/// Delay and rate of an otherwise unused path, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alone {
     /// Sums of propagation delays.
     pub delays: [Nanos; 2],
-    /// Least rates, bits per second.
+    /// Smallest rates, bits per second.
     pub rates: [u64; 2],
 }
 
 impl Alone {
-    /// How long a transfer would take at least, seconds.
+    /// Minimum duration of a transfer, seconds.
     pub fn time(&self, transfer: &Transfer) -> f64 {
         let way = |direction: usize| {
             let bits = transfer.sizes[direction] as f64 * 8.0;
@@ -80,7 +81,7 @@ impl Alone {
 #[derive(Debug)]
 struct Completed {
     window: Window,
-    /// What times are divided by; `None`: by nothing.
+    /// The reference by which times are divided; `None` for no division.
     alone: Option<Option<Alone>>,
     seen: Distribution,
 }
@@ -143,7 +144,7 @@ impl Metric for Completion {
     }
 }
 
-/// Why the transfers of a flow cannot be told apart, if they cannot.
+/// Checks that the transfers of a flow can be distinguished.
 fn check(flow: &FlowFacts<'_>) -> Result<(), String> {
     let (name, workload) = (&flow.flow.name, flow.workload);
     if !workload.paced && !workload.answered {

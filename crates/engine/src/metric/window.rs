@@ -1,4 +1,4 @@
-//! The parts of a run over which a metric is taken.
+//! The parts of a run over which a metric is computed.
 
 use anabranch_scenario::quantity::{Span, Window};
 use anabranch_settings::{FromParameters, Named, Parameters, Refusal};
@@ -8,7 +8,7 @@ use super::common_parameters::{CLOCK, Clock, WINDOW, WINDOWS, is_name};
 use super::{Life, Name, whole};
 use crate::agent::observer::Observer;
 
-/// One window, or several by name; the whole run where none is given.
+/// One window, or several by name; by default the whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
     windows: Vec<(Option<String>, Option<Window>)>,
@@ -16,7 +16,7 @@ pub struct Over {
 }
 
 impl FromParameters for Over {
-    /// What [`WINDOW`] and [`WINDOWS`] say, and [`CLOCK`] where the kind has it.
+    /// Reads [`WINDOW`] and [`WINDOWS`], and [`CLOCK`] if the kind has it.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
         let has_clock = parameters.declared().iter().any(|it| it.name == CLOCK.name);
         let clock = match has_clock {
@@ -73,7 +73,7 @@ impl Over {
         named.collect()
     }
 
-    /// An observer for each window, of a member that lives so long.
+    /// One observer for each window, for a member with this lifetime.
     pub fn observers<T: Observer>(
         &self,
         life: Life,
