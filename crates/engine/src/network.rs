@@ -1,4 +1,5 @@
-//! Nodes, links, queues, losses, addresses and routes of a spec as the simulator's.
+//! Conversion of a spec's nodes, links, queues, losses, addresses and routes to those of the
+//! simulator.
 
 pub(crate) mod alone;
 pub mod constellation;
@@ -29,17 +30,17 @@ use crate::kinds::Standard;
 use crate::medium;
 use constellation::{ConstellationParts, RoutingParts};
 
-/// How long a packet is held back where the spec does not say, nanoseconds.
+/// Default delay of a reordered packet, nanoseconds.
 const REORDER_DELAY: u64 = 10_000_000;
 
 /// A network that cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The simulator refused it.
+    /// The simulator rejected the network.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A kind that the spec chooses cannot be made.
+    /// A kind in the spec cannot be built.
     #[error(transparent)]
     Kind(#[from] Refusal),
     /// Paths without addresses.
@@ -47,20 +48,20 @@ pub enum NetworkError {
     Address(#[from] homes::AddressError),
 }
 
-/// What a spec says of addresses and routes, its names looked up.
+/// The addresses and routes of a spec, with names resolved.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// At the first, what goes to the second leaves by the third.
+    /// Routes: node, destination address, and the link to use.
     pub routes: Vec<(NodeId, IpAddr, LinkId)>,
-    /// The addresses of interfaces that have others than those of their links.
+    /// The addresses of interfaces that differ from those of their links.
     pub addresses: Vec<(NodeId, LinkId, IpAddr)>,
 }
 
 impl Layout {
-    /// Puts it into a topology of its spec.
+    /// Applies the layout to a topology of its spec.
     ///
     /// # Errors
-    /// The simulator refuses it.
+    /// The simulator rejects it.
     pub fn apply(&self, topology: &mut Topology) -> Result<(), BuildError> {
         for &(node, destination, via) in &self.routes {
             topology.add_route(node, destination, via)?;
@@ -72,7 +73,7 @@ impl Layout {
     }
 }
 
-/// A topology and which of its links belong to each link of the spec.
+/// A topology, with the simulator's links for each link of the spec.
 pub struct Built {
     /// The topology.
     pub topology: Topology,
@@ -80,7 +81,7 @@ pub struct Built {
     pub links: Vec<Vec<LinkId>>,
 }
 
-/// The rate of a link, forward; of a cell, that of its data frames.
+/// The forward rate of a link; for a cell, that of its data frames.
 pub fn rate(link: Carrier<'_>) -> RateOverTime {
     match link {
         Carrier::Wire(link) => forward_rate(link),
@@ -92,7 +93,7 @@ pub fn rate(link: Carrier<'_>) -> RateOverTime {
     }
 }
 
-/// The rate of a checked link, forward.
+/// The forward rate of a checked link.
 pub fn forward_rate(link: &Link) -> RateOverTime {
     let rate = link.rate.side(true).cloned();
     rate.unwrap_or_else(|| 0.into())
@@ -109,34 +110,34 @@ pub fn corrupts(spec: &Spec) -> bool {
         .any(|impairment| impairment.corrupt.0 > 0.0)
 }
 
-/// The kinds that the links of a spec are made of, with their parameters.
+/// The kinds of the links of a spec, with their parameters.
 #[derive(Debug)]
 pub struct Parts {
-    /// Of each link, forward and backward.
+    /// For each link, forward and backward.
     links: Vec<[Direction; 2]>,
     constellations: Vec<ConstellationParts>,
     routing: Option<RoutingParts>,
-    /// As [`Standard::event_driven`].
+    /// See [`Standard::event_driven`].
     event_driven: bool,
 }
 
-/// A loss model, which is made knowing the flows.
+/// A loss model, which is built with the flows as its context.
 type LossKind = Prepared<Box<dyn Loss>, Traffic>;
 
-/// The kinds that a direction of a link is made of.
+/// The kinds of a direction of a link.
 #[derive(Debug)]
 struct Direction {
     queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
-    /// And whether packets may overtake each other.
+    /// The propagation, and whether packets may overtake one another.
     propagation: Option<(Prepared<Box<dyn Propagation>>, bool)>,
     loss: Option<(LossKind, LossPosition)>,
 }
 
 impl Parts {
-    /// Those of a checked spec.
+    /// The kinds of a checked spec.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// An unknown kind.
     pub fn new(spec: &Spec, kinds: &Standard) -> Result<Self, Refusal> {
         let links = spec.links.iter();
         let links = links.map(|link| Ok([of(kinds, link, true)?, of(kinds, link, false)?]));
@@ -175,7 +176,7 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
     })
 }
 
-/// Where a loss strikes.
+/// Where a loss occurs.
 fn place_of(loss: &anabranch_scenario::Loss) -> LossPosition {
     match loss.place() {
         Place::BeforeQueue => LossPosition::BeforeQueue,
@@ -183,7 +184,8 @@ fn place_of(loss: &anabranch_scenario::Loss) -> LossPosition {
     }
 }
 
-/// Builds the topology of a checked spec from its parts, without its layout. Losses know flows as `traffic` has them.
+/// Builds the topology of a checked spec from its parts, without its layout. Loss models identify
+/// flows by `traffic`.
 ///
 /// # Errors
 /// [`NetworkError`].
@@ -223,8 +225,8 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
     Ok(Built { topology, links })
 }
 
-/// The node that member `index` of a group of links or flows ends at: the member that the name says, or else the same
-/// member, or the only one.
+/// The node at the end of member `index` of a group of links or flows: the member in the name, or
+/// else the member of the same index, or the only one.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
     let name = Name::parse(name);
     let group = name.group;
@@ -260,7 +262,7 @@ pub fn ends(
     ])
 }
 
-/// Whether a link joins the members of a group in a row, each to the next.
+/// Whether a link joins the members of a group in a chain.
 fn is_chain(link: &Link) -> bool {
     link.between[0] == link.between[1]
 }

@@ -1,4 +1,4 @@
-//! What will be run: every experiment, point and replication of a spec.
+//! Plans: every experiment, point and replication of a spec.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::point::{PlannedPoint, PointSummary, Source};
 use crate::sink::RunId;
 
-/// A spec file and what the caller wants of it.
+/// A spec file and the options of the caller.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Request {
@@ -18,24 +18,24 @@ pub struct Request {
     pub file: String,
     /// Its contents.
     pub text: String,
-    /// `key=value`, each a parameter or a key of the file by its path.
+    /// `key=value` pairs, each with a parameter or the path of a key of the file.
     pub overrides: Vec<String>,
-    /// Experiments, tables or figures wanted; all if empty.
+    /// The requested experiments, tables or figures; all if empty.
     pub only: Vec<String>,
-    /// Instead of each experiment's own number.
+    /// Number of replications, in place of each experiment's own.
     pub replications: Option<u32>,
     /// Fewer replications, for a first look.
     pub quick: bool,
-    /// Samples of all replications, whatever the spec's records say.
+    /// Record samples of all replications, regardless of the spec's records.
     pub record_all: bool,
     /// The seed.
     pub seed: u64,
-    /// How files that the spec names are read.
+    /// Reader of the files that the spec refers to.
     pub files: Files,
 }
 
 impl Request {
-    /// All of a spec: the name of its file, for messages, and its text.
+    /// A request for a whole spec: the name of its file, for messages, and its text.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -44,7 +44,7 @@ impl Request {
         }
     }
 
-    /// The same, with what `change` changes.
+    /// Applies `change` to a copy.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -52,18 +52,18 @@ impl Request {
     }
 }
 
-/// What will be run.
+/// A plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The request.
     pub request: Request,
-    /// The spec as the first point sees it: for titles, tables and figures.
+    /// The spec at the first point, for titles, tables and figures.
     pub spec: Spec,
     /// SHA-256 of the file's values with overrides, hex.
     pub hash: String,
     /// The experiments, in the order of the file.
     pub experiments: Vec<PlannedExperiment>,
-    /// What is right, and may yet be meant otherwise.
+    /// Notes about settings that are valid but may not be intended.
     pub notes: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub struct PlannedExperiment {
     pub id: String,
     /// Runs of each point.
     pub replications: u32,
-    /// What is kept of its points, in order.
+    /// The retained data of its points, in order.
     pub points: Vec<PointSummary>,
     pub(crate) source: Arc<Source>,
 }
@@ -85,23 +85,25 @@ impl PlannedExperiment {
         self.source.point(point.place())
     }
 
-    /// The x of each sweep, each as a point that has no other.
+    /// The x values of each sweep, as points of that sweep alone.
     pub fn axes(&self) -> Vec<Point> {
         self.source.axes()
     }
 
-    /// A point, resolved. Runs of it that are under way share it.
+    /// Resolves a point. Concurrent runs of the point share the result.
     ///
     /// # Errors
-    /// None where kinds and files have not changed since the plan was made, which resolved it, too.
+    /// None if kinds and files have not changed since the plan was made, because that resolved the
+    /// point, too.
     pub fn resolve(&self, point: &PointSummary) -> Result<Arc<PlannedPoint>, SpecError> {
         self.source.shared(point)
     }
 
-    /// Changes each of its points by a program. They are kept: this is for few.
+    /// Changes each of its points by a function. The changed points are kept in memory, so there
+    /// should be few.
     ///
     /// # Errors
-    /// As [`Self::resolve`].
+    /// See [`Self::resolve`].
     pub fn change(&mut self, change: impl Fn(&mut PlannedPoint)) -> Result<(), SpecError> {
         for point in &mut self.points {
             let mut changed = PlannedPoint::clone(&*self.source.shared(point)?);
@@ -113,7 +115,7 @@ impl PlannedExperiment {
 }
 
 impl Plan {
-    /// Keeps only these experiments, with so many replications each.
+    /// Keeps only the given experiments, with their numbers of replications.
     pub fn keep_experiments(&mut self, kept: &[(String, u32)]) {
         self.experiments.retain_mut(|experiment| {
             let found = kept.iter().find(|(id, _)| *id == experiment.id);
@@ -124,7 +126,7 @@ impl Plan {
         });
     }
 
-    /// How many runs there are.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.experiments
             .iter()
@@ -170,15 +172,15 @@ impl Unit<'_> {
         self.experiment.point(self.point)
     }
 
-    /// Its point, resolved. Runs of it that are under way share it.
+    /// Resolves its point. Concurrent runs of the point share the result.
     ///
     /// # Errors
-    /// As [`PlannedExperiment::resolve`].
+    /// See [`PlannedExperiment::resolve`].
     pub fn resolve(&self) -> Result<Arc<PlannedPoint>, SpecError> {
         self.experiment.resolve(self.point)
     }
 
-    /// Which run it is, at its point.
+    /// The identity of the run at its point.
     pub fn id<'u>(&'u self, point: &'u PlannedPoint) -> RunId<'u> {
         RunId {
             experiment: &self.experiment.id,

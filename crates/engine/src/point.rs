@@ -1,5 +1,6 @@
-//! A point of an experiment: what a plan keeps of each, and how the rest is made of the spec again when the point is run. A plan of many
-//! points takes little more memory than one of a single point.
+//! Points of experiments: the summary that a plan keeps of each, and the reconstruction of the rest
+//! from the spec when the point is run. Memory of a plan therefore hardly depends on the number of
+//! points.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,37 +24,38 @@ mod lean;
 
 pub(crate) use lean::{Lean, facts};
 
-/// Position of a point in a plan: the number of its experiment, and its index there.
+/// Position of a point in a plan: index of its experiment, and index in the experiment.
 pub type Order = (usize, usize);
 
-/// One point, resolved: a world of its own.
+/// One resolved point, which describes a separate world.
 #[derive(Clone, Debug)]
 pub struct PlannedPoint {
     /// The x of each sweep.
     pub point: Point,
-    /// The spec with the point's values. What is made of results (tables, figures, claims) and the sweeps are in the plan's spec alone.
+    /// The spec with the point's values. Outputs (tables, figures, claims) and sweeps are only in
+    /// the plan's spec.
     pub spec: Arc<Spec>,
-    /// The experiment as this point has it.
+    /// The experiment with the point's values.
     pub experiment: Arc<Experiment>,
-    /// The kinds that its world is built from.
+    /// The kinds of its world.
     pub kinds: Arc<Standard>,
-    /// What spec and experiment mean, for all replications.
+    /// The resolved spec and experiment, for all replications.
     pub resolved: Arc<Resolved>,
-    /// SHA-256 of all that a run depends on but seed and replication.
+    /// SHA-256 of all inputs of a run except seed and replication.
     pub(crate) hash: [u8; 32],
 }
 
 impl PlannedPoint {
-    /// SHA-256 of all that a run depends on but seed and replication, hex.
+    /// SHA-256 of all inputs of a run except seed and replication, hex.
     pub fn hash(&self) -> String {
         hex(&self.hash)
     }
 
-    /// What a plan keeps of it.
+    /// The summary that a plan keeps.
     pub(crate) fn summary(&self, place: usize) -> PointSummary {
         PointSummary {
             hash: self.hash,
-            // An experiment has at most 20,000.
+            // An experiment has at most 20,000 points.
             place: place as u32,
             shape: Arc::new(Shape {
                 duration: self.spec.world.duration,
@@ -64,7 +66,7 @@ impl PlannedPoint {
     }
 }
 
-/// What a plan keeps of each point: 48 bytes.
+/// The summary of a point in a plan: 48 bytes.
 #[derive(Clone, Debug)]
 pub struct PointSummary {
     hash: [u8; 32],
@@ -72,27 +74,27 @@ pub struct PointSummary {
     place: u32,
 }
 
-/// What many points have in common.
+/// Data that many points share.
 #[derive(Debug)]
 pub(crate) struct Shape {
     duration: Span,
     records: Vec<Record>,
-    /// The point, where a program changed it.
+    /// The point itself, if a program changed it.
     changed: Option<Arc<PlannedPoint>>,
 }
 
 impl PointSummary {
-    /// Which point of its experiment it is, counted from 0.
+    /// Index of the point in its experiment, counted from 0.
     pub fn place(&self) -> usize {
         self.place as usize
     }
 
-    /// SHA-256 of all that a run depends on but seed and replication, hex.
+    /// SHA-256 of all inputs of a run except seed and replication, hex.
     pub fn hash(&self) -> String {
         hex(&self.hash)
     }
 
-    /// How long its runs last.
+    /// Duration of its runs.
     pub fn duration(&self) -> Span {
         self.shape.duration
     }
@@ -102,7 +104,7 @@ impl PointSummary {
         &self.shape.records
     }
 
-    /// Shares what it has in common with another point, or becomes that other for the next.
+    /// Shares the common data with another point, or becomes the point to share with.
     pub(crate) fn share(&mut self, other: &mut Option<Arc<Shape>>) {
         match other {
             Some(other)
@@ -114,7 +116,7 @@ impl PointSummary {
         }
     }
 
-    /// Puts another point in its place.
+    /// Replaces the point.
     pub(crate) fn change(&mut self, point: PlannedPoint) {
         *self = PointSummary {
             shape: Arc::new(Shape {
@@ -127,29 +129,29 @@ impl PointSummary {
     }
 }
 
-/// What the points of an experiment are made of.
+/// The source of the points of an experiment.
 pub(crate) struct Source {
     /// The file's name, for messages.
     pub file: String,
     /// The whole spec with overrides.
     pub root: Arc<Node>,
-    /// Which of its experiments.
+    /// Index of the experiment.
     pub index: usize,
     /// The points.
     pub points: Points,
-    /// What the experiment and overrides set at all points.
+    /// The values that the experiment and overrides set at all points.
     pub settings: Vec<Setting>,
     /// The kinds.
     pub kinds: Arc<Standard>,
-    /// How files are read.
+    /// Reader of the spec's files.
     pub files: Files,
     /// The seed.
     pub seed: u64,
-    /// Samples of all replications, whatever the records say.
+    /// Record samples of all replications, regardless of the records.
     pub record_all: bool,
-    /// The spec without what does not differ between points, and what a point must agree in for that.
+    /// The spec without the parts that are equal at all points, and the condition for that.
     pub lean: Lean,
-    /// The points that are run just now.
+    /// The points of current runs.
     pub open: Mutex<Vec<(usize, Arc<PlannedPoint>)>>,
 }
 
@@ -163,7 +165,7 @@ impl std::fmt::Debug for Source {
 }
 
 impl Source {
-    /// The experiment as it is written.
+    /// The experiment as written.
     pub fn experiment(&self) -> &Node {
         &self
             .root
@@ -172,27 +174,28 @@ impl Source {
             .unwrap_or_default()[self.index]
     }
 
-    /// What the point at a place sets.
+    /// The assignments of the point at an index.
     pub fn swept(&self, place: usize) -> SweptPoint {
         self.points.get(self.experiment(), place)
     }
 
-    /// The x of the point at a place.
+    /// The x of the point at an index.
     pub fn point(&self, place: usize) -> Point {
         xs(&self.swept(place), &mut Vec::new())
     }
 
-    /// The x of each sweep alone: a column for each holds all that the points have.
+    /// The x of each sweep alone, which is sufficient to lay out the columns of results.
     pub fn axes(&self) -> Vec<Point> {
         let each = self.points.of_each(self.experiment());
         let alone = each.iter().flatten().map(|it| xs(it, &mut Vec::new()));
         alone.collect()
     }
 
-    /// The point at a place, shared with the other runs of it that are under way. Those of points that no run uses any more are dropped.
+    /// The point at an index, shared with its other current runs. Points without a current run are
+    /// dropped.
     ///
     /// # Errors
-    /// None where it was resolved before, by kinds and files that have not changed.
+    /// None if it was resolved before and kinds and files have not changed.
     pub fn shared(&self, summary: &PointSummary) -> Result<Arc<PlannedPoint>, SpecError> {
         if let Some(changed) = &summary.shape.changed {
             return Ok(Arc::clone(changed));
@@ -220,10 +223,11 @@ impl Source {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves and checks the point at a place, by the whole spec or by the `lean` one, and notes the parameters that it uses.
+    /// Resolves and checks the point at an index, with the whole spec or the `lean` one, and
+    /// records the parameters that it uses.
     ///
     /// # Errors
-    /// What is wrong at it.
+    /// The faults at the point.
     pub fn resolve(
         &self,
         place: usize,
@@ -240,7 +244,7 @@ impl Source {
             .filter_map(|setting| setting.apply(&mut tree).err())
             .collect();
         if lean {
-            // What they set of the parts that are left out.
+            // Their assignments to the parts that are left out.
             problems.clear();
         }
         let settings = swept.settings.iter();
@@ -281,7 +285,7 @@ impl Source {
     }
 }
 
-/// The x of a point; what is none is a problem.
+/// The x of a point; an invalid x is a problem.
 fn xs(swept: &SweptPoint, problems: &mut Vec<Problem>) -> Point {
     let x = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
         Ok(x) => Some((name.clone(), x)),
@@ -309,7 +313,8 @@ fn x_value(node: &Node) -> Result<Value, Problem> {
     }
 }
 
-/// The parts of a spec that a run depends on; titles, tables and figures may change without running anew.
+/// The sections of a spec that a run depends on. Titles, tables and figures may change without a
+/// new run.
 const RUN_SECTIONS: &[&str] = &[
     "anabranch",
     "name",
@@ -324,7 +329,7 @@ const RUN_SECTIONS: &[&str] = &[
     "measure",
 ];
 
-/// The keys of an experiment that none of its runs depends on.
+/// The keys of an experiment that do not affect its runs.
 const NOT_RUN: &[&str] = &[
     "title",
     "replications",
@@ -357,7 +362,7 @@ fn run_hash(tree: &Node, experiment: usize, seed: u64) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// SHA-256 of what nodes say, hex.
+/// SHA-256 of the contents of nodes, hex.
 pub(crate) fn hash(nodes: &[&Node]) -> String {
     let mut digest = Sha256::new();
     for node in nodes {

@@ -1,7 +1,8 @@
-//! The probes that `[[record]]` can name of a flow, beside those of its transport ([`anabranch_transport::Probe`]).
+//! The probes of a flow that `[[record]]` can name, in addition to those of its transport
+//! ([`anabranch_transport::Probe`]).
 //!
-//! A probe is one file here, which declares how specs name it, and one line in [`KINDS`]. A program adds its own with
-//! [`Standard::with_probe`](crate::kinds::Standard::with_probe).
+//! A probe is one file here, which declares its name in specs, and one line in [`KINDS`]. A program
+//! can add probes with [`Standard::with_probe`](crate::kinds::Standard::with_probe).
 
 use anabranch_transport::Nanos;
 
@@ -9,23 +10,23 @@ use crate::agent::series::Series;
 
 mod goodput;
 
-/// Every probe: one line for each.
+/// All probes, one line for each.
 pub const KINDS: &[&Entry] = &[&goodput::ENTRY];
 
 /// A probe that specs can name.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name in specs and series files. That of a probe of a transport is taken.
+    /// Its name in specs and series files. It must differ from the names of transports' probes.
     pub name: &'static str,
-    /// What it is, and its unit.
+    /// Description and unit.
     pub about: &'static str,
-    /// Makes one for a member of a flow.
+    /// Builds a probe for a member of a flow.
     pub make: fn(Asked) -> Box<dyn Series>,
 }
 
-/// What a record asks for.
+/// The options of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// The width of bins, where it has any; above 0.
+    /// The width of bins, if the probe uses bins; above 0.
     pub bin: Nanos,
 }

@@ -1,4 +1,4 @@
-//! Proxies: what a node does with packets that are not for it, beside forwarding them.
+//! Proxies: processing of transit packets at a node, in addition to forwarding.
 //!
 //! A kind is one file here and one line in [`KINDS`].
 
@@ -10,15 +10,15 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::world::Proxy as Written;
 use anabranch_sim::{Agent, Rng};
 
-/// A proxy as a node's settings made it.
+/// A proxy built from a node's settings.
 pub type Made = Box<dyn Proxy>;
 
-/// Every proxy: one line for each.
+/// All proxies, one line for each.
 pub const KINDS: &[&Entry] = &[&split_tcp::ENTRY];
-/// The name of no proxy, so that a sweep can leave it out.
+/// The name for no proxy, so that a sweep can switch it off.
 const NONE: &str = "none";
 
-/// What specs may name.
+/// The names allowed in specs.
 pub fn names() -> Vec<&'static str> {
     let kinds = KINDS.iter().map(|entry| entry.name);
     [NONE].into_iter().chain(kinds).collect()
@@ -29,16 +29,18 @@ pub fn names() -> Vec<&'static str> {
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// Builds a node's; what is wrong with its settings is noted at its path, and it is `None`.
+    /// Builds the proxy of a node. Faults in its settings are reported at its path, and the result
+    /// is `None`.
     pub build: fn(&mut Checker<'_>, &Written, &str) -> Option<Made>,
 }
 
-/// What a node runs on the packets of one IP protocol that pass through it.
+/// A component of a node that processes the transit packets of one IP protocol.
 pub trait Proxy: Debug + Send + Sync {
     /// The protocol's number.
     fn protocol(&self) -> u8;
 
-    /// Makes it for a run, with a random stream of its own; `checksum`: checksums are computed and verified.
+    /// Builds its agent for a run, with a separate random stream. `checksum`: checksums are
+    /// computed and verified.
     fn agent(&self, rng: Rng, checksum: bool) -> Box<dyn Agent>;
 }
 

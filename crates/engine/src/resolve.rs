@@ -1,4 +1,5 @@
-//! From a spec to the runs it asks for: every experiment, point and replication, all checked before any is run.
+//! Resolution of a spec into its runs: every experiment, point and replication is checked before
+//! any is run.
 
 mod across;
 mod at_points;
@@ -36,23 +37,23 @@ impl Plan {
     /// Reads, resolves and checks a spec.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the spec.
     pub fn new(request: Request) -> Result<Self, SpecError> {
         Self::with(request, &Standard::default())
     }
 
-    /// The same for a program that has kinds of its own.
+    /// Like [`Self::new`], for a program with additional kinds.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the spec.
     pub fn with(request: Request, kinds: &Standard) -> Result<Self, SpecError> {
         Self::spread(request, kinds, &Alone)
     }
 
-    /// The same by whoever `spread` gives the points to. The plan is the same.
+    /// Like [`Self::with`], with the points distributed by `spread`. The plan is the same.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the spec.
     pub fn spread(
         request: Request,
         kinds: &Standard,
@@ -65,18 +66,19 @@ impl Plan {
             })
     }
 
-    /// Resolves and checks a spec that a program built. The request's text is made of the document.
+    /// Resolves and checks a spec that a program built. The request's text is generated from the
+    /// document.
     ///
     /// # Errors
-    /// Everything that is wrong with it: what is said of a file that says the same, without lines.
+    /// All faults of the spec, as for a file of the same contents, without lines.
     pub fn of(document: &Document, request: Request) -> Result<Self, SpecError> {
         Self::of_with(document, request, &Standard::default())
     }
 
-    /// The same for a program that has kinds of its own.
+    /// Like [`Self::of`], for a program with additional kinds.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the spec.
     pub fn of_with(
         document: &Document,
         request: Request,
@@ -146,7 +148,7 @@ fn build(
     notes.extend(across.notes());
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
-        // Where something is wrong not every use was seen.
+        // With faults the record of uses is incomplete.
         if !overrides.is_empty() {
             substitute::mentioned(&root, &mut across.used);
         }
@@ -171,7 +173,7 @@ fn build(
     })
 }
 
-/// Checks that all runs together are not too many. The experiment with the most of them is named.
+/// Checks the total number of runs. The message names the experiment with the most.
 fn check_runs(
     request: &Request,
     root: &Node,
@@ -209,7 +211,7 @@ fn check_runs(
     ));
 }
 
-/// A file without tables has one for each experiment, of everything that is measured.
+/// Adds a table of all measures for each experiment if a file has no tables.
 fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
     if !spec.tables.is_empty() {
         return;
@@ -236,7 +238,7 @@ fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
     spec.tables = spec.experiments.iter().map(table).collect();
 }
 
-/// A file without experiments has one.
+/// Adds an experiment to a file that has none.
 fn add_main_experiment(root: &mut Node) {
     if root.get("experiment").is_some() {
         return;
@@ -260,7 +262,8 @@ fn add_main_experiment(root: &mut Node) {
     }
 }
 
-/// Checks what must hold before parameters can be put in: that experiments and their sweeps have their shape.
+/// Checks the preconditions of substitution: experiments and their sweeps must have the right
+/// shape.
 fn check_shape(root: &Node) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
     if let Some(parameters) = root.get("parameters")
@@ -304,7 +307,7 @@ fn check_shape(root: &Node) -> Result<(), Vec<Problem>> {
     }
 }
 
-/// Adds what was not found before.
+/// Adds the problems that are new.
 fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
     let known = |one: &Problem, before: &[Problem]| {
         let mut before = before.iter();
@@ -317,7 +320,7 @@ fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
     problems.extend(new);
 }
 
-/// What all points of a plan share.
+/// Data shared by all points of a plan.
 struct Planner<'a> {
     root: &'a Arc<Node>,
     overrides: &'a [Setting],
@@ -349,7 +352,8 @@ impl Planner<'_> {
         };
         let count = source.points.count();
         let first = self.resolved(&source, 0, None);
-        // Where the first is right, the others need not be checked in what does not differ.
+        // If the first point is valid, the parts that do not differ need not be checked at the
+        // others.
         let agreed = first.as_ref().ok().filter(|_| source.lean.is_enough);
         let agreed = agreed.map(|first| facts(&first.spec, index, self.kinds));
         let others: Vec<usize> = (1..count).collect();
@@ -389,7 +393,8 @@ impl Planner<'_> {
         }
     }
 
-    /// A point, resolved and checked: by the lean spec where it agrees with the first point in what the rest is checked against.
+    /// Resolves and checks a point. The lean spec is used if its facts equal those of the first
+    /// point.
     fn resolved(
         &self,
         source: &Source,
@@ -422,7 +427,7 @@ fn replications(experiment: &Experiment, request: &Request) -> u32 {
     })
 }
 
-/// Keeps the experiments that the wanted experiments, tables and figures need.
+/// Keeps the experiments that are needed for the requested experiments, tables and figures.
 fn keep_only(
     experiments: &mut Vec<PlannedExperiment>,
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! What makes a record of a unit.
+//! Runners, which produce the record of a unit.
 
 use anabranch_scenario::records::RunRecord;
 
@@ -6,7 +6,7 @@ use crate::plan::Unit;
 use crate::sink::Sink;
 use crate::world::WorldError;
 
-/// Makes a record of a unit: by simulation, by real sockets, or, in tests, by something quicker.
+/// Produces the record of a unit: by simulation, on real sockets, or in tests by a faster method.
 pub trait Runner: Sync {
     /// Runs one unit of a plan with this seed; its samples, if it records any, go to `sink`.
     ///
@@ -15,13 +15,13 @@ pub trait Runner: Sync {
     fn run(&self, unit: &Unit<'_>, seed: u64, sink: &mut dyn Sink)
     -> Result<RunRecord, WorldError>;
 
-    /// Of what kind a unit's record is. One kind never stands in for another: what real sockets gave is kept apart from what
-    /// the simulator gives.
+    /// The class of a unit's record. A record of one class is never used for another: results of
+    /// real sockets are kept apart from simulated ones.
     fn kind(&self, _unit: &Unit<'_>) -> &'static str {
         "simulated"
     }
 
-    /// The kinds among those that its units name that are no part of this project.
+    /// The kinds in its units that are not part of this project.
     fn added(&self) -> Vec<String> {
         Vec::new()
     }
@@ -31,7 +31,7 @@ pub trait Runner: Sync {
         Vec::new()
     }
 
-    /// Whether a unit must be run although its record is there.
+    /// Whether a unit must be run even if its record exists.
     fn wants(&self, _unit: &Unit<'_>) -> bool {
         false
     }

@@ -1,14 +1,14 @@
-//! Where a run's samples and its record go.
+//! Sinks: the destination of a run's samples and record.
 
 use std::error::Error;
 
 use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
 use anabranch_scenario::value::Point;
 
-/// What a sink says when it cannot take more.
+/// The error of a sink that cannot accept more.
 pub type SinkError = Box<dyn Error + Send + Sync>;
 
-/// Which run of a plan it is.
+/// The identity of a run in a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct RunId<'a> {
     /// The experiment's id.
@@ -19,28 +19,29 @@ pub struct RunId<'a> {
     pub replication: u32,
 }
 
-/// Takes what a run gives: its beginning, its samples in the order of time, its record. A run ends at the first error.
+/// Receives the output of a run: its start, its samples in order of time, its record. A run stops
+/// at the first error.
 pub trait Sink {
-    /// A run begins; its samples name their series by the place in `keys`.
+    /// A run starts; its samples refer to their series by index in `keys`.
     ///
     /// # Errors
-    /// The sink's own.
+    /// An error of the sink.
     fn begin(&mut self, run: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError>;
 
-    /// More samples of the run, each with the place of its series.
+    /// More samples of the run, each with the index of its series.
     ///
     /// # Errors
-    /// The sink's own.
+    /// An error of the sink.
     fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError>;
 
-    /// The run is over.
+    /// The run ended.
     ///
     /// # Errors
-    /// The sink's own.
+    /// An error of the sink.
     fn end(&mut self, record: &RunRecord) -> Result<(), SinkError>;
 }
 
-/// Keeps nothing.
+/// Discards everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discard;
 
@@ -63,9 +64,9 @@ impl Sink for Discard {
 pub struct Memory {
     /// The records, in the order of the runs.
     pub records: Vec<RunRecord>,
-    /// The series, in the order of the runs; those without samples too.
+    /// The series, in the order of the runs; those without samples included.
     pub series: Vec<Series>,
-    /// Where the series of the present run begin.
+    /// Index of the first series of the current run.
     begin: usize,
 }
 

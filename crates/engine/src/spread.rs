@@ -1,14 +1,15 @@
-//! Who does work on many items: the caller alone, or several threads of a program that has them.
+//! Distribution of work on many items: over the caller alone, or over several threads of the
+//! program.
 
 use std::sync::OnceLock;
 
-/// Does work on many items.
+/// Distributes work on many items.
 pub trait Spread {
     /// Calls `work` once with each number below `items`, in any order, on any threads.
     fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync));
 }
 
-/// The caller alone.
+/// Runs all work on the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 
@@ -18,7 +19,7 @@ impl Spread for Alone {
     }
 }
 
-/// What `work` makes of each item, in the order of the items.
+/// The results of `work` for each item, in the order of the items.
 pub(crate) fn map<T: Sync, R: Send + Sync>(
     spread: &dyn Spread,
     items: &[T],
@@ -29,7 +30,7 @@ pub(crate) fn map<T: Sync, R: Send + Sync>(
         results[at].get_or_init(|| work(&items[at]));
     });
     let given = results.into_iter().map(OnceLock::into_inner);
-    // An item that was left out is worked on here.
+    // An item that was left out is processed here.
     let each = given.zip(items);
     each.map(|(result, item)| result.unwrap_or_else(|| work(item)))
         .collect()
@@ -39,7 +40,7 @@ pub(crate) fn map<T: Sync, R: Send + Sync>(
 mod tests {
     use super::*;
 
-    /// Takes the last item first, one twice, and leaves one out.
+    /// Processes the last item first, one twice, and leaves one out.
     struct Careless;
 
     impl Spread for Careless {

@@ -1,4 +1,4 @@
-//! What this engine can run, as the grammar asks for it.
+//! The vocabulary of this engine, for the grammar.
 
 use std::sync::LazyLock;
 

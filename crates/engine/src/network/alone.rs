@@ -1,4 +1,4 @@
-//! What a path would do for bytes that have it alone.
+//! Delay and rate of a path without other traffic.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::wifi::Carrier;
@@ -8,8 +8,9 @@ use anabranch_transport::Nanos;
 use crate::kinds::Standard;
 use crate::metric::Alone;
 
-/// The path from one node to the other and back, `path` as the first sees it, by the routes of the beginning; `None` if packets
-/// do not arrive, or cross a link without a rate of its own, or with a delay that changes.
+/// The path from one node to the other and back, with `path` in the view of the first node, by the
+/// routes at the start. `None` if packets do not arrive, or if they cross a link without a fixed
+/// rate or with a varying delay.
 pub fn alone(
     ways: &mut PathFinder<'_>,
     spec: &Spec,
@@ -37,7 +38,7 @@ pub fn alone(
     Some(alone)
 }
 
-/// The greatest rate of a link's direction, and its propagation delay, where that never changes.
+/// The largest rate of a link's direction, and its propagation delay, if the delay never changes.
 fn of_link(
     spec: &Spec,
     kinds: &Standard,

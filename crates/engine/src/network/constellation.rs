@@ -1,5 +1,5 @@
-//! Constellations of a spec: how many satellites they have, which pairs of nodes flows mean, and
-//! the simulator's links.
+//! Constellations of a spec: number of satellites, pairs of nodes of flows, and the simulator's
+//! links.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use anabranch_transport::Nanos;
 use super::{NetworkError, over_time, place_of};
 use crate::kinds::Standard;
 
-/// What a spec says of its constellations, ready to be built.
+/// A constellation of a spec, ready to be built.
 #[derive(Debug)]
 pub struct ConstellationParts {
     shells: Shells,
-    /// Of each class that it has: queue and loss.
+    /// Queue and loss of each class of links that exists.
     classes: Vec<(Class, ClassParts)>,
 }
 
@@ -49,7 +49,7 @@ struct ClassParts {
 /// The shells of a constellation.
 ///
 /// # Errors
-/// A kind cannot be made as asked.
+/// A kind that cannot be built with its parameters.
 pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells, Refusal> {
     let all = constellation.shells.iter();
     let all = all.map(|shell| {
@@ -61,7 +61,7 @@ pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells,
 }
 
 /// Counts the satellites and links of the constellations of a decoded spec, and resolves the pairs
-/// of its flows. What is wrong with constellations themselves the checks of the spec find.
+/// of its flows. Faults of the constellations themselves are reported by the checks of the spec.
 pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
     let mut checker = Checker::new(root);
     for constellation in &mut spec.constellations {
@@ -107,7 +107,7 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> 
 
 type Wrong = (&'static str, String);
 
-/// Finds the pairs that a flow means.
+/// Resolves the pairs of a flow.
 fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong> {
     let Some(pairs) = &flow.pairs else {
         return Ok(());
@@ -117,7 +117,7 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
         let (_, count) = groups.iter().find(|(group, _)| group == name.group)?;
         Some(name.range(*count).filter(|it| it < count).collect())
     };
-    // A name that is not there is found where all names are checked.
+    // An unknown name is reported by the check of names.
     let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
         return Ok(());
     };
@@ -153,7 +153,7 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
         return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
     }
     let count = Count(matrix.len() as u32);
-    // A spec that is written with its values has it.
+    // A spec that was written with its resolved values has this count.
     if flow.count != Count::default() && flow.count != count {
         let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
         return Err(("count", message.to_owned()));
@@ -163,7 +163,7 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
     Ok(())
 }
 
-/// Pairs by chance, none twice.
+/// Random pairs without repetition.
 fn drawn(
     random: &RandomPairs,
     from: &[u32],
@@ -182,7 +182,7 @@ fn drawn(
     let mut rng = Seed::new(u64::from(random.seed), 0).stream("pairs");
     let mut pairs: Vec<[u32; 2]> = Vec::with_capacity(wanted);
     if same {
-        // Fisher and Yates.
+        // Fisher-Yates shuffle.
         let mut order = from.to_vec();
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
@@ -213,10 +213,10 @@ fn drawn(
 }
 
 impl ConstellationParts {
-    /// Those of a checked spec.
+    /// The parts of a checked spec.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// An unknown kind.
     pub fn of(constellation: &Constellation, kinds: &Standard) -> Result<Self, Refusal> {
         let classes = Class::ALL.into_iter();
         let classes = classes.filter_map(|class| Some((class, constellation.transmitter(class)?)));
@@ -342,13 +342,13 @@ pub fn add(
     Ok(there.map(|(_, links)| links).collect())
 }
 
-/// A place that a spec writes.
+/// Parses a place of a spec.
 pub fn place(text: &str) -> Result<Place, NetworkError> {
     text.parse()
         .map_err(|error| NetworkError::Kind(Refusal::together(format!("`stations`: {error}"))))
 }
 
-/// How routes over constellations are found, as a spec says.
+/// Routing over constellations, as configured in a spec.
 #[derive(Debug)]
 pub struct RoutingParts {
     kind: Arc<Prepared<Box<dyn RoutingKind>>>,
@@ -357,10 +357,10 @@ pub struct RoutingParts {
 }
 
 impl RoutingParts {
-    /// What a checked spec says, if it says it.
+    /// The routing of a checked spec, if it has one.
     ///
     /// # Errors
-    /// There is no such kind.
+    /// An unknown kind.
     pub fn of(spec: &Spec, kinds: &Standard) -> Result<Option<Self>, Refusal> {
         let Some(routing) = &spec.world.routing else {
             return Ok(None);
@@ -373,12 +373,12 @@ impl RoutingParts {
         }))
     }
 
-    /// Puts it into a topology.
+    /// Applies the routing to a topology.
     ///
     /// # Errors
-    /// The kind cannot be made.
+    /// A kind that cannot be built.
     pub fn apply(&self, topology: &mut Topology) -> Result<(), Refusal> {
-        // What cannot be made is found here, and what can be made once can be again.
+        // Building it once here finds all errors, because building is deterministic.
         drop(self.kind.build(())?);
         let kind = Arc::clone(&self.kind);
         let otherwise = MovingRoutes::default().kind;

@@ -1,5 +1,5 @@
-//! What is odd about constellations: stations that no satellite reaches, links between satellites
-//! that pass through the Earth, shells that look as if their numbers were swapped.
+//! Plausibility checks of constellations: stations without a satellite in reach, links between
+//! satellites that pass through the Earth, shells with probably swapped numbers.
 
 use anabranch_orbit::{SHELLS, Shells, Sky};
 use anabranch_scenario::Spec;
@@ -13,11 +13,11 @@ use anabranch_transport::time;
 use super::constellation::{place, shells};
 use crate::kinds::Standard;
 
-/// In so many steps a run is searched for satellites in reach of a station.
+/// Number of steps in which a run is searched for satellites in reach of a station.
 const STEPS: u32 = 200;
 
-/// Checks the constellations of a spec whose parts are right: that stations see a satellite at some
-/// time, and that some link between satellites can be used.
+/// Checks the constellations of a valid spec: each station should see a satellite at some time, and
+/// some link between satellites should be usable.
 pub fn check(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
     let mut checker = Checker::new(root);
     check_each(&mut checker, spec, kinds);
@@ -54,7 +54,7 @@ fn check_each(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) {
     }
 }
 
-/// The links between satellites that the Earth is in the way of, and all.
+/// The number of links between satellites that the Earth blocks, and of all.
 fn blocked(shells: &Shells, at: f64) -> Option<(usize, usize)> {
     let isls = shells.isls();
     let mut positions = Vec::new();
@@ -83,7 +83,7 @@ fn unreached(
     }
     let (mut positions, mut found) = (Vec::new(), Vec::new());
     for step in 0..=STEPS {
-        // Most see one at once, so that little is left to search for.
+        // Most stations see a satellite at once, so the search is short.
         if open.is_empty() {
             break;
         }
@@ -97,7 +97,7 @@ fn unreached(
     open.map(|(ground, number, _)| (ground, number)).collect()
 }
 
-/// What is odd about a constellation, in words.
+/// Descriptions of implausible properties of a constellation.
 pub fn about(constellation: &Constellation, kinds: &Standard) -> Vec<String> {
     let Ok(shells) = shells(constellation, kinds) else {
         return Vec::new();
@@ -122,7 +122,7 @@ pub fn about(constellation: &Constellation, kinds: &Standard) -> Vec<String> {
     own.iter().map(|note| format!("{place}: {note}")).collect()
 }
 
-/// That a shell is one that is known, but with its planes and the satellites in each swapped.
+/// A note if a shell equals a known one with planes and satellites per plane swapped.
 fn swapped(sky: &Sky) -> Option<String> {
     if sky.planes == sky.satellites {
         return None;

@@ -1,8 +1,9 @@
-//! The addresses of hosts with several interfaces, and the pairs of them that flows use.
+//! Addresses of hosts with several interfaces, and the address pairs that flows use.
 //!
-//! SCTP knows its peer's addresses and picks its own source for each by the longest common prefix, as RFC 6724 §5 rule 8
-//! has it. So interfaces that a flow pairs get addresses of one network: a path is then what the spec says it is, at both
-//! ends, with no more than the stack's own rule. Interfaces of no such flow keep the addresses of their links.
+//! SCTP knows the addresses of its peer and selects a source address for each by the longest common
+//! prefix (RFC 6724 §5 rule 8). Interfaces that a flow pairs therefore get addresses of one
+//! network, so that a path is the specified one at both ends by the stack's own rule alone. Other
+//! interfaces keep the addresses of their links.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,11 +26,12 @@ struct Interface {
 /// The path from one interface to another.
 type Pair = [Interface; 2];
 
-/// Paths that cannot have addresses.
+/// Paths that cannot be given addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// A host would stand twice in one network, and could not know which of the two to send from.
+    /// A host would have two interfaces in one network, so that the source address would be
+    /// ambiguous.
     #[error(
         "the paths join two interfaces of {node:?}, those at {first:?} and {second:?}, to one network; each path needs interfaces of its own"
     )]
@@ -41,19 +43,19 @@ pub enum AddressError {
         /// The link of the other.
         second: String,
     },
-    /// More networks, or larger ones, than the range of addresses holds.
+    /// More or larger networks than the address range can hold.
     #[error(
         "the paths need {networks} networks of up to {hosts} hosts, more than 172.16.0.0/12 holds"
     )]
     TooMany {
-        /// Networks.
+        /// Number of networks.
         networks: usize,
-        /// Hosts of the largest.
+        /// Hosts of the largest network.
         hosts: usize,
     },
 }
 
-/// The simulator's word for an IP version.
+/// The simulator's type for an IP version.
 fn family(ip: IpVersion) -> Family {
     match ip {
         IpVersion::Ipv4 => Family::V4,
@@ -76,7 +78,7 @@ pub fn paths(
         .collect()
 }
 
-/// When the links at both ends of each path of a member are down, in the order of [`paths`].
+/// The outages of the links at both ends of each path of a member, in the order of [`paths`].
 pub fn outages(
     built: &Built,
     spec: &Spec,
@@ -94,8 +96,8 @@ pub fn outages(
     Ok(pairs.into_iter().map(|pair| pair.map(at)).collect())
 }
 
-/// The pairs of interfaces of a member: those that its flow names; every interface of both hosts in their order, where it
-/// is multihomed and names none; else the first of each.
+/// The pairs of interfaces of a member: those that its flow names; else every interface of both
+/// hosts in order if the transport is multihomed; else the first of each.
 fn pairs(
     built: &Built,
     spec: &Spec,
@@ -119,7 +121,7 @@ fn pairs(
     } else {
         all[0].len().min(all[1].len()).min(1)
     };
-    // Where one host has fewer, its last interface serves the rest.
+    // If one host has fewer interfaces, its last one is used for the rest.
     let nth = |of: &[Interface], index: usize| of[index.min(of.len() - 1)];
     Ok((0..most)
         .map(|index| [nth(&all[0], index), nth(&all[1], index)])
@@ -137,7 +139,7 @@ fn is_there(topology: &Topology, interface: Interface) -> bool {
         .is_ok()
 }
 
-/// The interface of `node` at the link of that name: at the member of the link that ends there.
+/// The interface of `node` at the link of that name, or at the member of the link that ends there.
 fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interface, BuildError> {
     let Built { topology, links } = built;
     let parsed = Name::parse(name);
@@ -158,11 +160,11 @@ fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interfa
         })
 }
 
-/// The addresses that the spec gives to interfaces, and those of common networks that the other interfaces of flows with
-/// several paths get.
+/// The addresses of interfaces that the spec sets, and addresses of common networks for the other
+/// interfaces of flows with several paths.
 ///
 /// # Errors
-/// [`AddressError`], and names that are not there.
+/// [`AddressError`], and unknown names.
 pub fn resolve(
     built: &Built,
     spec: &Spec,
@@ -231,7 +233,7 @@ fn check_hosts(topology: &Topology, network: &[Interface]) -> Result<(), Address
     Ok(())
 }
 
-/// 172.16.0.0/12, cut into networks of equal size.
+/// 172.16.0.0/12, divided into networks of equal size.
 struct Range {
     host_bits: u32,
 }
@@ -240,7 +242,8 @@ impl Range {
     const BITS: u32 = 20;
 
     fn new(networks: usize, hosts: usize) -> Result<Self, AddressError> {
-        // The first and the last address of a network stay free; small ones look as one knows them.
+        // The first and the last address of a network stay unused; a network has at least 8 host
+        // bits, because /24 networks are easy to read.
         let host_bits = (hosts + 2).next_power_of_two().ilog2().max(8);
         let fits = host_bits < Self::BITS && networks <= 1 << (Self::BITS - host_bits);
         if fits {
@@ -254,7 +257,7 @@ impl Range {
         }
     }
 
-    /// The addresses of a host of a network; fd00:ac10::/32 is to IPv6 what 172.16.0.0/12 is to IPv4.
+    /// The addresses of a host of a network. fd00:ac10::/32 corresponds to 172.16.0.0/12.
     fn addresses(&self, network: usize, host: usize) -> [IpAddr; 2] {
         let first = u32::from(Ipv4Addr::new(172, 16, 0, 0));
         let offset = (network << self.host_bits) + host + 1;

@@ -1,4 +1,4 @@
-//! Given routes of a spec, in the simulator's topology.
+//! Static routes of a spec, applied to the simulator's topology.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use anabranch_sim::{BuildError, Family, LinkId, NodeId, PathFinder, Reachability
 
 use super::Built;
 
-/// The given routes of a spec: at a node, what goes to an address leaves by a link.
+/// The static routes of a spec: node, destination address, and the link to use.
 pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId)>, BuildError> {
     let topology = &built.topology;
     let mut routes = Vec::new();
@@ -27,12 +27,12 @@ pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId
     Ok(routes)
 }
 
-/// The IPv4 addresses of a node; a route to one holds for both versions.
+/// The IPv4 addresses of a node. A route to one of them applies to both IP versions.
 fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> + '_ {
     topology.addresses(node, Family::V4)
 }
 
-/// The nodes that a name means: a member, a slice, or all of a group.
+/// The nodes that a name covers: a member, a slice, or a whole group.
 fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
     let name = Name::parse(name);
     let count = count_of(spec, name.group).unwrap_or(0);
@@ -42,7 +42,7 @@ fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
     names.filter_map(|name| topology.node(&name)).collect()
 }
 
-/// The member of the route's link that is at the node: the first of those that the name means.
+/// The member of the route's link at the node: the first one that the name covers.
 fn via(built: &Built, spec: &Spec, route: &Route, node: NodeId) -> Result<LinkId, BuildError> {
     let name = Name::parse(&route.via);
     let link = spec.links.iter().position(|link| link.name == name.group);
@@ -64,7 +64,8 @@ fn range_within(name: &Name<'_>, count: usize) -> std::ops::Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// What is wrong with the given routes of a network, and at which key: packets that go in a circle with all links up.
+/// Checks the static routes of a network for loops with all links up. Returns the key and the
+/// fault.
 pub fn check(topology: &Topology, spec: &Spec) -> Option<(String, String)> {
     let mut ways = PathFinder::new(topology);
     for (index, route) in spec.routes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Wireless cells of a spec as the simulator's.
+//! Conversion of a spec's wireless cells to those of the simulator.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::names::member_name;

@@ -1,5 +1,6 @@
-//! The spec without what is the same at all points of an experiment: tables, figures, claims, other experiments, lists of sweeps. It is
-//! checked at the first point; to copy and decode it at each of many would take most of the time.
+//! The spec without the parts that are equal at all points of an experiment: tables, figures,
+//! claims, other experiments, lists of sweeps. These are checked at the first point only, because
+//! copying and decoding them at each point would take most of the time.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,21 +12,21 @@ use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use super::RUN_SECTIONS;
 use crate::kinds::Standard;
 
-/// Sections that the lean spec has beside [`RUN_SECTIONS`].
+/// Sections of the lean spec in addition to [`RUN_SECTIONS`].
 const KEPT: &[&str] = &["title", "parameters", "profiles", "experiment"];
-/// What is left of an experiment whose points these are not: the durations are checked together.
+/// Keys that are kept of the other experiments, because durations are checked together.
 const OF_OTHERS: &[&str] = &["id", "duration"];
 
 /// The lean spec of an experiment.
 pub(crate) struct Lean {
     /// Its tree.
     pub root: Node,
-    /// Whether what it leaves out is the same at all points.
+    /// Whether the omitted parts are equal at all points.
     pub is_enough: bool,
 }
 
 impl Lean {
-    /// That of the experiment of this number.
+    /// The lean spec of the experiment at an index.
     pub fn of(root: &Node, index: usize) -> Self {
         let mut lean = Node {
             place: root.place.clone(),
@@ -56,7 +57,8 @@ fn is_kept(key: &str) -> bool {
     RUN_SECTIONS.contains(&key) || KEPT.contains(&key)
 }
 
-/// Whether nothing that is left out changes with the point: no sweep sets a key of it, or a parameter that it mentions.
+/// Whether the omitted parts do not depend on the point: no sweep sets one of their keys, or a
+/// parameter that they mention.
 fn is_enough(root: &Node, index: usize) -> bool {
     let parameters = root
         .get("parameters")
@@ -77,7 +79,7 @@ fn is_enough(root: &Node, index: usize) -> bool {
     }
     let mentions_any =
         |node: &Node, names: &BTreeSet<&str>| names.iter().any(|name| mentions(node, name));
-    // A parameter that mentions one that changes does so, too.
+    // A parameter depends on the point if it mentions one that does.
     loop {
         let more = parameters.iter().filter(|entry| {
             !names.contains(entry.key.as_str()) && mentions_any(&entry.node, &names)
@@ -111,8 +113,9 @@ fn swept(experiment: &Node) -> BTreeSet<&str> {
     keys
 }
 
-/// What of a point's spec the parts that are left out are checked against: names, numbers of members, kinds of transports, measures and
-/// durations. Where two points agree in it, one check of those parts stands for both.
+/// The facts of a point's spec against which the omitted parts are checked: names, numbers of
+/// members, kinds of transports, measures and durations. If they are equal at two points, one check
+/// of these parts is valid for both.
 pub(crate) fn facts(spec: &Spec, index: usize, kinds: &Standard) -> String {
     let mut text = String::new();
     let mut add = |part: &dyn std::fmt::Debug| {

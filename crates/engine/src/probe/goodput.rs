@@ -1,4 +1,4 @@
-//! Goodput over time: what reached the application in each bin.
+//! Goodput over time: payload delivered to the application in each bin.
 
 use std::collections::VecDeque;
 
@@ -8,21 +8,21 @@ use super::{Asked, Entry};
 use crate::agent::observer::Observer;
 use crate::agent::series::{Series, Told};
 
-/// How specs name it.
+/// Its entry in the registry.
 pub(super) static ENTRY: Entry = Entry {
     name: "goodput",
     about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the beginning of its bin.",
     make: |Asked { bin }| Box::new(Bins::new(bin)),
 };
 
-/// Bins of equal width from the run's begin on.
+/// Bins of equal width, from the start of the run.
 #[derive(Debug)]
 struct Bins {
     width: Nanos,
     /// Number of the bin being filled, and the bytes in it.
     bin: u64,
     bytes: u64,
-    /// Bins that are over and were not told.
+    /// Complete bins that have not been reported yet.
     over: VecDeque<Told>,
 }
 

@@ -1,8 +1,10 @@
-//! A proxy that splits TCP connections (RFC 3135 §3.1.1): it answers each SYN itself, under the address of whom it was for, opens a
-//! connection of its own to that host, under the address of who asked, and passes bytes on between the two. Neither host knows.
+//! A proxy that splits TCP connections (RFC 3135 §3.1.1): it answers each SYN under the address of
+//! the destination, opens a connection to that host under the address of the client, and passes
+//! bytes between the two. The split is transparent to both hosts.
 //!
-//! Either connection has its own settings, windows and loss recovery. What one host sends is acknowledged before the other has it: a
-//! connection that breaks may lose what was acknowledged, which is what RFC 3135 §4.1 warns of.
+//! Each connection has its own settings, windows and loss recovery. Data is acknowledged before the
+//! other host has it. A connection that fails may therefore lose acknowledged data, as RFC 3135
+//! §4.1 warns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,10 +22,10 @@ use bytes::{Bytes, BytesMut};
 use super::{Entry, Made, Proxy};
 use crate::transport::tcp;
 
-/// The most connections at a time: a SYN beyond is not answered.
+/// Maximum number of concurrent connections. A SYN beyond the limit is not answered.
 const MOST_CONNECTIONS: usize = 65_536;
 
-/// How specs name it.
+/// Its entry in the registry.
 pub static ENTRY: Entry = Entry {
     name: "split-tcp",
     build,
@@ -67,7 +69,7 @@ fn side(c: &mut Checker<'_>, transport: &Written, path: &str) -> Option<Config> 
 /// A node's proxy.
 #[derive(Debug)]
 struct SplitTcp {
-    /// Towards who asks for a connection, and towards who is asked.
+    /// Towards the client, and towards the server.
     sides: [Config; 2],
     buffer: u64,
 }
@@ -86,7 +88,7 @@ impl Proxy for SplitTcp {
     }
 }
 
-/// Who asks for a connection and who is asked: address and port of each.
+/// Address and port of the client and of the server.
 type Pair = [(IpAddr, u16); 2];
 
 /// The proxy of one node in a run.
@@ -95,9 +97,9 @@ struct Splitter {
     buffer: u64,
     rng: Rng,
     relays: BTreeMap<Pair, Relay>,
-    /// Those that may have something to send.
+    /// Relays that may have something to send.
     ready: BTreeSet<Pair>,
-    /// When a timer of each is due next.
+    /// The time of the next timer of each relay.
     alarms: BTreeSet<(Nanos, Pair)>,
 }
 
@@ -113,7 +115,8 @@ impl Splitter {
         }
     }
 
-    /// Whose a datagram is, and on which side it came; a SYN of nobody's begins a relay.
+    /// The relay of a datagram, and the side on which it arrived. A SYN that belongs to no relay
+    /// creates one.
     fn find(&mut self, path: Path, datagram: &[u8]) -> Option<(Pair, usize)> {
         let &[a, b, c, d, e, f, g, h, ..] = datagram.first_chunk::<HEADER>()?;
         let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -130,8 +133,8 @@ impl Splitter {
         if !opens || self.relays.len() >= MOST_CONNECTIONS {
             return None;
         }
-        // The other connection begins at the number that the asking host chose, so that a capture shows the same bytes under the
-        // same numbers on both sides.
+        // The second connection uses the client's initial sequence number, so that a capture shows
+        // the same bytes under the same numbers on both sides.
         let isn = u32::from_be_bytes([e, f, g, h]);
         let relay = Relay::new(
             &self.sides,
@@ -144,7 +147,7 @@ impl Splitter {
         Some((asking, 0))
     }
 
-    /// Notes when a relay must be woken, and forgets one that is over.
+    /// Records the next wake-up of a relay, and removes a closed one.
     fn settle(&mut self, pair: Pair) {
         let Some(relay) = self.relays.get_mut(&pair) else {
             return;
@@ -209,15 +212,16 @@ impl Agent for Splitter {
     }
 }
 
-/// The two connections of one that was split.
+/// The two connections of a split connection.
 struct Relay {
-    /// To who asked, and to who was asked.
+    /// To the client, and to the server.
     ends: [Connection; 2],
-    /// Bytes of one direction that are held here at most: read from one end, and not acknowledged by the other.
+    /// Maximum of buffered bytes per direction: read from one end, and not acknowledged by the
+    /// other.
     buffer: u64,
-    /// Read from the end of that number, without room at the other.
+    /// Bytes read from the end of that index that do not fit into the other's buffer.
     held: [Option<Bytes>; 2],
-    /// The peer of that end has closed, and the other end was told.
+    /// Whether the peer of that end has closed, and whether the other end was notified.
     closed: [bool; 2],
     told: [bool; 2],
     alarm: Option<Nanos>,
@@ -245,7 +249,7 @@ impl Relay {
         }
     }
 
-    /// Passes on what can be: bytes, the end of them, and the end of a connection that broke.
+    /// Passes on data, the end of data, and the failure of a connection.
     fn pass_on(&mut self) {
         for from in [0, 1] {
             let to = 1 - from;
@@ -258,7 +262,7 @@ impl Relay {
             }
             self.move_bytes(from, to);
             let drained = self.held[from].is_none() && self.ends[from].readable() == 0;
-            // An end that is not up yet would throw away what it was given.
+            // An end that is not established yet would discard its data on close.
             let up = !matches!(self.ends[to].state(), State::Listen | State::SynSent);
             if self.closed[from] && drained && up && !self.told[to] {
                 self.told[to] = true;
@@ -279,7 +283,7 @@ impl Relay {
                 return;
             }
             if self.ends[to].write(bytes).is_err() {
-                // The other end is over: nobody waits for these.
+                // The other end is closed, so the data has no receiver.
                 return;
             }
         }

@@ -1,4 +1,5 @@
-//! What is judged of all points of a plan together. The points come in any order, and none of them is kept.
+//! Checks over all points of a plan together. The points may come in any order, and none of them is
+//! retained.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use super::{add_new, at_points, beyond, constellations, elements, windows};
 use crate::ineffective_settings::Everywhere;
 use crate::point::{Order, PlannedPoint, PointSummary, Shape};
 
-/// What the points so far have shown.
+/// The findings of the points so far.
 #[derive(Default)]
 pub struct Across {
     /// The parameters that were used.
     pub used: BTreeSet<String>,
     first: Option<(Order, Arc<Spec>)>,
     shape: Option<Arc<Shape>>,
-    /// For each flow and setting of its transport, the problems that it is where it has no effect, each with the first point.
+    /// For each flow and transport setting, the problems of points at which it has no effect.
     idle: BTreeMap<(usize, String), Vec<(Order, Problem)>>,
     /// For each flow, the settings that have an effect at some point.
     effective: Vec<BTreeSet<&'static str>>,
@@ -29,7 +30,7 @@ pub struct Across {
 }
 
 impl Across {
-    /// Adds a point, and gives what a plan keeps of it.
+    /// Adds a point, and returns the summary for the plan.
     pub fn add(&mut self, order: Order, point: &PlannedPoint) -> PointSummary {
         if self.first.as_ref().is_none_or(|(first, _)| order < *first) {
             self.first = Some((order, Arc::clone(&point.spec)));
@@ -45,7 +46,7 @@ impl Across {
         summary
     }
 
-    /// The spec as the first point has it.
+    /// The spec at the first point.
     pub fn spec(&self) -> Option<&Spec> {
         self.first.as_ref().map(|(_, spec)| &**spec)
     }
@@ -80,8 +81,8 @@ impl Across {
         }
     }
 
-    /// Settings that have no effect at any point where they are given. One that has an effect at some point is meant for that: experiments
-    /// compare what is on with what is off.
+    /// Settings that have no effect at any point that sets them. A setting with an effect at some
+    /// point is not reported, because experiments often switch a feature off at some points.
     pub fn idle(&self) -> Vec<Problem> {
         let without = self.idle.iter().filter(|((flow, setting), _)| {
             let effective = self.effective.get(*flow);
@@ -101,7 +102,7 @@ impl Across {
         (self.everywhere.mistakes(), self.everywhere.redundant())
     }
 
-    /// What is right, and may yet be meant otherwise.
+    /// Notes about settings that are valid but may not be intended.
     pub fn notes(&self) -> Vec<String> {
         let beyond = self.spec().map(|spec| self.beyond.notes(spec));
         let mut notes = beyond.unwrap_or_default();

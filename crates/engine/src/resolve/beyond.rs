@@ -1,4 +1,5 @@
-//! What a spec sets for a time that no run reaches. It may be meant: a start behind the end is how a flow is left out. So it is a note.
+//! Notes about times in a spec that no run reaches. They are not errors, because a start after the
+//! end is a way to leave out a flow.
 
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::{Link, Spec};
@@ -12,7 +13,7 @@ pub struct Times {
     longest: Option<Span>,
 }
 
-/// The earliest time that the points have, and whether no run reaches its own.
+/// The earliest time over the points, and whether no run reaches it.
 #[derive(Clone, Copy, Debug)]
 struct First {
     earliest: Span,
@@ -54,7 +55,8 @@ impl Times {
         }
     }
 
-    /// Notes about flows and links, each of what happens at no point. `spec` is that of the first point, for the names.
+    /// Notes about events of flows and links that happen at no point. `spec` is that of the first
+    /// point, for the names.
     pub fn notes(&self, spec: &Spec) -> Vec<String> {
         let Some(end) = self.longest else {
             return Vec::new();
@@ -79,7 +81,8 @@ impl Times {
     }
 }
 
-/// A key of a link, what does not happen where its time is not reached, and the first time that stands there.
+/// A key of a link, the event that does not happen if its time is not reached, and the first time
+/// of the key.
 type LinkTime = (&'static str, &'static str, fn(&Link) -> Option<Span>);
 
 const LINK_TIMES: [LinkTime; 3] = [

@@ -7,7 +7,7 @@ use anabranch_scenario::constellation::Constellation;
 use crate::network::constellation_checks::about;
 use crate::point::{Order, PlannedPoint};
 
-/// Notes about the constellations of points, by what is written there, each with the first point.
+/// Notes about the constellations of points, keyed by their text, each with the first point.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(BTreeMap<String, (Order, usize, Vec<String>)>);
 

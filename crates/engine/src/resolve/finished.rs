@@ -1,4 +1,4 @@
-//! The spec of runs that were made before, for what is shown of them.
+//! The spec of finished runs, for their presentation.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::plan::{Plan, Request};
 use crate::traces;
 
 impl Plan {
-    /// The spec of finished runs, as their first point saw it: for titles, tables and figures. Names of kinds are taken as they are written, because
-    /// the program that made the runs may have had kinds of its own.
+    /// The spec of finished runs at their first point, for titles, tables and figures. Names of
+    /// kinds are not checked, because the program that made the runs may have had additional kinds.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// A spec that cannot be read.
     pub fn finished(request: &Request) -> Result<Spec, SpecError> {
         let refused =
             |problems| SpecError::new(&request.file, &request.text, &request.overrides, problems);
@@ -49,7 +49,7 @@ fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Problem>> {
     let mut tree = substitute::substitute(tree, &mut BTreeSet::new())?;
     traces::put_in(&mut tree, &request.files)?;
     let mut spec: Spec = decode::decode(&tree, "")?;
-    // What is wrong with it was found when it was run.
+    // Faults were reported when it was run.
     drop(constellation::complete(
         &mut spec,
         &Standard::default(),

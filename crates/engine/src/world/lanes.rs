@@ -1,4 +1,4 @@
-//! Who watches directions of links while a run goes on.
+//! Observers of link directions during a run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ type Watched = BTreeMap<(LinkId, Direction), Vec<Observing>>;
 pub struct Lanes(Rc<RefCell<Watched>>);
 
 impl Lanes {
-    /// Has a direction watched.
+    /// Adds observers to a direction.
     pub fn watch(&self, link: LinkId, direction: Direction, observers: Vec<Observing>) {
         self.0.borrow_mut().insert((link, direction), observers);
     }
 
-    /// Nobody watches.
+    /// Whether there are no observers.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
-    /// Tells a sample to those who watch.
+    /// Passes a sample to the observers.
     pub fn tell(&self, sample: &LinkSample) {
         let mut lanes = self.0.borrow_mut();
         for observing in lanes

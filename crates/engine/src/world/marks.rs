@@ -1,4 +1,4 @@
-//! Marks of what was carried, taken while a world runs.
+//! Snapshots of the carried traffic, taken while a world runs.
 
 use anabranch_sim::{Direction, LinkId, LinkStats, World};
 use anabranch_transport::Nanos;
@@ -6,7 +6,7 @@ use anabranch_transport::Nanos;
 use crate::agent::tally::SharedTally;
 use crate::metric::mark::Mark;
 
-/// Takes marks at the moments that measures want.
+/// Takes snapshots at the moments that measures need.
 pub struct Marker<'a> {
     moments: Vec<Nanos>,
     links: &'a [Vec<LinkId>],
@@ -33,7 +33,7 @@ impl<'a> Marker<'a> {
             .map_or(end, |&moment| moment.min(end))
     }
 
-    /// Takes a mark, if one is wanted now.
+    /// Takes a snapshot if one is due now.
     pub fn look(&mut self, world: &World, now: Nanos) {
         if self.moments.binary_search(&now).is_err() {
             return;
@@ -44,14 +44,14 @@ impl<'a> Marker<'a> {
         self.marks.push(mark);
     }
 
-    /// Tells the flows' recorded series that the run is over.
+    /// Notifies the recorded series of the flows that the run ended.
     pub fn settle(&self, now: Nanos) {
         self.tallies
             .iter()
             .for_each(|tally| tally.borrow_mut().settle(now));
     }
 
-    /// The marks that were taken, in order.
+    /// The snapshots, in order.
     pub fn marks(self) -> Vec<Mark> {
         self.marks
     }

@@ -10,7 +10,8 @@ use crate::network::{Layout, Parts, build};
 use crate::plan::{Plan, Request};
 use crate::transport::Transports;
 
-/// Two senders with two interfaces each, two routers, one receiver with two; extra text at the end.
+/// Two senders with two interfaces each, two routers, and one receiver with two interfaces; `flows`
+/// is appended to the text.
 fn spec(flows: &str) -> Result<Spec, String> {
     let text = format!(
         r#"
@@ -136,7 +137,7 @@ fn paired_interfaces_share_a_network_and_no_others_do() {
         assert_ne!(networks[0][0], networks[1][0]);
         all.extend(pairs.iter().flatten());
     }
-    // The two senders' interfaces and the receiver's, which both flows share.
+    // The two senders' interfaces, and the receiver's, which both flows share.
     assert_eq!(members[0][0][1], members[1][0][1]);
     all.sort();
     all.dedup();
@@ -154,7 +155,8 @@ fn the_first_path_named_is_the_first() {
         .expect("a spec"),
     );
     assert_eq!(named[0].len(), 2);
-    // The same interfaces with the paths the other way round: the networks are numbered in the order of the paths.
+    // The same interfaces with the paths in the opposite order: networks should be numbered in the
+    // order of the paths.
     assert_eq!(network(named[0][0][0]), network(in_order[0][0][0]));
     let address = |spec: &Spec| {
         let built = built(spec);
@@ -173,7 +175,8 @@ fn the_first_path_named_is_the_first() {
 
 #[test]
 fn a_host_has_each_network_once() {
-    // One flow pairs near-1 with far-1, the other near-2 with it: both of the sender's would be in one network.
+    // One flow pairs near-1 with far-1 and the other near-2 with it, so both interfaces of the
+    // sender would be in one network.
     let straight =
         r#"paths = [{ from = "near-1", to = "far-1" }, { from = "near-2", to = "far-2" }]"#;
     let crossed =
@@ -215,7 +218,7 @@ fn a_flow_speaks_ipv6_over_networks_of_its_own() {
     );
 }
 
-/// A node with addresses of its own at two links.
+/// A node with explicit addresses at two links.
 fn addressed(far: &str) -> String {
     let text = both(CROSSWISE);
     format!(
@@ -257,7 +260,7 @@ fn an_address_is_given_once() {
         error.contains("192.0.2.9 is already the address of \"host\" at \"extra\""),
         "{error}"
     );
-    // That of the first link, which the world gives.
+    // The address of the first link, which the world assigns.
     let error = spec(&addressed("10.0.0.1")).expect_err("it is taken");
     assert!(error.contains("10.0.0.1 is already in use"), "{error}");
 }

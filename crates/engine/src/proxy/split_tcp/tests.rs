@@ -99,7 +99,7 @@ fn bytes_come_as_they_were_sent_and_the_end_is_passed_on() {
     }
     assert!(read == sent, "{} of {} bytes", read.len(), sent.len());
     assert!(closed);
-    // Both hosts have closed; the proxy forgets the connection after its TIME-WAIT.
+    // Both hosts have closed; the proxy should remove the connection after its TIME-WAIT.
     let states = [line.client.state(), line.server.state()];
     assert_eq!(states, [State::TimeWait, State::Closed]);
     line.run(250_000);
@@ -114,13 +114,14 @@ fn a_server_that_does_not_read_stops_the_client() {
     let mut line = Line::new(32 << 10);
     line.client.write(content(1_000_000)).expect("room");
     line.run(3000);
-    // The server's window, what the proxy may hold for it with one segment more, and the window that the proxy offers.
+    // The server's window, the proxy's buffer plus one segment, and the window that the proxy
+    // offers.
     let window = 65_535;
     let acknowledged = 1_000_000 - line.client.unacknowledged();
     let most = window + (32 << 10) + 1460 + window;
     assert!(acknowledged <= most, "{acknowledged} of {most}");
     assert!(acknowledged > window + (32 << 10), "{acknowledged}");
-    // When it reads again, all of it comes.
+    // When it reads again, all data should arrive.
     let mut read = 0;
     for _ in 0..60_000 {
         line.step();
