@@ -1,4 +1,4 @@
-//! What a point's spec means: names looked up and configurations built, once for all replications.
+//! A resolved point: names are resolved and configurations built once for all replications.
 
 mod sizes;
 
@@ -25,7 +25,7 @@ use crate::proxy;
 use crate::transport::{self, Made};
 use crate::workload;
 
-/// What a point's spec means.
+/// A resolved point.
 #[derive(Debug)]
 pub struct Resolved {
     /// The transports of the flows, in the order of the spec.
@@ -34,39 +34,40 @@ pub struct Resolved {
     pub workloads: Vec<Prepared<Workload, workload_kinds::Context>>,
     /// The members of all flows, in the order of their numbers.
     pub members: Vec<Member>,
-    /// What is measured.
+    /// The measures.
     pub measures: Measures,
     /// Its addresses and routes.
     pub layout: Layout,
-    /// What its links are made of.
+    /// The parts of its links.
     pub parts: Parts,
-    /// The flows, as loss models ask for them.
+    /// The flows, in the form that loss models need.
     pub known: Known,
     /// The proxies, with the names of their nodes.
     pub proxies: Vec<(String, proxy::Made)>,
     /// Settings of transports that have no effect at this point.
     pub idle: Vec<Idle>,
-    /// Keys of links, cells and workloads that may have none.
+    /// Keys of links, cells and workloads that may have no effect.
     pub judged: Vec<Judged>,
 }
 
-/// A setting of a flow's transport that has no effect beside the others.
+/// A setting of a flow's transport that has no effect because of the other settings.
 #[derive(Clone, Debug)]
 pub struct Idle {
-    /// Its flow's place in the spec.
+    /// Index of its flow in the spec.
     pub flow: usize,
     /// Its name.
     pub setting: String,
-    /// What it needs, as the problem that it is where no other point gives it an effect.
+    /// The requirement for an effect, as the problem to report if no other point gives it an
+    /// effect.
     pub problem: Problem,
 }
 
 /// A member of a flow.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its flow's place in the spec.
+    /// Index of its flow in the spec.
     pub flow: usize,
-    /// Which member of the flow.
+    /// Index of the member in the flow.
     pub index: u32,
     /// Its name.
     pub name: String,
@@ -74,18 +75,18 @@ pub struct Member {
     pub nodes: [NodeId; 2],
     /// The pairs of addresses that it uses, the primary path first.
     pub paths: Vec<[IpAddr; 2]>,
-    /// When the links at both ends of each path are down.
+    /// The outages of the links at both ends of each path.
     pub outages: Vec<[crate::transport::Outages; 2]>,
-    /// What its path would do for bytes that have it alone, where that is known.
+    /// Delay and rate of its path without other traffic, if known.
     pub alone: Option<Alone>,
 }
 
 impl Resolved {
-    /// Resolves a spec whose parts are right, each for itself, for its experiment of that number. `root` is what it was
-    /// decoded from.
+    /// Resolves a spec of valid parts for the experiment at an index. `root` is the tree from which
+    /// it was decoded.
     ///
     /// # Errors
-    /// What does not go together.
+    /// Contradictions between parts.
     pub fn new(
         spec: &Spec,
         experiment: usize,
@@ -142,14 +143,14 @@ impl Resolved {
     }
 }
 
-/// Checks a network alone: what is wrong with its addresses and routes.
+/// Checks the addresses and routes of a network without flows.
 pub fn check_network(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
     let mut checker = Checker::new(root);
     build(&mut checker, spec, kinds, &flows::known(spec, &[]), &[]);
     checker.into_problems()
 }
 
-/// The transports of all flows, each with its workload checked; `None` where one cannot be built.
+/// Builds the transports of all flows and checks their workloads; `None` if one cannot be built.
 fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<Made>> {
     let mut all = Vec::with_capacity(spec.flows.len());
     for (index, flow) in spec.flows.iter().enumerate() {
@@ -182,14 +183,14 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
     (all.len() == spec.flows.len()).then_some(all)
 }
 
-/// The settings without effect, of all flows.
+/// The settings without effect of all flows.
 fn idle_settings(
     c: &Checker<'_>,
     spec: &Spec,
     transports: &[Made],
     members: &[Member],
 ) -> Vec<Idle> {
-    // Of a flow without members nothing is known.
+    // The paths of a flow without members are unknown.
     let most = |flow: Option<usize>| {
         let own = members
             .iter()
@@ -212,7 +213,7 @@ fn idle_settings(
         .collect()
 }
 
-/// The proxies of all nodes, each member of a group with one of its own.
+/// Builds the proxies of all nodes; each member of a group has a separate one.
 fn proxies(c: &mut Checker<'_>, spec: &Spec) -> Vec<(String, proxy::Made)> {
     let mut all = Vec::new();
     for (index, node) in spec.nodes.iter().enumerate() {
@@ -228,7 +229,7 @@ fn proxies(c: &mut Checker<'_>, spec: &Spec) -> Vec<(String, proxy::Made)> {
     all
 }
 
-/// The measures of an experiment, each checked against the flow that it is taken of.
+/// Builds the measures of an experiment, and checks each against its flow.
 fn measures(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -243,7 +244,7 @@ fn measures(
     let duration = own.duration.unwrap_or(spec.world.duration);
     for (index, flow) in spec.flows.iter().enumerate() {
         let start = flow.start.earliest();
-        // A start behind the end of the run is how a flow is left out.
+        // A start after the end of the run is accepted because it is a way to leave out a flow.
         if let Some(stop) = flow.stop.filter(|stop| *stop <= start && start < duration) {
             let message = format!("found {stop}, and a start at {start}; nothing would be offered");
             c.problem(&format!("flow.{index}.stop"), message);
@@ -275,7 +276,7 @@ fn measures(
     measures
 }
 
-/// Checks that the flow of a record tells each of its probes.
+/// Checks that the flow of a record supports each of its probes.
 fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Record, path: &str) {
     let in_bins =
         |name: &String| Probe::from_name(name).is_none() && !["queue", "drop"].contains(&&**name);
@@ -300,7 +301,7 @@ fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Rec
     }
 }
 
-/// The key of the measure of that number, among those of a file and then those of an experiment.
+/// The key of the measure at an index among those of the file followed by those of the experiment.
 fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> String {
     let shared: &[Metric] = &spec.measures;
     match index.checked_sub(shared.len()) {
@@ -311,7 +312,8 @@ fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> St
     }
 }
 
-/// The key of a window that ends after the run, with its end: a mean over it would be too small. Windows that begin with each flow may.
+/// The key of a window that ends after the run, and its end. It is an error because a mean over the
+/// window would be too small. Windows relative to the start of each flow may end later.
 fn end_after(metric: &Metric, duration: Span) -> Option<(String, Span)> {
     let parameters = &metric.parameters;
     if parameters.get("clock").and_then(Value::as_str) == Some("flow") {
@@ -348,7 +350,7 @@ fn check_measure(
     let (Some(facts), Some(kind)) = (facts, kind) else {
         return Ok(());
     };
-    // The probes of its observers do not depend on when the flow lives.
+    // The probes of its observers do not depend on the lifetime of the flow.
     let life = Life {
         start: 0,
         end: Nanos::MAX,
@@ -368,7 +370,8 @@ fn check_measure(
     })
 }
 
-/// Checks that what a measure of packets is taken of shows which of them carry data. It watches no end of the flow that it names.
+/// Checks that the packets of the flows in a packet measure show which of them carry data. Such a
+/// measure does not observe the ends of the flow that it names.
 fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> Result<(), String> {
     for name in metric.names() {
         let group = names::Name::parse(&name.series).group;
@@ -384,7 +387,7 @@ fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> 
     Ok(())
 }
 
-/// The network with its layout; what is wrong with it is noted.
+/// Builds the network with its layout, and reports faults.
 fn build(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -419,7 +422,7 @@ fn build(
     Some((built, layout, parts))
 }
 
-/// Finds the layout and puts it in, or says what is wrong with it at which key.
+/// Resolves and applies the layout, or returns the key and the fault.
 fn layout(
     built: &mut Built,
     spec: &Spec,

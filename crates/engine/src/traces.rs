@@ -1,11 +1,11 @@
-//! Trace files of links and, in [`messages`], of workloads, and in [`elements`] of satellites:
-//! their steps are put into a spec's tree in their place, so that a plan holds all that is run.
+//! Trace files of links, of workloads ([`messages`]) and of satellites ([`elements`]). Their
+//! contents are inserted into a spec's tree, so that a plan contains all its inputs.
 //!
-//! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is
-//! in seconds and, of a rate, in bits per second, unless a first line of titles says other units
-//! ([`titles`]); text with its unit is as in a spec. A title that is not understood is an error.
-//! Empty lines count for nothing, nor do lines that begin with `#`, unless they are titles.
-//! mahimahi's format has a line for each packet that can leave, with its millisecond.
+//! A trace is a file of lines `time,value`, in order of time, starting at 0. A plain number is in
+//! seconds, or for a rate in bits per second, unless a first line of titles names other units
+//! ([`titles`]); text with a unit is read as in a spec. An unknown title is an error. Empty lines
+//! are ignored, and so are lines that begin with `#`, unless they are titles. mahimahi's format has
+//! one line for each packet that can leave, with its millisecond.
 
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Size;
@@ -21,19 +21,20 @@ mod stations;
 mod table;
 mod titles;
 
-/// The most steps of a trace.
+/// Maximum number of steps of a trace.
 const MAX_STEPS: usize = 1_000_000;
 
 /// The keys of a link that may change over time, and the unit of a number without one.
 const KEYS: &[(&str, &str)] = &[("rate", " bit/s"), ("delay", " s"), ("loss", "")];
 
-/// Bytes of a packet of a trace of opportunities, where the spec does not say: mahimahi's.
+/// Default packet size of a trace of opportunities, bytes: mahimahi's.
 const PACKET: u64 = 1500;
 
-/// Puts the steps of the files that the links of `tree` name in their place, and the messages of those that workloads name.
+/// Inserts the contents of the files that `tree` refers to: steps of links, messages of workloads,
+/// elements and stations.
 ///
 /// # Errors
-/// Every file that cannot be read or understood.
+/// Every file that cannot be read or parsed.
 pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
     if let Some(NodeValue::Array(links)) = tree.get_mut("link").map(|links| &mut links.value) {
@@ -147,7 +148,7 @@ fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Re
     Ok(())
 }
 
-/// The steps of lines `time,value`, the values of which are without a unit in `unit`.
+/// Parses lines `time,value`; values without a unit are in `unit`.
 fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, String> {
     let value = match unit {
         " bit/s" => titles::RATE,
@@ -166,7 +167,7 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
                 None => NodeValue::Text(row.with_unit(1)),
             };
             steps.push((row.with_unit(0), value));
-            // One step more than allowed is kept, which is refused.
+            // One step beyond the limit is kept, so that the check rejects it.
             Ok(steps.len() <= MAX_STEPS)
         },
     )?;
@@ -176,7 +177,7 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
     Ok(steps)
 }
 
-/// The steps of mahimahi's format, and after how long it begins anew.
+/// Parses mahimahi's format into steps and the period after which they repeat.
 fn opportunities(text: &str, size: u64) -> Result<(Vec<(String, NodeValue)>, String), String> {
     let mut times = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -1,7 +1,8 @@
 //! The transports of flows.
 //!
-//! A transport is one file here, which declares how specs name it and how a flow's is built and attached, and one line in
-//! [`KINDS`]. A program adds its own with [`Standard::with_transport`](crate::kinds::Standard::with_transport).
+//! A transport is one file here, which declares its name and settings in specs and how a flow's
+//! transport is built and attached, and one line in [`KINDS`]. A program can add transports with
+//! [`Standard::with_transport`](crate::kinds::Standard::with_transport).
 
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr};
@@ -30,13 +31,13 @@ pub mod sctp;
 pub mod tcp;
 pub mod udp;
 
-/// Spans in which a link is down in some direction; the last may never end.
+/// Time spans in which a link is down in some direction; the last may be endless.
 pub type Outages = Vec<[u64; 2]>;
 
-/// A transport as a flow's settings made it.
+/// A transport built from a flow's settings.
 pub type Made = Arc<dyn Transport>;
 
-/// Every transport: one line for each.
+/// All transports, one line for each.
 pub const KINDS: &[&Entry] = &[
     &tcp::ENTRY,
     &sctp::ENTRY,
@@ -53,41 +54,42 @@ pub const KINDS: &[&Entry] = &[
 /// A transport that specs can name.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name, its settings, and what the grammar must know of it.
+    /// Its name and settings, and its properties for the grammar.
     pub kind: TransportKind,
-    /// Builds a flow's from its settings. Each is in its range; what is wrong with them together is the error.
+    /// Builds a flow's transport from its settings. Each setting is in range; the errors concern
+    /// their combination.
     pub build: fn(&Given<'_>) -> Result<Made, Vec<Wrong>>,
 }
 
-/// What a flow's transport is built from.
+/// The inputs from which a flow's transport is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// As the spec has it.
+    /// The transport in the spec.
     pub written: &'a Written,
     /// Its kind.
     pub kind: &'static TransportKind,
-    /// The IP version below it.
+    /// The IP version.
     pub ip: IpVersion,
 }
 
 impl<'a> Given<'a> {
-    /// The settings and switches that were given, with their values.
+    /// The settings and switches that are set, with their values.
     pub fn values(self) -> impl Iterator<Item = (&'static Setting, Datum)> + use<'a> {
         self.written.values(self.kind)
     }
 }
 
-/// A setting that does not go together with the others.
+/// A setting that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// Its name.
     pub setting: String,
-    /// What was found, and what is allowed.
+    /// The value found, and the values allowed.
     pub message: String,
 }
 
 impl Wrong {
-    /// `message` about a setting.
+    /// A fault of a setting, with `message`.
     pub fn new(setting: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             setting: setting.into(),
@@ -96,16 +98,16 @@ impl Wrong {
     }
 }
 
-/// The largest packets that a transport sends, whatever the path carries.
+/// The largest packets that a transport sends, regardless of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Largest {
-    /// Bytes with the IP header.
+    /// Bytes including the IP header.
     pub bytes: u64,
-    /// The setting that says so; empty where the workload does.
+    /// The setting that determines it; empty if the workload does.
     pub setting: &'static str,
-    /// Bytes of them that are not counted there.
+    /// Bytes that the setting does not include.
     pub beside: u64,
-    /// What may be done in place of a smaller value: `, or ...`.
+    /// The alternative to a smaller value, for messages: `, or ...`.
     pub instead: &'static str,
 }
 
@@ -117,38 +119,39 @@ pub(crate) const fn ip_header(ip: IpVersion) -> u64 {
     }
 }
 
-/// A flow's transport: built once, and shared by all members and replications of the flow.
+/// The transport of a flow: built once, and shared by all members and replications.
 pub trait Transport: Debug + Send + Sync {
     /// Its IP protocol number. All agents of a world with the same number share its ports.
     fn protocol(&self) -> u8;
 
-    /// A setting that has no effect beside the others, and what it needs. `paths`: the most that a member of its flow has, and one of
-    /// any flow.
+    /// A setting that has no effect because of the others, and its requirement. `paths`: the
+    /// maximum over the members of its flow, and over all flows.
     fn idle(&self, paths: [usize; 2]) -> Option<Wrong> {
         let _ = paths;
         None
     }
 
-    /// Bytes of a message that fills a packet: what a workload offers that leaves the size open.
+    /// Bytes of a message that fills a packet, for workloads without a message size.
     fn packet(&self) -> usize;
 
-    /// Bytes of a full segment as its window counts them; 1 for a transport without a window.
+    /// Bytes of a full segment in the units of its window; 1 for a transport without a window.
     fn segment(&self) -> u64 {
         1
     }
 
-    /// The receive buffer, bytes: the largest message that it can hold, where it delivers messages. 0 where it has none.
+    /// The receive buffer in bytes, which limits the size of messages. 0 if it has none.
     fn receive_buffer(&self) -> u64 {
         0
     }
 
-    /// The largest packets that it sends with a workload; `None` where it finds out what a path carries, or does not say.
+    /// The largest packets that it sends with a workload; `None` if it discovers the path MTU, or
+    /// if they are unknown.
     fn largest_packet(&self, workload: &Facts) -> Option<Largest> {
         let _ = workload;
         None
     }
 
-    /// Whether a flow that names no paths uses every interface of both hosts.
+    /// Whether a flow without `paths` uses every interface of both hosts.
     fn is_multihomed(&self) -> bool {
         false
     }
@@ -158,56 +161,56 @@ pub trait Transport: Debug + Send + Sync {
         false
     }
 
-    /// Whether it needs links that damage no packet: it finds none that is.
+    /// Whether it needs links without corruption, because it does not detect damaged packets.
     fn needs_sound_links(&self) -> bool {
         false
     }
 
-    /// Makes the two ends of a member: the source's agent, and the sink's.
+    /// Builds the agents of a member: that of the source, and that of the sink.
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2];
 
-    /// What a packet carries, by its bytes after the IP header.
+    /// Inspects a packet, from the bytes after the IP header.
     fn inspect(&self, packet: &[u8]) -> Seen;
 
-    /// How far the sequence numbers of two full segments lie apart.
+    /// Difference between the sequence numbers of two consecutive full segments.
     fn sequence_step(&self) -> u32 {
         1
     }
 }
 
-/// A member of a flow, as its transport makes the two ends of it.
+/// A member of a flow, as input for the agents of its ends.
 pub struct Member<'a> {
-    /// Its name: the flow's, with its number where there are several.
+    /// Its name: the flow's, with its index if there are several.
     pub name: &'a str,
-    /// Pairs of addresses, the source's and the sink's, the primary first.
+    /// Pairs of source and sink addresses, the primary path first.
     pub paths: &'a [[IpAddr; 2]],
-    /// When the links at both ends of each path are down.
+    /// The outages of the links at both ends of each path.
     pub outages: &'a [[Outages; 2]],
-    /// Its ends have the addresses of `paths` and no others.
+    /// Whether its ends are bound to the addresses of `paths`.
     pub bound: bool,
-    /// The source's port, and the sink's.
+    /// Source port and sink port.
     pub ports: [u16; 2],
     /// The run's seed.
     pub seed: Seed,
-    /// Checksums are computed and verified.
+    /// Whether checksums are computed and verified.
     pub checksum: bool,
-    /// What it sends.
+    /// Its workload.
     pub workload: Workload,
-    /// A measure asks for the delays of its messages.
+    /// Whether a measure needs the delays of its messages.
     pub delays: bool,
-    /// Who counts, at both ends.
+    /// The counters, shared by both ends.
     pub tally: SharedTally,
-    /// Its flow resumes from saved parameters.
+    /// Careful Resume, if the flow uses it.
     pub resume: Option<Resume>,
 }
 
 impl Member<'_> {
-    /// A random stream of its own, for the transport of that name.
+    /// A separate random stream for the transport of that name.
     pub fn rng(&self, transport: &str) -> Rng {
         self.seed.stream(&format!("{transport} {}", self.name))
     }
 
-    /// The part of one end in Careful Resume.
+    /// Careful Resume of one end.
     pub fn resuming(&self, end: usize) -> Option<Resuming> {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let home = self.paths.first().map_or(nowhere, |path| path[end]);
@@ -215,12 +218,12 @@ impl Member<'_> {
         Some(Resuming::new(resume, home, Rc::clone(&self.tally)))
     }
 
-    /// From the source's first address to the sink's first.
+    /// The path from the source's first address to the sink's first address.
     pub fn path(&self) -> Path {
         first_path(self.paths)
     }
 
-    /// The addresses of one end, the primary path's first, each once.
+    /// The distinct addresses of one end, that of the primary path first.
     pub fn addresses(&self, end: usize) -> Vec<IpAddr> {
         let mut addresses: Vec<IpAddr> = Vec::with_capacity(self.paths.len());
         for path in self.paths {
@@ -232,7 +235,7 @@ impl Member<'_> {
     }
 }
 
-/// From the first address to the first; from and to nowhere where there is none.
+/// The path between the first addresses; unspecified addresses if there are none.
 pub(crate) fn first_path(paths: &[[IpAddr; 2]]) -> Path {
     let nowhere = [Ipv4Addr::UNSPECIFIED.into(); 2];
     let [from, to] = paths.first().copied().unwrap_or(nowhere);
@@ -251,7 +254,7 @@ impl Default for Transports {
 }
 
 impl Transports {
-    /// These and one more, which takes the place of one of the same name.
+    /// Adds a transport, which replaces one of the same name.
     #[must_use]
     pub fn with(mut self, entry: &'static Entry) -> Self {
         self.0.retain(|known| known.kind.name != entry.kind.name);
@@ -259,12 +262,12 @@ impl Transports {
         self
     }
 
-    /// What specs, schemas, help and manuals need to know of them.
+    /// Their properties, for specs, schemas, help and manuals.
     pub fn kinds(&self) -> Vec<&'static TransportKind> {
         self.0.iter().map(|entry| &entry.kind).collect()
     }
 
-    /// What a flow's transport is, if it is known.
+    /// The kind of a flow's transport, if it is known.
     pub fn kind(&self, written: &Written) -> Option<&'static TransportKind> {
         self.entry(written).map(|entry| &entry.kind)
     }
@@ -274,8 +277,8 @@ impl Transports {
         entries.find(|entry| entry.kind.is_of(written))
     }
 
-    /// Builds a transport whose names and values are right, each for itself; what is wrong with them together is noted at its
-    /// `path`. `None` where something is, or there is no such transport.
+    /// Builds a transport from valid names and values. Contradictions between them are reported at
+    /// its `path`. `None` if there are any, or if the transport is unknown.
     pub fn build(
         &self,
         c: &mut Checker<'_>,

@@ -1,4 +1,4 @@
-//! The workloads of flows: what fills a packet of their transports, and whether a transport can carry them.
+//! The workloads of flows: default message sizes, and checks against the transports.
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::limits::MAX_MESSAGES;
@@ -12,14 +12,14 @@ use anabranch_sim::workload::Facts;
 use crate::kinds::Standard;
 use crate::transport::{Transport, sctp};
 
-/// What is known of a checked workload over a transport; `None` of one that cannot be made.
+/// Properties of a checked workload over a transport; `None` if it cannot be built.
 pub fn facts(kinds: &Standard, flow: &Flow, transport: &dyn Transport) -> Option<Facts> {
     let rng = anabranch_sim::Seed::default().stream("facts");
     let made = kinds.workload(&flow.workload, rng, transport.packet());
     Some(made.ok()?.facts())
 }
 
-/// Checks that a flow's transport can carry its workload, each right for itself.
+/// Checks that the transport of a flow can carry its workload; each is valid alone.
 pub fn check(
     c: &mut Checker<'_>,
     kinds: &Standard,
@@ -50,7 +50,8 @@ pub fn check(
     }
 }
 
-/// Checks that an association has the streams that messages name: on others nothing can be sent, and what comes after would wait for ever.
+/// Checks that an association has the streams of its messages. A message on another stream could
+/// not be sent and would block all later ones.
 fn check_streams(c: &mut Checker<'_>, kinds: &Standard, flow: &Flow, path: &str) {
     if !sctp::ENTRY.kind.is_of(&flow.transport) {
         return;
@@ -80,7 +81,7 @@ fn check_streams(c: &mut Checker<'_>, kinds: &Standard, flow: &Flow, path: &str)
     }
 }
 
-/// Checks that it does not offer too many messages in the longest run.
+/// Checks that the number of messages in the longest run is within the limit.
 fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, path: &str) {
     let Some(gap) = facts.gap else { return };
     let active = active_time(spec, flow);
@@ -99,7 +100,7 @@ fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, pat
     }
 }
 
-/// Checks that what a transport cannot carry in one piece is not asked of it.
+/// Checks that messages do not exceed the size that the transport can carry in one piece.
 fn check_largest(
     c: &mut Checker<'_>,
     facts: &Facts,
@@ -110,7 +111,7 @@ fn check_largest(
 ) {
     let bulk = !facts.paced && !flow.workload.parameters.contains_key("message");
     if bulk && !facts.answered {
-        // What fills a packet is never too large.
+        // Data that fills packets is never too large.
         return;
     }
     match kind.largest_message {

@@ -1,4 +1,4 @@
-//! From a spec to a world of the simulator, and from its run to a record.
+//! Worlds of the simulator from specs, and records from their runs.
 
 mod flows;
 pub(crate) mod lanes;
@@ -26,29 +26,29 @@ use crate::sink::{Sink, SinkError};
 use marks::{Marker, link_stats};
 use record::Recording;
 
-/// How much simulated time passes between two looks at the samples that wait, nanoseconds.
+/// Interval in simulated time at which buffered samples are drained, nanoseconds.
 const SLICE: u64 = 1_000_000_000;
 
 /// A run that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The simulator refused the world.
+    /// The simulator rejected the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
-    /// The spec is refused at the run's point, which it was not when the plan was made.
+    /// The spec is rejected at the run's point, although the plan accepted it.
     #[error("the plan no longer holds: {0}")]
     Spec(Box<SpecError>),
-    /// A kind that the spec chooses cannot be made.
+    /// A kind in the spec cannot be built.
     #[error("the world cannot be built: {0}")]
     Kind(#[from] Refusal),
-    /// The network of the spec is refused.
+    /// The network of the spec is rejected.
     #[error("the world cannot be built: {0}")]
     Network(#[from] NetworkError),
     /// The simulation cannot go on.
     #[error("the simulation stopped: {0}")]
     Run(#[from] SimError),
-    /// The simulator lost count of its packets: a fault of this program.
+    /// The packet counts of the simulator do not balance: a fault of this program.
     #[error("packets were lost count of: {0}")]
     Ledger(#[from] anabranch_sim::Imbalance),
     /// Samples could not be written.
@@ -57,17 +57,17 @@ pub enum WorldError {
     /// A capture could not be opened.
     #[error("the capture {name} cannot be written: {source}")]
     Capture {
-        /// The capture's name: its file, where it is one.
+        /// The capture's name: its file, if it is one.
         name: String,
-        /// What its writer said.
+        /// The error of its writer.
         source: io::Error,
     },
     /// A capture of a link that the world does not have.
     #[error("there is no link {name} to capture; the links are: {known}")]
     NoSuchLink {
-        /// The link asked for.
+        /// The requested link.
         name: String,
-        /// Those there are.
+        /// The existing links.
         known: String,
     },
     /// A run on real sockets failed.
@@ -76,12 +76,12 @@ pub enum WorldError {
     /// A node that the world does not have.
     #[error("there is no node {name:?}; allowed: {known}")]
     NoSuchNode {
-        /// The node asked for.
+        /// The requested node.
         name: String,
-        /// Those there are.
+        /// The existing nodes.
         known: String,
     },
-    /// A capture that the simulator refused.
+    /// A capture that the simulator rejected.
     #[error(transparent)]
     Refused(#[from] CaptureError),
 }
@@ -92,21 +92,21 @@ impl From<SpecError> for WorldError {
     }
 }
 
-/// Packets of a link to be written as pcapng.
+/// A capture of a link's packets as pcapng.
 pub struct Capture<'a> {
     /// The link; `name[i]` for a member of a group.
     pub link: &'a str,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
-    /// Opens the writer; it is asked once the link is found.
+    /// Opens the writer; called once the link is found.
     pub open: &'a dyn Fn() -> io::Result<Box<dyn Write>>,
 }
 
-/// The network of a spec without its flows, and the two of its nodes that packets from outside enter and leave by: the ones
-/// named `ends`, or else the first node and the last.
+/// The network of a spec without its flows, and the two nodes at which packets from outside enter
+/// and leave: the ones named `ends`, or else the first and the last node.
 ///
 /// # Errors
-/// The simulator refuses it, or there is no such node.
+/// The simulator rejects it, or a node does not exist.
 pub fn network(
     spec: &Spec,
     kinds: &Standard,
@@ -135,7 +135,8 @@ pub fn network(
     Ok((World::new(topology, seed)?, ends))
 }
 
-/// The names of all links of a spec's world, members of groups each: what a capture may name.
+/// The names of all links of a spec's world, with each member of a group: the names allowed for
+/// captures.
 pub fn link_names(spec: &Spec) -> Vec<String> {
     network::link_names(spec)
 }
@@ -195,7 +196,7 @@ pub fn run(
         });
     let links: Vec<LinkOutcome> = links.collect();
     let progress = world.progress();
-    // The agents hold the other halves of the tallies.
+    // The agents hold the other references to the tallies.
     drop(world);
     let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
     let flows = outcomes(point, tallies);
@@ -241,7 +242,8 @@ fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
     Ok(built)
 }
 
-/// What was counted of the flows of a point, by the tallies of their members in the order of their numbers.
+/// The counters of the flows of a point, from the tallies of their members in the order of their
+/// numbers.
 pub(crate) fn outcomes(
     point: &PlannedPoint,
     tallies: impl IntoIterator<Item = Tally>,
@@ -261,7 +263,7 @@ pub(crate) fn outcomes(
     outcomes
 }
 
-/// Runs the world to its end and moves samples to the sink now and then, so that few wait at a time.
+/// Runs the world to its end. Samples are moved to the sink periodically, so that few are buffered.
 fn run_world(
     world: &mut World,
     captures: &[Capture<'_>],
@@ -280,7 +282,7 @@ fn run_world(
         world.run_until(now)?;
         marker.look(world, now);
         if now == duration {
-            // Captures fail together: they share a disk, or there is one.
+            // Captures fail together because they share a disk, or there is only one.
             world.finish().map_err(|source| WorldError::Capture {
                 name: captures
                     .first()
@@ -295,8 +297,8 @@ fn run_world(
     Ok(())
 }
 
-/// The seed of a unit, which is a run at this point. With `common_losses` the same replication meets the same randomness in every such experiment and
-/// at every point; without, each experiment and point has its own.
+/// The seed of a unit at a point. With `common_losses` equal replications have equal randomness in
+/// all such experiments and at all points; without it each experiment and point has its own.
 pub fn seed_of(unit: &Unit<'_>, point: &PlannedPoint, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if point.experiment.common_losses {
@@ -336,7 +338,7 @@ fn start_capture(world: &mut World, capture: &Capture<'_>) -> Result<(), WorldEr
         name: capture.name.clone(),
         source,
     })?;
-    // One end is enough: every packet of the link passes it, in both directions.
+    // One end is sufficient, because every packet of the link passes it in both directions.
     world.capture(writer, &ends)?;
     Ok(())
 }

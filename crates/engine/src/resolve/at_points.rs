@@ -1,7 +1,8 @@
-//! What is wrong at some points of an experiment's sweeps: told once, with the points, where the file does not show them.
+//! Faults at some points of an experiment's sweeps: each is reported once, with its points if the
+//! file does not show them.
 //!
-//! A key that TCP has and SCTP does not is wrong only where a sweep puts SCTP in its place. The line of the key says TCP: without the point
-//! its error would contradict what stands there.
+//! A key that TCP has and SCTP does not is wrong only if a sweep selects SCTP. The message should
+//! name the point because the line of the key shows TCP.
 
 use std::ops::Range;
 
@@ -10,11 +11,12 @@ use anabranch_scenario::problem::Problem;
 use anabranch_scenario::resolve::SweptPoint;
 use anabranch_settings::counted;
 
-/// What was found at points, each thing once, in the order of the points; `all` is how many points there are, `path` their experiment.
+/// The faults found at points, each once, in the order of the points; `all` is the number of
+/// points, `path` that of their experiment.
 pub fn told(refused: &[(SweptPoint, Vec<Problem>)], all: usize, path: &str) -> Vec<Problem> {
     let mut told: Vec<(Problem, Vec<&SweptPoint>)> = Vec::new();
     for (point, problems) in refused {
-        // Of one point several may be of one key, and say different things.
+        // A point may have several faults of one key with different messages.
         let before = told.len();
         for problem in problems {
             let known = told[..before].iter_mut();
@@ -38,12 +40,13 @@ pub fn told(refused: &[(SweptPoint, Vec<Problem>)], all: usize, path: &str) -> V
     told.collect()
 }
 
-/// Whether two are of one key: what is wrong with it at one point is told once, though at another its value differs.
+/// Whether two faults concern the same key. Such a fault is reported once, even if the value
+/// differs between points.
 pub fn is_same(one: &Problem, other: &Problem) -> bool {
     one.place == other.place && one.key == other.key
 }
 
-/// Whether a point sets what stands at a place: its line says all.
+/// Whether a point sets the value at a place, so that the line itself shows the fault.
 fn shows(point: &SweptPoint, place: &Place) -> bool {
     let holds = |of: &Place| match (of, place) {
         (Place::File(Range { start, end }), Place::File(span)) => {
@@ -55,7 +58,7 @@ fn shows(point: &SweptPoint, place: &Place) -> bool {
     settings.any(|setting| holds(&setting.key_place) || holds(&setting.node.place))
 }
 
-/// What the points have in common, or the first of them and how many more there are.
+/// The common values of the points, or the first point and the number of the others.
 fn named(points: &[&SweptPoint]) -> String {
     let Some((first, others)) = points.split_first() else {
         return String::new();

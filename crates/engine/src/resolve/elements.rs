@@ -1,5 +1,5 @@
-//! Elements of satellites: their dates, how far these are from the start of a run, and the entries
-//! left out.
+//! Notes about elements of satellites: their dates, their distance from the start of a run, and the
+//! omitted entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,8 @@ use anabranch_sim::propagation::catalogue;
 
 use crate::point::{Order, PlannedPoint};
 
-/// Notes about the links of points whose satellites are those of a file, by what is written there, each with the first link.
+/// Notes about links of points with satellites from a file, keyed by their text, each with the
+/// first link.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(BTreeMap<String, (Order, usize, Vec<String>)>);
 
@@ -22,7 +23,7 @@ impl Notes {
                 if !propagation.parameters.contains_key("elements") {
                     continue;
                 }
-                // Reading a catalogue takes longer than comparing its text.
+                // The text is compared first because reading a catalogue takes longer.
                 let written = format!("{}: {:?}", link.name, propagation.parameters);
                 if let Some(known) = self.0.get_mut(&written) {
                     (known.0, known.1) = (known.0, known.1).min((order, number));

@@ -1,4 +1,4 @@
-//! The network of a file, without what is run in it.
+//! The network of a file, without its flows.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use crate::network::constellation;
 use crate::resolved::check_network;
 use crate::traces;
 
-/// Reads the network of a file: its nodes and links. Flows and all that is made of runs are left out, and need not be there;
-/// nor need name and world.
+/// Reads the network of a file: its nodes and links. Flows and outputs are ignored and may be
+/// absent, and so may name and world.
 ///
 /// # Errors
-/// Everything that is wrong with the rest.
+/// All faults of the rest.
 pub fn network(
     file: &str,
     text: &str,
@@ -31,7 +31,7 @@ pub fn network(
         .map_err(|found| SpecError::new(file, text, overrides, found))
 }
 
-/// What of a file a network does not need, and what stands for it.
+/// The parts of a file that a network does not need, and their replacements.
 const NOT_NETWORK: &[(&str, Option<&str>)] = &[
     ("name", Some("\"network\"")),
     ("world", Some("{ duration = \"1 s\" }")),
@@ -84,7 +84,8 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
     }
 }
 
-/// A network that carries packets from outside has no proxies: these are for the transports of the simulator.
+/// Rejects proxies, because they work only with the transports of the simulator and not with
+/// packets from outside.
 fn without_proxies(spec: &Spec, tree: &Node) -> Vec<Problem> {
     let mut checker = Checker::new(tree);
     for (index, node) in spec.nodes.iter().enumerate() {
@@ -102,7 +103,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// When the directions of a link are down, in seconds.
+    /// The outages of the directions of a link, in seconds.
     fn outages(schedule: &str) -> [Vec<[u64; 2]>; 2] {
         let text = format!(
             "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{schedule}\n"

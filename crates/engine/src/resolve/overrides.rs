@@ -1,4 +1,4 @@
-//! What `--set` and the parameters of experiments change, and whether they change anything.
+//! Effects of `--set` and of the parameters of experiments.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use anabranch_scenario::resolve::{Points, Setting, SweptPoint};
 use anabranch_scenario::substitute::substitute;
 use anabranch_scenario::tree::{Node, NodeValue};
 
-/// Reads arguments of `--set`.
+/// Parses the arguments of `--set`.
 pub fn read(arguments: &[String], root: &Node, problems: &mut Vec<Problem>) -> Vec<Setting> {
     let mut settings = Vec::new();
     for (number, argument) in arguments.iter().enumerate() {
@@ -22,11 +22,11 @@ pub fn read(arguments: &[String], root: &Node, problems: &mut Vec<Problem>) -> V
     settings
 }
 
-/// The tree with them.
+/// The tree with the overrides applied.
 pub fn applied(root: &Node, overrides: &[Setting]) -> Node {
     let mut root = root.clone();
     for setting in overrides {
-        // Each was applied to this tree before without fault.
+        // Each was applied to this tree without fault before.
         let _ = setting.apply(&mut root);
     }
     root
@@ -39,8 +39,8 @@ pub fn own(experiment: &Node) -> Vec<Setting> {
     parameters.map(Setting::of).collect()
 }
 
-/// What is wrong with settings that change nothing of what is run: `--set` in all of the experiments kept, an experiment's own
-/// parameter in that experiment.
+/// Problems of settings that do not change any run: `--set` over all kept experiments, a parameter
+/// of an experiment in that experiment.
 pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Vec<Problem> {
     let root = applied(root, overrides);
     let experiments = root.get("experiment").map(Node::items).unwrap_or_default();
@@ -98,7 +98,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Whether another value of one of these settings would make another world at any point.
+    /// Whether another value of one of these settings would change the world at any point.
     fn is_changed_by(&self, settings: &[Setting], number: usize) -> bool {
         let mut others = settings.to_vec();
         others[number].node.value = NodeValue::Text("another value".to_owned());
@@ -107,7 +107,7 @@ impl Run<'_> {
             .any(|point| self.tree(settings, &point) != self.tree(&others, &point))
     }
 
-    /// What is run at a point; none where it cannot be made.
+    /// The world at a point; `None` if it cannot be made.
     fn tree(&self, settings: &[Setting], point: &SweptPoint) -> Option<Node> {
         let mut tree = self.root.clone();
         for setting in settings.iter().chain(&point.settings) {
@@ -125,7 +125,7 @@ impl Run<'_> {
         Some(tree)
     }
 
-    /// The sweep that sets a key, by its name.
+    /// The name of the sweep that sets a key.
     fn sweep_of(&self, key: &str) -> Option<String> {
         let sets = |sweep: &&Node| {
             let by_parameter = sweep.get("parameter").and_then(Node::text) == Some(key);

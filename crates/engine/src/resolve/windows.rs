@@ -1,7 +1,9 @@
-//! Windows that were left out and bind: who compares transports over a long path with the windows of the standards compares these.
+//! Notes about default windows that limit a flow: a comparison of transports over a long path with
+//! default windows compares these windows.
 //!
-//! TCP offers 65535 bytes where a spec says nothing, SCTP 64 KiB, and QUIC more than a megabyte. Over a geostationary satellite that is a
-//! difference of twenty times, and none of the protocols. It may be meant, so it is a note.
+//! The default window is 65535 bytes for TCP, 64 KiB for SCTP, and more than a megabyte for QUIC.
+//! Over a geostationary satellite this gives a factor of twenty that is not caused by the
+//! protocols. It may be intended, so it is a note.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,11 +17,11 @@ use crate::workload;
 
 /// The settings that are windows.
 const WINDOWS: [&str; 2] = ["receive_window", "receive_buffer"];
-/// Bytes of a packet, where a queue counts packets.
+/// Assumed packet size of a queue that counts packets, bytes.
 const PACKET: u128 = 1500;
 
-/// Notes about the flows of points whose windows were left out and keep them from filling their path and its queue, each flow and
-/// window with the first point.
+/// Notes about flows at points whose default windows keep them from filling their path and its
+/// queue. Each flow and window appears with its first point.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(BTreeMap<(String, u64), (Order, usize, String)>);
 
@@ -50,7 +52,7 @@ impl Notes {
     }
 }
 
-/// A flow at a point that its window binds.
+/// A flow at a point that is limited by its window.
 struct Bound {
     key: String,
     window: u64,
@@ -109,8 +111,8 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
     Some(Bound { key, window, note })
 }
 
-/// Bytes that the first full queue on the way of a flow holds: that of a link with the path's rate. 0 where it has no end, or is kept short by
-/// the discipline.
+/// Capacity in bytes of the bottleneck queue of a flow: that of a link with the path's rate. 0 if
+/// it is unlimited, or kept short by the discipline.
 fn queue(point: &PlannedPoint, rate: u64) -> u128 {
     let limit = |link: &Link| {
         let is_narrow = link
@@ -134,7 +136,8 @@ fn queue(point: &PlannedPoint, rate: u64) -> u128 {
     point.spec.links.iter().filter_map(limit).min().unwrap_or(0)
 }
 
-/// Bytes that a member of a flow would have in flight without a window: all that its workload offers in a round trip, or a whole message.
+/// Bytes that a member of a flow would have in flight without a window: the data that its workload
+/// offers in a round trip, or a whole message.
 fn offered(point: &PlannedPoint, index: usize, round_trip: u64) -> u128 {
     let (flow, built) = (&point.spec.flows[index], &point.resolved.transports[index]);
     let Some(facts) = workload::facts(&point.kinds, flow, &**built) else {

@@ -1,4 +1,4 @@
-//! Packets that are larger than what a link on their way carries.
+//! Checks of packet sizes against the links on their paths.
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::wifi::Carrier;
@@ -12,8 +12,9 @@ use crate::network::Built;
 use crate::transport::{Largest, Made};
 use crate::workload;
 
-/// Checks that full packets of each flow pass every link of its paths, by the routes of the beginning and all later ones. A link that
-/// carries them at some time is left to the run, and so are flows where a proxy may send other packets in their place.
+/// Checks that full packets of each flow fit every link of its paths, by the initial routes and all
+/// later ones. Links that carry them only at some times are not checked, and neither are flows with
+/// a proxy that may send other packets instead.
 pub fn check(
     c: &mut Checker<'_>,
     built: &Built,
@@ -63,12 +64,12 @@ pub fn check(
     }
 }
 
-/// A flow with packets that some link does not carry.
+/// A flow with packets that are too large for some link.
 struct Suspect {
-    /// Its place in the spec.
+    /// Index in the spec.
     flow: usize,
     largest: Largest,
-    /// Answers go the other way.
+    /// Whether answers use the reverse path.
     answered: bool,
     told: bool,
 }
@@ -100,7 +101,7 @@ fn tell(c: &mut Checker<'_>, suspect: &Suspect, link: &Link, mtu: u64) {
     );
 }
 
-/// The wires that never carry more than so many bytes.
+/// The wires with a permanent size limit in bytes.
 struct Narrow<'a>(Vec<(&'a Link, u64, &'a [LinkId])>);
 
 impl<'a> Narrow<'a> {
@@ -117,12 +118,12 @@ impl<'a> Narrow<'a> {
         Self(narrow.collect())
     }
 
-    /// Whether any of them does not carry a packet of that size.
+    /// Whether any of them rejects a packet of that size.
     fn stops(&self, bytes: u64) -> bool {
         self.0.iter().any(|(_, mtu, _)| bytes > *mtu)
     }
 
-    /// The first link of a way that does not carry the packets, with what it carries.
+    /// The first link of a path that rejects the packets, with its limit.
     fn on_way(
         &self,
         ways: &mut PathFinder<'_>,

@@ -1,5 +1,4 @@
-//! Files of elements of satellites: their text is put into a spec's tree in the place of their
-//! names.
+//! Files of elements of satellites: their text replaces their names in a spec's tree.
 
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::tree::{Node, NodeValue};
@@ -10,11 +9,11 @@ use crate::files::Files;
 const FILE: &str = "file";
 const ELEMENTS: &str = "elements";
 
-/// The same of links between satellites.
+/// The same for links between satellites.
 const ISLS_FILE: &str = "isls_file";
 const ISLS: &str = "isls";
 
-/// Replaces the name of a file in this table, if it is of satellites and has one.
+/// Replaces the name of a file in this table, if it is a path over satellites and has one.
 pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
     let is_path = node.get("kind").and_then(Node::text) == Some("satellites");
     if is_path {

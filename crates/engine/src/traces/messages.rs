@@ -1,9 +1,9 @@
-//! Trace files of workloads: their messages are put into a spec's tree in their place, as the steps
-//! of links are.
+//! Trace files of workloads: their messages are inserted into a spec's tree, like the steps of
+//! links.
 //!
-//! A trace is a file of lines `time,size` or `time,size,stream`, in the order of time. A time alone
-//! is in seconds from the flow's start, a size alone in bytes, unless a first line of titles says
-//! other units, as for links; text with its unit is as in a spec. A stream may be left out.
+//! A trace is a file of lines `time,size` or `time,size,stream`, in order of time. A plain time is
+//! in seconds from the start of the flow, a plain size in bytes, unless a first line of titles
+//! names other units, as for links; text with a unit is read as in a spec. The stream is optional.
 
 use anabranch_scenario::place::Place;
 use anabranch_scenario::problem::Problem;
@@ -12,11 +12,11 @@ use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use super::{MAX_STEPS, table, titles};
 use crate::files::Files;
 
-/// The key of a workload's file, and the key of what stands in its place.
+/// The key of a workload's file, and the key that replaces it.
 const FILE: &str = "file";
 const MESSAGES: &str = "messages";
 
-/// Puts the messages of the files that the traces among the flows of `tree` name in their place.
+/// Inserts the messages of the files that the traces among the flows of `tree` refer to.
 pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>) {
     let Some(NodeValue::Array(flows)) = tree.get_mut("flow").map(|flows| &mut flows.value) else {
         return;
@@ -31,7 +31,7 @@ pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>
     }
 }
 
-/// Replaces the name of a file in this workload, if it is a trace that has one.
+/// Replaces the name of a file in this workload, if it is a trace with a file.
 fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
     let is_trace = workload.get("kind").and_then(Node::text) == Some("trace");
     let Some(name) = workload.get(FILE).filter(|_| is_trace).cloned() else {
@@ -74,7 +74,7 @@ fn entry(key: &str, value: NodeValue, place: &Place) -> Entry {
     }
 }
 
-/// The messages of lines `time,size[,stream]`.
+/// Parses lines `time,size[,stream]`.
 fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
     const FORM: &str = "a line is `time,size` or `time,size,stream`";
     let columns = [titles::TIME, titles::SIZE, titles::STREAM];
@@ -95,7 +95,7 @@ fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
             place: place.clone(),
             value: NodeValue::Table(entries),
         });
-        // One message more than allowed is kept, which is refused.
+        // One message beyond the limit is kept, so that the check rejects it.
         Ok(messages.len() <= MAX_STEPS)
     })?;
     if messages.is_empty() {

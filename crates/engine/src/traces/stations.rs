@@ -1,4 +1,4 @@
-//! Files of places on the ground: their rows are put into a spec's tree as stations.
+//! Files of places on the ground: their rows are inserted into a spec's tree as stations.
 
 use anabranch_orbit::{NamedPlace, places};
 use anabranch_scenario::place::Place;

@@ -1,8 +1,8 @@
-//! The rows of a trace file: fields between commas, under a line of titles or without one.
+//! Rows of a trace file: fields separated by commas, with an optional line of titles.
 
 use super::titles::Column;
 
-/// A row: its line, its fields, and for each field the unit that follows a number alone.
+/// A row: its line, its fields, and for each field the unit of a plain number.
 pub(super) struct Row<'t> {
     pub line: usize,
     pub fields: &'t [&'t str],
@@ -10,7 +10,7 @@ pub(super) struct Row<'t> {
 }
 
 impl Row<'_> {
-    /// A field as a spec writes it: a number alone gets the unit of its column.
+    /// A field in the form of a spec: a plain number gets the unit of its column.
     pub fn with_unit(&self, index: usize) -> String {
         let (field, unit) = (self.fields[index], self.units[index]);
         match field.parse::<f64>() {
@@ -19,23 +19,23 @@ impl Row<'_> {
         }
     }
 
-    /// A field that stays a number: a number alone, in a column without units.
+    /// A field that is a plain number in a column without units.
     pub fn plain(&self, index: usize) -> Option<f64> {
         let number = self.fields[index].parse().ok()?;
         self.units[index].is_empty().then_some(number)
     }
 }
 
-/// Whether a field begins as a number does.
+/// Whether a field starts like a number.
 fn is_value(field: &str) -> bool {
     field.starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Gives each row of `text` to `take`, until that wants no more. The first `least` columns have a value in each row; `form` says how a
-/// line is written.
+/// Passes each row of `text` to `take`, until that returns false. The first `least` columns are
+/// required in each row; `form` describes a line.
 ///
 /// # Errors
-/// The first line that is wrong: its number, the text found, the forms allowed.
+/// The first invalid line: its number, the text found, the forms allowed.
 pub(super) fn read(
     text: &str,
     columns: &[Column],
@@ -58,7 +58,7 @@ pub(super) fn read(
             fields.map(|field| field.trim().trim_matches('"')).collect()
         };
         if let Some(comment) = line.strip_prefix('#') {
-            // As some programs write titles. Any other comment counts for nothing.
+            // Some programs write titles as a comment. Any other comment is ignored.
             let fields = fields_of(comment);
             let may_be = !begun && titles.is_none();
             if may_be

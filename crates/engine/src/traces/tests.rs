@@ -43,7 +43,7 @@ fn a_trace_stands_for_its_steps() {
     );
 }
 
-/// A number in megabits under a title that says so must not become a number of bits.
+/// A number in megabits under a title with that unit must not be read as bits.
 #[test]
 fn titles_say_the_units_of_their_columns() {
     let link = "rate = { trace = \"r.csv\" }\ndelay = { trace = \"d.csv\" }";
@@ -70,7 +70,7 @@ fn titles_say_the_units_of_their_columns() {
     assert!(error.contains("line 1: found the title"), "{error}");
 }
 
-/// As iperf and others write units, after a byte order mark, or as numpy writes titles.
+/// Units as written by iperf and others, after a byte order mark, or titles as written by numpy.
 #[test]
 fn spellings_of_units_are_one_unit() {
     let rate = |text: &str| {
@@ -100,7 +100,7 @@ fn spellings_of_units_are_one_unit() {
     );
 }
 
-/// Another file of the same name is another world: a run of the one must not be taken for a run of the other.
+/// A different file of the same name gives a different world, so the hash must differ.
 #[test]
 fn what_is_in_the_file_is_in_the_hash() {
     let hash = |text: &str| {

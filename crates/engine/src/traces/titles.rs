@@ -1,17 +1,16 @@
-//! Titles of the columns of a trace: the unit of a column, where its title names one, as `time
-//! (ms),rate_mbps` does.
+//! Titles of the columns of a trace, which may name a unit, as in `time (ms),rate_mbps`.
 //!
-//! A number that is read in another unit than the one in its title would make a world that was
-//! never measured, without an error. Hence a title is either understood as a whole or an error.
+//! A number read in a unit other than that of its title would silently give a wrong world.
+//! Therefore a title that is not fully understood is an error.
 
-/// Of which kind the values of a column are.
+/// The quantity of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Times, without a unit in seconds.
+    /// Times, in seconds by default.
     Time,
-    /// Rates, without a unit in bits per second.
+    /// Rates, in bits per second by default.
     Rate,
-    /// Sizes, without a unit in bytes.
+    /// Sizes, in bytes by default.
     Size,
     /// Shares from 0 to 1, which have no unit.
     Share,
@@ -22,9 +21,9 @@ pub enum Quantity {
 /// A column of a trace.
 #[derive(Debug)]
 pub struct Column {
-    /// Of which kind its values are.
+    /// The quantity of its values.
     pub quantity: Quantity,
-    /// The words that its title may consist of beside a unit, with spaces between them.
+    /// The words that its title may contain in addition to a unit, separated by spaces.
     pub names: &'static str,
 }
 
@@ -69,7 +68,7 @@ pub const STREAM: Column = Column {
     names: "stream sid id identifier number no nr",
 };
 
-/// Units of a time as titles write them, each with its spelling in a spec, after a number.
+/// Spellings of units of time in titles, each with the spelling in a spec.
 const TIMES: &[(&[&str], &str)] = &[
     (&["s", "sec", "secs", "second", "seconds"], " s"),
     (
@@ -115,7 +114,7 @@ const TIMES: &[(&[&str], &str)] = &[
     (&["h", "hr", "hrs", "hour", "hours"], " h"),
 ];
 
-/// Prefixes of a unit of rates as titles write them, and the unit in a spec.
+/// Prefixes of units of rate in titles, each with the unit in a spec.
 const RATES: &[(&[&str], &str)] = &[
     (&[""], " bit/s"),
     (&["k", "kilo"], " kbit/s"),
@@ -123,7 +122,7 @@ const RATES: &[(&[&str], &str)] = &[
     (&["g", "giga"], " Gbit/s"),
 ];
 
-/// The same of sizes.
+/// The same for sizes.
 const SIZES: &[(&[&str], &str)] = &[
     (&[""], " B"),
     (&["k", "kilo"], " kB"),
@@ -134,10 +133,10 @@ const SIZES: &[(&[&str], &str)] = &[
     (&["gi", "gibi"], " GiB"),
 ];
 
-/// Further prefixes, whose units a spec does not have.
+/// Further prefixes, whose units a spec does not support.
 const OTHERS: &[&str] = &["t", "tera", "ti", "tebi", "p", "peta"];
 
-/// Words that change a number and are none of a name.
+/// Words that scale a number and are not part of a name.
 const FACTORS: &[&str] = &[
     "x",
     "ten",
@@ -164,35 +163,36 @@ const FACTORS: &[&str] = &[
     "inverse",
 ];
 
-/// Units that are also short words, and count as units at the end of a title only.
+/// Units that are also short words; they count as units only at the end of a title.
 const SHORT: &[&str] = &["s", "h", "b", "min", "bit", "bits"];
 
 /// A unit in a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// One that a spec has.
+    /// A unit that a spec supports.
     Is(Quantity, &'static str),
-    /// Bits without a time: of a rate, each second is meant; a size is counted in bytes.
+    /// Bits without a time: for a rate, per second; for a size, it is not valid because sizes are
+    /// in bytes.
     Bits(&'static str),
-    /// `kb` in small letters: bytes of a size, and nothing certain of a rate.
+    /// `kb` in lower case: bytes for a size, ambiguous for a rate.
     Unclear(&'static str),
-    /// Bytes each second.
+    /// Bytes per second.
     ByteRate,
-    /// One that a spec does not have.
+    /// A unit that a spec does not support.
     Foreign,
 }
 
-/// The thing that a word such as `Mbit` counts.
+/// The unit counted by a word such as `Mbit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     Bits,
     Bytes,
-    /// A small `b`.
+    /// A lower-case `b`.
     Either,
 }
 
 impl Quantity {
-    /// The unit after a number of this kind, if no title says more.
+    /// The default unit of a number of this quantity.
     pub fn without(self) -> &'static str {
         match self {
             Quantity::Time => " s",
@@ -222,10 +222,10 @@ impl Quantity {
 }
 
 impl Column {
-    /// The unit that follows the numbers of this column under a title.
+    /// The unit of the numbers of this column under a title.
     ///
     /// # Errors
-    /// A title that is not understood: the title, and the words and units that are allowed.
+    /// An unknown title: the title, and the allowed words and units.
     pub fn unit(&self, title: &str) -> Result<&'static str, String> {
         let fault = match self.read(&tokens(title)) {
             Ok(unit) => return Ok(unit),
@@ -248,7 +248,7 @@ impl Column {
         })
     }
 
-    /// The unit, or a further reason why a title is not understood.
+    /// Returns the unit, or an additional reason why a title is rejected.
     fn read(&self, tokens: &[String]) -> Result<&'static str, &'static str> {
         let mut unit: Option<Unit> = None;
         let mut at = 0;
@@ -298,7 +298,8 @@ fn is_number(token: &str) -> bool {
     token.chars().all(|c| c.is_ascii_digit())
 }
 
-/// The words of a title; `/` and `per` are `/`, and a sign that is none of a title's is `?`.
+/// Splits a title into words; `/` and `per` become `/`, and a character that is not allowed in
+/// titles becomes `?`.
 fn tokens(title: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut open = false;
@@ -334,7 +335,7 @@ fn tokens(title: &str) -> Vec<String> {
     all.into_iter().map(per).collect()
 }
 
-/// The same title with a space before each capital that follows a small letter: `rateMbps` is `rate
+/// Inserts a space before each capital that follows a lower-case letter: `rateMbps` becomes `rate
 /// Mbps`.
 fn camel(title: &str) -> String {
     let mut text = String::with_capacity(title.len() + 4);
@@ -355,7 +356,7 @@ fn spelled(units: &[(&[&str], &'static str)], prefix: &str) -> Option<&'static s
     found.map(|(_, unit)| *unit)
 }
 
-/// The unit that begins here, and how many words it takes.
+/// The unit that starts here, and the number of its words.
 fn unit_at(tokens: &[String]) -> Option<(Unit, usize)> {
     let word = |at: usize| tokens.get(at).map_or("", String::as_str);
     let is_second = |at: usize| spelled(TIMES, &word(at).to_lowercase()) == Some(" s");
@@ -404,7 +405,7 @@ fn unit_at(tokens: &[String]) -> Option<(Unit, usize)> {
     .then_some((Unit::Foreign, 1))
 }
 
-/// The prefix of a word for bits or bytes, in small letters, and which it counts.
+/// The prefix of a word for bits or bytes in lower case, and the unit counted.
 fn counted(word: &str) -> Option<(&'static str, Counts)> {
     let lower = word.to_lowercase();
     if lower.len() != word.len() {
@@ -432,7 +433,7 @@ fn counted(word: &str) -> Option<(&'static str, Counts)> {
     Some((prefix, counts))
 }
 
-/// So many bits or bytes each second.
+/// Bits or bytes per second.
 fn rate(prefix: &str, counts: Counts) -> Unit {
     match (counts, spelled(RATES, prefix)) {
         (Counts::Bytes, _) => Unit::ByteRate,

@@ -1,4 +1,5 @@
-//! Transports that this build lacks: specs may name them, and the error says which feature has them.
+//! Transports that this build lacks: specs may name them, and the error names the feature that is
+//! needed.
 
 use anabranch_scenario::transport::TransportKind;
 
@@ -13,6 +14,6 @@ pub static QUIC: Entry = Entry {
         absent: Some("quic"),
         ..TransportKind::new("quic", "QUIC (RFC 9000); it is not compiled in.")
     },
-    // The grammar has refused it.
+    // The grammar has rejected it.
     build: |_| Err(Vec::new()),
 };

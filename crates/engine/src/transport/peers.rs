@@ -1,4 +1,5 @@
-//! SCTP by other people's stacks: their settings in specs, a source that connects and sends messages, a sink that takes them.
+//! SCTP by independent stacks: their settings in specs, a source that connects and sends messages,
+//! a sink that receives them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     };
     let mut config = Config::default();
     for (setting, datum) in given.values() {
-        // What a checked transport holds was read, and can be set.
+        // A checked transport holds valid values only, so this cannot fail.
         let _ = config.put(setting.name, &datum);
     }
     let ip = ip_header(given.ip) as u16;
@@ -108,7 +109,7 @@ impl Transport for Peers {
             let tally = member.tally.borrow();
             (tally.once.is_some(), tally.transfers.is_some())
         };
-        // Messages without a stream of their own are known again by their numbers.
+        // Messages without a specified stream are identified by their numbers.
         let numbered = once || transfers && facts.piece.is_none();
         let stamped = member.delays || numbered;
         let sink = Sink {
@@ -146,18 +147,18 @@ struct Source {
     config: Config,
     outside: Outside,
     path: Path,
-    /// Each message begins with the time it was offered.
+    /// Whether each message starts with its offer time.
     stamped: bool,
-    /// And with its number.
+    /// Whether it also carries its number.
     numbered: bool,
-    /// Messages and pieces of transfers that were handed over.
+    /// Messages and pieces of transfers handed over.
     accepted: u64,
-    /// Transfers that were handed over.
+    /// Transfers handed over.
     transfers: u64,
-    /// Bytes of the present transfer that were.
+    /// Bytes of the current transfer handed over.
     given: usize,
     zeros: Bytes,
-    /// As they stood when they were last looked at.
+    /// The facts at the last poll.
     facts: Facts,
     tally: SharedTally,
 }
@@ -172,7 +173,8 @@ impl Caller for Source {
     }
 
     fn top_up(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        // Some stacks count what they wait to be acknowledged, so that this must not limit what the peer's window allows.
+        // Some stacks count unacknowledged data as buffered. The limit must therefore not be below
+        // the peer's window.
         let ahead = 2 * self.config.receive_buffer as usize;
         let mut room = ahead.saturating_sub(connection.buffered());
         while let Some(message) = feed.peek(now) {
@@ -182,7 +184,7 @@ impl Caller for Source {
             let left = message.size - self.given;
             let size = message.piece.map_or(left, |piece| piece.min(left));
             let stream = message.stream.or_else(|| {
-                // Pieces of one transfer keep together.
+                // All pieces of a transfer use the same stream.
                 let number = self.transfers % u64::from(self.config.streams);
                 message.piece.map(|_| number as u16)
             });
@@ -257,11 +259,11 @@ impl Caller for Source {
     }
 }
 
-/// Waits for one association and takes its messages.
+/// Waits for one association and receives its messages.
 struct Sink {
     connection: Result<Connection, String>,
     stamped: bool,
-    /// The most user data of a chunk: longer messages came in several.
+    /// Maximum user data of a chunk; longer messages arrive in several chunks.
     fragment: u64,
     tally: SharedTally,
 }
@@ -276,7 +278,7 @@ impl Sink {
             let (probe, number) = match event {
                 Event::Received(number) => (Probe::Received, number),
                 Event::Duplicate(number) => (Probe::Duplicate, number),
-                // What ends an association is the source's to report.
+                // The source reports the end of an association.
                 _ => continue,
             };
             tally.sample(Sample {

@@ -21,7 +21,7 @@ use crate::agent::transfers::Key;
 
 /// The IP protocol number of UDP.
 const PROTOCOL: u8 = 17;
-/// What a full packet has beside the bytes of one stream: the short header, the head of a STREAM frame, the tag of the AEAD.
+/// Overhead of a full packet with one stream: short header, STREAM frame header, AEAD tag.
 const OVERHEAD: u64 = 1 + 8 + 4 + 12 + 16;
 
 /// How specs name it.
@@ -32,7 +32,7 @@ pub static ENTRY: Entry = Entry {
         messages: false,
         window: true,
         shows_data: false,
-        // What `quinn-proto` counts. It keeps its timers, and its bytes in flight, to itself.
+        // The counters of `quinn-proto`. It does not expose its timers and its bytes in flight.
         probes: Some(&[
             Probe::Cwnd,
             Probe::Srtt,
@@ -50,7 +50,7 @@ pub static ENTRY: Entry = Entry {
 fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     let mut config = Config::default();
     for (setting, datum) in given.values() {
-        // What a checked transport holds was read, and can be set.
+        // A checked transport holds valid values only, so this cannot fail.
         let _ = config.put(setting.name, &datum);
     }
     let payload = u64::from(config.mtu) - ip_header(given.ip) - TUNNEL_HEADER as u64;
@@ -131,7 +131,7 @@ impl Transport for Quic {
     }
 
     fn inspect(&self, _: &[u8]) -> Seen {
-        // Which data a packet carries is known to its ends alone.
+        // Packets are encrypted, so only their ends know the data inside.
         Seen::NoData
     }
 }
@@ -144,9 +144,9 @@ fn seed(rng: &mut Rng) -> [u8; 32] {
     seed
 }
 
-/// UDP around what a connection takes and gives.
+/// UDP encapsulation of a connection's packets.
 struct Tunnel {
-    /// Checksums are computed and verified.
+    /// Whether checksums are computed and verified.
     checksum: bool,
 }
 
@@ -186,14 +186,14 @@ struct Source {
     path: Path,
     ports: [u16; 2],
     seed: [u8; 32],
-    /// So much is taken from the workload ahead of what the connection has room for, bytes.
+    /// Bytes taken from the workload in advance of the connection's buffer space.
     ahead: u64,
-    /// Bytes that were taken and found no room yet, by stream.
+    /// Bytes that were taken and not written yet, by stream.
     unwritten: BTreeMap<u16, u64>,
     transfers: u64,
-    /// The streams were ended.
+    /// Whether the streams were finished.
     ended: bool,
-    /// As they stood when they were last looked at.
+    /// The statistics at the last poll.
     stats: Stats,
     tunnel: Tunnel,
     tally: SharedTally,
@@ -307,7 +307,7 @@ impl Caller for Source {
     }
 }
 
-/// Waits for one connection and takes what it brings.
+/// Waits for one connection and receives its data.
 struct Sink {
     connection: Connection,
     tunnel: Tunnel,
@@ -321,7 +321,7 @@ impl Sink {
             tally.deliver(now, bytes, 0);
             tally.arrive(now, Key::Stream(stream), bytes);
         }
-        // What ends a connection is the source's to report.
+        // The source reports the end of a connection.
         while self.connection.poll_event().is_some() {}
     }
 }

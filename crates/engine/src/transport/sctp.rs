@@ -1,4 +1,4 @@
-//! SCTP: its settings in specs, and how a flow's associations are made.
+//! SCTP: its settings in specs, and the construction of a flow's associations.
 
 mod agents;
 mod follower;
@@ -32,17 +32,17 @@ pub(crate) const PROTOCOL: u8 = 132;
 const COMMON_HEADER: usize = 12;
 /// The header of a DATA chunk.
 pub(crate) const DATA_HEADER: u64 = 16;
-/// Why an endpoint accepts its settings.
+/// The reason why an endpoint must accept its settings.
 const CHECKED: &str = "the settings were checked with the spec";
 
-/// What a peer's application may ask for, on real sockets.
+/// Settings that have an effect only for applications on real sockets.
 const ASKED_FOR: [&str; 3] = [
     "accept_stream_resets",
     "accept_association_reset",
     "accept_added_streams",
 ];
 
-/// What both ends must offer, the one that calls in its INIT.
+/// Settings that both ends must offer, the client in its INIT.
 const OFFERED: [&str; 7] = [
     "partial_reliability",
     "interleaving",
@@ -53,7 +53,7 @@ const OFFERED: [&str; 7] = [
     "rsctp",
 ];
 
-/// What chooses among the paths of an association, or needs a second one.
+/// Settings that select among the paths of an association, or need a second one.
 const OF_PATHS: [&str; 4] = [
     "retransmission_path",
     "dormant_path",
@@ -61,7 +61,7 @@ const OF_PATHS: [&str; 4] = [
     "primary_switch_max_retrans",
 ];
 
-/// What its ends record: all but TCP's own.
+/// The probes of its ends: all except those of TCP.
 const PROBES: &[Probe] = &{
     let mut probes = [Probe::Cwnd; Probe::ALL.len() - 1];
     let (mut from, mut to) = (0, 0);
@@ -156,20 +156,20 @@ pub fn config(written: &Written) -> Config {
     let mut config = Config::new(profile.unwrap_or_default());
     if ENTRY.kind.is_of(written) {
         for (setting, datum) in written.values(&ENTRY.kind) {
-            // The keys of the application are not the configuration's.
+            // The keys of the application are not part of the configuration.
             let _ = config.assign(setting.name, &datum);
         }
     }
-    // Both ends have this configuration: what one asks for, the other must allow.
+    // Both ends have this configuration, so each must allow the streams that the other requests.
     config.inbound_streams = config.inbound_streams.max(config.outbound_streams);
     config
 }
 
-/// What the applications at both ends of a checked transport of this kind do.
+/// The behaviour of the applications at both ends of a checked transport of this kind.
 pub fn application(written: &Written) -> Application {
     let mut application = Application::default();
     for (setting, datum) in written.values(&ENTRY.kind) {
-        // The protocol's own keys are not the application's.
+        // The protocol's keys are not part of the application.
         let _ = application.put(setting.name, &datum);
     }
     application
@@ -187,8 +187,8 @@ struct Sctp {
 }
 
 impl Sctp {
-    /// Checks that each setting has an effect in a world, where applications do nothing but what their flow says. `most_paths`: of any
-    /// flow, since flows share profiles.
+    /// Checks that each setting has an effect in a world, where applications do no more than their
+    /// flow specifies. `most_paths` is the maximum over all flows, because flows share profiles.
     fn check_effects(&self, most_paths: usize) -> Result<(), SettingError> {
         self.config.check_effects()?;
         for name in ASKED_FOR {
@@ -221,7 +221,7 @@ impl Transport for Sctp {
     }
 
     fn idle(&self, [paths, most_paths]: [usize; 2]) -> Option<Wrong> {
-        // Where its addresses change, a host's list has an effect even with one.
+        // If its addresses change, a host's list has an effect even with one address.
         if self.application.multihomed && paths == 1 && !self.config.address_changes {
             let what = "found true; expected false, the default: it has no effect between hosts that have one interface each";
             return Some(Wrong::new("multihomed", what));
@@ -293,7 +293,7 @@ impl Transport for Sctp {
             let tally = member.tally.borrow();
             (tally.once.is_some(), tally.transfers.is_some())
         };
-        // Messages without a stream of their own are known again by their numbers.
+        // Messages without a specified stream are identified by their numbers.
         let numbered = transfers && facts.piece.is_none();
         let stamped = member.delays || once || numbered;
         let [source, sink] = member.ports;
@@ -339,13 +339,13 @@ impl Transport for Sctp {
     }
 }
 
-/// What an SCTP packet carries, by its bytes after the IP header.
+/// Inspects an SCTP packet, from the bytes after the IP header.
 pub(crate) fn inspect(packet: &[u8]) -> Seen {
     seen(packet.get(COMMON_HEADER..).unwrap_or_default())
 }
 
-/// Key management of the DTLS chunk: both ends share a secret of the run. Messages have the lengths of
-/// a TLS 1.3 handshake with certificates, so that it takes its time on the links.
+/// Key management of the DTLS chunk: both ends share a secret of the run. Messages have the lengths
+/// of a TLS 1.3 handshake with certificates, so that their transmission takes a realistic time.
 fn key_methods(rng: &mut Rng) -> KeyMethods {
     let mut settings = Settings::new(&secret(rng));
     settings.flights = Flights::CERTIFICATES;
@@ -360,7 +360,8 @@ pub(crate) fn secret(rng: &mut Rng) -> [u8; 32] {
     secret
 }
 
-/// The first TSN in a packet's chunks: of its first DATA, or what its INIT announces (RFC 9260 §3.3.1, §3.3.2).
+/// The first TSN in a packet's chunks: that of its first DATA chunk, or the one announced in its
+/// INIT (RFC 9260 §3.3.1, §3.3.2).
 fn seen(mut chunks: &[u8]) -> Seen {
     while let Some(&[kind, _, high, low]) = chunks.first_chunk::<4>() {
         let word = |at: usize| {
@@ -389,7 +390,7 @@ mod tests {
         let data = [0, 3, 0, 20, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
         assert_eq!(seen(&sack), Seen::NoData);
         assert_eq!(seen(&[&sack[..], &data[..]].concat()), Seen::Data(7));
-        // A length of 0 or beyond the end does not run away.
+        // A length of 0 or beyond the end should stop the parser.
         assert_eq!(seen(&[3, 0, 0, 0]), Seen::NoData);
         assert_eq!(seen(&[3, 0, 255, 255, 0, 0]), Seen::NoData);
     }

@@ -27,7 +27,7 @@ use crate::agent::transfers::Key;
 /// Its IP protocol number.
 pub(crate) const PROTOCOL: u8 = 6;
 
-/// What its ends record.
+/// The probes of its ends.
 const PROBES: &[Probe] = &[
     Probe::Cwnd,
     Probe::Ssthresh,
@@ -78,10 +78,10 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     }
 }
 
-/// Checks settings that were written: each, how they agree, and that each has an effect.
+/// Checks the settings: each one, their combination, and that each has an effect.
 ///
 /// # Errors
-/// The first that is wrong.
+/// The first fault.
 pub(crate) fn check(config: &Config) -> Result<(), SettingError> {
     config.check()?;
     config.check_effects()
@@ -92,12 +92,12 @@ pub fn config(written: &Written, ip: IpVersion) -> Config {
     let profile = written.profile().and_then(Profile::by_name);
     let mut config = Config::new(profile.unwrap_or_default());
     if ip == IpVersion::Ipv6 {
-        // As large a packet, with 20 bytes of header more.
+        // The same packet size, with 20 more bytes of header.
         config.mss -= 20;
     }
     if written.protocol == ENTRY.kind.name {
         for (setting, datum) in written.values(&ENTRY.kind) {
-            // What a checked transport holds was read, and can be set.
+            // A checked transport holds valid values only, so this cannot fail.
             let _ = config.assign(setting.name, &datum);
         }
     }
@@ -209,21 +209,21 @@ impl Transport for Tcp {
     }
 }
 
-/// Where messages end in the stream of bytes, and when they were offered: known to both ends, since TCP keeps no
-/// boundaries.
+/// Ends and offer times of messages in the byte stream. Both ends share them because TCP does not
+/// preserve boundaries.
 type Boundaries = Rc<RefCell<VecDeque<(u64, Nanos)>>>;
 
-/// What a source needs beside its configuration.
+/// Configuration of a source in addition to that of TCP.
 struct SourceConfig {
-    /// From which address to which; an unspecified local address is the world's to choose.
+    /// The addresses; an unspecified local address is chosen by the world.
     path: Path,
     /// The ports.
     ports: Ports,
     /// Initial sequence number.
     isn: u32,
-    /// The workload never runs dry and nobody asks for its messages: zeros without end.
+    /// The workload never ends and its messages are not tracked: an endless stream of zeros.
     endless: bool,
-    /// So much is written ahead of what was acknowledged, bytes.
+    /// Bytes written in advance of acknowledgements.
     ahead: u64,
 }
 
@@ -231,10 +231,10 @@ struct SourceConfig {
 struct Source {
     tcp: Config,
     config: SourceConfig,
-    /// Messages want answers, which the other end writes.
+    /// Whether the other end should write answers.
     answered: bool,
     written: u64,
-    /// Bytes of answers that arrived.
+    /// Bytes of received answers.
     delivered: u64,
     boundaries: Option<Boundaries>,
     shut: bool,
@@ -243,7 +243,7 @@ struct Source {
 }
 
 impl Source {
-    /// A source; with `boundaries` it says where its messages end.
+    /// A source; with `boundaries` it records the ends of its messages.
     fn new(
         tcp: Config,
         config: SourceConfig,
@@ -276,14 +276,14 @@ impl Caller for Source {
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
         *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
         resume(now, self.resuming.as_mut(), &mut connection);
-        // What comes back is answers, and nobody reads them.
+        // The answers have no reader.
         connection.set_discard(self.answered);
-        // Until the SYN is answered it is all that may be out: one segment.
+        // Only the SYN may be outstanding until it is answered, which counts as one segment.
         self.tally
             .borrow_mut()
             .first_window(now, f64::from(self.tcp.mss));
         if self.config.endless {
-            // A connection that has just begun takes everything.
+            // A new connection accepts everything.
             let _ = connection.write_zeros(u64::MAX);
         }
         Some(connection)
@@ -298,7 +298,7 @@ impl Caller for Source {
 
     #[inline]
     fn observe(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        // After most packets there is nothing to tell.
+        // After most packets there is nothing to report.
         if self.answered || connection.has_events() {
             self.tell(now, connection, feed);
         }
@@ -326,7 +326,7 @@ impl Source {
                 boundaries.borrow_mut().push_back((self.written, now));
             }
         }
-        // Before the handshake is done, CLOSE would throw away what was written (RFC 9293 §3.10.4).
+        // CLOSE before the end of the handshake would discard the written data (RFC 9293 §3.10.4).
         if feed.is_over() && !self.shut && connection.state() != State::SynSent {
             self.shut = true;
             if self.config.endless {
@@ -368,7 +368,7 @@ fn resume(now: Nanos, resuming: Option<&mut Resuming>, connection: &mut Connecti
     }
 }
 
-/// Saves what a connection has observed, until it is over.
+/// Saves the observations of a connection, until it is closed.
 fn observe(now: Nanos, resuming: &mut Resuming, connection: &Connection) {
     if let (Some(path), Some(state)) = (connection.path(), connection.careful_resume()) {
         resuming.observe(now, 0, path, state);
@@ -378,7 +378,7 @@ fn observe(now: Nanos, resuming: &mut Resuming, connection: &Connection) {
     }
 }
 
-/// Waits for one connection and takes what it brings.
+/// Waits for one connection and receives its data.
 struct Sink {
     connection: Connection,
     delivered: u64,
@@ -388,7 +388,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// A sink at `port`; with `boundaries` it knows messages and their delays.
+    /// A sink at `port`; with `boundaries` it detects messages and their delays.
     fn new(
         tcp: Config,
         port: u16,
@@ -433,7 +433,7 @@ impl Sink {
                 tally.deliver(now, bytes, 0);
             }
             if let Some(answer) = tally.arrive(now, Key::Stream(0), bytes).asked {
-                // Refused only where the connection has ended, which the source reports.
+                // An error means that the connection has ended, which the source reports.
                 let _ = self.connection.write_zeros(answer);
             }
         }

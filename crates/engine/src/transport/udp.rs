@@ -19,9 +19,9 @@ use crate::agent::tally::SharedTally;
 const PROTOCOL: u8 = 17;
 /// Its header.
 const HEADER: usize = 8;
-/// Bytes of a message where a workload leaves its size open.
+/// Default size of a message, bytes.
 const DATAGRAM: usize = 1000;
-/// The most payload of a datagram over IPv4: what is left of 65535 bytes by two headers.
+/// Maximum payload of a datagram over IPv4: 65535 bytes minus both headers.
 const LARGEST: u64 = 65_535 - 20 - HEADER as u64;
 
 settings! {
@@ -49,7 +49,7 @@ pub static ENTRY: Entry = Entry {
 fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     let mut datagrams = Datagrams::default();
     for (setting, datum) in given.values() {
-        // What a checked transport holds was read, and can be set.
+        // A checked transport holds valid values only, so this cannot fail.
         let _ = datagrams.put(setting.name, &datum);
     }
     Ok(Arc::new(Udp {
@@ -75,7 +75,7 @@ impl Transport for Udp {
         DATAGRAM
     }
 
-    /// Each message is a packet: where the least is too large, none passes.
+    /// Each message is a packet. If the smallest is too large, none passes.
     fn largest_packet(&self, workload: &Facts) -> Option<Largest> {
         let beside = HEADER as u64 + self.ip;
         Some(Largest {
@@ -118,7 +118,7 @@ impl Transport for Udp {
 struct Counted {
     /// The workload.
     workload: MadeWorkload,
-    /// Who counts.
+    /// The counters.
     tally: SharedTally,
 }
 
@@ -136,7 +136,7 @@ impl Workload for Counted {
     }
 }
 
-/// A sink that adds to a tally.
+/// A sink that counts in a tally.
 struct Sink {
     inner: UdpSink,
     tally: SharedTally,

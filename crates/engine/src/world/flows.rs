@@ -22,17 +22,17 @@ use crate::point::PlannedPoint;
 use crate::resolved::Member;
 use crate::transport;
 
-/// What attaching flows needs to know.
+/// Context for attaching flows.
 pub struct Attaching<'a> {
-    /// What is run.
+    /// The point of the run.
     pub point: &'a PlannedPoint,
     /// The run's seed.
     pub seed: Seed,
-    /// Checksums are computed and verified.
+    /// Whether checksums are computed and verified.
     pub checksum: bool,
 }
 
-/// Attaches the members of every flow, and gives their tallies, in the order of their numbers.
+/// Attaches the members of every flow, and returns their tallies in the order of their numbers.
 pub fn attach(
     world: &mut World,
     context: &Attaching<'_>,
@@ -80,7 +80,7 @@ fn attach_member(
     );
     tally.series = recording.series_of(&kinds.probes, flow, member.index);
     tally.once = needs.numbers.then(Once::default);
-    // Answers are transfers, whether or not anybody measures them.
+    // Answers must be tracked as transfers even without a measure.
     let told_apart = needs.transfers || workload.facts().answered;
     tally.transfers = told_apart.then(Transfers::default);
     let tally = Rc::new(RefCell::new(tally));
@@ -106,13 +106,13 @@ fn attach_member(
     Ok(tally)
 }
 
-/// When a member of a flow that starts at `start` stops.
+/// Stop time of a member of a flow that starts at `start`.
 fn stop(flow: &Flow, start: Nanos) -> Option<Nanos> {
     let lasts = flow.lasts.map(|lasts| start.saturating_add(lasts.0));
     flow.stop.map(|stop| stop.0.max(start)).or(lasts)
 }
 
-/// Who counts the packets of all members of the flows, by their tallies.
+/// The packet counter of all members of the flows, with their tallies.
 pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedTally]) -> PacketCounter {
     let resolved = &point.resolved;
     let members = resolved.members.iter().zip(tallies);
@@ -123,7 +123,7 @@ pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedTally]) -> PacketCo
     PacketCounter::new(FIRST_PORTS, members)
 }
 
-/// Ends a tally with the run and takes it out.
+/// Closes a tally at the end of the run and takes it out.
 pub fn close(tally: &SharedTally, end: Nanos) -> Tally {
     let mut tally = mem::take(&mut *tally.borrow_mut());
     tally.close(end);

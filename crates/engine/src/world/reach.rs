@@ -1,4 +1,4 @@
-//! Flows that delivered nothing, and those that can reach nothing: packets of theirs, or the answers, have no way.
+//! Flows that delivered nothing, and flows without a path for their packets or answers.
 
 use std::net::IpAddr;
 
@@ -15,8 +15,8 @@ use crate::network::Built;
 use crate::point::PlannedPoint;
 use crate::resolved::Member;
 
-/// What is said of the flows of a run that delivered nothing, or had no way: at their start, or at all. Of one that gave up, `outcomes`
-/// tells why.
+/// Messages about flows of a run that delivered nothing, or had no path at their start or at all.
+/// For a failed flow, `outcomes` has the reason.
 pub fn failures(
     point: &PlannedPoint,
     seed: Seed,
@@ -26,7 +26,7 @@ pub fn failures(
     let spec = &point.spec;
     let end = spec.world.duration.0;
     let start = |member: &Member| start(&spec.flows[member.flow], &member.name, seed);
-    // Where nothing is ever down and no route was given, only a flow that delivered nothing can have had no way.
+    // Without outages and static routes, only a flow that delivered nothing can have had no path.
     let changing = !spec.routes.is_empty()
         || spec.links.iter().any(|link| {
             [true, false]
@@ -36,7 +36,7 @@ pub fn failures(
     let tallies = outcomes.iter().flat_map(|flow| &flow.members);
     let all = point.resolved.members.iter().zip(tallies);
     let suspects = all.filter(|(_, tally)| changing || tally.delivered == 0);
-    // One that starts behind the end is switched off by that; the plan has a note.
+    // A start after the end switches a flow off; the plan has a note about it.
     let suspects: Vec<(&Member, &Tally)> =
         suspects.filter(|(member, _)| start(member) < end).collect();
     if suspects.is_empty() {
@@ -63,7 +63,7 @@ pub fn failures(
         let Some([there, back]) = open(start) else {
             if tally.delivered == 0 {
                 let too_big = too_big(&built, links, &mut ways, member, start);
-                // Of one that gave up it is told why.
+                // A failed flow has its own message.
                 let nothing = || format!("{}: it delivered nothing", member.name);
                 failures.extend(too_big.or_else(|| tally.failed.is_none().then(nothing)));
             }
@@ -76,7 +76,7 @@ pub fn failures(
     Ok(failures)
 }
 
-/// That a member had no way from its `start` on, and until when; `None`: as long as it runs.
+/// Whether a member had no path from its `start` on, and until when; `None`: for the whole run.
 fn no_way(
     flow: &Flow,
     member: &Member,
@@ -109,7 +109,8 @@ fn no_way(
     )
 }
 
-/// Whether a link on the way of a member that delivered nothing dropped packets because they were too large.
+/// Whether a link on the path of a member that delivered nothing dropped packets because of their
+/// size.
 fn too_big(
     built: &Built,
     outcomes: &[LinkOutcome],

@@ -1,4 +1,4 @@
-//! Which samples a run keeps, and how they get from where they are made to the series file.
+//! Recording: selection of samples, and their transfer to the series file.
 
 use std::rc::Rc;
 
@@ -18,10 +18,10 @@ use crate::probe::{Asked, Entry};
 use crate::sink::{Sink, SinkError};
 use crate::world::lanes::Lanes;
 
-/// Width of a throughput bin where the spec does not say, nanoseconds.
+/// Default bin width of throughput, nanoseconds.
 const BIN: u64 = 1_000_000_000;
 
-/// The records of a unit, its series' keys, and the samples that wait.
+/// The records of a unit, the keys of its series, and the buffered samples.
 pub struct Recording {
     records: Vec<Record>,
     keys: Vec<SeriesKey>,
@@ -37,7 +37,7 @@ struct LinkSeries {
 }
 
 impl Recording {
-    /// What `experiment` records in this replication.
+    /// The recording of `experiment` in this replication.
     pub fn new(experiment: &Experiment, replication: u32) -> Self {
         let records = experiment
             .records
@@ -52,7 +52,7 @@ impl Recording {
         }
     }
 
-    /// Where samples wait.
+    /// The buffer of samples.
     pub fn buffer(&self) -> SampleBuffer {
         Rc::clone(&self.buffer)
     }
@@ -90,7 +90,7 @@ impl Recording {
         recorded
     }
 
-    /// The series of a flow's member that are not its transport's.
+    /// The series of a flow's member that do not come from its transport.
     pub fn series_of(
         &mut self,
         kinds: &[&'static Entry],
@@ -117,7 +117,8 @@ impl Recording {
         all
     }
 
-    /// Turns the probes of links on, for series and for measures; who watches for these is to be asked when the run is over.
+    /// Enables the probes of links for series and measures. The returned observers must be read at
+    /// the end of the run.
     pub fn attach_links(
         &mut self,
         world: &mut World,
@@ -135,7 +136,7 @@ impl Recording {
                     let (mut probes, observers) =
                         measures.lane_observers(name, member, direction, end);
                     if direction == Direction::Forward {
-                        // First, since a series may say how long its bins are.
+                        // Series come first because they may set the bin width.
                         let recorded = self.of_link(name, member, id, &mut series);
                         probes = recorded.union(probes);
                     }
@@ -200,7 +201,7 @@ impl Recording {
         std::mem::take(&mut self.keys)
     }
 
-    /// Hands over the samples that wait.
+    /// Hands over the buffered samples.
     pub fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut buffer = self.buffer.borrow_mut();
         if !buffer.is_empty() {
@@ -211,19 +212,20 @@ impl Recording {
     }
 }
 
-/// Whether a record's name means a member of a group of `count`.
+/// Whether the name of a record covers a member of a group of `count`.
 fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
     let name = name.map(Name::parse);
     name.is_some_and(|name| name.group == group && name.contains(member, count))
 }
 
-/// Keeps a link's sample in the units of the series: throughput in bit/s, a drop as its reason's number.
+/// Stores a link's sample in the units of the series: throughput in bit/s, a drop as the number of
+/// its reason.
 fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
     let (quantity, index, value) = match sample.probe {
         LinkProbe::Throughput => (LinkQuantity::Throughput, 0, sample.value * 8.0),
         LinkProbe::QueueLength => (LinkQuantity::Queue, 0, sample.value),
         LinkProbe::Dropped(reason) => (LinkQuantity::Drop, reason as u16, sample.value),
-        // No series of a spec holds these.
+        // No series of a spec contains these.
         LinkProbe::Marked | LinkProbe::Sojourn => return,
     };
     for series in series

@@ -1,4 +1,5 @@
-//! The ends of an SCTP flow in the simulator: a source that opens an association and feeds it, a sink that takes what comes.
+//! The ends of an SCTP flow in the simulator: a source that opens an association and feeds it, and
+//! a sink that receives its messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -23,7 +24,7 @@ use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
 use crate::agent::{Feed, earlier};
 
-/// What a source needs beside its endpoint.
+/// Configuration of a source in addition to its endpoint.
 pub struct SourceConfig {
     /// The peer's addresses, the primary first.
     pub remote: Vec<IpAddr>,
@@ -31,19 +32,19 @@ pub struct SourceConfig {
     pub remote_port: u16,
     /// Messages may overtake one another.
     pub unordered: bool,
-    /// The workload never runs dry and nobody asks for its messages: what was handed over and not begun when the flow stops
-    /// was never offered.
+    /// The workload never ends and its messages are not tracked. Messages that were handed over and
+    /// not started when the flow stops count as never offered.
     pub endless: bool,
-    /// Each message begins with the time it was offered, for the one-way delay, and its number.
+    /// Whether each message starts with its offer time, for the one-way delay, and its number.
     pub stamped: bool,
-    /// The tally wants to know which messages the transport took.
+    /// Whether the tally tracks the messages that the transport accepts.
     pub told: bool,
-    /// Messages that the workload gives no stream are known again by their numbers, which they carry.
+    /// Whether messages without a stream are identified by the numbers that they carry.
     pub numbered: bool,
-    /// Streams that are negotiated: a transfer in pieces has that of its number.
+    /// Number of negotiated streams. The stream of a transfer in pieces follows from its number.
     pub streams: u16,
-    /// So much is handed over ahead of what was sent, bytes: enough for a packet, where the workload has no pace of its
-    /// own; the send buffer, where it has.
+    /// Bytes handed over in advance of transmission: enough for a packet if the workload has no
+    /// pace, else the send buffer.
     pub ahead: usize,
 }
 
@@ -53,17 +54,17 @@ pub struct Source {
     config: SourceConfig,
     association: Option<AssociationId>,
     feed: Feed,
-    /// Messages want answers, which the other end sends.
+    /// Whether the other end should send answers.
     answered: bool,
-    /// Messages and pieces of transfers that the transport took.
+    /// Messages and pieces of transfers accepted by the transport.
     accepted: u64,
-    /// Transfers in pieces that it took.
+    /// Transfers in pieces accepted by the transport.
     transfers: u64,
-    /// Bytes of the present transfer that it took.
+    /// Bytes of the current transfer accepted by the transport.
     given: usize,
     zeros: Bytes,
     shut: bool,
-    /// How messages are sent, as the settings say.
+    /// Send options of messages, from the settings.
     options: SendOptions,
     links: Follower,
     tally: SharedTally,
@@ -71,7 +72,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source at an endpoint of its own.
+    /// A source at its own endpoint.
     pub fn new(
         endpoint: Endpoint,
         config: SourceConfig,
@@ -80,7 +81,7 @@ impl Source {
         links: Follower,
         resuming: Option<Resuming>,
     ) -> Self {
-        // Static bytes are cut without counting references.
+        // Slices of static bytes need no reference counting.
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
         let options = SendOptions::of(endpoint.config()).with_unordered(config.unordered);
@@ -102,8 +103,8 @@ impl Source {
         }
     }
 
-    /// Whether there is a message and room for it, or the end is to be told. Asks the feed even where there is no room,
-    /// so that a deadline of the feed never stays behind.
+    /// Whether there is a message with buffer space for it, or the end must be signalled. Polls the
+    /// feed even without buffer space, so that none of its deadlines stays in the past.
     #[inline]
     fn has_something(&mut self, id: AssociationId, now: Nanos) -> bool {
         if self.feed.waiting(now).is_some() {
@@ -113,7 +114,7 @@ impl Source {
         }
     }
 
-    /// Whether less than `ahead` bytes wait.
+    /// Whether fewer than `ahead` bytes are buffered.
     #[inline]
     fn has_room(&self, id: AssociationId, ahead: usize) -> bool {
         let association = self.endpoint.association(id);
@@ -123,7 +124,7 @@ impl Source {
     /// Hands messages over while there is room, and closes after the last.
     #[inline]
     fn top_up(&mut self, now: Nanos) {
-        // After most packets there is nothing to do, and to look does not wake the association.
+        // After most packets there is nothing to do, and the check does not wake the association.
         if let Some(id) = self.association
             && self.has_something(id, now)
         {
@@ -131,7 +132,7 @@ impl Source {
         }
     }
 
-    /// As [`Self::top_up`], where there is something to do.
+    /// The slow path of [`Self::top_up`], for when there is something to do.
     #[inline(never)]
     fn hand_over(&mut self, id: AssociationId, now: Nanos) {
         while self.has_room(id, self.config.ahead) {
@@ -152,12 +153,12 @@ impl Source {
             let left = whole - self.given;
             let size = piece.map_or(left, |piece| piece.min(left));
             let stream = stream.or_else(|| {
-                // Pieces of one transfer keep together.
+                // All pieces of a transfer use the same stream.
                 let number = self.transfers % u64::from(self.config.streams.max(1));
                 piece.map(|_| number as u16)
             });
             let payload = payload(&mut self.zeros, size, stamp);
-            // Where there is one stream, whichever has its turn is that.
+            // With one stream the scheduler has no choice.
             let on = stream.or((self.config.streams == 1).then_some(0));
             let options = self.options.with_stream(on);
             let taken = self.endpoint.send(now, id, payload, &options);
@@ -176,7 +177,7 @@ impl Source {
             }
         }
         if self.feed.is_over() && !self.shut {
-            // Refused only where the association is closing or closed already.
+            // An error means that the association is closing or closed already.
             self.shut = true;
             let association = self.endpoint.association_mut(id);
             let _ = association.map(|it| it.shutdown(now, None));
@@ -188,7 +189,7 @@ impl Source {
         self.config.numbered || self.tally.borrow().once.is_some()
     }
 
-    /// Tells the tally that the transport took the message, or its first piece.
+    /// Notifies the tally that the transport accepted the message, or its first piece.
     fn tell_taken(&mut self, now: Nanos, stream: Option<u16>, message: &Message) {
         let mut tally = self.tally.borrow_mut();
         if let Some(once) = &mut tally.once {
@@ -200,7 +201,7 @@ impl Source {
         }
     }
 
-    /// Tells the association what has become of its host's links.
+    /// Notifies the association of changes of its host's links.
     #[inline]
     fn follow_links(&mut self, now: Nanos) {
         if self.links.is_due(now)
@@ -212,7 +213,7 @@ impl Source {
         }
     }
 
-    /// Takes what comes back: answers.
+    /// Processes received data, which is answers.
     fn take_answers(&mut self, now: Nanos) {
         let Some(association) = self
             .association
@@ -234,7 +235,7 @@ impl Source {
         while let Some((id, event)) = self.endpoint.poll_event() {
             self.handle_event(now, id, event);
         }
-        // Few packets leave a sample.
+        // Few packets produce a sample.
         if self.has_samples() {
             self.take_samples();
         }
@@ -349,34 +350,35 @@ impl Agent for Source {
     }
 }
 
-/// Accepts associations and takes their messages.
+/// Accepts associations and receives their messages.
 pub struct Sink {
     endpoint: Endpoint,
-    /// Once it is there.
+    /// Set once the association exists.
     association: Option<AssociationId>,
     stamped: bool,
-    /// The most user data of a chunk: longer messages came in several.
+    /// Maximum user data of a chunk; longer messages arrive in several chunks.
     fragment: u64,
     probes: ProbeSet,
     reader: Reader,
-    /// Stamps of messages that came in part, by stream.
+    /// Stamps of partially received messages, by stream.
     begun: BTreeMap<u16, Stamp>,
-    /// Answers that are asked for: the stream and the bytes still to be sent.
+    /// Requested answers: the stream and the bytes still to be sent.
     answers: VecDeque<(u16, u64)>,
     zeros: Bytes,
     tally: SharedTally,
     links: Follower,
-    /// Packets beyond the first of those that the endpoint gave at once.
+    /// Packets of the last batch of the endpoint, except the first.
     waiting: VecDeque<(Transmit, Bytes)>,
-    /// The endpoint gave all that it had.
+    /// Whether the endpoint has no more packets.
     drained: bool,
     resuming: Option<Resuming>,
 }
 
 impl Sink {
-    /// A sink at an endpoint of its own, which begins to listen. `fragment` is the most user data of a chunk, bytes.
+    /// A sink at its own endpoint, which starts to listen. `fragment` is the maximum user data of a
+    /// chunk, bytes.
     ///
-    /// The application reads `rate` bits per second; without one it is always ready.
+    /// The application reads `rate` bits per second; `None` means that it is always ready.
     pub fn new(
         mut endpoint: Endpoint,
         stamped: bool,
@@ -406,7 +408,7 @@ impl Sink {
         }
     }
 
-    /// The association that came first, which is not released.
+    /// The first association, which is not released.
     #[inline]
     fn first_association(&mut self) -> Option<AssociationId> {
         if self.association.is_none() {
@@ -486,7 +488,7 @@ impl Sink {
         }
     }
 
-    /// Tells the association what has become of its host's links.
+    /// Notifies the association of changes of its host's links.
     fn follow_links(&mut self, now: Nanos) {
         if !self.links.is_due(now) {
             return;
@@ -497,7 +499,7 @@ impl Sink {
         }
     }
 
-    /// Sends what is left of answers while there is room.
+    /// Sends the remaining answers while there is buffer space.
     fn answer(&mut self, now: Nanos) {
         let id = self.first_association();
         while let Some((stream, left)) = self.answers.front_mut() {
@@ -506,7 +508,8 @@ impl Sink {
             };
             let size = (*left).min(self.fragment);
             let bytes = payload(&mut self.zeros, size as usize, None);
-            // The rest goes when there is room again; an association that ends is the source's to report.
+            // The rest is sent when there is buffer space again. The source reports the end of an
+            // association.
             let options = SendOptions::on(*stream).reliable();
             if association.send(now, bytes, &options).is_err() {
                 return;
@@ -518,14 +521,15 @@ impl Sink {
         }
     }
 
-    /// Something came, or is due: the endpoint is to be asked again.
+    /// Requests another poll of the endpoint, after input or a timeout.
     fn wake(&mut self, now: Nanos) {
         self.drained = false;
         self.follow_links(now);
         self.take(now);
     }
 
-    /// The next packet, if there is one: something waits, or the endpoint has not been asked for all since it changed.
+    /// The next packet, if there is one: a waiting packet, or one from the endpoint if it has
+    /// changed since it was drained.
     #[inline(never)] // Where there is none, nothing need be made room for.
     fn give(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((transmit, bytes)) = self.waiting.pop_front() {
@@ -538,7 +542,7 @@ impl Sink {
         transmit
     }
 
-    /// The first packet of those that the endpoint has; the others wait.
+    /// Returns the first packet of the endpoint's batch; the others are queued.
     fn poll_endpoint(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let (mut first, waiting) = (None, &mut self.waiting);
         let give = |outgoing: Outgoing, out: &mut BytesMut| {
@@ -570,7 +574,7 @@ impl Agent for Sink {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // Unless there are answers, which go as far as there is room, all has gone.
+        // Everything was sent, unless there are answers, which are sent as buffer space permits.
         if self.drained && self.waiting.is_empty() && self.answers.is_empty() {
             return None;
         }

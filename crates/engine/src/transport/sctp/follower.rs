@@ -1,4 +1,4 @@
-//! A host whose addresses come and go with its links: what its association is asked when one does.
+//! A host whose addresses follow its links: the address changes that its association requests.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,14 +13,15 @@ use super::super::Member;
 pub struct Follower {
     /// The addresses at the beginning.
     first: Vec<IpAddr>,
-    /// Those from a time on, the one that came last first.
+    /// Later sets of addresses with their times, the latest address first in each set.
     steps: VecDeque<(Nanos, Vec<IpAddr>)>,
-    /// What the association is to have, and has not been asked for.
+    /// The addresses to request from the association.
     wanted: Option<Vec<IpAddr>>,
 }
 
 impl Follower {
-    /// Of one `end` of a member, which learns of its links so long `after` they change; `None`: never.
+    /// Follows the links of one `end` of a member, which notices changes after the delay `after`;
+    /// `None`: never.
     pub fn new(member: &Member<'_>, end: usize, after: Option<Nanos>) -> Self {
         let all = member.addresses(end);
         let Some(after) = after else {
@@ -65,20 +66,20 @@ impl Follower {
         }
     }
 
-    /// The addresses that its host begins with.
+    /// The initial addresses of its host.
     pub fn take_first(&mut self) -> Vec<IpAddr> {
         std::mem::take(&mut self.first)
     }
 
-    /// When the host learns of a link.
+    /// The time at which the host notices the next change.
     pub fn deadline(&self) -> Option<Nanos> {
         self.steps.front().map(|&(at, _)| at)
     }
 
-    /// Whether [`Self::follow`] has something to ask.
+    /// Whether [`Self::follow`] has a change to request.
     #[inline]
     pub fn is_due(&mut self, now: Nanos) -> bool {
-        // Most hosts follow nothing.
+        // Most hosts have no changes.
         let follows = !self.steps.is_empty() || self.wanted.is_some();
         follows && self.has_come(now)
     }
@@ -91,7 +92,8 @@ impl Follower {
         self.wanted.is_some()
     }
 
-    /// Asks for what has changed, if the association can. A host without any link keeps what it had until another comes.
+    /// Requests the changes, if the association can. A host without any link keeps its addresses
+    /// until another link comes up.
     pub fn follow(&mut self, now: Nanos, association: &mut Association) {
         let Some(wanted) = self.wanted.take_if(|_| association.is_established()) else {
             return;
@@ -107,7 +109,8 @@ impl Follower {
             .chain([AddressChange::PeerPrimary(newest)])
             .chain(gone.map(|&it| AddressChange::Remove(it)))
             .collect();
-        // Refused only where the association closes, or its peer does not understand.
+        // An error means that the association is closing, or that its peer does not support the
+        // extension.
         let _ = association.change_addresses(now, &changes);
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a receiving application reads.
+//! Reading rate of a receiving application.
 
 use anabranch_transport::{Nanos, time};
 
@@ -7,16 +7,16 @@ use anabranch_transport::{Nanos, time};
 pub struct Reader {
     /// Bits per second; `None`: always ready.
     rate: Option<u64>,
-    /// It is busy with what it read last until then.
+    /// The application is busy with the last data until then.
     busy_until: Nanos,
-    /// The part of a nanosecond that it is busy beyond that, times its rate.
+    /// The fraction of a nanosecond of its busy time beyond that, times its rate.
     carried: u128,
-    /// More may wait for it.
+    /// Whether more data may be waiting.
     pub behind: bool,
 }
 
 impl Reader {
-    /// One that reads so many bits per second, or is always ready.
+    /// A reader with this rate in bits per second, or one that is always ready.
     pub fn new(rate: Option<u64>) -> Self {
         Self {
             rate,
@@ -26,13 +26,13 @@ impl Reader {
         }
     }
 
-    /// Whether it is done with what it read last.
+    /// Whether it has finished the last data.
     pub fn is_ready(&self, now: Nanos) -> bool {
         self.busy_until <= now
     }
 
-    /// It reads so many bytes. A rounding is carried over where it reads on at once, so that it is
-    /// no faster than its rate.
+    /// Reads a number of bytes. The rounding error is carried over between consecutive reads, so
+    /// that the reader is no faster than its rate.
     pub fn read(&mut self, now: Nanos, bytes: u64) {
         if let Some(rate) = self.rate {
             let rate = u128::from(rate.max(1));
@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// When it reads on, where more may wait for it.
+    /// The time of the next read, if more data may be waiting.
     pub fn deadline(&self) -> Option<Nanos> {
         self.behind.then_some(self.busy_until)
     }
@@ -58,7 +58,7 @@ impl Reader {
 mod tests {
     use super::*;
 
-    /// A byte takes 2.67 ns at 3 Gbit/s: a thousand of them 2666.7 ns, and not 2000.
+    /// A byte takes 2.67 ns at 3 Gbit/s, so a thousand should take 2666.7 ns and not 2000.
     #[test]
     fn a_reader_is_no_faster_than_its_rate() {
         let mut reader = Reader::new(Some(3_000_000_000));

@@ -5,7 +5,7 @@ use anabranch_transport::{Nanos, Path};
 
 use crate::agent::resume::Resuming;
 
-/// Supplies saved parameters to the paths of an association that it has now.
+/// Supplies saved parameters to the current paths of an association.
 pub fn resume(
     now: Nanos,
     resuming: Option<&mut Resuming>,
@@ -24,7 +24,7 @@ pub fn resume(
     }
 }
 
-/// Saves what an association has observed of its paths.
+/// Saves the observations of an association on its paths.
 pub fn observe(now: Nanos, resuming: &mut Resuming, endpoint: &Endpoint, id: AssociationId) {
     let paths = endpoint.association(id).into_iter();
     for (id, entry) in paths.flat_map(|it| it.paths().iter()) {
