@@ -1,5 +1,5 @@
-//! Runs the first unit of a spec, records nothing, and prints how much was simulated: for profilers and for counting instructions,
-//! without the files and the report of `anabranch run`.
+//! Runs the first unit of a spec without recording, and prints the amount of simulated work. It
+//! serves profilers and instruction counts, without the files and the report of `anabranch run`.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-engine --example run_spec -- bench/geo/geo.toml [seed] [key=value ...]

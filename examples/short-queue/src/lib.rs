@@ -1,5 +1,5 @@
-//! The control of the notebook `own-congestion-control.ipynb`, in Rust: a loss that comes while the round-trip time is near its
-//! least is left alone, since a queue would have made the time longer.
+//! The control of the notebook `own-congestion-control.ipynb`, in Rust: it ignores a loss while the
+//! round-trip time is close to its minimum, because a full queue would have increased the time.
 
 use anabranch_congestion::{
     AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
@@ -8,7 +8,7 @@ use anabranch_python::kinds::{self, Language};
 use anabranch_transport::Nanos;
 use pyo3::prelude::*;
 
-/// How specs name it, and how it is made from the protocol's own controller.
+/// Its name in specs, and its construction from the protocol's own controller.
 static SHORT_QUEUE: Algorithm = Algorithm {
     name: "short-queue",
     about: "halves only where the round-trip time tells of a queue",
@@ -21,7 +21,7 @@ static SHORT_QUEUE: Algorithm = Algorithm {
 #[derive(Debug)]
 struct ShortQueue {
     base: Base,
-    /// The least round-trip time, and the last.
+    /// The smallest round-trip time, and the last one.
     seen: Option<(Nanos, Nanos)>,
 }
 
@@ -75,11 +75,11 @@ impl CongestionControl for ShortQueue {
     }
 }
 
-/// The package's module, with one control more.
+/// The package's module, with one additional control.
 #[pymodule]
 fn short_queue(module: &Bound<'_, PyModule>) -> PyResult<()> {
     registry::add(&SHORT_QUEUE);
-    // Runs that were kept are made again after a change of this text.
+    // Cached runs are repeated after a change of this text.
     kinds::depends(SHORT_QUEUE.name, include_str!("lib.rs"), Language::Rust);
     anabranch_python::register(module)
 }
