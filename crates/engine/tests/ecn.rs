@@ -1,10 +1,10 @@
-//! Marks instead of drops: what a queue that marks does to flows that use ECN, and to those that do not.
+//! Marks instead of drops: the effect of a marking queue on flows with and without ECN.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 
-/// What a bulk flow over a bottleneck of 5 Mbit/s and 40 ms with CoDel saw in 30 s.
+/// Results of a bulk flow over a bottleneck of 5 Mbit/s and 40 ms with CoDel in 30 s.
 #[derive(Debug, PartialEq)]
 struct Seen {
     drops: f64,
@@ -77,13 +77,14 @@ fn marks_slow_down_without_a_retransmission() {
             (0.0, 0.0, 0.0),
             "{seen:?}"
         );
-        // 4.8 Mbit/s without headers; the path holds 25,000 bytes, half of which is too little to fill it.
+        // 4.8 Mbit/s without headers; the path holds 25,000 bytes, and half of that is too little
+        // to fill it.
         assert!((4.0..4.9).contains(&seen.goodput), "{seen:?}");
         assert!(seen.least_cwnd < 25_000.0, "{seen:?}");
     }
 }
 
-/// Neither a sender without ECN nor a queue that does not mark leaves anything but drops.
+/// A sender without ECN and a queue without marking should both give drops only.
 #[test]
 fn without_either_end_packets_are_dropped() {
     for transport in [TCP, SCTP] {

@@ -1,4 +1,4 @@
-//! What a spec says of its links is what its world does: directions, values over time, jitter, marks, routes.
+//! Links of a world must follow the spec: directions, values over time, jitter, marks, routes.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
@@ -28,7 +28,8 @@ fn value(record: &RunRecord, series: &str) -> f64 {
         .value
 }
 
-/// Two nodes, a link of these keys, and flows of 1000 B messages (1028 B on the wire) at constant rates.
+/// Two nodes, a link with these keys, and flows of 1000 B messages (1028 B on the wire) at constant
+/// rates.
 fn pair(link: &str, flows: &[(&str, [&str; 2], &str)], measure: &str) -> String {
     let flows: String = flows
         .iter()
@@ -61,7 +62,7 @@ fn each_direction_has_its_own_rate() {
     let record = run(&text);
     let there = value(&record, "there");
     let back = value(&record, "back");
-    // A quarter arrives: 1028 bytes at 102.8 kbit/s are 80 ms, 12.5 messages a second.
+    // A quarter should arrive: 1028 bytes at 102.8 kbit/s take 80 ms, 12.5 messages per second.
     assert!((back / there - 0.25).abs() < 0.01, "{there} {back}");
 }
 
@@ -94,7 +95,7 @@ fn utilization_takes_the_mean_rate_of_its_window() {
         &[("there", ["a", "b"], "800 kbit/s")],
         "{ metric = \"link_utilization\", link = \"wire\", counting = \"wire\" }",
     );
-    // 822.4 kbit/s with headers over 2 Mbit/s, less what is under way at the end.
+    // 822.4 kbit/s with headers over 2 Mbit/s, minus the packets in transit at the end.
     let percent = run(&text).metrics[0].value;
     assert!((percent - 41.12).abs() < 0.2, "{percent}");
 }
@@ -107,13 +108,14 @@ fn a_loss_probability_may_change() {
         &[("there", ["a", "b"], "800 kbit/s")],
         "{ metric = \"drops\", link = \"wire\", reason = \"loss\" }",
     );
-    // 100 messages a second: those of the fifth second, and of the tenth.
+    // 100 messages per second: those of the fifth second, and of the tenth.
     let lost = run(&text).metrics[0].value;
     assert!((199.0..=201.0).contains(&lost), "{lost}");
 }
 
-/// Good for 4 s of 5, where nothing is lost; in the fifth every packet finds the channel bad. Two in a hundred more: the one that turns
-/// it, before which it was good, and the one after the fifth second.
+/// The channel is good for 4 s of 5, without loss; in the fifth second every packet finds it bad.
+/// Two more packets in a hundred: the one that changes the state, which still passes, and the first
+/// one after the fifth second.
 #[test]
 fn a_burst_model_may_change() {
     let text = pair(
@@ -162,8 +164,9 @@ fn a_jitter_may_be_what_was_measured() {
     }
 }
 
-/// 1028 bytes at 1.028 Mbit/s are 8 ms. Every 20 ms one comes: nobody waits, and two fifths of the time one is there. The other way
-/// comes more than goes, into a queue of 5: it is full, and each stays some 40 ms.
+/// 1028 bytes at 1.028 Mbit/s take 8 ms. One packet arrives every 20 ms: none waits, and the link
+/// is busy for two fifths of the time. In the other direction more arrives than leaves, into a
+/// queue of 5: it is full, and each packet stays for about 40 ms.
 #[test]
 fn a_queue_has_lengths_and_delays() {
     let measure = "{ metric = \"queue_length\", link = \"wire\", take = [\"mean\", \"p50\", \"p99.9\"], windows = { all = [\"0 s\", \"10 s\"], late = [\"9.7 s\", \"10 s\"] } }, \
@@ -202,7 +205,8 @@ fn a_queue_has_lengths_and_delays() {
             "{metric}: {found}, {expected} expected"
         );
     }
-    // One comes less than 5 ms after one of the five has gone, and then stays for five times 8 ms less that.
+    // A packet arrives less than 5 ms after one of the five has left, and then stays for five times
+    // 8 ms minus that time.
     let [least, most] = ["p5", "p95"].map(|take| value(&format!("queue_delay_backward_{take}")));
     assert!(
         0.035 <= least && least < most && most <= 0.040 + 1e-9,
@@ -211,7 +215,8 @@ fn a_queue_has_lengths_and_delays() {
     assert!((value("queue_delay_backward_count") - 625.0).abs() <= 1.0);
 }
 
-/// CoDel marks what it may mark and drops the rest (RFC 3168 §5): an overload that says ECT is not dropped.
+/// CoDel should mark ECN-capable packets and drop the others (RFC 3168 §5): an overload with ECT is
+/// not dropped.
 #[test]
 fn a_queue_marks_senders_that_use_ecn() {
     let dropped = |queue: &str, transport: &str| {
@@ -244,7 +249,7 @@ fn a_direction_without_a_rate_is_an_error() {
     );
 }
 
-/// a - b by way of up or of low; the other keys of the two links into the last router, and routes.
+/// a - b over up or low; the other keys of the two links into the last router, and routes.
 fn square(up: &str, low: &str, more: &str) -> String {
     let link = |name: &str, ends: &str, keys: &str| {
         format!(
@@ -309,11 +314,11 @@ fn wrong_routes_say_what_is_wrong() {
 #[test]
 fn a_flow_that_can_reach_nothing_says_so() {
     let down = |until: &str| format!("down = [[\"0 s\", \"{until}\"]]");
-    // Around the link that is down.
+    // The route should avoid the link that is down.
     let record = run(&square(&down("20 s"), "", ""));
     assert_eq!(record.failures, Vec::<String>::new());
     assert!(record.metrics[0].value > 0.0);
-    // Nowhere to go, at first or at all.
+    // No path, at first or at all.
     let record = run(&square(&down("20 s"), &down("3 s"), ""));
     let words =
         "f: no way leads from a to b at its start, 1 s, up to 3 s: a link on the way is down";
@@ -321,14 +326,15 @@ fn a_flow_that_can_reach_nothing_says_so() {
     let record = run(&square(&down("20 s"), &down("20 s"), ""));
     let words = "f: no way leads from a to b as long as it runs: a link on the way is down";
     assert_eq!(record.failures, [words]);
-    // The way back is the flow's, too.
+    // The flow also needs the reverse path.
     let back = "down = { backward = [[\"0 s\", \"20 s\"]] }";
     let record = run(&square(back, back, ""));
     let words = "f: no way leads from b to a as long as it runs: a link on the way is down";
     assert_eq!(record.failures, [words]);
 }
 
-/// A link that carries the packets of a flow only after the flow is no error of the plan; the flow delivers nothing, and the run says so.
+/// A link that carries the packets of a flow only after the flow is not an error of the plan; the
+/// flow delivers nothing, and the run should report it.
 #[test]
 fn a_flow_whose_packets_are_too_large_says_so() {
     let narrow = |until: &str| {
@@ -351,13 +357,13 @@ fn a_flow_whose_packets_are_too_large_says_so() {
     assert!(dropped.is_some_and(|it| it > 10), "{failure}");
 }
 
-/// Its tables have zeros, and the run says of which kind they are.
+/// Its tables have zeros, and the run should name the kind of failure.
 #[test]
 fn a_flow_that_delivers_nothing_says_so() {
     let all = "loss = { model = \"bernoulli\", probability = 1 }";
     let record = run(&square(all, all, ""));
     assert_eq!(record.failures, ["f: it delivered nothing"]);
-    // Why it gave up is enough.
+    // The reason of the failure is sufficient.
     let quick = "streams = 1, max_init_retransmits = 0, rto_max = \"1 s\"";
     let text = square(all, all, "").replace("\"udp\"", &format!("\"sctp\", {quick}"));
     assert!(text.contains(quick), "{text}");

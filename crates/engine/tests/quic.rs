@@ -1,4 +1,5 @@
-//! QUIC in a world: it fills a link, streams do not wait for each other, and a run can be repeated.
+//! QUIC in a world: it should fill a link, its streams should not wait for each other, and runs
+//! should be reproducible.
 #![cfg(feature = "quic")]
 
 use anabranch_engine::plan::{Plan, Request, Unit};
@@ -56,7 +57,8 @@ fn bulk_fills_a_link_but_for_its_headers() {
     for transport in ["", r#", congestion = "newreno""#] {
         let record = run(&spec(transport, BULK, CLEAN));
         let goodput = value(&record, "goodput");
-        // Of 1500 bytes 20 are IP's, 8 UDP's, 16 the tag, and 13 to 25 those of QUIC; a window that halves leaves the link idle at times.
+        // Of 1500 bytes 20 belong to IP, 8 to UDP, 16 to the tag, and 13 to 25 to QUIC; a halved
+        // window leaves the link idle at times.
         let most = 1e7 * (1500.0 - 20.0 - 8.0 - 16.0 - 13.0) / 1500.0;
         assert!(
             (0.9 * most..=most).contains(&goodput),

@@ -1,5 +1,6 @@
-//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind every discipline
-//! that needs no parameters: none stands still, and the link carries two fifths of its rate at least.
+//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind
+//! every discipline without required parameters: no flow should stall, and the link should carry at
+//! least two fifths of its rate.
 
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
@@ -7,7 +8,7 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 
-/// Two flows over 10 Mbit/s and a round trip of 45 ms for 20 s, the second half of which is measured.
+/// Two flows over 10 Mbit/s and a round trip of 45 ms for 20 s; the second half is measured.
 fn spec(queue: &str, transport: &str) -> String {
     format!(
         r#"
@@ -52,7 +53,7 @@ transport = {{ {transport} }}
     )
 }
 
-/// Goodputs of both in Mbit/s; an error where a spec may not ask for it.
+/// Goodputs of both in Mbit/s; an error if a spec must not combine them.
 fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
     let request = Request::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
@@ -92,7 +93,8 @@ fn is_of_several_paths(transport: &str) -> bool {
         .any(|it| transport.contains(&format!("congestion = \"{it}\"")))
 }
 
-/// What a message says where a spec may not ask for a pair: three disciplines need a setting, one control needs marks, some need several paths.
+/// The message for a pair that a spec must not combine: three disciplines need a setting, one
+/// control needs marks, some need several paths.
 fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
     match queue {
         "token-bucket" => Some("the key `rate` is missing"),
@@ -137,13 +139,14 @@ fn no_flow_stands_still() {
             let [first, second] =
                 outcome.unwrap_or_else(|error| panic!("{queue}, {transport}: {error}"));
             raced += 1;
-            // The slowest has 0.09, of Hybla behind RED, whose sum is 5.1; the least sum is 4.4, of Hybla behind PIE.
+            // The slowest has 0.09, for Hybla behind RED, whose sum is 5.1; the smallest sum is
+            // 4.4, for Hybla behind PIE.
             assert!(
                 first > 0.05 && second > 0.05 && first + second > 4.0,
                 "{queue}, {transport}: {first} and {second} Mbit/s"
             );
         }
     }
-    // Six disciplines have all they need, and each protocol some ten controls.
+    // Six disciplines have all their required settings, and each protocol has some ten controls.
     assert!(raced > 300 && refused > 100, "{raced}, {refused}");
 }

@@ -1,12 +1,14 @@
-//! Careful Resume (RFC 9959) over a geostationary satellite: a transfer that starts from what an earlier one observed.
+//! Careful Resume (RFC 9959) over a geostationary satellite: a transfer starts from the
+//! observations of an earlier one.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// A transfer of 30 MB from 0 s on that observes the path, and one of `bytes` at 60 s; 10 Mbit/s, an RTT of 600 ms, a queue of one
-/// bandwidth-delay product. The link is `link` from 50 s on.
+/// A transfer of 30 MB at 0 s that observes the path, and one of `bytes` at 60 s; 10 Mbit/s, an RTT
+/// of 600 ms, a queue of one bandwidth-delay product. The link has the rate `rate_later` from 50 s
+/// on.
 fn spec(transport: &str, resume: &str, bytes: u64, rate_later: &str) -> String {
     format!(
         r#"
@@ -96,8 +98,9 @@ const TRANSPORTS: [(&str, f64); 5] = [
     ),
 ];
 
-/// 1 MB takes at most half of the time over TCP, and less than two thirds with BBR, whose Startup is faster, and with SCTP, whose
-/// handshake takes one round trip more.
+/// 1 MB should take at most half of the time over TCP. It should take less than two thirds with
+/// BBR, because its Startup is faster, and with SCTP, because its handshake takes one more round
+/// trip.
 #[test]
 fn a_transfer_resumes_in_half_of_the_time() {
     for (transport, share) in TRANSPORTS {

@@ -1,4 +1,4 @@
-//! Specs that somebody wrote to exhaust the stack, the memory or the patience of whoever reads them.
+//! Specs that try to exhaust the stack, the memory or the time of the program.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +10,8 @@ use anabranch_scenario::spec::Spec;
 use anabranch_scenario::substitute::substitute;
 use anabranch_scenario::tree::Node;
 
-/// What comes of a value that names `$pN`, where `p0` is `first` and each further parameter is made of the one before.
+/// The substitution of a value that names `$pN`, in which `p0` is `first` and each further
+/// parameter is made from the previous one.
 fn put_in(first: &str, levels: usize, next: impl Fn(&str) -> String) -> Result<Node, Problem> {
     let mut text = format!("[parameters]\np0 = {first}\n");
     for level in 1..=levels {
@@ -34,7 +35,7 @@ fn parameters_in_a_row_are_followed_so_far() {
             "{error:?}"
         );
     }
-    // Each is met within as many parentheses as an expression may have.
+    // Each reference is nested in the maximum number of parentheses of an expression.
     let deep = |before: &str| format!("\"{}{before} + 1{}\"", "(".repeat(60), ")".repeat(60));
     let sum = put_in("1", MAX_CHAIN - 1, deep).expect("a sum");
     let sum = sum.get("world").and_then(|world| world.get("x"));
@@ -84,7 +85,7 @@ fn of_very_many_faults_the_first_are_told() {
         let flows = (0..count).map(|flow| format!("[[flow]]\nname = \"f{flow}\"\nfrm = \"a\"\n"));
         "anabranch = 1\nname = \"t\"\n".to_owned() + &flows.collect::<String>()
     };
-    // Of a key that is misspelt it is not said besides that the right one is missing.
+    // For a misspelt key, the missing correct key should not be reported in addition.
     let half = MAX_PROBLEMS / 2 + 1;
     for (text, shown) in [(flows(500), half), (unknown(20_000), MAX_PROBLEMS)] {
         let told = faults(&text);

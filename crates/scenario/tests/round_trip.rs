@@ -1,6 +1,7 @@
-//! `Spec -> TOML -> Spec` and `Document -> TOML -> Document` are identities, for generated ones.
+//! `Spec -> TOML -> Spec` and `Document -> TOML -> Document` should be identities, for generated
+//! inputs.
 //!
-//! A failure prints the smallest case and its seed; `PROPTEST_RNG_SEED` runs one again.
+//! A failure prints the smallest case and its seed; `PROPTEST_RNG_SEED` repeats one.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::decode::decode;
