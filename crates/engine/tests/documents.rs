@@ -1,4 +1,5 @@
-//! The project's own specs are planned, and written back they are the same; what a program builds is checked as a file is.
+//! The project's own specs should be planned, and be unchanged after a round trip; a spec built by
+//! a program should be checked like a file.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ fn specs() -> Vec<(String, String)> {
     let specs = files
         .iter()
         .map(|file| (file.display().to_string(), read(file)));
-    // What has no flow is the network of an emulation.
+    // A spec without flows is the network of an emulation.
     specs
         .filter(|(_, text)| text.contains("[[flow]]"))
         .collect()
@@ -52,7 +53,8 @@ fn every_spec_is_planned() {
     }
 }
 
-/// `Document -> TOML -> Document`: parameters, expressions and sweeps included, and what is planned is the same.
+/// `Document -> TOML -> Document`, including parameters, expressions and sweeps: the plan should be
+/// the same.
 #[test]
 fn every_document_written_back_is_the_same() {
     for (file, text) in specs() {
@@ -153,7 +155,7 @@ fn a_program_writes_a_spec() {
     assert_eq!(second(&read).spec, point.spec);
 }
 
-/// The same mistakes give the same errors, but for the lines.
+/// The same mistakes should give the same errors, except for the lines.
 #[test]
 fn what_a_program_builds_is_checked_as_a_file_is() {
     for (path, value) in [
@@ -195,7 +197,7 @@ fn what_a_program_builds_is_checked_as_a_file_is() {
     );
 }
 
-/// The page of the grammar has examples; each is a spec.
+/// Each example in the page of the grammar should be a valid spec.
 #[test]
 fn the_examples_of_the_manual_are_planned() {
     let page = include_str!("../../../docs/reference/spec.md");

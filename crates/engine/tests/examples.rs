@@ -1,4 +1,4 @@
-//! The examples are run, and what a reader of each would look at is as it must be.
+//! The examples are run, and their main results are checked.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
@@ -33,8 +33,8 @@ fn x(record: &RunRecord) -> String {
     record.point[0].1.to_string()
 }
 
-/// With one bandwidth-delay product of buffer the window, once halved, still fills the link; with a tenth it does not (Appenzeller
-/// et al., 2004, section 2).
+/// With a buffer of one bandwidth-delay product the halved window should still fill the link; with
+/// a tenth it should not (Appenzeller et al., 2004, section 2).
 #[test]
 fn a_buffer_of_one_product_keeps_the_link_busy() {
     let runs = run("buffer-sizing", "buffers", &[]);
@@ -63,7 +63,7 @@ fn the_long_flow_of_a_parking_lot_gets_the_least() {
             "{long} {first} {others}"
         );
         assert!(value(record, "all", "link_utilization_wire") > 85.0);
-        // What the two flows of a hop carry fits its rate.
+        // The traffic of the two flows of a hop should fit its rate.
         assert!(long + first < 4e6, "{long} {first}");
     }
 }
@@ -80,7 +80,8 @@ fn a_transfer_goes_on_after_a_handover() {
             "1 s" => 1.0,
             _ => 3.0,
         };
-        // At least as long as there is no cell; at most until the timer that doubles expires after it.
+        // At least as long as there is no cell; at most until the backed-off timer expires after
+        // it.
         assert!(
             silence > gap && silence < 2.0 * gap + 2.5,
             "{gap}: {silence}"
@@ -90,13 +91,14 @@ fn a_transfer_goes_on_after_a_handover() {
         assert!(delivered > 20_000.0, "{gap}: {delivered}");
         assert!(value(record, "cell-west", "drops_link_down") > 0.0);
     }
-    // Routes follow: nothing is sent towards a cell that is not there yet.
+    // Routes follow the schedule: nothing should be sent towards a cell that does not exist yet.
     assert_eq!(value(&runs[0], "cell-east", "drops_link_down"), 0.0);
 }
 
-/// Routes go by the second satellite as soon as it is there. A sender whose timer has run out before then waits for the next: with
-/// an RTO of 1 s (RTO.Min) and its doubling (RFC 9260 §6.3.3 E2; RFC 6298 §5.5), 1, 3, 7, 15 s after what it lost, and then data
-/// are there after the 256 ms of the way.
+/// Routes should use the second satellite as soon as it is available. A sender whose timer has
+/// expired before then waits for the next expiry: with an RTO of 1 s (RTO.Min) and its doubling
+/// (RFC 9260 §6.3.3 E2; RFC 6298 §5.5), 1, 3, 7, 15 s after its loss, and then data arrives after
+/// the 256 ms of the path.
 #[test]
 fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
     let runs = run("two-satellites", "rises", &[]);
@@ -113,10 +115,10 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
             "25 s" => 5.0,
             _ => 10.0,
         };
-        // It ends with the window of 64 KiB in each round trip of 512 ms.
+        // It should end with the window of 64 KiB in each round trip of 512 ms.
         assert!(value(record, "upload", "goodput") > 950e3, "{name}");
         if gap == 0.0 {
-            // What was on the way is found missing by duplicates, within a round trip or two.
+            // Lost data is detected by duplicate acknowledgements, within a round trip or two.
             assert_eq!(timeouts, 0.0, "{name}");
             assert!(silence < 0.5, "{name}: {silence}");
             continue;
@@ -124,10 +126,10 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
         let waited = 2f64.powf(timeouts) - 1.0;
         let excess = silence - waited;
         assert!((0.0..0.8).contains(&excess), "{name}: {silence} {timeouts}");
-        // No timer ran out in vain after the satellite was there, but for what was under way.
+        // No timer should expire after the satellite is available, except for data in transit.
         let before = 2f64.powf(timeouts - 1.0) - 1.0;
         assert!(before < gap + 0.8, "{name}: {timeouts}");
-        // 251 ms of what was in the air come first.
+        // 251 ms of data in flight arrive first.
         assert!(
             (0.2..0.3).contains(&(resumed - silence)),
             "{name}: {resumed}"
@@ -135,7 +137,7 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
     }
 }
 
-/// A group of none has no values; what is beside it is as without it.
+/// An empty group should have no values, and should not affect the other groups.
 #[test]
 fn a_group_of_none_is_switched_off() {
     let quiet = &run("cross-traffic", "quiet", &[])[0];
@@ -159,8 +161,9 @@ fn a_group_of_none_is_switched_off() {
     assert_eq!(runs[0].value("web", "goodput"), None);
 }
 
-/// DualPI2 couples the two queues: a scalable sender that says what it is leaves the classic one its share, and waits less. In the
-/// classic queue it takes nearly all: it answers a mark by half of the marked share, its rival by 30 % (RFC 9332, section 1).
+/// DualPI2 couples the two queues: a scalable sender with the right mark leaves the classic one its
+/// share, and waits less. In the classic queue it takes almost everything, because it reduces by
+/// half of the marked share and its competitor by 30 % (RFC 9332, section 1).
 #[test]
 fn dualpi2_shares_between_scalable_and_classic() {
     for record in run("l4s", "shares", &[]) {

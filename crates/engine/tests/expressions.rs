@@ -1,4 +1,4 @@
-//! Expressions on parameters in a spec, parameters that nothing uses, and settings that change nothing.
+//! Expressions over parameters in a spec, unused parameters, and settings without effect.
 
 use std::sync::Arc;
 
@@ -55,17 +55,17 @@ id = "times"
 sweep = [{ name = "rtt", points = [{ x = 1, rtt = "100 ms" }, { x = 2, rtt = "2 * 100 ms" }] }]
 "#;
 
-/// The propagation delay of a link forward, as it is written.
+/// The forward propagation delay of a link, as written.
 fn delay(link: &Link) -> Option<&str> {
     link.delay.side(true)?.parameters["delay"].as_str()
 }
 
-/// The rate of a link forward, bits per second.
+/// The forward rate of a link, bits per second.
 fn rate(link: &Link) -> Option<u64> {
     link.rate.side(true)?.as_constant()
 }
 
-/// A drop-tail queue of so much.
+/// A drop-tail queue with this limit.
 fn bytes(limit: &str) -> Option<Queue> {
     Some(Queue::new("drop-tail").with("limit", limit))
 }
@@ -122,7 +122,7 @@ fn an_expression_may_be_set() {
     assert_eq!(plan.experiments[1].replications, 2);
 }
 
-/// The sweep of a file may be set, too.
+/// The sweep of a file can be overridden, too.
 #[test]
 fn the_values_of_a_sweep_may_be_set() {
     let values = ["experiment.rates.sweep.0.values=['4 Mbit/s']"];
@@ -163,7 +163,8 @@ wrong! {
     own_parameter_without_effect: "id = \"times\"", "id = \"times\"\nparameters = { \"profiles.own.receive_buffer\" = \"5 MiB\" }";
 }
 
-/// Each of 64 parameters names the next twice: as many results as grains on a chessboard, if each were computed anew.
+/// Each of 64 parameters names the next twice, so without caching there would be as many results as
+/// grains on a chessboard.
 #[test]
 fn a_parameter_is_computed_once() {
     let mut parameters = String::from("share = \"$p0 / $p0 / 2\"\np64 = 1\n");
@@ -177,7 +178,7 @@ fn a_parameter_is_computed_once() {
     assert_eq!(link.queue.forward, bytes("25000 B"));
 }
 
-/// What one experiment uses is used.
+/// A parameter used by one experiment counts as used.
 #[test]
 fn a_parameter_of_one_experiment_is_used() {
     let text = changed(

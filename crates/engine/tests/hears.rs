@@ -1,4 +1,5 @@
-//! What a congestion control of one's own hears of its sender, and that its word counts: the same over SCTP and TCP.
+//! Callbacks of a custom congestion control: its inputs from the sender and the effect of its
+//! outputs, which should be the same over SCTP and TCP.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,10 +11,10 @@ use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 use anabranch_transport::{Nanos, time};
 
-/// Bytes per second at which it wants packets to go.
+/// The requested pacing rate, bytes per second.
 const RATE: f64 = 400_000.0;
 
-/// What it heard since it was last asked.
+/// Inputs since the last query.
 #[derive(Debug, Default)]
 struct Heard {
     sent: u64,
@@ -107,7 +108,8 @@ impl CongestionControl for Listening {
     }
 }
 
-/// Runs 20 s over a link; gives the goodput in bit/s, marks that the senders answered, and what was heard.
+/// Runs 20 s over a link; returns the goodput in bit/s, marks that the senders answered, and the
+/// inputs of the control.
 fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
     *heard() = None;
     let text = format!(
@@ -133,27 +135,27 @@ fn an_own_algorithm_hears_all_and_sets_the_pace_over_both_protocols() {
     registry::add(&ALGORITHM);
     for protocol in ["sctp", "tcp"] {
         assert!(registry::by_name(Protocol::Sctp, "listening").is_some());
-        // Nothing is in the way but its own rate: 3.2 Mbit/s as the profile counts bytes.
+        // Only its own rate limits it: 3.2 Mbit/s as the profile counts bytes.
         let (goodput, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", "kind = \"bulk\"");
         assert!((3.1e6..=3.21e6).contains(&goodput), "{protocol}: {goodput}");
         let flight = RATE * time::seconds(40_000_000) * 2.0;
         assert!(heard.sent >= heard.acknowledged, "{protocol}: {heard:?}");
         assert!(heard.sent - heard.acknowledged <= flight as u64);
         assert_eq!((heard.losses, heard.marks), (0, 0), "{protocol}");
-        // Delivered is what is sent, but for the first round trips.
+        // The delivery rate should equal the sending rate, except in the first round trips.
         let last = heard.rates.last().expect("rounds end");
         assert!((last / RATE - 1.0).abs() < 0.1, "{protocol}: {last}");
-        // A message now and then: the application limits every round.
+        // A message now and then: the application should limit every round.
         let cbr = "kind = \"cbr\", rate = \"80 kbit/s\", message = \"1000 B\"";
         let (_, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", cbr);
         assert!(heard.app_limited > 90, "{protocol}: {heard:?}");
         assert!(heard.limited_rates > 90, "{protocol}: {heard:?}");
         assert_eq!(heard.rates.len(), 0, "{protocol}: {heard:?}");
-        // One every four seconds: longer than any timeout.
+        // One message every four seconds, which is longer than any timeout.
         let seldom = "kind = \"cbr\", rate = \"2 kbit/s\", message = \"1000 B\"";
         let (_, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", seldom);
         assert!(heard.idle > 2, "{protocol}: {heard:?}");
-        // Less than its rate goes through: marks, and drops.
+        // The link is slower than its rate: marks, and drops.
         let marks = "rate = \"2 Mbit/s\"\nqueue = { kind = \"codel\", ecn = true }";
         let (_, reductions, heard) = run(protocol, marks, "kind = \"bulk\"");
         assert!(heard.marks > 2, "{protocol}: {heard:?}");

@@ -1,5 +1,5 @@
-//! The two ways of deciding a link come to the same in the worlds of every paper: all of a packet's passage at once, and step
-//! by step.
+//! The two implementations of a link should give equal results in the worlds of all papers: the
+//! whole passage of a packet at once, and event by event.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use anabranch_engine::sink::Memory;
 use anabranch_engine::world;
 use anabranch_scenario::quantity::Span;
 
-/// How much of each run is played, nanoseconds.
+/// Simulated duration of each run, nanoseconds.
 const LONG_ENOUGH: u64 = 12_000_000_000;
 
 /// Every paper's spec.
@@ -39,7 +39,7 @@ fn plan(path: &Path, kinds: &Standard) -> Plan {
     Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The first and the last point of each experiment, cut short.
+/// The first and the last point of each experiment, shortened.
 fn shortened(mut plan: Plan) -> Plan {
     for experiment in &mut plan.experiments {
         experiment.replications = 1;
@@ -74,7 +74,7 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
             let mut one_record = world::run(one, 7, &mut one_sink, &[]).expect("a run");
             let other_record = world::run(&other, 7, &mut other_sink, &[]).expect("a run");
             let name = format!("{} {:?}", paper.display(), one.point());
-            // Steps are events of their own; all else is the same.
+            // Steps are separate events; all other results should be equal.
             more_events += u64::from(other_record.events > one_record.events);
             one_record.events = other_record.events;
             assert_eq!(one_record, other_record, "{name}");
@@ -85,7 +85,7 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
             runs += 1;
         }
     }
-    // The two ways were taken, and were two.
+    // Both implementations were used, and they differed.
     assert!(
         runs > 50 && more_events * 2 > runs,
         "{more_events} of {runs}"

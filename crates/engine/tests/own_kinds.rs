@@ -1,4 +1,5 @@
-//! A program's own kinds: a spec may name them, and worlds are built from them, without a change to this project.
+//! Kinds added by a program: a spec should be able to name them, and worlds should be built from
+//! them, without a change to this project.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
@@ -82,7 +83,7 @@ fn worlds_are_built_from_them() {
     let unit = Unit::all(&plan)[0];
     let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");
     let lost = record.metrics.iter().map(|value| value.value).sum::<f64>();
-    // Ten messages a second for ten seconds.
+    // Ten messages per second for ten seconds.
     assert_eq!(lost, 25.0, "{:?}", record.metrics);
 }
 

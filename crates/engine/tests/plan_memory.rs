@@ -1,4 +1,4 @@
-//! What a plan holds in memory, in a program of its own: it counts what is allocated.
+//! Memory of a plan. The test is a separate program because it counts allocations.
 
 use std::alloc::System;
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use cap::Cap;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Links in a row, with a flow over all of them.
+/// Links in a chain, with a flow over all of them.
 const LINKS: usize = 100;
 
-/// A spec of one experiment with three sweeps, of so many values each.
+/// A spec of one experiment with three sweeps, with these numbers of values.
 fn spec(counts: [usize; 3]) -> String {
     let mut text = String::from(
         "anabranch = 1\nname = \"row\"\nworld = { duration = \"1 s\" }\n\
@@ -50,7 +50,7 @@ fn spec(counts: [usize; 3]) -> String {
     text
 }
 
-/// A plan, and how many bytes it holds.
+/// A plan, and the bytes that it retains.
 fn planned(counts: [usize; 3]) -> (Plan, usize) {
     let before = ALLOCATOR.allocated();
     let plan = Plan::new(Request::new("row.toml", spec(counts)));
@@ -58,8 +58,8 @@ fn planned(counts: [usize; 3]) -> (Plan, usize) {
     (plan, ALLOCATOR.allocated() - before)
 }
 
-/// Four hundred points take little more memory than one, 64 bytes each, also when many have been resolved once: 20,000 points of a spec
-/// that takes 12 MB take 1.1 times that.
+/// Four hundred points should take little more memory than one, 64 bytes each, even after many have
+/// been resolved: 20,000 points of a spec that takes 12 MB take 1.1 times that.
 #[test]
 fn memory_does_not_depend_on_the_number_of_points() {
     let (one, of_one) = planned([1, 1, 1]);
@@ -77,7 +77,7 @@ fn memory_does_not_depend_on_the_number_of_points() {
             (unit.point(), unit.point.hash())
         );
     }
-    // The last one stays for the next run of the same point.
+    // The last one is kept for the next run of the same point.
     let kept = ALLOCATOR.allocated() - before;
     assert!(kept < of_one, "{kept} of {of_one}");
 }

@@ -1,4 +1,5 @@
-//! Specs as a researcher would write them, each run, with what its question must answer whatever the seed.
+//! Specs in the style of a researcher, each run and checked for results that should not depend on
+//! the seed.
 
 use std::path::Path;
 
@@ -53,12 +54,13 @@ fn web_transfers_take_longer_the_more_the_path_loses() {
         for count in values(&records, flow, "transfers_complete") {
             assert!((340.0..460.0).contains(&count), "{flow}: {count}");
         }
-        // Nothing is faster than the path.
+        // No transfer should be faster than the path.
         for least in values(&records, flow, "slowdown_least") {
             assert!(least >= 1.0, "{flow}: {least}");
         }
     }
-    // Without losses there is nothing to wait for but the path; with them objects wait behind others less on ten streams.
+    // Without losses only the path causes delay; with losses objects wait for others less on ten
+    // streams.
     let [tcp, sctp] =
         ["tcp", "sctp"].map(|flow| values(&records, flow, "flow_completion_time_p50"));
     assert!(sctp[2] < tcp[2], "{sctp:?} {tcp:?}");
@@ -68,12 +70,13 @@ fn web_transfers_take_longer_the_more_the_path_loses() {
 fn codel_takes_the_delay_of_a_full_buffer_away() {
     let records = run("bufferbloat");
     let p95 = values(&records, "game", "one_way_delay_later_p95");
-    // 500 packets of 1500 B at 10 Mbit/s are 600 ms, of which a sawtooth keeps most; CoDel aims at 5 ms.
+    // 500 packets of 1500 B at 10 Mbit/s are 600 ms, of which a sawtooth keeps most; CoDel aims at
+    // 5 ms.
     assert!(p95[0] > 0.4 && p95[1] < 0.05, "{p95:?}");
     assert!(p95[1] > 0.015, "the path alone takes 15 ms: {p95:?}");
     let goodput = values(&records, "download", "goodput");
     assert!(goodput[0] > 9e6 && goodput[1] > 8e6, "{goodput:?}");
-    // Marks do the same, and nothing of the download goes again.
+    // Marks should have the same effect, without retransmissions of the download.
     assert!(p95[2] < 0.05 && goodput[2] > 8e6, "{p95:?} {goodput:?}");
     let marks = values(&records, "access", "marks");
     assert!(marks[..2] == [0.0, 0.0] && marks[2] > 10.0, "{marks:?}");
@@ -116,7 +119,7 @@ fn handovers_of_a_leo_path_hold_packets_back() {
     let slowest = values(&records, "probe", "one_way_delay_p99_9");
     let p50 = values(&records, "probe", "one_way_delay_p50");
     for (point, pair) in slowest.chunks(2).enumerate() {
-        // A hundred milliseconds in each 15 s at most: the slowest thousandth of the packets.
+        // At most a hundred milliseconds in each 15 s: the slowest thousandth of the packets.
         assert!(pair[1] > pair[0] + 0.02, "{point}: {slowest:?}");
     }
     // Vegas keeps 2 to 4 packets of 0.24 ms in the queue, and the path alone takes 21 to 22 ms.
@@ -124,8 +127,8 @@ fn handovers_of_a_leo_path_hold_packets_back() {
     assert!(p50[0] > 0.026 && p50[2] > 0.026, "{p50:?}");
 }
 
-/// A message of 1 MiB takes 0.84 s on the path. Without interleaving a small one waits for the end of what was begun; with it, for
-/// packets that are under way.
+/// A message of 1 MiB takes 0.84 s on the path. Without interleaving a small message waits for the
+/// end of the current one; with it, only for packets in transit.
 #[test]
 fn interleaving_takes_small_messages_past_large_ones() {
     let records = run("interleaving");
@@ -133,34 +136,35 @@ fn interleaving_takes_small_messages_past_large_ones() {
     // The first experiment: six schedulers, with and without.
     for (record, age) in records.iter().zip(p99).take(12) {
         let [scheduler, messages] = [0, 1].map(|it| record.point[it].1.to_string());
-        // First come, first served, is in order either way.
+        // First come, first served, keeps the order in both cases.
         let waits = !messages.contains("I-DATA") || scheduler.contains("fcfs");
         let fits = if waits { age > 0.5 } else { age < 0.1 };
         assert!(fits, "{scheduler}, {messages}: {age}");
     }
-    // Nothing is given up, nor held back for good: 20 a second, for 90 s.
+    // No message is abandoned or delayed indefinitely: 20 per second, for 90 s.
     for count in values(&records, "sctp", "small_count") {
         assert_eq!(count, 1800.0);
     }
 }
 
-/// One way takes 282 ms, and what is lost once comes 560 ms later at the earliest.
+/// One way takes 282 ms, and a retransmission arrives 560 ms later at the earliest.
 #[test]
 fn frames_that_may_be_given_up_are_younger() {
     let records = run("frames");
     let [p50, p95] = ["age_p50", "age_p95"].map(|it| values(&records, "frames", it));
     let missing = values(&records, "frames", "missing_messages");
     assert!(p50.iter().all(|age| *age > 0.28), "{p50:?}");
-    // Reliable: everything arrives, and one in twenty frames waits for a retransmission.
+    // Reliable: everything should arrive, and one in twenty frames waits for a retransmission.
     assert_eq!(missing[0], 0.0);
     assert!(p95[0] > 0.8, "{p95:?}");
-    // Given up after 300 ms: frames are missing, of 9,300, and those that arrive are younger.
+    // Abandoned after 300 ms: some of 9,300 frames should be missing, and those that arrive should
+    // be younger.
     assert!(missing[3] > 200.0 && p95[3] < p95[0], "{missing:?} {p95:?}");
-    // Never sent again: about one of a hundred is missing.
+    // Never retransmitted: about one of a hundred should be missing.
     assert!((50.0..150.0).contains(&missing[6]), "{missing:?}");
 }
 
-/// 10 and 4 Mbit/s, less headers of 3 %.
+/// 10 and 4 Mbit/s, minus headers of 3 %.
 #[test]
 fn both_paths_at_once_carry_more_than_either() {
     let records = run("concurrent");

@@ -1,11 +1,12 @@
-//! The manual and the JSON Schema say what the tables of settings say.
+//! The manual and the JSON Schema must agree with the tables of settings.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
 use anabranch_scenario::schema::json_schema;
 use serde_json::Value;
 
-/// Holds a page of docs/reference against what the code says; `REFERENCE=write` in the environment writes it anew.
+/// Compares a page of docs/reference with the generated text; `REFERENCE=write` in the environment
+/// writes the page.
 fn generated(name: &str, wanted: &str) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
     let path = format!("{folder}/{name}.md");
@@ -37,7 +38,8 @@ fn the_page_of_metrics_is_up_to_date() {
     generated("metrics", &manual::metrics());
 }
 
-/// The messages that other tests hold as snapshots, by the file of tests and the name of each mistake.
+/// The messages that other tests keep as snapshots, by the file of tests and the name of each
+/// mistake.
 #[test]
 fn the_page_of_errors_is_up_to_date() {
     let mut page = include_str!("reference/errors.md").to_owned();
@@ -68,7 +70,8 @@ fn the_page_of_errors_is_up_to_date() {
     generated("errors", &page);
 }
 
-/// A row that says nothing helps nobody, and a default that cannot be written cannot be changed back.
+/// Every row must have a description, and every default must be expressible, so that a change can
+/// be undone.
 #[test]
 fn every_setting_has_a_text_a_range_and_a_default() {
     for kind in Standard::default().transports.kinds() {
@@ -122,7 +125,7 @@ fn a_parameter_may_stand_for_a_rate() {
     assert_eq!(pattern, Some(r"\$|[*()]| [-+/] "), "{rate}");
 }
 
-/// The keys that a spec had before they came from the tables, and a few that came with them.
+/// The keys that a spec had before they came from the tables, and a few that were added with them.
 #[test]
 fn every_key_of_a_transport_is_in_the_schema_with_range_and_default() {
     let schema = schema();

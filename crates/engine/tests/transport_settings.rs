@@ -1,11 +1,11 @@
-//! Settings of transports in a spec: what they reach, and what is said of those that cannot be.
+//! Settings of transports in a spec: their effects, and the errors of invalid ones.
 
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::transport;
 use anabranch_sctp::Config as SctpConfig;
 use anabranch_tcp::Config as TcpConfig;
 
-/// A spec of two hosts, with something at the top, and a transport.
+/// A spec of two hosts, with extra text at the top, and a transport.
 fn spec(top: &str, transport: &str) -> String {
     format!(
         r#"anabranch = 1
@@ -112,7 +112,7 @@ fn settings_that_do_not_go_together_are_named() {
     }
 }
 
-/// Westwood and binomial were written for TCP too, and no spec could name them.
+/// Westwood and binomial existed for TCP too, but no spec could name them.
 #[test]
 fn tcp_has_a_congestion_control() {
     for name in [
@@ -174,7 +174,8 @@ fn tcps_timeouts_go_together_too() {
     );
 }
 
-/// What compares a setting's partner off and on has an effect at one point; without that point it has none at all.
+/// A sweep that compares a setting's partner off and on gives it an effect at one point; without
+/// that point it should have none at all.
 #[test]
 fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     let experiment = |values: &str| {
@@ -193,7 +194,7 @@ fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     let both = spec(top, transport)
         + "\n[[experiment]]\nid = \"one\"\n\n[[experiment]]\nid = \"two\"\nparameters = { on = true }\n";
     assert_eq!(plan(both, &[]).map(drop), Ok(()));
-    // A point without the setting says nothing of it.
+    // A point without the setting should not count.
     let swapped = spec("", r#"protocol = "sctp""#).replace(r#"{ protocol = "sctp" }"#, "\"$all\"")
         + "\n[[experiment]]\nid = \"one\"\n\n[[experiment.sweep]]\nname = \"all\"\npoints = [\n"
         + "{ x = \"a\", all = { protocol = \"tcp\" } },\n"
@@ -203,7 +204,8 @@ fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     assert!(error.contains("without `partial_reliability`"), "{error}");
 }
 
-/// What only the application of a peer would ask for, or what no INIT offers, has no effect in a world.
+/// Settings that only a peer's application would use, or that no INIT offers, have no effect in a
+/// world.
 #[test]
 fn what_no_flow_can_bring_about_is_refused() {
     for (transport, words) in [

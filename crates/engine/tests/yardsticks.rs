@@ -1,5 +1,7 @@
-//! What other programs gave for the paths of `yardsticks/`, beside five runs of ours. Where ns-3.37 follows the texts, both agree; where it
-//! departs from them, the page there says how, and only the direction is held. Linux's TCP is held to what the page there says.
+//! Results of other programs for the paths of `yardsticks/`, compared with five runs of ours. If
+//! ns-3.37 follows the texts, both should agree. If it departs from them, the page there describes
+//! how, and only the direction is checked. The results for Linux's TCP are checked against the page
+//! there.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,8 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
 
-/// One of the folders: its file of means, the spec beside it, and how the conditions of the file are made of the coordinates of a point.
+/// One of the folders: its file of means, the spec next to it, and the mapping from the coordinates
+/// of a point to the conditions of the file.
 struct Yardstick {
     folder: &'static str,
     condition: fn(&[String]) -> String,
@@ -63,7 +66,8 @@ impl Yardstick {
         sums
     }
 
-    /// Our mean as a share of theirs lies between the two numbers. `named`: our name of the metric, and theirs.
+    /// Checks that our mean as a share of theirs lies between the two numbers. `named`: our name of
+    /// the metric, and theirs.
     fn held(&self, experiment: &str, named: [&str; 2], expected: &[(&str, f64, f64)]) {
         let (ours, theirs) = (self.ours(experiment, named[0]), self.theirs());
         for &(condition, least, most) in expected {
@@ -94,7 +98,8 @@ fn one_flow_alone() {
         ("bbr loss 0", 0.96, 1.02),
         ("bbr loss 0.001", 0.9, 1.25),
     ];
-    // No Reno-friendly region; the smoothed round-trip time instead of samples; BBR's first version, which gives up at losses.
+    // No Reno-friendly region; the smoothed round-trip time instead of samples; BBR's first
+    // version, which collapses at losses.
     let apart = [
         ("cubic loss 0.001", 1.3, 2.2),
         ("vegas loss 0", 1.8, 2.1),
@@ -110,7 +115,8 @@ fn two_flows_behind_each_discipline() {
     NS3.held("disciplines", GOODPUT, &all.map(|queue| (queue, 0.75, 1.3)));
 }
 
-/// Without loss both fill the link, and the windows go up and down alike. With losses both are as random as five or six runs leave them.
+/// Without loss both should fill the link, with similar windows. With losses both have the
+/// randomness of five or six runs.
 #[test]
 fn linux_alone() {
     let (filled, random) = ((0.99, 1.01), (0.75, 1.3));
