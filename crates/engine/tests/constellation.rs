@@ -36,8 +36,8 @@ fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
         .value
 }
 
-/// Twelve satellites in one plane over the equator of an Earth that stands still, at 1,000 km; the
-/// first is over 0° N 0° E at the begin, the others every 30°. Stations below the first, the second
+/// Twelve satellites in one plane over the equator of a non-rotating Earth, at 1,000 km; the first
+/// is over 0° N 0° E at the start, the others every 30°. Stations are below the first, the second
 /// and the third.
 fn ring(duration: &str, rate: &str, more: &str) -> String {
     format!(
@@ -72,12 +72,12 @@ fn a_delay_is_that_of_the_lengths() {
     let radius = 7371.0088_f64;
     let length = 2.0 * 1000.0 + 4.0 * radius * 15.0_f64.to_radians().sin();
     let wanted = length / 299_792.458 + 4.0 * 1028.0 * 8.0 / 1e9;
-    // In a second satellites move by 0.06°.
+    // Satellites move by 0.06° in a second.
     assert!((seconds - wanted).abs() < 5e-6, "{seconds} {wanted}");
 }
 
-/// Two flows from different stations share the link between the second and the third satellite, the
-/// third of all, and the third satellite's transmitter: together they get its rate.
+/// Two flows from different stations share the link between the second and the third satellite, and
+/// the third satellite's transmitter: together they should get its rate.
 #[test]
 fn flows_share_the_links_on_their_ways() {
     let text = ring("10 s", "1 Mbit/s", "")
@@ -89,11 +89,11 @@ fn flows_share_the_links_on_their_ways() {
         + "[[measure]]\nmetric = \"link_utilization\"\ncounting = \"wire\"\nlink = \"ring-isl[2]\"\n";
     let record = run(&text);
     let both = value(&record, "goodput", "one") + value(&record, "goodput", "two");
-    // What 1028 B packets leave of 1 Mbit/s: 972.8 kbit/s, but for the first 50 ms.
+    // The share of 1028 B packets in 1 Mbit/s: 972.8 kbit/s, except for the first 50 ms.
     assert!((both - 972.8e3).abs() < 10e3, "{both}");
     let used = &record.metrics.last().expect("a measure").value;
     assert!((99.0..=100.0).contains(used), "{used}");
-    // Of twelve links two are used, that before the shared one for 0.8 x 1.028 of the time.
+    // Two of twelve links are used; the one before the shared link for 0.8 x 1.028 of the time.
     let load = |name: &str| value(&record, &format!("link_load_{name}"), "ring-isl");
     assert!(
         (load("used") - 100.0 / 6.0).abs() < 1e-9,
@@ -103,9 +103,9 @@ fn flows_share_the_links_on_their_ways() {
     assert!((load("max") - used).abs() < 0.5, "{}", load("max"));
 }
 
-/// A third of a revolution takes 2 pi sqrt(r³ / mu) / 3 = 2,099 s; the nearest satellite is another
-/// one 262.4 s after the begin, found at 262.5 s. For 300 ms from then on, stations neither send
-/// nor receive.
+/// A third of a revolution takes 2 pi sqrt(r³ / mu) / 3 = 2,099 s. Another satellite is the nearest
+/// one 262.4 s after the start, which is detected at 262.5 s. For 300 ms from then on, stations
+/// should neither send nor receive.
 #[test]
 fn a_handover_drops_packets_or_holds_them() {
     let arrived = |handover: &str| {
@@ -120,10 +120,11 @@ fn a_handover_drops_packets_or_holds_them() {
         arrived("handover = { gap = \"300 ms\" }"),
         arrived("handover = { gap = \"300 ms\", packets = \"drop\" }"),
     );
-    // 100 messages a second; those of the last 37 ms have not arrived.
+    // 100 messages per second; those of the last 37 ms have not arrived.
     assert!((196.0..=197.0).contains(&free), "{free}");
     assert_eq!(free, held);
-    // Those sent in 300 ms, and those that come down meanwhile and were sent in 32 ms before.
+    // Those sent in 300 ms, and those that arrive during that time and were sent in the 32 ms
+    // before.
     let lost = free - dropped;
     assert!((32.0..=35.0).contains(&lost), "{lost}");
 }
@@ -233,7 +234,7 @@ fn a_matrix_is_a_flow_of_many_members() {
         assert!(error.contains(wanted), "{pairs}: {error}");
     }
     let record = run(&text("\"all\""));
-    // 10 messages a second each, of which those of the last 40 ms are under way.
+    // 10 messages per second each; those of the last 40 ms are in transit.
     let all = value(&record, "goodput", "f");
     assert!((432e3..=480e3).contains(&all), "{all}");
 }
@@ -292,7 +293,7 @@ const PAIRS: [[u32; 2]; 50] = [
     [5, 74],
 ];
 
-/// What each protocol is in Hypatia's runs.
+/// Settings of each protocol in Hypatia's runs.
 const TCP: &str = "transport = { protocol = \"tcp\", congestion = \"newreno\", segment = \"1380 B\", initial_window = \"10 segments\", \
     receive_window = \"32 MiB\", send_buffer = \"32 MiB\", timestamps = true, proportional_rate_reduction = true }\nworkload = { kind = \"bulk\" }\n";
 const UDP: &str = "transport = { protocol = \"udp\" }\n\
@@ -314,7 +315,7 @@ fn is_near(found: f64, wanted: f64, share: f64) {
     );
 }
 
-/// `flow-manila-dalian-newreno.csv`: 23,922,300 bytes are acknowledged after 20 s, through the
+/// `flow-manila-dalian-newreno.csv`: 23,922,300 bytes are acknowledged after 20 s, including the
 /// first change of the path at 18.0 s.
 #[test]
 fn a_single_flow_gets_what_it_gets_in_hypatia() {
@@ -327,8 +328,8 @@ fn a_single_flow_gets_what_it_gets_in_hypatia() {
     );
 }
 
-/// `load.csv`: 100 flows over 1 Mbit/s for 10 s, 54.41 Mbit/s by UDP and 34.03 Mbit/s by TCP in
-/// all.
+/// `load.csv`: 100 flows over 1 Mbit/s for 10 s, with totals of 54.41 Mbit/s for UDP and 34.03
+/// Mbit/s for TCP.
 #[test]
 fn a_hundred_flows_get_what_they_get_in_hypatia() {
     let both = PAIRS

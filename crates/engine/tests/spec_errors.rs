@@ -1,4 +1,4 @@
-//! A wrong spec says what is wrong: file, line, key, what was found, what is allowed, the nearest spelling.
+//! Errors of invalid specs: file, line, key, value found, values allowed, nearest spelling.
 
 use anabranch_engine::plan::{Plan, Request};
 
@@ -54,7 +54,7 @@ fn request(text: &str, overrides: &[&str]) -> Request {
     })
 }
 
-/// The good spec with pieces replaced, planned; gives the error's text.
+/// Plans the valid spec with some pieces replaced; returns the text of the error.
 fn error(replacements: &[(&str, &str)], overrides: &[&str]) -> String {
     let mut text = GOOD.to_owned();
     for (from, to) in replacements {
@@ -240,7 +240,7 @@ fn overrides_reach_parameters_and_paths() {
     );
 }
 
-/// Who asks for fewer points of a sweep need not take out what is said of the others.
+/// A request for fewer points of a sweep should not require the removal of claims about the others.
 #[test]
 fn fewer_points_leave_claims_about_the_others() {
     let claim = r#"[[claim]]
@@ -310,7 +310,8 @@ fn titles_do_not_change_what_is_run() {
     assert_ne!(hash(GOOD), hash(&GOOD.replace("5 ms", "6 ms")));
 }
 
-/// A product of sweeps is refused before it is made: 300 * 300 points of one world each.
+/// A product of sweeps should be rejected before it is computed: 300 * 300 points with one world
+/// each.
 #[test]
 fn too_many_points() {
     let values: Vec<String> = (1..=300).map(|n| format!("\"{n} kbit/s\"")).collect();
@@ -334,7 +335,7 @@ fn a_key_at_the_top_can_be_set() {
     assert_eq!(plan.spec.name, "other");
 }
 
-/// Who compares what has an effect with what has none may set it for all.
+/// A key should be accepted for all points if it has an effect at some of them.
 #[test]
 fn a_key_may_be_idle_at_some_points_of_a_sweep() {
     let loss = "loss = { forward = { model = \"bernoulli\", probability = 0.01 } }";
@@ -353,7 +354,8 @@ fn a_key_may_be_idle_at_some_points_of_a_sweep() {
     assert!(error.to_string().contains("overtaking"), "{error}");
 }
 
-/// All ways of a flow count, at all times, but what a path MTU search finds and a link that is wide enough later do not.
+/// All paths of a flow should be checked, at all times, except for flows with a path MTU search and
+/// for links that are large enough later.
 #[test]
 fn packets_are_held_against_the_links_of_their_ways() {
     let of = |replacements: &[(&str, &str)]| {
@@ -377,7 +379,7 @@ fn packets_are_held_against_the_links_of_their_ways() {
         "delay = \"5 ms\"\nmtu = \"1400 B\"\nmtu_changes = [[\"2 s\", \"1500 B\"]]",
     );
     assert_eq!(of(&[later]), Ok(Vec::new()));
-    // The same two nodes by a second link: nobody's way, until the first is down, or both are used.
+    // The same two nodes over a second link: unused until the first is down, or both are used.
     let second = "[[link]]\nname = \"second\"\nbetween = [\"source\", \"sink\"]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nmtu = \"1400 B\"\n\n[[flow]]";
     let second = ("[[flow]]", second);
     assert_eq!(of(&[second]), Ok(Vec::new()));
@@ -392,7 +394,7 @@ fn packets_are_held_against_the_links_of_their_ways() {
     );
 }
 
-/// What is set for a time that no run reaches is told, and may be meant.
+/// A time that no run reaches should give a note, because it may be intended.
 #[test]
 fn what_comes_after_the_end_of_all_runs_is_told() {
     let notes = |from: &str, to: &str| {
@@ -417,7 +419,7 @@ fn what_comes_after_the_end_of_all_runs_is_told() {
         notes(delay, "delay = \"5 ms\"\ndown = [[\"9 s\", \"101 s\"]]"),
         [""; 0]
     );
-    // One point that reaches it is enough.
+    // One point that reaches it is sufficient.
     let longer = "parameter = \"world.duration\", values = [\"5 s\", \"20 s\"]";
     let text = GOOD.replacen(start, "start = \"10 s\"", 1);
     let text = text.replacen(
@@ -429,7 +431,8 @@ fn what_comes_after_the_end_of_all_runs_is_told() {
     assert_eq!(plan.notes, [""; 0]);
 }
 
-/// What another key says already is right, and no reason to stop; what cannot be done is.
+/// A redundant key should give a note and not an error; a key without its intended effect is an
+/// error.
 #[test]
 fn a_key_that_says_what_holds_without_it_is_a_note() {
     let plan = |queue: &str| {
@@ -467,7 +470,7 @@ fn a_key_that_says_what_holds_without_it_is_a_note() {
     );
 }
 
-/// A key that is not known and stands for one that must be there is one mistake.
+/// An unknown key that stands for a required one should count as one mistake.
 #[test]
 fn a_misspelt_key_is_not_missing_besides() {
     let text = GOOD.replace("[[flow]]", "[[flows]]");
@@ -480,7 +483,7 @@ fn a_misspelt_key_is_not_missing_besides() {
     );
 }
 
-/// A window that was left out is the standards' of another age: where it binds, it is what is measured.
+/// A default window is small by today's standards: if it limits a flow, it determines the result.
 #[test]
 fn a_window_that_was_left_out_and_binds_is_told() {
     let notes = |replacements: &[(&str, &str)]| {
@@ -500,13 +503,14 @@ fn a_window_that_was_left_out_and_binds_is_told() {
              carries 1 Mbit/s (rate 1 Mbit/s)"
         ]
     );
-    // What was set was meant; and several flows share the path, of which two do not fill it.
+    // An explicit value is intended; and several flows share the path, of which two do not fill it.
     let set = ("profile = \"rfc9260\",", "receive_buffer = \"64 KiB\",");
     assert_eq!(notes(&[far, set]), [""; 0]);
     assert_eq!(notes(&[far, ("pairs = 1", "pairs = 2")]).len(), 1);
     assert_eq!(notes(&[far, ("pairs = 1", "pairs = 5")]), [""; 0]);
     assert_eq!(notes(&[]), [""; 0]);
-    // It binds already where it holds more than half of what the path does, and where only the queue is not filled.
+    // A window limits a flow even if it is more than half of the path, and if only the queue is not
+    // filled.
     let near = ("delay = \"5 ms\"", "delay = \"200 ms\"");
     let told = notes(&[near]);
     assert!(
@@ -523,7 +527,7 @@ fn a_window_that_was_left_out_and_binds_is_told() {
              which the flow never fills (rate 1 Mbit/s)"
         ]
     );
-    // A transfer that fits into the window is not bound by it, and a larger one is.
+    // A transfer that fits into the window is not limited by it, and a larger one is.
     let transfers = |bytes: &str| {
         let kind = format!(
             "kind = \"transfers\", every = \"5 s\", size = {{ kind = \"fixed\", bytes = \"{bytes}\" }}"

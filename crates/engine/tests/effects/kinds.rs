@@ -1,5 +1,5 @@
-//! The same of the kinds that a link and a flow choose from: queues, losses, delays, workloads. Beside what each needs, every parameter
-//! changes which packets pass.
+//! The same check for the kinds of links and flows: queues, losses, delays, workloads. With its
+//! requirements met, every parameter should change which packets pass.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_settings::{Datum, Fallback, Setting, Variant};
@@ -7,7 +7,7 @@ use anabranch_settings::{Datum, Fallback, Setting, Variant};
 use super::values::{toml, values};
 use super::worlds;
 
-/// What a kind needs to be one: an example of the parameters that must be given, where their type does not tell.
+/// Required parameters of a kind, if their type does not imply an example.
 const GIVEN: &[(&str, &str)] = &[
     ("bernoulli", "probability = 0.02"),
     ("gilbert-elliott", "to_bad = 0.01, to_good = 0.3"),
@@ -55,10 +55,10 @@ const GIVEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Parameters of which the world below shows nothing: a packet takes longer there than the whole ramp, and classic packets are seldom kept
-/// waiting by others.
+/// Parameters without an effect in the world below, because a packet takes longer there than the
+/// whole ramp, and classic packets rarely wait for others.
 const UNSEEN: &[&str] = &["dualpi2.ramp_from", "dualpi2.classic_share"];
-/// The world below has five seconds of an orbit, and no text in which a place could be told from another.
+/// The world below covers five seconds of an orbit, and no text there distinguishes places.
 const UNSEEN_KIND: &str = "satellites";
 
 /// Three flows of different transports over one link.
@@ -100,7 +100,7 @@ transport = {{ protocol = "udp" }}
     )
 }
 
-/// A kind with parameters, as a spec has it.
+/// A kind with parameters, in the form of a spec.
 fn table(tag: &str, name: &str, given: &str) -> String {
     let separator = if given.is_empty() { "" } else { ", " };
     format!("{{ {tag} = \"{name}\"{separator}{given} }}")
@@ -110,7 +110,7 @@ fn table(tag: &str, name: &str, given: &str) -> String {
 fn replaced(given: &str, setting: &Setting, value: &str) -> String {
     let own = format!("{} = {value}", setting.name);
     match given.find(&format!("{} = ", setting.name)) {
-        // Of several parameters, those after it are written again.
+        // If there are several parameters, the ones after it are written again.
         Some(at) => {
             let rest = &given[at..];
             let mut depth = 0;
@@ -126,7 +126,7 @@ fn replaced(given: &str, setting: &Setting, value: &str) -> String {
     }
 }
 
-/// The parameters of a kind that change nothing.
+/// The parameters of a kind without effect.
 fn idle(place: usize, tag: &str, variant: &Variant, runs: &mut usize) -> Vec<String> {
     let mut parts = [
         "\"12 packets\"".to_owned(),

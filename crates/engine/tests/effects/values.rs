@@ -1,20 +1,20 @@
-//! Values of a setting to try, from its declaration alone.
+//! Test values of a setting, derived from its declaration alone.
 
 use anabranch_settings::{Datum, Fallback, Kind, Setting, Variant};
 use serde_json::Value as Json;
 
-/// A setting, or a parameter of one of its variants: what it is without, and what it may be instead.
+/// A setting, or a parameter of one of its variants: its default and its other values.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// `pacing`, or `allocation.adaptive.quiet`.
     pub name: String,
     /// The key of the transport.
     pub key: &'static str,
-    /// As TOML; `None`: the key is left out.
+    /// As TOML; `None` if the key is left out.
     pub from: Option<String>,
     /// Other values, as TOML.
     pub to: Vec<String>,
-    /// What is said of the setting.
+    /// Description of the setting.
     pub about: String,
 }
 
@@ -34,7 +34,7 @@ pub fn subjects(setting: &Setting, fallback: Option<&str>) -> Vec<Subject> {
         to: to.iter().map(write).collect(),
         about: setting.text(),
     };
-    // Each word must do something; of numbers, one.
+    // Each word must have an effect; of numbers, at least one.
     let mut all: Vec<Subject> = words
         .iter()
         .map(|word| {
@@ -82,7 +82,7 @@ fn table(variant: &Variant, parameters: Vec<(String, Datum)>) -> Datum {
     }
 }
 
-/// The parameters without which a variant is none.
+/// The required parameters of a variant.
 fn least(variant: &Variant) -> Vec<(String, Datum)> {
     let required = variant.parameters.iter();
     let required = required.filter(|it| it.fallback == Fallback::Required);
@@ -90,7 +90,7 @@ fn least(variant: &Variant) -> Vec<(String, Datum)> {
     required.filter_map(first).collect()
 }
 
-/// The variants of a kind; none where it is not made of such.
+/// The variants of a kind; empty if it has none.
 fn variants(kind: &Kind) -> Vec<Variant> {
     match kind {
         Kind::Variant(variants) => variants(),
@@ -99,7 +99,7 @@ fn variants(kind: &Kind) -> Vec<Variant> {
     }
 }
 
-/// Values of a kind other than `default`, plain ones first.
+/// Values of a kind other than `default`, simple ones first.
 pub fn values(kind: &Kind, default: Option<&Datum>) -> Vec<Datum> {
     let mut all = candidates(kind, default);
     all.retain(|datum| kind.check(datum).is_ok() && Some(datum) != default);
@@ -173,12 +173,12 @@ fn candidates(kind: &Kind, default: Option<&Datum>) -> Vec<Datum> {
                 .collect()
         }
         Kind::StepFunction(inner) => candidates(inner, default),
-        // What these mean, only a spec knows.
+        // The meaning of these depends on the spec.
         Kind::Text(_) | Kind::Name(_) | Kind::Table(_) | Kind::Named(_) => Vec::new(),
     }
 }
 
-/// Whole numbers around the default, or around what is usual where there is none.
+/// Integers near the default, or near a usual value if there is no default.
 fn wholes(default: Option<u64>, usual: u64, [least, most]: [u64; 2]) -> Vec<Datum> {
     let one = default.filter(|it| *it != 0).unwrap_or(usual);
     let near = [
@@ -193,7 +193,7 @@ fn wholes(default: Option<u64>, usual: u64, [least, most]: [u64; 2]) -> Vec<Datu
         .to_vec()
 }
 
-/// A value as a spec has it.
+/// A value in the form of a spec.
 pub fn toml(value: &Json) -> String {
     match value {
         Json::Array(items) => {
