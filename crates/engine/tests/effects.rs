@@ -1,5 +1,5 @@
-//! A setting without effect is an error: each setting of each transport changes something in one of a few small worlds, alone or beside what
-//! it says it needs.
+//! A setting without effect is an error: each setting of each transport should change something in
+//! one of a few small worlds, alone or together with the settings that it requires.
 
 mod kinds;
 mod values;
@@ -17,25 +17,25 @@ struct Search<'a> {
     subjects: &'a [Subject],
 }
 
-/// What is found of a setting.
+/// The finding for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// It changes what happens in that world.
+    /// It changes the events in that world.
     Effect(Depth, usize),
     /// It changes nothing.
     Nothing,
-    /// With it a spec may have what it may not have without.
+    /// It allows a spec something that is an error without it.
     Admits,
-    /// No spec may have it here.
+    /// It is an error in every spec here.
     Refused,
 }
 
-/// The profile is a setting, too, here.
+/// All subjects; the profile counts as a setting here.
 fn all_subjects(kind: &TransportKind) -> Vec<Subject> {
     subjects_under(kind, kind.profiles.first().copied().unwrap_or_default())
 }
 
-/// Those where a profile is the one to begin with.
+/// The subjects with a given profile as the base.
 fn subjects_under(kind: &TransportKind, profile: &str) -> Vec<Subject> {
     let of = |setting| subjects(setting, (kind.fallback)(profile, setting.name).as_deref());
     let mut all: Vec<Subject> = kind.all().flat_map(of).collect();
@@ -73,7 +73,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a setting needs beside it to be accepted: found by what errors name.
+    /// The settings required for a setting to be accepted, found from the names in error messages.
     fn support(&self, base: &Given, key: &str, value: &str, depth: usize) -> Option<Given> {
         let all = with(base, key, value)?;
         let Err(error) = self.runs.accepts(&all) else {
@@ -95,7 +95,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Looks for an effect alone, then beside each value of what its text names.
+    /// Searches for an effect of the setting alone, then with each value of the settings that its
+    /// text names.
     fn anywhere(&mut self, subject: &Subject) -> Found {
         let all = self.runs.places.clone();
         let depths = [Depth::Packets, Depth::Told];
@@ -127,7 +128,7 @@ impl<'a> Search<'a> {
         alone
     }
 
-    /// The worlds in which a setting changes packets alone.
+    /// The worlds in which a setting alone changes packets.
     fn effective(&mut self, subject: &Subject, worlds: &[usize]) -> Vec<usize> {
         let mut all = worlds.to_vec();
         all.retain(|world| {
@@ -137,7 +138,8 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// Looks for a world in which one value of a setting makes a difference beside `base`, in the order of `worlds`.
+    /// Searches `worlds` in order for one in which a value of a setting makes a difference to
+    /// `base`.
     fn look(
         &mut self,
         subject: &Subject,
@@ -153,7 +155,7 @@ impl<'a> Search<'a> {
             };
             let mut from = to.clone();
             from.retain(|(key, _)| key != subject.key);
-            // Left out, the default is told once for all settings.
+            // The omitted default is tried once for all settings.
             let plain = !subject.name.contains('.') && !Runs::worlds_give(subject.key);
             if let Some(own) = subject.from.as_ref().filter(|_| !plain) {
                 from.push((subject.key.to_owned(), own.clone()));
@@ -194,7 +196,8 @@ fn kinds() -> Vec<&'static TransportKind> {
     all.into_iter().filter(is_wanted).collect()
 }
 
-/// Settings of which these worlds show no effect, and why. None of them is idle by what the code says.
+/// Settings without an effect in these worlds, with the reason. None of them is ineffective by
+/// design.
 const UNSEEN: &[(&str, &str)] = &[
     ("sctp drain_timeout = \"off\"", UNMET),
     ("sctp late_cookies_discarded", SCRIPTS),
@@ -209,7 +212,8 @@ const UNMET: &str = "what it is about does not happen in these worlds";
 const SCRIPTS: &str = "no setup or end is disturbed here: the scripts of crates/sctp/tests show it";
 const PROGRAMS: &str = "programs ask for that, and no flow does: specs may not have it";
 
-/// Settings of which more than one other must be set, or one that their texts do not name, before these worlds show an effect.
+/// Settings that require more than one other setting, or one that their texts do not name, for an
+/// effect in these worlds.
 type Beside = (&'static str, &'static [(&'static str, &'static str)]);
 const BESIDE: &[Beside] = &[
     ("tcp retransmission_cancels_rtt", &[("rack", "true")]),
@@ -243,9 +247,10 @@ const BESIDE: &[Beside] = &[
     ),
 ];
 
-/// Each setting, and each word of one that takes words, at the values that its type suggests; beside what it needs, or what its text
-/// names. What it says of numbers is only that some other number has an effect. Whether a setting has one beside every other,
-/// the longer search below tells.
+/// Each setting, and each word of one that takes words, at the values that its type suggests,
+/// together with the settings that it requires or its text names. For numbers the test shows only
+/// that some other number has an effect. The longer search below checks the combination with every
+/// other setting.
 #[test]
 fn each_setting_changes_something() {
     let mut idle = Vec::new();
@@ -275,7 +280,8 @@ fn each_setting_changes_something() {
     assert_eq!(idle, Vec::<String>::new());
 }
 
-/// Every setting beside every value of every other: what changes nothing there, though it does alone.
+/// Every setting with every value of every other: finds combinations in which it has no effect,
+/// although it has one alone.
 #[test]
 #[ignore = "takes many minutes; `EFFECTS_OF=tcp` for one transport alone, `EFFECTS_BESIDE=cmt,rack` for what lies beside these"]
 fn each_setting_changes_something_beside_each_other() {
@@ -337,7 +343,7 @@ fn each_setting_changes_something_beside_each_other() {
     }
 }
 
-/// The subjects of one key in one, with a few values.
+/// Combines the subjects of one key into one, with a few values.
 fn by_key(subjects: &[Subject]) -> Vec<Subject> {
     let mut all: Vec<Subject> = Vec::new();
     for subject in subjects.iter().filter(|it| !it.name.contains('.')) {
@@ -353,7 +359,7 @@ fn by_key(subjects: &[Subject]) -> Vec<Subject> {
     all
 }
 
-/// Papers, examples and benches ask for nothing that has no effect.
+/// Papers, examples and benches should contain no setting without effect.
 #[test]
 fn the_specs_of_this_project_have_no_setting_without_effect() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -373,7 +379,8 @@ fn the_specs_of_this_project_have_no_setting_without_effect() {
                 }
                 match worlds::plan(text) {
                     Ok(_) => planned += 1,
-                    // What needs files beside it, or a stack that was not compiled in, is planned elsewhere.
+                    // Specs that need files next to them, or a stack that was not compiled in, are
+                    // planned elsewhere.
                     Err(error) => {
                         assert!(
                             !error.contains("it has no effect"),
