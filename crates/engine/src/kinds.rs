@@ -14,7 +14,8 @@ use crate::metric;
 use crate::probe;
 use crate::transport::{self, Transports};
 
-/// The kinds of this project, and those that a program adds: what specs may name, and what worlds are built from.
+/// The kinds of this project, and those that a program adds: what specs may name, and what worlds
+/// are built from.
 ///
 /// ```
 /// # use anabranch_engine::kinds::Standard;

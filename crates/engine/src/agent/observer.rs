@@ -27,7 +27,8 @@ pub trait Observer: Any + Debug {
         let _ = sample;
     }
 
-    /// Payload reached the receiving application: `bytes`, and `headers` bytes that its segments added.
+    /// Payload reached the receiving application: `bytes`, and `headers` bytes that its segments
+    /// added.
     fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
         let _ = (at, bytes, headers);
     }

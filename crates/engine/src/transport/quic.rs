@@ -1,4 +1,5 @@
-//! QUIC by `quinn-proto` inside UDP: its settings in specs, a source that connects and writes streams, a sink that reads them.
+//! QUIC by `quinn-proto` inside UDP: its settings in specs, a source that connects and writes
+//! streams, a sink that reads them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

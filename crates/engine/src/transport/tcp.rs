@@ -87,7 +87,8 @@ pub(crate) fn check(config: &Config) -> Result<(), SettingError> {
     config.check_effects()
 }
 
-/// The configuration of a checked transport of this kind over an IP version; the default one for any other.
+/// The configuration of a checked transport of this kind over an IP version; the default one for
+/// any other.
 pub fn config(written: &Written, ip: IpVersion) -> Config {
     let profile = written.profile().and_then(Profile::by_name);
     let mut config = Config::new(profile.unwrap_or_default());

@@ -15,7 +15,8 @@ pub struct Marker<'a> {
 }
 
 impl<'a> Marker<'a> {
-    /// At these moments, in order, on a world's links in the order of the spec and its flows' members in that of their numbers.
+    /// At these moments, in order, on a world's links in the order of the spec and its flows'
+    /// members in that of their numbers.
     pub fn new(moments: Vec<Nanos>, links: &'a [Vec<LinkId>], tallies: &'a [SharedTally]) -> Self {
         Self {
             moments,
@@ -25,7 +26,8 @@ impl<'a> Marker<'a> {
         }
     }
 
-    /// The first moment after `now` at which the world has to stop, if that is before `end`; else `end`.
+    /// The first moment after `now` at which the world has to stop, if that is before `end`; else
+    /// `end`.
     pub fn stop(&self, now: Nanos, end: Nanos) -> Nanos {
         let next = self.moments.partition_point(|&moment| moment <= now);
         self.moments
