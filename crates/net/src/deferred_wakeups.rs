@@ -148,7 +148,9 @@ impl RareWakeups {
         for (signals, whom) in self.others {
             signals.notify(whom);
         }
-        self.receipts.into_iter().for_each(CompletedReceipt::tell);
+        self.receipts
+            .into_iter()
+            .for_each(CompletedReceipt::complete);
         if self.acceptable {
             acceptable.notify_one();
         }

@@ -151,7 +151,7 @@ impl Work {
                 let put = |arrival| match shard_handle {
                     None => self.receive_queue.push(arrival),
                     Some(shard_handle) => {
-                        io.handed |= shard_handle.sort(arrival, &mut self.receive_queue)
+                        io.handed |= shard_handle.sort_by_owner(arrival, &mut self.receive_queue)
                     }
                 };
                 match self.receive_buffers.poll_receive(cx, socket, put) {
@@ -425,11 +425,11 @@ impl Driver {
         if !is_known {
             // Cloning or dropping a waker may run any code, and must not happen while the sockets
             // are locked.
-            drop(this.driver_timer.wakes(cx.waker().clone()));
-            this.endpoints.wakes(cx.waker().clone());
+            drop(this.driver_timer.set_waker(cx.waker().clone()));
+            this.endpoints.set_waker(cx.waker().clone());
             drop(
                 (driver_shared.shard_handle.as_ref())
-                    .and_then(|shard_handle| shard_handle.wakes(cx.waker().clone())),
+                    .and_then(|shard_handle| shard_handle.set_waker(cx.waker().clone())),
             );
             *waker = Some(cx.waker().clone());
         }

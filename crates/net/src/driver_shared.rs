@@ -79,7 +79,11 @@ impl DriverShared {
     }
 
     /// Like [`DriverShared::new`], for sockets of the caller.
-    pub(crate) fn given(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
+    pub(crate) fn from_caller(
+        config: &Config,
+        runtime: Arc<dyn Runtime>,
+        sockets: Sockets,
+    ) -> Self {
         Self {
             given: true,
             ..Self::new(config, runtime, sockets)

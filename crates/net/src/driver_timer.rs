@@ -69,7 +69,7 @@ impl DriverTimer {
 
     /// Sets the task to wake. Returns the previous one. Call this, and drop the result, only
     /// without locks.
-    pub(crate) fn wakes(&self, task: Waker) -> Arc<Waker> {
+    pub(crate) fn set_waker(&self, task: Waker) -> Arc<Waker> {
         let mut known = self
             .bell
             .task
@@ -200,7 +200,7 @@ mod tests {
     fn the_timer_is_asked_only_when_it_was_set_or_woke() {
         let (told, clock, mut driver_timer) = driver_timer();
         let task = Arc::new(Task::default());
-        drop(driver_timer.wakes(Waker::from(Arc::clone(&task))));
+        drop(driver_timer.set_waker(Waker::from(Arc::clone(&task))));
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts(), (1, 1));
         // The same time, and later ones: no call.
@@ -231,7 +231,7 @@ mod tests {
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert!(!driver_timer.poll(&clock, None));
         let task = Arc::new(Task::default());
-        drop(driver_timer.wakes(Waker::from(Arc::clone(&task))));
+        drop(driver_timer.set_waker(Waker::from(Arc::clone(&task))));
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
         // It expires without a timeout, and is set again for the next one.

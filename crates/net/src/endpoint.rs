@@ -353,7 +353,7 @@ impl Endpoint {
 /// Ends the associations that wait to be accepted.
 fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
-        state.orphan(id, now);
+        state.close_without_handles(id, now);
     }
     // There are none if the user does not decide.
     let _ = state.endpoint.refuse_incoming(None, &Refusal::Plain);

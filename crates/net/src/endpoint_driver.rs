@@ -130,7 +130,7 @@ impl EndpointDriver {
         io: &mut Io,
     ) -> RunOutcome {
         let Self { shared, own } = self;
-        own.know(waker);
+        own.keep_waker(waker);
         let mut guard = shared.lock();
         let state = &mut *guard;
         let now = shared.now();
@@ -156,7 +156,7 @@ impl EndpointDriver {
             own.drain_output(shared, state, receive_queue, now);
         }
         for (id, from) in own.new_peers.drain(..) {
-            learn(state, receive_queue, id, from);
+            record_sender(state, receive_queue, id, from);
         }
         if state.endpoint.has_incoming() {
             state.deferred.notify_acceptable();
@@ -185,7 +185,7 @@ impl EndpointDriver {
     /// it is woken, or when this endpoint's next timer expires.
     pub(crate) fn park(&mut self, waker: &Waker) -> Option<Nanos> {
         let Self { shared, own } = self;
-        own.know(waker);
+        own.keep_waker(waker);
         let mut state = shared.lock();
         let timeout = own.next(&state);
         state.park(waker, &mut own.waker, timeout);
@@ -196,7 +196,7 @@ impl EndpointDriver {
 impl DriverLocal {
     /// Keeps a clone of `waker`. It is cloned here, and the previous one dropped, without any
     /// contended lock.
-    fn know(&mut self, waker: &Waker) {
+    fn keep_waker(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
             self.waker = Some(waker.clone());
         }
@@ -239,7 +239,7 @@ impl DriverLocal {
                 // The other shard shows it to its observer and counts it.
                 continue;
             }
-            see(state, now, came, (local, from, ecn));
+            observe_packet(state, now, came, (local, from, ecn));
             if unknown && let Recipient::Association(id) = recipient {
                 self.new_peers.push((id, from));
             }
@@ -299,7 +299,10 @@ impl DriverLocal {
         self.leaving.retain(|&id| {
             let gone = state.endpoint.association(id).is_none() || state.endpoint.release(id);
             if gone && let Some(entry) = state.entries.remove(&id) {
-                entry.senders.iter().for_each(|it| receive_queue.forget(it));
+                entry
+                    .senders
+                    .iter()
+                    .for_each(|it| receive_queue.remove_known(it));
                 if !entry.receipts.is_empty() {
                     state.deferred.drop_receipts(entry.receipts);
                 }
@@ -360,7 +363,7 @@ impl Drop for EndpointDriver {
 }
 
 /// Counts a packet that arrived, and shows it to the observer.
-fn see(
+fn observe_packet(
     state: &mut EndpointState,
     now: Nanos,
     (block, packet): (&Bytes, Range<usize>),
@@ -401,7 +404,7 @@ fn hand_over(
         packets: block.slice(packet),
         taken: 0,
     };
-    let handed = shard_handle.hand(to, arrival).is_ok();
+    let handed = shard_handle.hand_over(to, arrival).is_ok();
     io.handed |= handed;
     handed
 }
@@ -505,7 +508,7 @@ const MAX_KNOWN_SENDERS: usize = 16;
 
 /// Makes the sender a known peer while this association lives, or another that has recorded it. An
 /// association without an entry has ended, or was never reported.
-fn learn(
+fn record_sender(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,
     id: AssociationId,
@@ -518,15 +521,15 @@ fn learn(
         return;
     }
     if entry.senders.len() == MAX_KNOWN_SENDERS {
-        receive_queue.forget(&entry.senders.remove(0));
+        receive_queue.remove_known(&entry.senders.remove(0));
     }
     entry.senders.push(from);
-    receive_queue.learn(from);
+    receive_queue.add_known(from);
 }
 
 /// Called when an association is established. The source address is known to be the peer's, and is
 /// counted even if another association recorded it before.
-fn learn_primary(
+fn record_primary_sender(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,
     id: AssociationId,
@@ -537,6 +540,6 @@ fn learn_primary(
         SocketAddr::new(primary.path().remote, primary.udp_port())
     });
     if let Some(primary) = primary {
-        learn(state, receive_queue, id, primary);
+        record_sender(state, receive_queue, id, primary);
     }
 }

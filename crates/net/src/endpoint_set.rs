@@ -123,7 +123,7 @@ impl EndpointSet {
     }
 
     /// Sets the task to wake for woken endpoints. Call this only without locks.
-    pub(crate) fn wakes(&self, task: Waker) {
+    pub(crate) fn set_waker(&self, task: Waker) {
         let former = self.calls.lock().task.replace(task);
         drop(former);
     }

@@ -245,7 +245,7 @@ impl EndpointState {
         };
         entry.handles -= 1;
         if entry.handles == 0 {
-            self.orphan(id, now);
+            self.close_without_handles(id, now);
         }
     }
 
@@ -268,7 +268,7 @@ impl EndpointState {
     }
 
     /// The association has no handles any more.
-    pub(crate) fn orphan(&mut self, id: AssociationId, now: Nanos) {
+    pub(crate) fn close_without_handles(&mut self, id: AssociationId, now: Nanos) {
         self.shut_down(id, now, Some(self.linger));
         if let Some(association) = self.endpoint.association_mut(id) {
             while association.poll_part().is_some() {}

@@ -69,7 +69,7 @@ pub(crate) struct CompletedReceipt(oneshot::Sender<Answer>, Answer);
 
 impl CompletedReceipt {
     /// Completes the receipt, if it was not dropped.
-    pub(crate) fn tell(self) {
+    pub(crate) fn complete(self) {
         let _ = self.0.send(self.1);
     }
 }

@@ -157,7 +157,7 @@ impl FairReceiveQueue {
 
     /// An association accepted a packet of this sender, which is known until it is
     /// [forgotten](Self::forget).
-    pub(crate) fn learn(&mut self, from: SocketAddr) {
+    pub(crate) fn add_known(&mut self, from: SocketAddr) {
         self.known.insert(from);
         if let Some(shown) = &self.shown {
             shown.insert(from);
@@ -165,7 +165,7 @@ impl FairReceiveQueue {
     }
 
     /// An association that knew this sender has ended.
-    pub(crate) fn forget(&mut self, from: &SocketAddr) {
+    pub(crate) fn remove_known(&mut self, from: &SocketAddr) {
         self.known.remove(from);
         if let Some(shown) = &self.shown {
             shown.remove(from);

@@ -96,22 +96,26 @@ impl ShardHandle {
 
     /// Sets the waker of the driver. Returns the previous one, which should be dropped without
     /// locks.
-    pub(crate) fn wakes(&self, waker: Waker) -> Option<Arc<Waker>> {
+    pub(crate) fn set_waker(&self, waker: Waker) -> Option<Arc<Waker>> {
         self.own().waker().replace(Arc::new(waker))
     }
 
     /// Keeps the packets of this driver from a receive call of one of its sockets, and puts the
     /// others into the mailboxes of their owners. Returns true if there were others.
-    pub(crate) fn sort(&self, mut arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
+    pub(crate) fn sort_by_owner(
+        &self,
+        mut arrival: Arrival,
+        receive_queue: &mut FairReceiveQueue,
+    ) -> bool {
         let mut handed = false;
         while let Some(end) = self.end_of_first(&arrival) {
             let first = Arrival {
                 packets: arrival.packets.split_to(end),
                 ..arrival
             };
-            handed |= self.give(first, receive_queue);
+            handed |= self.deliver(first, receive_queue);
         }
-        handed | self.give(arrival, receive_queue)
+        handed | self.deliver(arrival, receive_queue)
     }
 
     /// The end of the packets of the first one's owner; `None`: all have one owner.
@@ -133,13 +137,13 @@ impl ShardHandle {
     }
 
     /// Delivers packets of one owner. Returns true if that is another driver.
-    fn give(&self, arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
+    fn deliver(&self, arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let owner = self.owner(arrival.left());
         if owner == self.number {
             receive_queue.push(arrival);
             return false;
         }
-        match self.hand(owner, arrival) {
+        match self.hand_over(owner, arrival) {
             Ok(()) => true,
             // Its associations are gone: the packets are out of the blue.
             Err(arrival) => {
@@ -151,7 +155,7 @@ impl ShardHandle {
 
     /// Puts packets into another's mailbox; returns them if that driver is gone. The caller must
     /// call [`ShardHandle::wake_others`] afterwards, without locks.
-    pub(crate) fn hand(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
+    pub(crate) fn hand_over(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
         let Some(to_box) = self.group.boxes.get(to as usize) else {
             return Err(arrival);
         };

@@ -72,7 +72,7 @@ impl SharedSockets {
             runtime,
             config,
             shard_handle,
-            Sockets::given(sockets, config),
+            Sockets::from_caller(sockets, config),
         )
     }
 
@@ -131,7 +131,7 @@ impl SharedSockets {
         let config = config.clone().with(|it| it.addresses = addresses);
         config.check_sockets()?;
         Ok(Self::start(
-            DriverShared::given(&config, runtime, sockets),
+            DriverShared::from_caller(&config, runtime, sockets),
             shard_handle,
         ))
     }

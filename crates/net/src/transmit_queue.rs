@@ -48,7 +48,7 @@ struct GsoBatch {
 impl GsoBatch {
     /// Returns true if such a packet may be its next one. `has_zero`: the packet is sent without a
     /// checksum.
-    fn takes(&self, outgoing: &Outgoing, has_zero: bool, max_segments: usize) -> bool {
+    fn can_append(&self, outgoing: &Outgoing, has_zero: bool, max_segments: usize) -> bool {
         let Transmit {
             path,
             len,
@@ -122,7 +122,7 @@ impl GsoBatches {
         let start = bytes.len() - len;
         let has_zero = !unsummed && checksum::is_zero(&bytes[start..]);
         if let Some(run) = self.0.back_mut()
-            && run.takes(outgoing, has_zero, sockets.get(run.socket).max_segments())
+            && run.can_append(outgoing, has_zero, sockets.get(run.socket).max_segments())
         {
             run.len += len;
             run.packets += 1;
@@ -311,7 +311,7 @@ mod tests {
         let takes = |run: GsoBatch, unsummed, has_zero| {
             let mut outgoing = outgoing;
             outgoing.unsummed = unsummed;
-            run.takes(&outgoing, has_zero, 64)
+            run.can_append(&outgoing, has_zero, 64)
         };
         for (unsummed, zero) in [(false, false), (true, false), (false, true)] {
             assert!(takes(alike, unsummed, zero));
@@ -319,6 +319,6 @@ mod tests {
             assert_eq!(takes(run(false, true), unsummed, zero), !unsummed);
         }
         outgoing.udp_port += 1;
-        assert!(!alike.takes(&outgoing, false, 64));
+        assert!(!alike.can_append(&outgoing, false, 64));
     }
 }

@@ -101,7 +101,7 @@ impl Endpoint {
             let connected = within(runtime, limit, by_name).await;
             return connected.unwrap_or_else(|| Err(timed_out(StateName::CookieWait)));
         }
-        let attempt = self.begin(&peer, None)?;
+        let attempt = self.start_attempt(&peer, None)?;
         let up = within(runtime, limit, attempt.established()).await;
         if up.is_none() {
             let state = attempt.status().map(|it| it.state);
@@ -120,9 +120,9 @@ impl Endpoint {
         let name = peer.name.as_deref().unwrap_or_default();
         let (resolver, timing) = (options.resolver.as_deref(), options.happy_eyeballs);
         let (runtime, local) = (&**self.runtime(), self.local_addresses());
-        let race = self.next_race();
+        let race = self.next_attempt_group();
         let attempt = |address: IpAddr| {
-            let begun = self.begin(&peer.at(address), Some(race));
+            let begun = self.start_attempt(&peer.at(address), Some(race));
             async move { Self::finish(begun?).await }
         };
         let (won, why) =
@@ -150,14 +150,14 @@ impl Endpoint {
     }
 
     /// A number for a group of attempts of which one should succeed.
-    fn next_race(&self) -> u64 {
+    fn next_attempt_group(&self) -> u64 {
         let mut state = self.shared.lock();
         state.races += 1;
         state.races
     }
 
     /// Starts an attempt, as a member of the group `race` if there is one.
-    fn begin(&self, peer: &Peer, race: Option<u64>) -> Result<Association, ConnectError> {
+    fn start_attempt(&self, peer: &Peer, race: Option<u64>) -> Result<Association, ConnectError> {
         let mut state = self.shared.lock();
         if state.stopped {
             return Err(AssociationError(CloseReason::AbortedHere).into());

@@ -4,7 +4,7 @@
 use anabranch_sctp::{Association, AssociationId, Event, Interest, Output};
 use anabranch_transport::Nanos;
 
-use super::{DriverLocal, learn_primary};
+use super::{DriverLocal, record_primary_sender};
 use crate::deferred_wakeups::{DeferredWakeups, EVENT, PHASE, WRITERS};
 use crate::endpoint_state::{AssociationEntry, EndpointShared, EndpointState, Phase};
 use crate::event::log;
@@ -30,18 +30,18 @@ impl DriverLocal {
                 tracing::debug!(parent: &entry.span, "a peer began an association");
                 entry
             });
-            let established = self.look(now, id, association, entry, &mut state.deferred);
+            let established = self.examine(now, id, association, entry, &mut state.deferred);
             let is_open = !association.is_closed();
             let held = is_new || entry.handles > 0 || state.waiting.contains(&id);
             if is_new {
-                welcome(state, id, now);
+                register_incoming(state, id, now);
                 caused = true;
             }
             if established {
-                learn_primary(state, receive_queue, id);
+                record_primary_sender(state, receive_queue, id);
             }
             if !held && is_open {
-                state.orphan(id, now);
+                state.close_without_handles(id, now);
                 caused = true;
             }
         }
@@ -49,7 +49,7 @@ impl DriverLocal {
     }
 
     /// Examines one association; returns true if it has been established.
-    fn look(
+    fn examine(
         &mut self,
         now: Nanos,
         id: AssociationId,
@@ -96,11 +96,11 @@ impl DriverLocal {
 }
 
 /// An association that a peer started, and that has an entry.
-fn welcome(state: &mut EndpointState, id: AssociationId, now: Nanos) {
+fn register_incoming(state: &mut EndpointState, id: AssociationId, now: Nanos) {
     state.watch(id);
     if !state.accepts {
         // It arrived while the endpoint stopped accepting.
-        return state.orphan(id, now);
+        return state.close_without_handles(id, now);
     }
     state.waiting.push_back(id);
     state.listen();

@@ -24,7 +24,7 @@ fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
 /// Packets of peers: an association has accepted packets of these senders before.
 fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     for arrival in arrivals {
-        receive_queue.learn(arrival.from);
+        receive_queue.add_known(arrival.from);
         receive_queue.push(arrival);
     }
     receive_queue.drop_excess();
@@ -256,7 +256,7 @@ fn a_stranger_is_a_peer_once_an_association_took_its_packet() {
     receive_queue.begin_round();
     let first = receive_queue.pop().expect("it comes");
     assert!(first.unknown);
-    receive_queue.learn(first.from);
+    receive_queue.add_known(first.from);
     push_unknown(&mut receive_queue, [arrival(1, 1, 1, 100)]);
     assert!(receive_queue.pop().is_some_and(|it| !it.unknown));
 }

@@ -173,7 +173,7 @@ impl ThreadRuntime {
                     return done;
                 }
             }
-            core.look(shared, &mut events, sleeps);
+            core.poll_events(shared, &mut events, sleeps);
         }
     }
 }
@@ -199,7 +199,7 @@ impl Core {
     }
 
     /// Asks the system for events; waits for them if no task is ready.
-    fn look(&mut self, shared: &Shared, events: &mut Vec<Event>, sleeps: bool) {
+    fn poll_events(&mut self, shared: &Shared, events: &mut Vec<Event>, sleeps: bool) {
         #[cfg(test)]
         {
             self.looks += 1;
@@ -214,7 +214,7 @@ impl Core {
                 // The waker has put something into the queue.
                 BELL => {}
                 ALARM => shared.timers.ring(&shared.system, &mut self.rung),
-                number => shared.sockets.tell(number, flags),
+                number => shared.sockets.record_event(number, flags),
             }
         }
     }

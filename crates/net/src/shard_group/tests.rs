@@ -65,13 +65,13 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
     let seats = ShardHandle::all(3);
     let wakes: Vec<Arc<Counted>> = (0..3).map(|_| Arc::default()).collect();
     for (shard_handle, counted) in seats.iter().zip(&wakes) {
-        assert!(shard_handle.wakes(Arc::clone(counted).into()).is_none());
+        assert!(shard_handle.set_waker(Arc::clone(counted).into()).is_none());
     }
     let woken = || [0, 1, 2].map(|at: usize| wakes[at].0.load(Ordering::Relaxed));
     let mut own = FairReceiveQueue::default();
     // The second has received it. An INIT stays with its receiver.
     let tags = [1, 4, 3, 2, 0, 7, 5, 5, 6, 1];
-    assert!(seats[1].sort(arrival(9, &tags), &mut own));
+    assert!(seats[1].sort_by_owner(arrival(9, &tags), &mut own));
     assert_eq!(all_of(&mut own), [(1, 0), (4, 1), (0, 4), (7, 5), (1, 9)]);
     assert_eq!(woken(), [0; 3], "not while anything is locked");
     seats[1].wake_others();
@@ -89,13 +89,16 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
         assert_eq!(all_of(&mut receive_queue), expected);
         assert_eq!((taken.came, taken.dropped), (expected.len() as u64, 0));
     }
-    assert!(!seats[1].sort(arrival(9, &[1, 4, 7]), &mut own));
-    assert!(!seats[1].sort(arrival(9, &[0]), &mut own));
+    assert!(!seats[1].sort_by_owner(arrival(9, &[1, 4, 7]), &mut own));
+    assert!(!seats[1].sort_by_owner(arrival(9, &[0]), &mut own));
     let short = Arrival {
         packets: Bytes::from_static(&[1; 7]),
         ..arrival(9, &[])
     };
-    assert!(!seats[1].sort(short, &mut own), "no packet of anybody's");
+    assert!(
+        !seats[1].sort_by_owner(short, &mut own),
+        "no packet of anybody's"
+    );
 }
 
 /// Packets of unknown sources have a bound of their own, in addition to the total; a sender above
@@ -106,21 +109,21 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let mut receive_queue = FairReceiveQueue::default();
     // Client 8 is a known peer of the first.
     let mut own = FairReceiveQueue::sharing_known(Some(seats[0].shown()));
-    own.learn(arrival(8, &[]).from);
+    own.add_known(arrival(8, &[]).from);
     for _ in 0..200 {
         // Unknown sources of all addresses, and the peer among them.
         for unknown in 100..200 {
             let even = [2; 20];
-            assert!(seats[1].sort(arrival(unknown, &even), &mut receive_queue));
+            assert!(seats[1].sort_by_owner(arrival(unknown, &even), &mut receive_queue));
         }
         // The same for other UDP ports of the peer's address: the peer itself, or another host
         // behind the same NAT.
         for port in 1_000..1_400 {
             let mut other = arrival(8, &[6]);
             other.from.set_port(port);
-            assert!(seats[1].sort(other, &mut receive_queue));
+            assert!(seats[1].sort_by_owner(other, &mut receive_queue));
         }
-        assert!(seats[1].sort(arrival(8, &[4]), &mut receive_queue));
+        assert!(seats[1].sort_by_owner(arrival(8, &[4]), &mut receive_queue));
     }
     assert!(receive_queue.is_empty());
     let (mut taken, mut receive_queue) = (ReceivedMail::default(), FairReceiveQueue::default());
@@ -136,11 +139,11 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let of_peer = came.iter().filter(|it| it.0 == 4).count();
     assert_eq!(of_peer, 200, "none of the peer's is lost");
     // After its associations have ended it is an unknown source, whose packets find no room.
-    own.forget(&arrival(8, &[]).from);
+    own.remove_known(&arrival(8, &[]).from);
     for _ in 0..300 {
-        assert!(seats[1].sort(arrival(9, &[2; 20]), &mut own));
+        assert!(seats[1].sort_by_owner(arrival(9, &[2; 20]), &mut own));
     }
-    assert!(seats[1].sort(arrival(8, &[4; 20]), &mut own));
+    assert!(seats[1].sort_by_owner(arrival(8, &[4; 20]), &mut own));
     seats[0].take(&mut taken, &mut receive_queue);
     assert!(all_of(&mut receive_queue).iter().all(|it| it.0 == 2));
 }
@@ -149,10 +152,10 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
 fn what_is_for_one_that_is_gone_stays_where_it_came() {
     let mut seats = ShardHandle::all(2);
     let mut receive_queue = FairReceiveQueue::default();
-    assert!(seats[1].sort(arrival(9, &[2]), &mut receive_queue));
+    assert!(seats[1].sort_by_owner(arrival(9, &[2]), &mut receive_queue));
     drop(seats.remove(0));
-    assert!(!seats[0].sort(arrival(9, &[2, 3, 4]), &mut receive_queue));
+    assert!(!seats[0].sort_by_owner(arrival(9, &[2, 3, 4]), &mut receive_queue));
     assert_eq!(all_of(&mut receive_queue), [(2, 0), (3, 1), (4, 2)]);
-    assert!(seats[0].hand(0, arrival(9, &[2])).is_err());
-    assert!(seats[0].hand(2, arrival(9, &[2])).is_err(), "nobody");
+    assert!(seats[0].hand_over(0, arrival(9, &[2])).is_err());
+    assert!(seats[0].hand_over(2, arrival(9, &[2])).is_err(), "nobody");
 }

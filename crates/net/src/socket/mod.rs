@@ -37,7 +37,7 @@ const PORT_ATTEMPTS: usize = 16;
 #[derive(Debug)]
 pub(crate) enum Socket {
     System(Box<OsSocket>),
-    Given(CallerSocket),
+    Caller(CallerSocket),
 }
 
 impl Socket {
@@ -60,7 +60,7 @@ impl Socket {
     pub(crate) fn local(&self) -> SocketAddr {
         match self {
             Self::System(socket) => socket.local(),
-            Self::Given(socket) => socket.local(),
+            Self::Caller(socket) => socket.local(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Socket {
     pub(crate) fn max_segments(&self) -> usize {
         match self {
             Self::System(socket) => socket.max_segments(),
-            Self::Given(_) => 1,
+            Self::Caller(_) => 1,
         }
     }
 
@@ -76,7 +76,7 @@ impl Socket {
     pub(crate) fn receives_batches(&self) -> bool {
         match self {
             Self::System(socket) => socket.receives_batches(),
-            Self::Given(_) => false,
+            Self::Caller(_) => false,
         }
     }
 
@@ -91,7 +91,7 @@ impl Socket {
     ) -> Poll<io::Result<()>> {
         match self {
             Self::System(socket) => socket.poll_send(cx, transmit),
-            Self::Given(socket) => socket.poll_send(cx, transmit),
+            Self::Caller(socket) => socket.poll_send(cx, transmit),
         }
     }
 
@@ -106,7 +106,7 @@ impl Socket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
                 result => Poll::Ready(result),
             },
-            Self::Given(_) => Poll::Pending,
+            Self::Caller(_) => Poll::Pending,
         }
     }
 
@@ -130,7 +130,7 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         match self {
             Self::System(socket) => socket.poll_receive(cx, buffers, meta),
-            Self::Given(socket) => socket.poll_receive(cx, buffers, meta),
+            Self::Caller(socket) => socket.poll_receive(cx, buffers, meta),
         }
     }
 
@@ -156,7 +156,7 @@ impl Socket {
     pub(crate) fn packet_range(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         match self {
             Self::System(socket) => socket.packet_range(received),
-            Self::Given(_) => Some(0..received.len()),
+            Self::Caller(_) => Some(0..received.len()),
         }
     }
 
@@ -306,11 +306,11 @@ impl Sockets {
     }
 
     /// Packet sockets of a caller.
-    pub(crate) fn given(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
+    pub(crate) fn from_caller(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
         let given = sockets
             .into_iter()
             .map(CallerSocket::new)
-            .map(Socket::Given);
+            .map(Socket::Caller);
         Self::of(given.collect(), config)
     }
 
@@ -329,7 +329,7 @@ impl Sockets {
 
     /// Returns true if any task may send by them: they are sockets of the system.
     pub(crate) fn are_os_sockets(&self) -> bool {
-        !matches!(self.all.first(), Some(Socket::Given(_)))
+        !matches!(self.all.first(), Some(Socket::Caller(_)))
     }
 
     /// Adds one, for a later address.

@@ -160,7 +160,7 @@ impl Bound {
         Ok(Socket::System(Box::new(OsSocket {
             own: true,
             #[cfg(target_os = "linux")]
-            reports: !opened.raw && reported::ask(&opened.io, address),
+            reports: !opened.raw && reported::enable(&opened.io, address),
             ..opened
         })))
     }
@@ -458,7 +458,7 @@ mod tests {
         let bound = Bound::open(address, 0, &config, false).expect("loopback");
         match bound.watched(&config, &*runtime).expect("loopback") {
             Socket::System(socket) => *socket,
-            Socket::Given(_) => unreachable!("it is the system's"),
+            Socket::Caller(_) => unreachable!("it is the system's"),
         }
     }
 

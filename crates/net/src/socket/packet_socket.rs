@@ -145,7 +145,7 @@ impl CallerSocket {
 
 impl fmt::Debug for CallerSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Given")
+        f.debug_struct("Caller")
             .field("local", &self.local)
             .finish_non_exhaustive()
     }

@@ -32,7 +32,7 @@ const OTHERS: usize = 512;
 
 /// Enables ICMP messages about datagrams of this socket, which is bound to an address of that
 /// family. Returns true if the system permits it.
-pub(super) fn ask(socket: &impl AsFd, local: IpAddr) -> bool {
+pub(super) fn enable(socket: &impl AsFd, local: IpAddr) -> bool {
     let with_receipt = match local {
         IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4RecvErr, &true),
         IpAddr::V6(_) => setsockopt(socket, sockopt::Ipv6RecvErr, &true),
@@ -169,7 +169,7 @@ mod tests {
             let Ok(socket) = UdpSocket::bind((local, 0)) else {
                 continue;
             };
-            assert!(ask(&socket, local));
+            assert!(enable(&socket, local));
             assert!(Reported::next(&socket).is_none());
             let nobody = UdpSocket::bind((local, 0)).and_then(|it| it.local_addr());
             let nobody = nobody.expect("a port");

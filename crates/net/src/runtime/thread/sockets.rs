@@ -75,7 +75,7 @@ impl Slots {
     }
 
     /// Records an event of the socket with that number, which may be gone.
-    pub(super) fn tell(&self, number: u64, flags: EventFlags) {
+    pub(super) fn record_event(&self, number: u64, flags: EventFlags) {
         let slot = lock(&self.0).slots.get(&number).cloned();
         let Some(slot) = slot else { return };
         let broken = EventFlags::ERR | EventFlags::HUP;

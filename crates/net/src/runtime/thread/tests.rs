@@ -372,7 +372,7 @@ fn room_is_told() {
     // A dropped socket is not watched any more.
     let number = watched.number;
     drop(watched);
-    runtime.shared.sockets.tell(number, EventFlags::IN);
+    runtime.shared.sockets.record_event(number, EventFlags::IN);
     assert!(runtime.shared.sockets.is_empty());
 }
 
