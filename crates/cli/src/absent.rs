@@ -1,5 +1,6 @@
 //! Commands that are missing in this build: each prints the feature that has it. The command line
-//! is the same in all builds.
+//! is the same in all builds. The functions are generic so that this module need not import the
+//! command line.
 #![cfg_attr(feature = "full", allow(unused_imports))]
 
 use crate::failure::Failure;
@@ -8,7 +9,7 @@ use crate::failure::Failure;
 pub mod explore {
     use super::Failure;
 
-    pub fn explore(_: &crate::arguments::Explore) -> Result<(), Failure> {
+    pub fn explore<T>(_: &T) -> Result<(), Failure> {
         Err(Failure::absent("anabranch explore", "explore"))
     }
 }
@@ -30,7 +31,7 @@ pub mod logging {
 pub mod data_channels {
     use super::Failure;
 
-    pub async fn serve(_: crate::net::arguments::DataChannels) -> Result<(), Failure> {
+    pub async fn serve<T>(_: T) -> Result<(), Failure> {
         Err(Failure::absent(
             "anabranch serve data-channels",
             "data-channels",
@@ -72,7 +73,7 @@ pub mod metrics {
 pub mod man {
     use super::Failure;
 
-    pub fn man(_: &crate::arguments::Man) -> Result<(), Failure> {
+    pub fn man<T>(_: &T) -> Result<(), Failure> {
         Err(Failure::absent("anabranch man", "man"))
     }
 }
