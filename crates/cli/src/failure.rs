@@ -131,14 +131,14 @@ fn is_full(error: &StoreError) -> bool {
 }
 
 /// The location of finished runs.
-pub fn kept_in(directory: &Path) -> String {
+pub fn location_of_runs(directory: &Path) -> String {
     let directory = directory.display();
     format!("Finished runs are kept in {directory}; repeat the command to continue.")
 }
 
 /// An error during the work, and the location of finished runs.
 fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
-    write!(f, "error: {error}\n{}", kept_in(directory))
+    write!(f, "error: {error}\n{}", location_of_runs(directory))
 }
 
 impl From<SpecError> for Failure {

@@ -58,7 +58,7 @@ fn wait(interrupt: SigSet, kept: &OnceLock<Box<Path>>) {
     match kept.get() {
         Some(directory) => note(format_args!(
             "{begin}interrupted\n{}",
-            crate::failure::kept_in(directory)
+            crate::failure::location_of_runs(directory)
         )),
         None => note(format_args!("{begin}interrupted")),
     }

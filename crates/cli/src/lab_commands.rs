@@ -32,7 +32,7 @@ use crate::arguments::{Common, Merge, Reproduce, Run};
 use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::net::live::{self, MixedRunner};
-use crate::overwrite_note::tell_replaced;
+use crate::overwrite_note::print_overwrite_note;
 use crate::progress::Bar;
 use crate::shell_quote::quoted;
 use crate::stderr::note;
@@ -215,7 +215,7 @@ fn work(
             .map(|experiment| experiment.id.clone());
     });
     let store = open(&directory)?;
-    tell_replaced(&directory, &plan.spec.name);
+    print_overwrite_note(&directory, &plan.spec.name);
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     interruption.keeps(&directory);

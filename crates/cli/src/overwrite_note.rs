@@ -8,7 +8,7 @@ use anabranch_scenario::records::Manifest;
 use crate::stderr::note;
 
 /// Prints that a directory has the results of another spec, which those of `name` replace.
-pub fn tell_replaced(directory: &Path, name: &str) {
+pub fn print_overwrite_note(directory: &Path, name: &str) {
     let Ok(text) = plain::text(&directory.join("manifest.json")) else {
         return;
     };

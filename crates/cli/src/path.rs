@@ -49,7 +49,7 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
             ));
         }
     }
-    let begin = begin(arguments);
+    let begin = start_seconds(arguments);
     let times = (begin, duration, step);
     let followed = follow_from(&constellation, from, to, &arguments.gateway, times);
     if let Some(file) = &arguments.csv {
@@ -80,13 +80,13 @@ fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Re
     let Some(file) = &arguments.map else {
         return Ok(());
     };
-    let map = map::svg(constellation, places, begin(arguments));
+    let map = map::svg(constellation, places, start_seconds(arguments));
     let written = std::fs::write(file, map);
     written.map_err(|error| Failure::Net(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Start of the path, seconds after the epoch.
-fn begin(arguments: &Path) -> f64 {
+fn start_seconds(arguments: &Path) -> f64 {
     match arguments.start {
         Some(Start::After(span)) => span.seconds(),
         _ => 0.0,

@@ -22,7 +22,7 @@ impl AddressSchedule {
     ///
     /// # Errors
     /// There are such options, and the settings do not allow them.
-    pub fn of(wire: &NetOptions, config: &Config) -> Result<Self, Failure> {
+    pub fn from_options(wire: &NetOptions, config: &Config) -> Result<Self, Failure> {
         let mut all: Vec<(Duration, Vec<AddressChange>)> = Vec::new();
         // At one time, a new address is set as primary before another is removed.
         for (option, of, wanted) in [
@@ -62,7 +62,7 @@ impl AddressSchedule {
     }
 
     /// Makes the changes at their times, counted from now on, and prints errors on standard error.
-    pub fn begin(&self, endpoints: &[Endpoint]) {
+    pub fn start(&self, endpoints: &[Endpoint]) {
         if self.0.is_empty() {
             return;
         }
@@ -80,7 +80,7 @@ impl AddressSchedule {
     }
 
     /// Prints the outcomes in an association on standard error.
-    pub fn tell(&self, association: &Association) {
+    pub fn print_outcomes(&self, association: &Association) {
         if self.0.is_empty() {
             return;
         }

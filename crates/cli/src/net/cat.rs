@@ -48,14 +48,14 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
             if arguments.verbose {
                 say(format!("listening: {}", bound.place()));
             }
-            bound.moves.begin(&bound.endpoints);
+            bound.moves.start(&bound.endpoints);
             let accepted = bound.endpoints[0].accept().await;
             accepted.map_err(|error| Failure::Net(error.to_string()))?
         }
     };
-    bound.moves.tell(&association);
+    bound.moves.print_outcomes(&association);
     if listens.is_none() {
-        bound.moves.begin(&bound.endpoints);
+        bound.moves.start(&bound.endpoints);
     }
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
         let extensions = in_brackets(&association.negotiated().names());

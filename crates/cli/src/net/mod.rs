@@ -414,7 +414,7 @@ impl NetOptions {
             let share = |most: u32| (most as usize).div_ceil(crew.len());
             it.max_associations = most.map_or(it.max_associations, share);
         });
-        let moves = AddressSchedule::of(self, &sctp.config)?;
+        let moves = AddressSchedule::from_options(self, &sctp.config)?;
         let (watch, watched) = RecordingObserver::new(self)?;
         let sockets = crew.open(&config).map_err(unbound)?;
         let each = |sockets| numbers.iter().map(move |port| (sockets, port));

@@ -43,8 +43,10 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     if let Some(missing) = &missing {
         note(format_args!("anabranch: {missing}"));
     }
-    bound.moves.begin(&bound.endpoints);
-    associations.iter().for_each(|it| bound.moves.tell(it));
+    bound.moves.start(&bound.endpoints);
+    associations
+        .iter()
+        .for_each(|it| bound.moves.print_outcomes(it));
     let (printer, written) = Printer::stdout();
     let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
     let processor = CpuTimer::begin();

@@ -67,7 +67,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         Service::Echo => Ports::Echoed(&arguments.port),
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
-    let crew = WorkerThreads::of(arguments.threads)?;
+    let crew = WorkerThreads::start(arguments.threads)?;
     let most = Some(arguments.associations);
     let bound = arguments.wire.bind_for(ports, None, crew, most)?;
     let (printer, written) = Printer::stdout();
@@ -77,7 +77,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     } else {
         format!("listening: {}", bound.place())
     })?;
-    let metrics = tell_metrics(&arguments, &bound, &printer).await?;
+    let metrics = start_metrics(&arguments, &bound, &printer).await?;
     let job = Job {
         message: arguments.message.unwrap_or(MESSAGE).0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
@@ -86,7 +86,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     };
     let mut accepted = accept(&bound);
     let several = bound.ports > 1;
-    bound.moves.begin(&bound.endpoints);
+    bound.moves.start(&bound.endpoints);
     let mut failed = None;
     loop {
         let next = tokio::select! {
@@ -99,7 +99,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         let peer = association.status().map(|status| status.primary.address);
         let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
         let at_once = arguments.at_once;
-        bound.moves.tell(&association);
+        bound.moves.print_outcomes(&association);
         let log = Log {
             from,
             port,
@@ -136,7 +136,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
 }
 
 /// Serves metrics if requested, and prints their address.
-async fn tell_metrics(
+async fn start_metrics(
     arguments: &Serve,
     bound: &Bound,
     printer: &Printer,

@@ -17,7 +17,7 @@ use anabranch_scenario::quantity::{Rate, Span};
 use anabranch_transport::{Nanos, Probe};
 
 use crate::failure::Failure;
-use crate::overwrite_note::tell_replaced;
+use crate::overwrite_note::print_overwrite_note;
 
 /// The name of the spec of a trace.
 const NAME: &str = "trace";
@@ -27,7 +27,7 @@ pub fn check(directory: &Path) -> Result<(), Failure> {
     Store::create(directory)
         .map(drop)
         .map_err(|error| Failure::Usage(format!("{error}; `--trace` names another directory")))?;
-    tell_replaced(directory, NAME);
+    print_overwrite_note(directory, NAME);
     Ok(())
 }
 

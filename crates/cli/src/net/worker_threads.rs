@@ -22,7 +22,7 @@ struct Worker {
 
 impl WorkerThreads {
     /// Starts `threads` threads; for one, uses the caller's.
-    pub fn of(threads: u16) -> Result<Self, Failure> {
+    pub fn start(threads: u16) -> Result<Self, Failure> {
         let own = if threads > 1 { threads } else { 0 };
         let members: Result<_, _> = (0..own).map(|_| Worker::start()).collect();
         Ok(Self(members.map_err(|error: std::io::Error| {

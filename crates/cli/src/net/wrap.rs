@@ -47,7 +47,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let mut serving = Serving::begin(&config)?;
     let mut command = Command::new(program);
     command.args(rest).env("LD_PRELOAD", preload(library));
-    serving.tell(&mut command, &arguments);
+    serving.configure_child(&mut command, &arguments);
     match arguments.unwatched {
         true => command.env_remove(WATCH_VARIABLE),
         false => command.env(WATCH_VARIABLE, "1"),

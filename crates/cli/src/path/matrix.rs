@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, great_circle, places};
 
-use super::{begin, draw};
+use super::{draw, start_seconds};
 use crate::arguments::Path;
 use crate::failure::{Failure, unread};
 
@@ -74,7 +74,7 @@ fn follow(arguments: &Path, constellation: Constellation, places: &[Place]) -> V
         last: None,
     };
     let mut pairs: Vec<Pair> = ends.map(pair).collect();
-    let (begin, step) = (begin(arguments), arguments.step.seconds());
+    let (begin, step) = (start_seconds(arguments), arguments.step.seconds());
     let mut number = 0_u64;
     while number as f64 * step <= arguments.duration.seconds() {
         snapshot.move_to(begin + number as f64 * step);

@@ -109,7 +109,7 @@ impl Session {
             tell,
         ));
         if self.plan.reverse {
-            let (reason, cut, progressed) = self.ask().await;
+            let (reason, cut, progressed) = self.request_data().await;
             // Data that arrived before the end is counted.
             let _ = taking.await;
             let last = self.counted.last.load(Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Session {
     /// Sends until the time is over, or the job's bytes are sent, or the association accepts no
     /// more; then closes it.
     async fn send(self, mut told: watch::Receiver<Option<ControlMessage>>) -> SessionEnd {
-        let (fed, stopped) = self.feed().await;
+        let (fed, stopped) = self.send_messages().await;
         // Unsent messages at the end of the time would keep it open for as long as the path takes
         // for a full buffer.
         let withdrawn = match stopped {
@@ -151,7 +151,7 @@ impl Session {
             self.counted.fed_bytes.store(bytes, Ordering::Relaxed);
         }
         let before = acknowledged();
-        let late = self.late(stopped);
+        let late = self.grace_expired(stopped);
         tokio::pin!(late);
         let drained = async {
             // If messages may be abandoned, the number of arrivals is unknown; all that arrived was
@@ -214,12 +214,12 @@ impl Session {
     }
 
     /// Returns the number of messages that were sent, and true if the time was over.
-    async fn feed(&self) -> (u64, bool) {
+    async fn send_messages(&self) -> (u64, bool) {
         let job = self.plan.job;
         let payload = Bytes::from(vec![0; job.message as usize]);
         let options = SendOptions::default().with_unordered(job.unordered);
         let until = self.plan.time.map(|time| self.begin + time);
-        let over = self.over();
+        let over = self.time_over();
         tokio::pin!(over);
         let mut left = job.bytes.unwrap_or(u64::MAX);
         let mut pace = RateLimiter::new(job.rate);
@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// Waits until the time is over, or its end is requested.
-    async fn over(&self) {
+    async fn time_over(&self) {
         let mut stop = self.stop.clone();
         let stopped = async {
             // An error means that no request can follow.
@@ -272,16 +272,16 @@ impl Session {
     }
 
     /// Waits until the time has been over for the limit.
-    async fn late(&self, over: bool) {
+    async fn grace_expired(&self, over: bool) {
         if !over {
-            self.over().await;
+            self.time_over().await;
         }
         tokio::time::sleep(PATIENCE).await;
     }
 
     /// Requests data from the server, and notifies it when the time is over. Returns the reason of
     /// the end, whether it was cut, and whether something arrived after the time was over.
-    async fn ask(&self) -> (CloseReason, bool, bool) {
+    async fn request_data(&self) -> (CloseReason, bool, bool) {
         let options = SendOptions::default().with_ppid(PPID).reliable();
         let say = |text: ControlMessage| {
             self.association
@@ -292,7 +292,7 @@ impl Session {
         tokio::select! {
             biased;
             reason = self.association.closed() => return (reason, false, true),
-            () = self.over() => {}
+            () = self.time_over() => {}
         }
         let before = self.counted.bytes.load(Ordering::Relaxed);
         let _ = say(ControlMessage::Stop).await;

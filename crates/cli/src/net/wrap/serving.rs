@@ -89,13 +89,13 @@ impl Serving {
     }
 
     /// Lets a program find the host, and start one if it has ended.
-    pub fn tell(&self, command: &mut Command, arguments: &Wrap) {
+    pub fn configure_child(&self, command: &mut Command, arguments: &Wrap) {
         command.env(HOST_VARIABLE, &self.access.name);
         match &self.access.secret {
             Some(secret) => command.env(SECRET_VARIABLE, secret),
             None => command.env_remove(SECRET_VARIABLE),
         };
-        match beginning(arguments) {
+        match restart_command(arguments) {
             Some(beginning) => command.env(COMMAND_VARIABLE, beginning),
             None => command.env_remove(COMMAND_VARIABLE),
         };
@@ -162,9 +162,9 @@ impl OwnHost {
                 tokio::select! {
                     // Missed calls are reported, even if the program has ended meanwhile.
                     biased;
-                    Ok(()) = missed.changed() => say(&missed.borrow_and_update()),
+                    Ok(()) = missed.changed() => report_bypass(&missed.borrow_and_update()),
                     Ok(()) = short.changed(), if !was_short => {
-                        say_short(*short.borrow_and_update());
+                        report_shortage(*short.borrow_and_update());
                         was_short = true;
                     }
                     _ = &mut ended => return,
@@ -242,7 +242,7 @@ async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> 
 
 /// The command line that restarts a host: a program and its arguments, one per line. `None`: one of
 /// them contains a line feed.
-fn beginning(arguments: &Wrap) -> Option<OsString> {
+fn restart_command(arguments: &Wrap) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
     match arguments.ip {
@@ -289,7 +289,7 @@ fn taken(config: &Config, why: &str) -> Failure {
 }
 
 /// Reports calls of a program that bypass this stack.
-fn say(missed: &BypassStatus) {
+fn report_bypass(missed: &BypassStatus) {
     match missed {
         BypassStatus::Socket => note(format_args!(
             "anabranch: a program asked the kernel itself for an SCTP socket, past the C library, and was refused (ENOSYS): only calls of libc's \
@@ -304,7 +304,7 @@ fn say(missed: &BypassStatus) {
 }
 
 /// Printed once, because it may be repeated often.
-fn say_short(shortage: Shortage) {
+fn report_shortage(shortage: Shortage) {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(limit, _)| limit);
     match shortage.last {
         _ if shortage.refused > 0 => note(format_args!(
