@@ -41,11 +41,11 @@ pub(crate) static RE_CONFIG: Extension = Extension {
 pub(crate) struct ReconfigState {
     /// Sequence number of the next request.
     pub(crate) next_request: u32,
-    pub(crate) wishes: PendingRequests,
+    pub(crate) pending: PendingRequests,
     /// The streams of the pending and outstanding requests.
-    resetting: OutgoingResets,
-    pub(crate) flight: Option<OutstandingRequests>,
-    pub(crate) answers: Responses,
+    outgoing_resets: OutgoingResets,
+    pub(crate) outstanding: Option<OutstandingRequests>,
+    pub(crate) responses: Responses,
     pub(crate) held: DeferredData,
     /// Maximum number of inbound streams.
     pub(crate) most_inbound: u16,
@@ -58,10 +58,10 @@ impl ReconfigState {
     pub(crate) fn new(ours: u32, peers: u32, most_inbound: u16, held_bytes: usize) -> Self {
         Self {
             next_request: ours,
-            wishes: PendingRequests::default(),
-            resetting: OutgoingResets::default(),
-            flight: None,
-            answers: Responses::new(peers),
+            pending: PendingRequests::default(),
+            outgoing_resets: OutgoingResets::default(),
+            outstanding: None,
+            responses: Responses::new(peers),
             held: DeferredData::new(held_bytes),
             most_inbound,
             reset_at: None,
@@ -77,13 +77,13 @@ impl ReconfigState {
 
     /// Whether a stream of `streams` is being reset or waits for an outgoing reset.
     pub(crate) fn resets_any(&self, streams: &Streams) -> bool {
-        self.resets_all() || self.resetting.has_any(streams)
+        self.resets_all() || self.outgoing_resets.has_any(streams)
     }
 
     /// Whether all of `streams` are being reset or wait for an outgoing reset; `there_are` is the
     /// number of streams.
     pub(crate) fn resets_each(&self, streams: &Streams, there_are: u16) -> bool {
-        self.resets_all() || self.resetting.has_each(streams, there_are)
+        self.resets_all() || self.outgoing_resets.has_each(streams, there_are)
     }
 
     /// Those of `streams` that are not being reset and do not wait for it, of `there_are` streams:
@@ -94,31 +94,31 @@ impl ReconfigState {
         there_are: u16,
         most: usize,
     ) -> Option<Option<Streams>> {
-        let others = self.resetting.others(streams, there_are, most)?;
+        let others = self.outgoing_resets.others(streams, there_are, most)?;
         Some((!others.is_empty()).then(|| Streams::of(others.into_iter())))
     }
 
     /// Number of listed streams that are being reset or wait for an outgoing reset.
     pub(crate) fn listed_outgoing(&self) -> usize {
-        self.resetting.listed()
+        self.outgoing_resets.listed()
     }
 
     /// Requests an outgoing reset of `streams`, which may be the response to a request of the peer.
-    pub(crate) fn wish(&mut self, streams: Streams, answers: Option<u32>) {
-        self.resetting.begin(&streams);
-        self.wishes.add(streams, answers);
+    pub(crate) fn request_reset(&mut self, streams: Streams, answers: Option<u32>) {
+        self.outgoing_resets.begin(&streams);
+        self.pending.add(streams, answers);
     }
 
     /// The outgoing reset of `streams` is complete.
     pub(crate) fn settled(&mut self, streams: &Streams) {
-        self.resetting.end(streams);
+        self.outgoing_resets.end(streams);
     }
 
     /// Whether this side is resetting the association.
     pub(crate) fn resets_all(&self) -> bool {
-        self.wishes.association
+        self.pending.association
             || self
-                .flight
+                .outstanding
                 .as_ref()
                 .is_some_and(OutstandingRequests::is_of_association)
     }
@@ -126,13 +126,16 @@ impl ReconfigState {
     /// Whether the peer may have reset the association or not: the request is unanswered.
     pub(crate) fn is_unsure(&self) -> bool {
         let unsure = |it: &OutstandingRequests| it.is_of_association() && it.is_unanswered();
-        self.flight.as_ref().is_some_and(unsure)
+        self.outstanding.as_ref().is_some_and(unsure)
     }
 
     /// Whether a request to the peer to reset a stream of `streams` is outstanding or pending.
     pub(crate) fn asks_any(&self, streams: &Streams) -> bool {
-        let flying = self.flight.iter().flat_map(OutstandingRequests::incoming);
-        let mut asked = flying.chain(&self.wishes.incoming);
+        let flying = self
+            .outstanding
+            .iter()
+            .flat_map(OutstandingRequests::incoming);
+        let mut asked = flying.chain(&self.pending.incoming);
         asked.any(|it| it.overlaps(streams))
     }
 }
@@ -141,7 +144,7 @@ impl ReconfigState {
     /// Numbers of outgoing and incoming streams being added.
     pub(crate) fn adding(&self) -> (u16, u16) {
         let mut adding = (0, 0);
-        let open = self.flight.iter().flat_map(|it| &it.requests);
+        let open = self.outstanding.iter().flat_map(|it| &it.requests);
         for request in open.filter(|it| !it.settled) {
             match request.asked {
                 RequestKind::AddOutgoing(count) => adding.0 += count,
@@ -162,10 +165,10 @@ impl ReconfigState {
         course: SendProgress,
         is_ready: impl FnMut(&mut ResetBatch) -> bool,
     ) -> Vec<RequestKind> {
-        let wishes = &mut self.wishes;
+        let pending = &mut self.pending;
         if let Some(ResetBatch {
             streams, answers, ..
-        }) = wishes.take_ready(most[0], course, is_ready)
+        }) = pending.take_ready(most[0], course, is_ready)
         {
             let listed = streams.listed();
             let asked = RequestKind::Outgoing {
@@ -176,7 +179,7 @@ impl ReconfigState {
             // A request that answers one of the peer's shares its chunk with none but that.
             let beside = most[0].saturating_sub(listed + 6);
             let incoming = match answers {
-                None => wishes.take_incoming(beside.min(most[1])),
+                None => pending.take_incoming(beside.min(most[1])),
                 Some(_) => None,
             };
             return [asked]
@@ -184,22 +187,22 @@ impl ReconfigState {
                 .chain(incoming.map(RequestKind::Incoming))
                 .collect();
         }
-        if let Some(incoming) = wishes.take_incoming(most[1]) {
+        if let Some(incoming) = pending.take_incoming(most[1]) {
             return vec![RequestKind::Incoming(incoming)];
         }
         let add = [
             (
-                std::mem::take(&mut wishes.add_outgoing),
+                std::mem::take(&mut pending.add_outgoing),
                 RequestKind::AddOutgoing as fn(u16) -> RequestKind,
             ),
             (
-                std::mem::take(&mut wishes.add_incoming),
+                std::mem::take(&mut pending.add_incoming),
                 RequestKind::AddIncoming,
             ),
         ];
         let add = add.into_iter().filter(|&(count, _)| count > 0);
         let add: Vec<_> = add.map(|(count, asked)| asked(count)).collect();
-        if add.is_empty() && is_quiet && std::mem::take(&mut wishes.association) {
+        if add.is_empty() && is_quiet && std::mem::take(&mut pending.association) {
             return vec![RequestKind::Association];
         }
         add
@@ -208,9 +211,9 @@ impl ReconfigState {
     /// The outstanding requests are obsolete. An unsent number is released, because the peer
     /// requires numbers without a gap.
     pub(crate) fn cancel(&mut self) {
-        if let Some(flight) = self.flight.take()
-            && flight.unsent
-            && let Some(first) = flight.requests.first()
+        if let Some(outstanding) = self.outstanding.take()
+            && outstanding.unsent
+            && let Some(first) = outstanding.requests.first()
         {
             self.next_request = first.number;
         }
@@ -219,22 +222,22 @@ impl ReconfigState {
     /// Retransmits the incomplete requests on `path`, with new numbers if the old ones were
     /// answered.
     pub(crate) fn ask_again(&mut self, path: PathId) {
-        let Some(mut flight) = self.flight.take() else {
+        let Some(mut outstanding) = self.outstanding.take() else {
             return;
         };
-        if std::mem::take(&mut flight.renumber) {
-            flight.renumbered += 1;
-            flight.unsent = true;
-            flight.requests.retain(|it| !it.settled);
-            for request in &mut flight.requests {
+        if std::mem::take(&mut outstanding.renumber) {
+            outstanding.renumbered += 1;
+            outstanding.unsent = true;
+            outstanding.requests.retain(|it| !it.settled);
+            for request in &mut outstanding.requests {
                 request.number = self.number();
                 if let RequestKind::Outgoing { last_tsn, .. } = &mut request.asked {
                     *last_tsn = None;
                 }
             }
         }
-        flight.path = path;
-        flight.due = true;
-        self.flight = Some(flight);
+        outstanding.path = path;
+        outstanding.due = true;
+        self.outstanding = Some(outstanding);
     }
 }

@@ -50,7 +50,7 @@ impl Value for StreamValues {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServedData {
     /// The queue.
-    pub(crate) turn: QueueId,
+    pub(crate) queue_id: QueueId,
     /// Bytes of user data: of the fragment if messages are interleaved, otherwise of the whole
     /// message.
     pub(crate) bytes: usize,
@@ -62,9 +62,9 @@ pub(crate) struct ServedData {
 
 /// A scheduler: keeps the nonempty queues in the order of selection.
 pub(crate) trait Discipline {
-    /// A message was queued at `turn`, which has `waiting` of them now. Returns whether it may be
+    /// A message was queued at `queue_id`, which has `waiting` of them now. Returns whether it may be
     /// selected next instead of another.
-    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool;
+    fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool;
 
     /// The next queue, if any has messages.
     fn pick(&self) -> Option<QueueId>;
@@ -79,9 +79,9 @@ pub(crate) trait Discipline {
         None
     }
 
-    /// A further fragment of a message of `turn` is sent, which was counted at its start.
-    fn went_on(&mut self, turn: QueueId) {
-        let _ = turn;
+    /// A further fragment of a message of `queue_id` is sent, which was counted at its start.
+    fn went_on(&mut self, queue_id: QueueId) {
+        let _ = queue_id;
     }
 
     /// A packet is full, or nothing more is added to it. Returns whether that changes the
@@ -93,8 +93,8 @@ pub(crate) trait Discipline {
     /// Every queue with messages, once.
     fn queues(&self) -> Vec<QueueId>;
 
-    /// The message at `at` of the queue `turn` was removed; `waiting` are left in it.
-    fn dropped(&mut self, turn: QueueId, at: usize, waiting: usize);
+    /// The message at `at` of the queue `queue_id` was removed; `waiting` are left in it.
+    fn dropped(&mut self, queue_id: QueueId, at: usize, waiting: usize);
 
     /// All queues are empty now.
     fn clear(&mut self);
@@ -147,8 +147,8 @@ macro_rules! schedulers {
         /// Out-of-line versions of the per-message functions, for all schedulers but the default.
         impl Scheduler {
             #[inline(never)]
-            fn any_queued(&mut self, turn: QueueId, waiting: usize) -> bool {
-                match self { $(Self::$variant(it) => it.queued(turn, waiting),)+ }
+            fn any_queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
+                match self { $(Self::$variant(it) => it.queued(queue_id, waiting),)+ }
             }
 
             #[inline(never)]
@@ -169,10 +169,10 @@ macro_rules! schedulers {
 
         impl Discipline for Scheduler {
             #[inline(always)]
-            fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+            fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
                 match self {
-                    Self::RoundRobin(it) => it.queued(turn, waiting),
-                    _ => self.any_queued(turn, waiting),
+                    Self::RoundRobin(it) => it.queued(queue_id, waiting),
+                    _ => self.any_queued(queue_id, waiting),
                 }
             }
 
@@ -201,8 +201,8 @@ macro_rules! schedulers {
             }
 
             #[inline(always)]
-            fn went_on(&mut self, turn: QueueId) {
-                match self { $(Self::$variant(it) => it.went_on(turn),)+ }
+            fn went_on(&mut self, queue_id: QueueId) {
+                match self { $(Self::$variant(it) => it.went_on(queue_id),)+ }
             }
 
             #[inline(always)]
@@ -217,8 +217,8 @@ macro_rules! schedulers {
                 match self { $(Self::$variant(it) => it.queues(),)+ }
             }
 
-            fn dropped(&mut self, turn: QueueId, at: usize, waiting: usize) {
-                match self { $(Self::$variant(it) => it.dropped(turn, at, waiting),)+ }
+            fn dropped(&mut self, queue_id: QueueId, at: usize, waiting: usize) {
+                match self { $(Self::$variant(it) => it.dropped(queue_id, at, waiting),)+ }
             }
 
             fn clear(&mut self) {

@@ -127,7 +127,7 @@ pub struct Sender {
     /// The last SACK's gap ack blocks.
     gaps: Vec<Run>,
     /// Path of the lowest chunk on which the receiver reneged.
-    withdrawn_on: Option<PathId>,
+    reneged_on: Option<PathId>,
     /// The peer's last advertised window, and its estimated rest.
     a_rwnd: u64,
     peer_rwnd: u64,
@@ -160,7 +160,7 @@ pub struct Sender {
     /// A FORWARD TSN must be sent.
     forward_due: bool,
     /// All TSNs were reset: an older SACK may still be in flight.
-    begun_anew: bool,
+    tsns_reset: bool,
     statistics: SenderCounters,
     burst: Burst,
     /// Allocated if data uses several paths at the same time.
@@ -454,7 +454,7 @@ impl Sender {
     /// Like [`Self::wants_to_send`], if chunks wait for retransmission or several paths are in use.
     #[cold]
     fn wants_to_send_some(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
-        if let Some(path) = self.goes_new(paths) {
+        if let Some(path) = self.path_for_f_rto(paths) {
             return Some(path);
         }
         let marked = self.outstanding.first_marked();

@@ -137,7 +137,7 @@ impl Association {
         while let Some(path) = next {
             let mut packet = PacketBuilder::new(out, header, paths.get(path).max_packet);
             tx.set_finishing(false);
-            if tx.fill_plainly(now, path, &mut packet, paths, trace) == 0 {
+            if tx.fill_fast_path(now, path, &mut packet, paths, trace) == 0 {
                 return ControlFlow::Continue(false);
             }
             let len = packet.finish(sum && !unsummed);
@@ -160,7 +160,7 @@ impl Association {
         self.marks.is_none()
             && self.auth.is_none()
             && self.dtls.is_none()
-            && rx.tells_unseen(&self.trace)
+            && rx.sack_is_untraced(&self.trace)
     }
 
     /// Writes a packet of a SACK alone.
@@ -171,7 +171,7 @@ impl Association {
             return None;
         };
         let mut packet = PacketBuilder::new(out, header, limit);
-        if rx.tells_point_alone() {
+        if rx.sack_is_cumulative_only() {
             rx.push_plain_sack(&mut packet).ok()?;
         } else {
             rx.push_sack(now, &mut packet, &mut self.trace).ok()?;

@@ -159,8 +159,8 @@ impl Association {
         };
         let (paths, trace) = (&mut self.paths, &mut self.trace);
         let tx = self.tx.make(&self.config, self.local_initial_tsn);
-        let outcome = match tx.handle_common_sack(now, &sack, paths, trace) {
-            None => tx.handle_gap_sack(now, &sack, paths, trace),
+        let outcome = match tx.handle_fast_path_sack(now, &sack, paths, trace) {
+            None => tx.handle_fast_path_gap_sack(now, &sack, paths, trace),
             common => common,
         };
         let Some(outcome) = outcome else {

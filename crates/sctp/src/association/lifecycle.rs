@@ -522,7 +522,7 @@ impl Association {
 
     /// Removes the unverified path to `address`, which another association's peer has verified.
     pub(crate) fn disown(&mut self, address: IpAddr) {
-        if let Some(path) = self.paths.disown(address) {
+        if let Some(path) = self.paths.remove_unverified(address) {
             self.leave_path(path);
         }
     }
@@ -530,7 +530,7 @@ impl Association {
     /// Like [`Self::disown`], even if the peer has verified the address here, but later.
     #[cold]
     pub(crate) fn lose(&mut self, address: IpAddr) {
-        if let Some(path) = self.paths.lose(address) {
+        if let Some(path) = self.paths.remove(address) {
             self.leave_path(path);
         }
     }

@@ -78,7 +78,7 @@ impl Association {
         if reconfig.resets_all() || reconfig.asks_any(&streams) {
             return Err(ReconfigError::AlreadyInProgress);
         }
-        reconfig.wishes.incoming.extend(streams.split(most));
+        reconfig.pending.incoming.extend(streams.split(most));
         self.advance_reconfiguration();
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Association {
         if at.is_some_and(|at| now < at.saturating_add(BETWEEN_RESETS)) {
             return Err(ReconfigError::TooSoon);
         }
-        reconfig.wishes.association = true;
+        reconfig.pending.association = true;
         self.sender().hold(None);
         self.advance_reconfiguration();
         Ok(())
@@ -104,15 +104,15 @@ impl Association {
         let there_are = [self.outbound_streams, self.inbound_streams];
         let reconfig = self.reconfiguring()?;
         let (flying_out, flying_in) = reconfig.adding();
-        let wishes = &mut reconfig.wishes;
+        let pending = &mut reconfig.pending;
         let sum = |there_are: u16, wished: u16, flying: u16, asked: u16| {
             let streams = there_are.saturating_add(wished).saturating_add(flying);
             let sum = streams.checked_add(asked).map(|_| wished + asked);
             sum.ok_or(ReconfigError::TooManyStreams { asked, streams })
         };
-        let outgoing = sum(there_are[0], wishes.add_outgoing, flying_out, outbound)?;
-        let incoming = sum(there_are[1], wishes.add_incoming, flying_in, inbound)?;
-        (wishes.add_outgoing, wishes.add_incoming) = (outgoing, incoming);
+        let outgoing = sum(there_are[0], pending.add_outgoing, flying_out, outbound)?;
+        let incoming = sum(there_are[1], pending.add_incoming, flying_in, inbound)?;
+        (pending.add_outgoing, pending.add_incoming) = (outgoing, incoming);
         // The requester must accept these streams.
         let wanted = there_are[1]
             .saturating_add(incoming)
@@ -171,7 +171,7 @@ impl Association {
     fn hold_for(&mut self, streams: Streams, answers: Option<u32>) {
         self.sender().hold(streams.some());
         if let Some(reconfig) = self.reconfiguration_mut() {
-            reconfig.wish(streams, answers);
+            reconfig.request_reset(streams, answers);
         }
     }
 
@@ -191,7 +191,7 @@ impl Association {
         let Some(reconfig) = known.reconfig.as_deref_mut() else {
             return;
         };
-        if reconfig.flight.is_some() || reconfig.wishes.are_none() {
+        if reconfig.outstanding.is_some() || reconfig.pending.are_none() {
             return;
         }
         let tx = self.tx.make(&self.config, self.local_initial_tsn);
@@ -213,7 +213,7 @@ impl Association {
             .into_iter()
             .map(|asked| Request::new(reconfig.number(), asked));
         let requests = requests.collect();
-        reconfig.flight = Some(OutstandingRequests::new(
+        reconfig.outstanding = Some(OutstandingRequests::new(
             requests,
             self.paths.choose_for_new_data(),
         ));
@@ -225,8 +225,8 @@ impl Association {
         if !self.errands.has(Errand::ReConfig) || !self.state.sends_data() || self.is_held() {
             return None;
         }
-        let flight = self.reconfiguration()?.flight.as_ref()?;
-        Some(self.paths.verified(flight.path))
+        let outstanding = self.reconfiguration()?.outstanding.as_ref()?;
+        Some(self.paths.verified(outstanding.path))
     }
 
     /// Adds the RE-CONFIG that is due to a packet for `path`, before any DATA.
@@ -247,24 +247,24 @@ impl Association {
         let Some(reconfig) = known.reconfig.as_deref_mut() else {
             return;
         };
-        let expected = reconfig.answers.expected();
-        let Some(flight) = &mut reconfig.flight else {
+        let expected = reconfig.responses.expected();
+        let Some(outstanding) = &mut reconfig.outstanding else {
             return;
         };
         let tx = self.tx.make(&self.config, self.local_initial_tsn);
-        let last = flight.last_tsn(tx.next_tsn().prev());
+        let last = outstanding.last_tsn(tx.next_tsn().prev());
         let chunk = ReConfig {
-            parameters: TlvList::of(&flight.parameters(expected)),
+            parameters: TlvList::of(&outstanding.parameters(expected)),
         };
         if packet.is_empty() && chunk.encoded_len() > packet.room() {
             packet.make_room(chunk.encoded_len()); // IP fragments it, because the path MTU has decreased
         }
         if packet.push(&chunk).is_ok() {
-            flight.sent(now, rto);
-            if flight.is_of_association() {
+            outstanding.sent(now, rto);
+            if outstanding.is_of_association() {
                 reconfig.reset_at = Some(now);
             }
-            flight.all_was_there = last.is_some_and(|last| tx.has_acknowledged(last));
+            outstanding.all_was_there = last.is_some_and(|last| tx.has_acknowledged(last));
             self.control.seldom().re_configs += 1;
             self.errands.clear(Errand::ReConfig);
         }
@@ -275,14 +275,14 @@ impl Association {
     #[inline]
     pub(super) fn request_deadline(&self) -> Option<Nanos> {
         let reconfig = self.reconfiguration()?;
-        let quiet = reconfig.answers.quieting.map(|it| it.until);
-        let timer = self.timer_of(reconfig.flight.as_ref());
+        let quiet = reconfig.responses.quieting.map(|it| it.until);
+        let timer = self.timer_of(reconfig.outstanding.as_ref());
         timer.into_iter().chain(quiet).min()
     }
 
-    fn timer_of(&self, flight: Option<&OutstandingRequests>) -> Option<Nanos> {
-        let flight = flight.filter(|it| !it.due && self.state.sends_data())?;
-        flight.deadline
+    fn timer_of(&self, outstanding: Option<&OutstandingRequests>) -> Option<Nanos> {
+        let outstanding = outstanding.filter(|it| !it.due && self.state.sends_data())?;
+        outstanding.deadline
     }
 
     /// Handles an expiration: retransmits requests, which counts as an error unless the peer has
@@ -292,8 +292,8 @@ impl Association {
             return;
         };
         let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
-        let waited = is_due(reconfig.answers.quieting.map(|it| it.until));
-        let asks_again = is_due(self.timer_of(reconfig.flight.as_ref()));
+        let waited = is_due(reconfig.responses.quieting.map(|it| it.until));
+        let asks_again = is_due(self.timer_of(reconfig.outstanding.as_ref()));
         if waited {
             self.no_longer_quiet();
         }
@@ -303,10 +303,13 @@ impl Association {
     }
 
     fn ask_again(&mut self, now: Nanos) {
-        let Some(flight) = self.reconfiguration().and_then(|it| it.flight.as_ref()) else {
+        let Some(outstanding) = self
+            .reconfiguration()
+            .and_then(|it| it.outstanding.as_ref())
+        else {
             return;
         };
-        let (path, in_progress) = (flight.path, flight.in_progress);
+        let (path, in_progress) = (outstanding.path, outstanding.in_progress);
         if !in_progress {
             self.count_path_error(now, path);
             self.count_association_error();
@@ -328,28 +331,28 @@ impl Association {
     }
 
     /// Cancels requests that were not sent, because the association is closing.
-    pub(super) fn drop_wishes(&mut self) {
+    pub(super) fn drop_pending_requests(&mut self) {
         let Some(reconfig) = self.reconfiguration_mut() else {
             return;
         };
-        let wishes = std::mem::take(&mut reconfig.wishes);
+        let pending = std::mem::take(&mut reconfig.pending);
         self.no_longer_quiet();
         let outcome = ReconfigOutcome::Failed;
-        if wishes.association {
+        if pending.association {
             self.sender().resume(None, false);
             self.tell_association_reset(outcome);
         }
-        for batch in wishes.outgoing {
+        for batch in pending.outgoing {
             if let Some(reconfig) = self.reconfiguration_mut() {
                 reconfig.settled(&batch.streams);
             }
             self.sender().resume(batch.streams.some(), false);
             self.tell_streams_reset(StreamDirection::Outgoing, &batch.streams, outcome);
         }
-        for streams in wishes.incoming {
+        for streams in pending.incoming {
             self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
         }
-        if wishes.add_outgoing > 0 || wishes.add_incoming > 0 {
+        if pending.add_outgoing > 0 || pending.add_incoming > 0 {
             self.tell_streams_added(outcome);
         }
     }

@@ -48,7 +48,7 @@ impl Association {
 
     /// Stops accepting messages; accepted ones are still delivered.
     pub(crate) fn finish_data(&mut self, now: Nanos, stage: Stage) {
-        self.drop_wishes();
+        self.drop_pending_requests();
         self.set_stage(stage);
         self.drained_at = now;
     }

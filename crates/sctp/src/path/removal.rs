@@ -10,7 +10,7 @@ use crate::config::Config;
 impl PathEntry {
     /// Disables the path: nothing is sent to it, and no lookup finds it. Its number remains, as
     /// that of an inactive path.
-    fn disown(&mut self) {
+    fn deactivate(&mut self) {
         self.disowned = true;
         self.verified = false;
         self.state = PathState::Inactive;
@@ -22,17 +22,17 @@ impl PathEntry {
 impl Paths {
     /// Disables the unverified path to `remote`, because the address belongs to another peer.
     /// `None` if there is none.
-    pub(crate) fn disown(&mut self, remote: IpAddr) -> Option<PathId> {
+    pub(crate) fn remove_unverified(&mut self, remote: IpAddr) -> Option<PathId> {
         let id = self.find(remote).filter(|&id| !self.get(id).verified)?;
-        self.get_mut(id).disown();
+        self.get_mut(id).deactivate();
         self.appoint_primary();
         Some(id)
     }
 
-    /// Like [`Paths::disown`], for a path that was verified recently.
-    pub(crate) fn lose(&mut self, remote: IpAddr) -> Option<PathId> {
+    /// Like [`Paths::remove_unverified`], for a path that was verified recently.
+    pub(crate) fn remove(&mut self, remote: IpAddr) -> Option<PathId> {
         let id = self.find(remote)?;
-        self.give_up(id);
+        self.deactivate(id);
         Some(id)
     }
 
@@ -49,8 +49,8 @@ impl Paths {
     }
 
     /// Disables a path because the peer has deleted its address.
-    pub(crate) fn give_up(&mut self, id: PathId) {
-        self.get_mut(id).disown();
+    pub(crate) fn deactivate(&mut self, id: PathId) {
+        self.get_mut(id).deactivate();
         self.appoint_primary();
     }
 
@@ -99,7 +99,7 @@ impl Paths {
             .iter_mut()
             .filter(|(_, entry)| !kept(entry))
             .map(|(id, entry)| {
-                entry.disown();
+                entry.deactivate();
                 id
             })
             .collect();

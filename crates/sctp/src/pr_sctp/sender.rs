@@ -252,14 +252,14 @@ impl PrSctpSender {
 
     /// Whether the point must be sent now: it was not sent, or so long ago that the FORWARD TSN
     /// must be lost.
-    pub(crate) fn is_worth_telling(&self, now: Nanos, round_trip: Nanos) -> bool {
+    pub(crate) fn must_be_sent(&self, now: Nanos, round_trip: Nanos) -> bool {
         self.told.is_none_or(|(point, at, _)| {
             point != self.point || now >= at.saturating_add(round_trip.min(MAX_DELAY))
         })
     }
 
     /// The path of the last FORWARD TSN, if it is still unacknowledged.
-    pub(crate) fn told_over(&self, cumulative: Tsn) -> Option<PathId> {
+    pub(crate) fn sent_on(&self, cumulative: Tsn) -> Option<PathId> {
         let (_, _, path) = self.told?;
         self.point.gt(cumulative).then_some(path)
     }

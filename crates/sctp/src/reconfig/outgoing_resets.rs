@@ -103,7 +103,7 @@ mod tests {
                     Some(list) => list.iter().copied().collect(),
                     None => (0..there_are).collect(),
                 };
-                let batches = reconfig.wishes.outgoing.iter();
+                let batches = reconfig.pending.outgoing.iter();
                 let waiting = batches.map(|it| &it.streams).collect::<Vec<_>>();
                 let waits = |stream: &u16| waiting.iter().any(|it| it.contains(*stream));
                 let others: Vec<u16> = meant.iter().copied().filter(|it| !waits(it)).collect();
@@ -118,13 +118,14 @@ mod tests {
                     expected.map(|it| (!it.is_empty()).then(|| Streams::of(it.into_iter())));
                 assert_eq!(reconfig.others(&asked, there_are, most), expected);
                 if random(3) == 0 {
-                    if let Some(ResetBatch { streams, .. }) = reconfig.wishes.outgoing.pop_front() {
+                    if let Some(ResetBatch { streams, .. }) = reconfig.pending.outgoing.pop_front()
+                    {
                         reconfig.settled(&streams);
                     }
                 } else if !any {
-                    reconfig.wish(asked, None);
+                    reconfig.request_reset(asked, None);
                 } else if !others.is_empty() {
-                    reconfig.wish(Streams::of(others.into_iter()), None);
+                    reconfig.request_reset(Streams::of(others.into_iter()), None);
                 }
             }
         }

@@ -199,21 +199,21 @@ mod tests {
     fn few_go_as_if_all_were_looked_at() {
         let mut random = draws(7);
         for _ in 0..200 {
-            let (mut wishes, mut stream, mut now) = (PendingRequests::default(), 0, 0);
+            let (mut pending, mut stream, mut now) = (PendingRequests::default(), 0, 0);
             let most = 1 + random(40) as usize;
             let mut waiting = Vec::new();
             for _ in 0..200 {
-                let more = random(4).min((LOOKS - wishes.outgoing.len()) as u32);
+                let more = random(4).min((LOOKS - pending.outgoing.len()) as u32);
                 for _ in 0..more {
-                    wishes.add(of(stream), (random(20) == 0).then_some(1));
-                    waiting.extend(wishes.outgoing.back().cloned());
+                    pending.add(of(stream), (random(20) == 0).then_some(1));
+                    waiting.extend(pending.outgoing.back().cloned());
                     stream += 1;
                 }
                 now += random(2);
                 // Each becomes ready at some time and stays ready.
                 let ready = |it: &ResetBatch| it.streams.told()[0] % 60 < now as u16;
                 let course = (Tsn(now), Tsn(0), 0);
-                let taken = wishes.take_ready(most, course, |it| ready(it));
+                let taken = pending.take_ready(most, course, |it| ready(it));
                 let taken = taken.map(|it| it.streams.told());
                 assert_eq!(taken, taken_by_walking(&mut waiting, most, ready));
             }
@@ -223,22 +223,22 @@ mod tests {
     /// Each of thousands is taken eventually, and no packet examines more than some.
     #[test]
     fn of_many_some_are_looked_at_each_time_and_none_is_forgotten() {
-        let mut wishes = PendingRequests::default();
-        (0..2_000).for_each(|stream| wishes.add(of(stream), Some(1)));
+        let mut pending = PendingRequests::default();
+        (0..2_000).for_each(|stream| pending.add(of(stream), Some(1)));
         assert!(
-            wishes
+            pending
                 .outgoing
                 .iter()
                 .skip(LOOKS)
                 .all(|it| it.answers.is_none())
         );
-        wishes.outgoing.iter_mut().for_each(|it| it.answers = None);
+        pending.outgoing.iter_mut().for_each(|it| it.answers = None);
         let mut seen = vec![0; 2_000];
         for at in 0..32 {
             work::take();
             // Sending proceeds or not.
             let course = (Tsn(at / 2), Tsn(0), 0);
-            let taken = wishes.take_ready(700, course, |it| {
+            let taken = pending.take_ready(700, course, |it| {
                 seen[usize::from(it.streams.told()[0])] += 1;
                 false
             });
@@ -250,15 +250,15 @@ mod tests {
             work::take();
             let course = (Tsn(100 + at), Tsn(0), 0);
             let ready = |it: &mut ResetBatch| it.streams.told()[0] % 50 <= at as u16;
-            if let Some(taken) = wishes.take_ready(700, course, ready) {
+            if let Some(taken) = pending.take_ready(700, course, ready) {
                 gone.extend(taken.streams.told());
                 let most = 2 * LOOKS + taken.streams.listed();
                 assert!(work::take() <= most as u64);
             }
-            if wishes.outgoing.is_empty() {
+            if pending.outgoing.is_empty() {
                 break;
             }
-            assert!(at < 200, "{} left", wishes.outgoing.len());
+            assert!(at < 200, "{} left", pending.outgoing.len());
         }
         gone.sort_unstable();
         assert!(gone.into_iter().eq(0..2_000));

@@ -60,7 +60,7 @@ impl Receiver {
         let mut plenty = self.window.plenty();
         // Neither a complete message nor a middle fragment changes any of these.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
-        let takes_wholes = takes_wholes && self.order.waits_for_nothing();
+        let takes_wholes = takes_wholes && self.order.has_nothing_waiting();
         let least = self.nearly_full();
         let next = loop {
             let Ok(data) = Data::view(&frame) else {

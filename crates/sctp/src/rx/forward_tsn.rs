@@ -4,7 +4,7 @@ use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::extension::ForwardTsn;
 use anabranch_wire::{Ssn, Tsn};
 
-use super::reassembly::GivenUp;
+use super::reassembly::AbandonedMessage;
 use super::tsn_tracker::Arrival;
 use super::{Abandoned, DataOutcome, Receiver};
 use crate::path::PathId;
@@ -46,7 +46,7 @@ impl Receiver {
         if let Some(refused) = self.move_point(to, from, trace) {
             return refused;
         }
-        let mut aborted = self.drop_given_up(now, to, trace);
+        let mut aborted = self.drop_abandoned(now, to, trace);
         let mut streams_ignored = 0;
         for skipped in forward.skipped() {
             let stream = skipped.stream_id;
@@ -101,14 +101,14 @@ impl Receiver {
 
     /// Drops buffered data of messages that will not be completed. Returns the partially delivered
     /// ones.
-    pub(super) fn drop_given_up(
+    pub(super) fn drop_abandoned(
         &mut self,
         now: Nanos,
         to: Tsn,
         trace: &mut Trace,
     ) -> Vec<Abandoned> {
         let mut dropped = Vec::new();
-        while let Some(given_up) = self.reassembly.drop_given_up(to) {
+        while let Some(given_up) = self.reassembly.drop_abandoned(to) {
             dropped.push((given_up.stream, None, self.forget_pieces(given_up)));
         }
         self.pass_over(now, dropped, trace)
@@ -150,7 +150,7 @@ impl Receiver {
     }
 
     /// Releases the buffered data of a message. Returns the message if a part was delivered.
-    pub(super) fn forget_pieces(&mut self, given_up: GivenUp) -> Option<Abandoned> {
+    pub(super) fn forget_pieces(&mut self, given_up: AbandonedMessage) -> Option<Abandoned> {
         for part in given_up.payload.parts() {
             self.let_go(given_up.stream, part.len());
         }

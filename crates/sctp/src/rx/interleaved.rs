@@ -42,7 +42,7 @@ enum Taken {
 
 /// Buffered data of an abandoned message.
 #[derive(Debug)]
-struct GivenUp {
+struct AbandonedMessage {
     key: Key,
     pieces: Fragments,
     was_open: bool,
@@ -213,14 +213,14 @@ impl Interleaved {
     }
 
     /// Removes an incomplete message and ends its partial delivery.
-    fn take(&mut self, key: Key) -> Option<GivenUp> {
+    fn take(&mut self, key: Key) -> Option<AbandonedMessage> {
         let pieces = self.unfinished.remove(&key)?;
         let was_open = self.open.get(&key.0) == Some(&(key.1, key.2));
         if was_open {
             self.open.remove(&key.0);
         }
         self.ended(key, pieces.first_tsn());
-        Some(GivenUp {
+        Some(AbandonedMessage {
             key,
             pieces,
             was_open,
@@ -229,7 +229,7 @@ impl Interleaved {
 
     /// Removes the incomplete messages of a stream up to number `mid`. Complete ordered ones among
     /// them become deliverable. `None` if the number is past.
-    fn give_up(&mut self, stream: u16, unordered: bool, mid: u32) -> Option<Vec<GivenUp>> {
+    fn give_up(&mut self, stream: u16, unordered: bool, mid: u32) -> Option<Vec<AbandonedMessage>> {
         self.stuck = false;
         let from = if unordered {
             self.gone.note(stream, mid);
@@ -253,11 +253,11 @@ impl Interleaved {
     }
 
     /// Takes all incomplete messages.
-    fn give_up_all(&mut self) -> Vec<GivenUp> {
+    fn take_all_incomplete(&mut self) -> Vec<AbandonedMessage> {
         self.stuck = false;
         self.index = None;
         let all = std::mem::take(&mut self.unfinished).into_iter();
-        let given_up = all.map(|(key, pieces)| GivenUp {
+        let given_up = all.map(|(key, pieces)| AbandonedMessage {
             key,
             pieces,
             was_open: self.open.get(&key.0) == Some(&(key.1, key.2)),

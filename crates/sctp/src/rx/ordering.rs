@@ -220,15 +220,15 @@ impl Order {
     /// Whether no ordered message waits and no partial delivery is under way, so that a delivery
     /// releases nothing else.
     #[inline(always)]
-    pub fn waits_for_nothing(&self) -> bool {
+    pub fn has_nothing_waiting(&self) -> bool {
         !self.has_ordered() && self.open.is_empty()
     }
 
-    /// Lets the next ordered message of a stream pass if [`Self::waits_for_nothing`]. Returns
+    /// Lets the next ordered message of a stream pass if [`Self::has_nothing_waiting`]. Returns
     /// whether it passed.
     #[inline(always)]
     pub fn passes(&mut self, stream: u16, ssn: Ssn) -> bool {
-        debug_assert!(self.waits_for_nothing(), "that was asked");
+        debug_assert!(self.has_nothing_waiting(), "that was asked");
         match self.next.get_mut(stream) {
             Some(next) if *next == ssn => {
                 *next = ssn.next();
@@ -527,7 +527,7 @@ mod tests {
                 assert_eq!(told[0], told[1], "seed {seed}, turn {turn}");
                 let stands = orders.each_ref().map(|it| {
                     let streams = [0, 1, 2].map(|at| (it.next(at), it.waiting_on(at)));
-                    (streams, it.highest(), it.waits_for_nothing())
+                    (streams, it.highest(), it.has_nothing_waiting())
                 });
                 assert_eq!(stands[0], stands[1], "seed {seed}, turn {turn}");
             }

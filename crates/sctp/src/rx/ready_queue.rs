@@ -213,7 +213,7 @@ impl ReadyQueue {
     }
 
     /// Restarts the count of delivered messages, which was `before`, at 0.
-    pub fn count_anew(&mut self, before: u64) {
+    pub fn restart_count(&mut self, before: u64) {
         if let Some(places) = &mut self.places {
             places.more = places.more.wrapping_add(before);
         }

@@ -160,7 +160,7 @@ pub(super) struct Dropped {
 
 /// A message that will not be completed.
 #[derive(Debug)]
-pub(super) struct GivenUp {
+pub(super) struct AbandonedMessage {
     pub stream: u16,
     /// Its stream sequence number if it is ordered.
     pub number: Option<Ssn>,
@@ -342,7 +342,7 @@ impl Reassembly {
     }
 
     /// Drops the first message if it [is broken](Self::is_broken).
-    pub fn drop_broken(&mut self, cumulative: Tsn) -> Option<GivenUp> {
+    pub fn drop_broken(&mut self, cumulative: Tsn) -> Option<AbandonedMessage> {
         let broken = self.is_broken(cumulative);
         let first = *self.runs.first_key_value().filter(|_| broken)?.0;
         self.take_run(first)
@@ -366,7 +366,7 @@ impl Reassembly {
 
     /// Drops the first message that cannot be completed because all its TSNs up to `to` are
     /// abandoned (RFC 3758 §3.6).
-    pub fn drop_given_up(&mut self, to: Tsn) -> Option<GivenUp> {
+    pub fn drop_abandoned(&mut self, to: Tsn) -> Option<AbandonedMessage> {
         let lost =
             |(first, run): &(&TsnKey, &Run)| first.0.le(to) && (run.last.le(to) || !run.beginning);
         let first = *self
@@ -379,15 +379,15 @@ impl Reassembly {
     }
 
     /// Drops the first message.
-    pub fn drop_first(&mut self) -> Option<GivenUp> {
+    pub fn drop_first(&mut self) -> Option<AbandonedMessage> {
         let first = *self.runs.first_key_value()?.0;
         self.take_run(first)
     }
 
-    fn take_run(&mut self, first: TsnKey) -> Option<GivenUp> {
+    fn take_run(&mut self, first: TsnKey) -> Option<AbandonedMessage> {
         let mut run = self.runs.remove(&first)?;
         self.open -= usize::from(run.open);
-        Some(GivenUp {
+        Some(AbandonedMessage {
             stream: run.stream,
             number: (!run.unordered).then_some(run.ssn),
             head: run.head(first.0),

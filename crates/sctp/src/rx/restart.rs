@@ -22,7 +22,7 @@ impl Receiver {
         }
         self.window.take_over_all(&former.window);
         self.ready = std::mem::take(&mut former.ready);
-        self.ready.count_anew(former.statistics.messages);
+        self.ready.restart_count(former.statistics.messages);
         std::mem::swap(&mut self.assembly, &mut former.assembly);
     }
 

@@ -28,7 +28,7 @@ impl Receiver {
         let fitting = Sack::gap_blocks_within(packet.room(), 0);
         let gaps = self.tracker.gap_count().min(fitting);
         let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
-        let advertised = self.window_to_tell();
+        let advertised = self.window_to_advertise();
         let at = packet.len();
         match self.tracker.kept_blocks(gaps) {
             Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
@@ -37,7 +37,7 @@ impl Receiver {
                 packet.push(&self.sack_of(advertised, blocks, duplicates))?;
             }
         }
-        if let Some(packets) = self.sack.packets_to_tell() {
+        if let Some(packets) = self.sack.packets_to_report() {
             packet.set_flags(at, crate::tx::sack_flags(packets));
         }
         self.tracker.forget_duplicates(duplicates);
@@ -52,8 +52,8 @@ impl Receiver {
 
     /// Whether the SACK has the plain format and no tracing is enabled for it.
     #[inline]
-    pub(crate) fn tells_unseen(&self, trace: &Trace) -> bool {
-        self.sack.packets_to_tell().is_none()
+    pub(crate) fn sack_is_untraced(&self, trace: &Trace) -> bool {
+        self.sack.packets_to_report().is_none()
             && trace.wants_only(UNCOMMON)
             && self.held.is_off()
             && self.unrecorded.is_empty()
@@ -61,7 +61,7 @@ impl Receiver {
 
     /// Whether the SACK has neither gap ack blocks nor duplicates.
     #[inline]
-    pub(crate) fn tells_point_alone(&self) -> bool {
+    pub(crate) fn sack_is_cumulative_only(&self) -> bool {
         !self.tracker.has_gaps() && !self.tracker.has_duplicates()
     }
 
@@ -72,7 +72,7 @@ impl Receiver {
     /// [`Full`] if it does not fit. Nothing has changed then.
     #[inline(always)]
     pub(crate) fn push_plain_sack(&mut self, packet: &mut PacketBuilder<'_>) -> Result<(), Full> {
-        let advertised = self.window_to_tell();
+        let advertised = self.window_to_advertise();
         packet.push(&self.sack_of(advertised, std::iter::empty(), 0))?;
         self.window.advertised(advertised);
         self.sack.sent();
@@ -82,7 +82,7 @@ impl Receiver {
 
     /// The window to advertise in the current SACK.
     #[inline(always)]
-    fn window_to_tell(&mut self) -> u32 {
+    fn window_to_advertise(&mut self) -> u32 {
         self.window.note_packet(self.packet);
         self.window.look(&self.statistics);
         self.window.to_advertise()
@@ -100,7 +100,7 @@ impl Receiver {
     /// Whether the cumulative TSN carries all information of a SACK: no gap, no duplicate, and an
     /// unchanged window.
     pub(crate) fn point_says_all(&self) -> bool {
-        !self.tracker.has_gaps() && !self.tracker.has_duplicates() && self.window.is_as_told()
+        !self.tracker.has_gaps() && !self.tracker.has_duplicates() && self.window.is_as_advertised()
     }
 
     /// The cumulative TSN was sent in another chunk, so no SACK is needed.

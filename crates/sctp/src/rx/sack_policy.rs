@@ -140,7 +140,7 @@ impl SackPolicy {
     }
 
     /// Number of packets that a SACK acknowledges now; `None` if SACKs do not report it.
-    pub fn packets_to_tell(&self) -> Option<u32> {
+    pub fn packets_to_report(&self) -> Option<u32> {
         (!self.gaps_at_once).then_some(self.packets)
     }
 

@@ -51,7 +51,7 @@ impl Receiver {
     ) -> Vec<Abandoned> {
         self.held.follow(trace);
         let highest = self.tracker.highest();
-        let mut aborted = self.drop_given_up(now, highest, trace);
+        let mut aborted = self.drop_abandoned(now, highest, trace);
         aborted.extend(self.drop_unfinished());
         self.reset_streams(now, None, trace);
         let received = self.tracker.cumulative().next();

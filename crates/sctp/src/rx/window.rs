@@ -89,7 +89,7 @@ pub(super) struct ReceiveWindow {
     /// avoidance.
     longest: usize,
     /// Window of the last SACK.
-    told: u32,
+    last_advertised: u32,
     /// Bytes of the largest chunk dropped for lack of space, until an advertised window fits it.
     refused: u32,
     /// A window that is wider than advertised by this much is advertised at once.
@@ -146,7 +146,7 @@ impl ReceiveWindow {
             waste: 0,
             least,
             longest,
-            told: size,
+            last_advertised: size,
             refused: 0,
             step: config.window_update.map(u64::from).into(),
             typical: TINY,
@@ -179,10 +179,10 @@ impl ReceiveWindow {
 
     /// Whether a SACK would report about the same window as the last one: within an eighth of the
     /// buffer, and closed or not as before.
-    pub fn is_as_told(&self) -> bool {
+    pub fn is_as_advertised(&self) -> bool {
         let now = self.to_advertise();
-        let close = now.abs_diff(self.told) <= self.size / 8;
-        close && (now == 0) == (self.told == 0)
+        let close = now.abs_diff(self.last_advertised) <= self.size / 8;
+        close && (now == 0) == (self.last_advertised == 0)
     }
 
     #[inline]
@@ -396,7 +396,7 @@ impl ReceiveWindow {
     /// Records the advertised window.
     #[inline(always)]
     pub fn advertised(&mut self, a_rwnd: u32) {
-        self.told = a_rwnd;
+        self.last_advertised = a_rwnd;
         if self.refused > 0 {
             self.forget_refused();
         }
@@ -404,7 +404,7 @@ impl ReceiveWindow {
 
     #[cold]
     fn forget_refused(&mut self) {
-        if self.told >= self.for_refused() {
+        if self.last_advertised >= self.for_refused() {
             self.refused = 0;
         }
     }
@@ -447,21 +447,23 @@ impl ReceiveWindow {
     pub fn update_is_worth_a_sack(&self) -> bool {
         // Checked for every message: usually the window was not closed, nothing was dropped, and no
         // step is set.
-        (self.told == 0 || self.refused > 0 || !self.step.is_none()) && self.is_wider_than_told()
+        (self.last_advertised == 0 || self.refused > 0 || !self.step.is_none())
+            && self.is_wider_than_told()
     }
 
     fn is_wider_than_told(&self) -> bool {
         let open = self.to_advertise();
         let avoids_silly = self.least > 0;
-        let opens = avoids_silly && self.told == 0 && open > 0;
+        let opens = avoids_silly && self.last_advertised == 0 && open > 0;
         let fits_refused = || {
             let need = self.for_refused();
-            avoids_silly && self.refused > 0 && self.told < need && open >= need
+            avoids_silly && self.refused > 0 && self.last_advertised < need && open >= need
         };
         opens
             || fits_refused()
             || self.step.get().is_some_and(|step| {
-                u64::from(open) >= u64::from(self.told).saturating_add(self.as_wide(step))
+                u64::from(open)
+                    >= u64::from(self.last_advertised).saturating_add(self.as_wide(step))
             })
     }
 

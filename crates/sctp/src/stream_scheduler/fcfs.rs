@@ -10,8 +10,8 @@ pub(crate) struct Fcfs(VecDeque<QueueId>);
 
 impl Discipline for Fcfs {
     #[inline]
-    fn queued(&mut self, turn: QueueId, _waiting: usize) -> bool {
-        self.0.push_back(turn);
+    fn queued(&mut self, queue_id: QueueId, _waiting: usize) -> bool {
+        self.0.push_back(queue_id);
         false
     }
 
@@ -22,7 +22,7 @@ impl Discipline for Fcfs {
 
     #[inline]
     fn served(&mut self, served: ServedData) -> bool {
-        debug_assert_eq!(self.pick(), Some(served.turn));
+        debug_assert_eq!(self.pick(), Some(served.queue_id));
         if served.ended {
             self.0.pop_front();
         }
@@ -36,8 +36,8 @@ impl Discipline for Fcfs {
         queues
     }
 
-    fn dropped(&mut self, turn: QueueId, at: usize, _waiting: usize) {
-        let mut places = self.0.iter().enumerate().filter(|(_, it)| **it == turn);
+    fn dropped(&mut self, queue_id: QueueId, at: usize, _waiting: usize) {
+        let mut places = self.0.iter().enumerate().filter(|(_, it)| **it == queue_id);
         if let Some((place, _)) = places.nth(at) {
             self.0.remove(place);
         }
@@ -49,7 +49,7 @@ impl Discipline for Fcfs {
 
     fn forget_from(&mut self, streams: u16) -> Vec<u16> {
         let mut forgotten = Vec::new();
-        self.0.retain(|turn| match *turn {
+        self.0.retain(|queue_id| match *queue_id {
             QueueId::Stream(stream) if stream >= streams => {
                 forgotten.push(stream);
                 false

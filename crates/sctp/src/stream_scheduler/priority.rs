@@ -16,36 +16,36 @@ pub(crate) struct Priority {
 }
 
 impl Priority {
-    fn value(&self, turn: QueueId) -> u16 {
-        match turn {
+    fn value(&self, queue_id: QueueId) -> u16 {
+        match queue_id {
             QueueId::Stream(stream) => self.values.get(stream).copied().unwrap_or_default(),
             QueueId::Unassigned => 0,
         }
     }
 
-    fn leave(&mut self, turn: QueueId) -> bool {
-        let value = self.value(turn);
+    fn leave(&mut self, queue_id: QueueId) -> bool {
+        let value = self.value(queue_id);
         let Some(ring) = self.rings.get_mut(&value) else {
             return false;
         };
-        let was_there = ring.iter().any(|it| it == turn);
-        ring.remove(turn);
+        let was_there = ring.iter().any(|it| it == queue_id);
+        ring.remove(queue_id);
         if ring.is_empty() {
             self.rings.remove(&value);
         }
         was_there
     }
 
-    fn join(&mut self, turn: QueueId) {
-        let value = self.value(turn);
-        self.rings.entry(value).or_default().join(turn);
+    fn join(&mut self, queue_id: QueueId) {
+        let value = self.value(queue_id);
+        self.rings.entry(value).or_default().join(queue_id);
     }
 }
 
 impl Discipline for Priority {
-    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+    fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         if waiting == 1 {
-            self.join(turn);
+            self.join(queue_id);
         }
         waiting == 1
     }
@@ -55,9 +55,9 @@ impl Discipline for Priority {
     }
 
     fn served(&mut self, served: ServedData) -> bool {
-        let value = self.value(served.turn);
+        let value = self.value(served.queue_id);
         if let Some(ring) = self.rings.get_mut(&value) {
-            ring.rotate(served.turn, served.waiting);
+            ring.rotate(served.queue_id, served.waiting);
             if ring.is_empty() {
                 self.rings.remove(&value);
             }
@@ -69,9 +69,9 @@ impl Discipline for Priority {
         self.rings.values().flat_map(Ring::iter).collect()
     }
 
-    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+    fn dropped(&mut self, queue_id: QueueId, _at: usize, waiting: usize) {
         if waiting == 0 {
-            self.leave(turn);
+            self.leave(queue_id);
         }
     }
 
@@ -89,11 +89,11 @@ impl Discipline for Priority {
     }
 
     fn set_value(&mut self, stream: u16, value: u16) {
-        let turn = QueueId::Stream(stream);
-        let waits = self.leave(turn);
+        let queue_id = QueueId::Stream(stream);
+        let waits = self.leave(queue_id);
         *self.values.entry(stream) = value;
         if waits {
-            self.join(turn);
+            self.join(queue_id);
         }
     }
 }

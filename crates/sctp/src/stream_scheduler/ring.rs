@@ -25,30 +25,30 @@ impl Ring {
     }
 
     #[inline]
-    pub fn join(&mut self, turn: QueueId) {
-        self.0.push_back(turn);
+    pub fn join(&mut self, queue_id: QueueId) {
+        self.0.push_back(queue_id);
     }
 
     /// The front queue was served and has `waiting` messages left. Returns whether it is the front
     /// one again.
     #[inline]
-    pub fn rotate(&mut self, turn: QueueId, waiting: usize) -> bool {
-        debug_assert_eq!(self.front(), Some(turn));
+    pub fn rotate(&mut self, queue_id: QueueId, waiting: usize) -> bool {
+        debug_assert_eq!(self.front(), Some(queue_id));
         if waiting > 0 && self.0.len() == 1 {
             return true;
         }
         self.0.pop_front();
         if waiting > 0 {
-            self.0.push_back(turn);
+            self.0.push_back(queue_id);
         }
         false
     }
 
-    pub fn remove(&mut self, turn: QueueId) {
+    pub fn remove(&mut self, queue_id: QueueId) {
         // It is usually the front one, so that the others need no check.
-        match self.front() == Some(turn) {
+        match self.front() == Some(queue_id) {
             true => drop(self.0.pop_front()),
-            false => self.0.retain(|it| *it != turn),
+            false => self.0.retain(|it| *it != queue_id),
         }
     }
 
@@ -66,7 +66,7 @@ impl Ring {
 
     /// Removes streams from `streams` on and adds them to `forgotten`.
     pub fn forget_from(&mut self, streams: u16, forgotten: &mut Vec<u16>) {
-        self.0.retain(|turn| match *turn {
+        self.0.retain(|queue_id| match *queue_id {
             QueueId::Stream(stream) if stream >= streams => {
                 forgotten.push(stream);
                 false

@@ -9,9 +9,9 @@ pub(crate) struct RoundRobin(Ring);
 
 impl Discipline for RoundRobin {
     #[inline]
-    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+    fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         if waiting == 1 {
-            self.0.join(turn);
+            self.0.join(queue_id);
         }
         false
     }
@@ -23,7 +23,7 @@ impl Discipline for RoundRobin {
 
     #[inline]
     fn served(&mut self, served: ServedData) -> bool {
-        self.0.rotate(served.turn, served.waiting)
+        self.0.rotate(served.queue_id, served.waiting)
     }
 
     #[inline]
@@ -35,9 +35,9 @@ impl Discipline for RoundRobin {
         self.0.iter().collect()
     }
 
-    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+    fn dropped(&mut self, queue_id: QueueId, _at: usize, waiting: usize) {
         if waiting == 0 {
-            self.0.remove(turn);
+            self.0.remove(queue_id);
         }
     }
 

@@ -12,36 +12,36 @@ pub(crate) struct RoundRobinPerPacket {
 }
 
 impl Discipline for RoundRobinPerPacket {
-    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+    fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         if waiting == 1 {
-            self.ring.join(turn);
+            self.ring.join(queue_id);
         }
         false
     }
 
     fn pick(&self) -> Option<QueueId> {
         let front = self.ring.front();
-        front.filter(|front| self.of_packet.is_none_or(|turn| turn == *front))
+        front.filter(|front| self.of_packet.is_none_or(|queue_id| queue_id == *front))
     }
 
     fn served(&mut self, served: ServedData) -> bool {
-        self.of_packet = Some(served.turn);
+        self.of_packet = Some(served.queue_id);
         if served.waiting == 0 {
-            self.ring.remove(served.turn);
+            self.ring.remove(served.queue_id);
         }
         false
     }
 
-    fn went_on(&mut self, turn: QueueId) {
-        self.of_packet = Some(turn);
+    fn went_on(&mut self, queue_id: QueueId) {
+        self.of_packet = Some(queue_id);
     }
 
     fn packet_ended(&mut self) -> bool {
-        let Some(turn) = self.of_packet.take() else {
+        let Some(queue_id) = self.of_packet.take() else {
             return false;
         };
-        if self.ring.front() == Some(turn) {
-            self.ring.rotate(turn, 1);
+        if self.ring.front() == Some(queue_id) {
+            self.ring.rotate(queue_id, 1);
         }
         true
     }
@@ -50,9 +50,9 @@ impl Discipline for RoundRobinPerPacket {
         self.ring.iter().collect()
     }
 
-    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+    fn dropped(&mut self, queue_id: QueueId, _at: usize, waiting: usize) {
         if waiting == 0 {
-            self.ring.remove(turn);
+            self.ring.remove(queue_id);
         }
     }
 

@@ -14,14 +14,14 @@ fn shares(kind: SchedulerKind, streams: &[(usize, u16)]) -> Vec<u64> {
     }
     let mut bytes = vec![0; streams.len()];
     for _ in 0..20_000 {
-        let Some(turn @ QueueId::Stream(stream)) = scheduler.pick() else {
+        let Some(queue_id @ QueueId::Stream(stream)) = scheduler.pick() else {
             scheduler.packet_ended();
             continue;
         };
         let size = streams[usize::from(stream)].0;
         bytes[usize::from(stream)] += size as u64;
         scheduler.served(ServedData {
-            turn,
+            queue_id,
             bytes: size,
             ended: true,
             waiting: 1,
@@ -51,14 +51,14 @@ fn idleness_saves_up_nothing() {
     for kind in [SchedulerKind::FairCapacity, SchedulerKind::WeightedFair] {
         let mut scheduler = Scheduler::new(kind);
         let serve = |scheduler: &mut Scheduler, waiting| {
-            let turn = scheduler.pick().expect("one has messages");
+            let queue_id = scheduler.pick().expect("one has messages");
             scheduler.served(ServedData {
-                turn,
+                queue_id,
                 bytes: 1_000,
                 ended: true,
                 waiting,
             });
-            turn
+            queue_id
         };
         scheduler.queued(QueueId::Stream(0), 1);
         for _ in 0..1_000 {
@@ -92,8 +92,8 @@ fn one_stream_in_each_packet() {
     for stream in [1, 2] {
         scheduler.queued(QueueId::Stream(stream), 1);
     }
-    let served = |turn, waiting| ServedData {
-        turn,
+    let served = |queue_id, waiting| ServedData {
+        queue_id,
         bytes: 1,
         ended: true,
         waiting,
@@ -122,19 +122,19 @@ fn the_queues_are_those_that_have_messages() {
             random % below
         };
         for round in 0..20_000 {
-            let turn = match draw(9) as u16 {
+            let queue_id = match draw(9) as u16 {
                 8 => QueueId::Unassigned,
                 stream => QueueId::Stream(stream),
             };
-            let count = counts.entry(turn).or_default();
+            let count = counts.entry(queue_id).or_default();
             match draw(6) {
                 0 | 1 => {
                     *count += 1;
-                    scheduler.queued(turn, *count);
+                    scheduler.queued(queue_id, *count);
                 }
                 2 if *count > 0 => {
                     *count -= 1;
-                    scheduler.dropped(turn, draw(*count as u32 + 1) as usize, *count);
+                    scheduler.dropped(queue_id, draw(*count as u32 + 1) as usize, *count);
                 }
                 3 => scheduler.set_value(draw(8) as u16, draw(4) as u16),
                 4 if round % 1_000 == 0 => {
@@ -145,16 +145,16 @@ fn the_queues_are_those_that_have_messages() {
                     }
                 }
                 _ => {
-                    let Some(turn) = scheduler.pick() else {
+                    let Some(queue_id) = scheduler.pick() else {
                         let waits = counts.values().any(|it| *it > 0);
                         assert!(scheduler.packet_ended() || !waits, "{kind:?}");
                         continue;
                     };
-                    let count = counts.entry(turn).or_default();
+                    let count = counts.entry(queue_id).or_default();
                     assert!(*count > 0, "{kind:?}: nothing is there");
                     *count -= 1;
                     scheduler.served(ServedData {
-                        turn,
+                        queue_id,
                         bytes: 1 + draw(100) as usize,
                         ended: true,
                         waiting: *count,
@@ -164,7 +164,7 @@ fn the_queues_are_those_that_have_messages() {
             let mut queues = scheduler.queues();
             queues.sort_unstable();
             let waiting = counts.iter().filter(|(_, count)| **count > 0);
-            let waiting: Vec<_> = waiting.map(|(turn, _)| *turn).collect();
+            let waiting: Vec<_> = waiting.map(|(queue_id, _)| *queue_id).collect();
             assert_eq!(queues, waiting, "{kind:?}, round {round}");
         }
     }

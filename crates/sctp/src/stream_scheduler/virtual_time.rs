@@ -61,25 +61,25 @@ pub(crate) struct VirtualTime<W> {
 }
 
 impl<W: Weights> VirtualTime<W> {
-    fn account(&mut self, turn: QueueId) -> &mut Account {
-        match turn {
+    fn account(&mut self, queue_id: QueueId) -> &mut Account {
+        match queue_id {
             QueueId::Stream(stream) => self.streams.entry(stream),
             QueueId::Unassigned => &mut self.spread,
         }
     }
 
-    fn join(&mut self, turn: QueueId) {
+    fn join(&mut self, queue_id: QueueId) {
         let (clock, place) = (self.clock, self.arrivals);
         self.arrivals += 1;
-        let account = self.account(turn);
+        let account = self.account(queue_id);
         account.time = account.time.max(clock);
         account.place = Some(place);
         let at = (account.time, place);
-        self.waiting.insert(at, turn);
+        self.waiting.insert(at, queue_id);
     }
 
-    fn leave(&mut self, turn: QueueId) -> bool {
-        let account = self.account(turn);
+    fn leave(&mut self, queue_id: QueueId) -> bool {
+        let account = self.account(queue_id);
         let Some(place) = account.place.take() else {
             return false;
         };
@@ -89,26 +89,28 @@ impl<W: Weights> VirtualTime<W> {
 }
 
 impl<W: Weights> Discipline for VirtualTime<W> {
-    fn queued(&mut self, turn: QueueId, waiting: usize) -> bool {
+    fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         if waiting == 1 {
-            self.join(turn);
+            self.join(queue_id);
         }
         waiting == 1
     }
 
     fn pick(&self) -> Option<QueueId> {
-        self.waiting.first_key_value().map(|(_, turn)| *turn)
+        self.waiting
+            .first_key_value()
+            .map(|(_, queue_id)| *queue_id)
     }
 
     fn served(&mut self, served: ServedData) -> bool {
-        self.leave(served.turn);
-        let account = self.account(served.turn);
+        self.leave(served.queue_id);
+        let account = self.account(served.queue_id);
         let began = account.time;
         let weight = u64::from(W::weight(account.value));
         account.time += served.bytes as u64 * UNIT / weight;
         self.clock = self.clock.max(began);
         if served.waiting > 0 {
-            self.join(served.turn);
+            self.join(served.queue_id);
         }
         false
     }
@@ -117,20 +119,20 @@ impl<W: Weights> Discipline for VirtualTime<W> {
         self.waiting.values().copied().collect()
     }
 
-    fn dropped(&mut self, turn: QueueId, _at: usize, waiting: usize) {
+    fn dropped(&mut self, queue_id: QueueId, _at: usize, waiting: usize) {
         if waiting == 0 {
-            self.leave(turn);
+            self.leave(queue_id);
         }
     }
 
     fn clear(&mut self) {
-        for turn in self.queues() {
-            self.leave(turn);
+        for queue_id in self.queues() {
+            self.leave(queue_id);
         }
     }
 
     fn forget_from(&mut self, streams: u16) -> Vec<u16> {
-        let gone = |turn| match turn {
+        let gone = |queue_id| match queue_id {
             QueueId::Stream(stream) => Some(stream).filter(|it| *it >= streams),
             QueueId::Unassigned => None,
         };

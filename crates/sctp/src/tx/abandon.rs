@@ -46,7 +46,7 @@ impl Sender {
         if let Some(stream) = stream {
             self.check_stream(stream)?;
         }
-        let turn = stream.map_or(QueueId::Unassigned, QueueId::Stream);
+        let queue_id = stream.map_or(QueueId::Unassigned, QueueId::Stream);
         // Before the handshake it is unknown whether the peer supports it.
         let may_matter = self.streams == 0 || self.abandoning.is_some();
         let terms = options.terms(now).filter(|_| may_matter);
@@ -59,7 +59,7 @@ impl Sender {
         };
         let Some(terms) = terms else {
             self.queue.set_context(options.context);
-            let sent = self.queue_message(turn, message, options.immediate, options.course());
+            let sent = self.queue_message(queue_id, message, options.immediate, options.course());
             self.queue.set_context(0);
             return sent;
         };
@@ -72,7 +72,7 @@ impl Sender {
         let immediate = options.immediate && self.profile.sack_immediately;
         self.queue.set_context(options.context);
         self.queue.push(
-            turn,
+            queue_id,
             message,
             immediate,
             Some(Box::new(terms)),
@@ -381,7 +381,7 @@ impl Sender {
     pub(super) fn passed_abandoned(&mut self, newly: &mut Newly) {
         newly.chunks += 1;
         let before = self.outstanding.cumulative_point().prev();
-        let path = self.abandoning.as_ref().and_then(|it| it.told_over(before));
+        let path = self.abandoning.as_ref().and_then(|it| it.sent_on(before));
         if let Some(ack) = path.and_then(|path| self.acks.get_mut(usize::from(path.0))) {
             ack.alive = true;
         }
@@ -413,7 +413,7 @@ impl Sender {
         let path = paths.choose_for_new_data();
         let rto = &paths.get(path).rto;
         let round_trip = rto.srtt().unwrap_or(rto.rto());
-        let worth = |it: &PrSctpSender| it.is_worth_telling(now, round_trip);
+        let worth = |it: &PrSctpSender| it.must_be_sent(now, round_trip);
         self.forward_due = pending && self.abandoning.as_deref().is_some_and(worth);
         if pending && paths.next_t3().is_none() {
             paths.get_mut(path).start_t3(now); // C5

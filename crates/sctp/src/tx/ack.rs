@@ -13,7 +13,7 @@ use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
 /// Reneged chunks that one SACK puts back in flight, under the switch `withdrawn_at_once`.
-const MAX_WITHDRAWN_AT_ONCE: usize = 64;
+const MAX_RENEGED_AT_ONCE: usize = 64;
 
 /// Changes by a SACK (or the cumulative TSN of a SHUTDOWN).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,8 +126,8 @@ impl Sender {
         if highest.distance_from(point) > highest_sent.distance_from(point) {
             self.statistics.seldom().impossible_sacks += 1;
             return Some(SackOutcome {
-                stale: self.begun_anew,
-                protocol_violation: !self.begun_anew,
+                stale: self.tsns_reset,
+                protocol_violation: !self.tsns_reset,
                 ..SackOutcome::default()
             });
         }
@@ -162,7 +162,7 @@ impl Sender {
         if let Some((blocks, _)) = report {
             self.take_gaps(now, cumulative, blocks, &mut newly, paths);
         }
-        self.note_withdrawn();
+        self.note_reneged();
         let recovering = self.recovery_until;
         let still_recovering = recovering.is_some_and(|until| cumulative.lt(until));
         let fast_retransmitted = match report {
@@ -298,8 +298,8 @@ impl Sender {
         self.gaps.extend_from_slice(blocks);
         // ns-2.35 examines no chunk without blocks: an older SACK without any reneges on nothing.
         let looks = self.profile.withdrawn_at_once && !blocks.is_empty();
-        if looks && self.any_withdrawn() {
-            let first = self.withdrawn().take(MAX_WITHDRAWN_AT_ONCE).collect();
+        if looks && self.any_reneged() {
+            let first = self.withdrawn().take(MAX_RENEGED_AT_ONCE).collect();
             self.take_back(now, first, paths);
         }
     }
@@ -324,16 +324,16 @@ impl Sender {
     /// Records whether the receiver has reneged on reported chunks (RFC 9260 §6.2.1 D iii). The
     /// chunks are not examined, because a peer could report and renege on tens of thousands with
     /// each SACK. They are marked when T3-rtx expires, or individually by missing reports.
-    fn note_withdrawn(&mut self) {
-        self.withdrawn_on = None;
-        if self.any_withdrawn() {
+    fn note_reneged(&mut self) {
+        self.reneged_on = None;
+        if self.any_reneged() {
             let lowest = self.withdrawn().next();
             let chunk = lowest.and_then(|tsn| self.outstanding.get(tsn));
-            self.withdrawn_on = chunk.map(|chunk| chunk.path);
+            self.reneged_on = chunk.map(|chunk| chunk.path);
         }
     }
 
-    pub(super) fn any_withdrawn(&self) -> bool {
+    pub(super) fn any_reneged(&self) -> bool {
         // Abandoned chunks may have arrived, and are covered by blocks then.
         let reported = self.outstanding.gap_acked() + self.outstanding.abandoned();
         self.outstanding.gap_acked() > 0 && reported > gaps::covered(&self.gaps)
@@ -353,8 +353,8 @@ impl Sender {
     }
 
     /// Puts reneged chunks back in flight, covered by T3-rtx.
-    pub(super) fn take_back_withdrawn(&mut self, now: Nanos, paths: &mut Paths) {
-        if self.withdrawn_on.take().is_some() {
+    pub(super) fn restore_reneged(&mut self, now: Nanos, paths: &mut Paths) {
+        if self.reneged_on.take().is_some() {
             let withdrawn = self.withdrawn().collect();
             self.take_back(now, withdrawn, paths);
         }
@@ -482,7 +482,7 @@ impl Sender {
         }
         outcome.newly_acked_bytes += ack.bytes;
         let touched = || {
-            let withdrawn = ack.withdrawn || self.withdrawn_on == Some(id);
+            let withdrawn = ack.withdrawn || self.reneged_on == Some(id);
             self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || withdrawn || ack.passed
         };
         if PLAIN || touched() {
@@ -544,7 +544,7 @@ impl Sender {
                 .earliest_before
                 .is_some_and(|tsn| self.is_acknowledged(tsn));
         let all_acked = entry.flightsize + entry.marked_bytes == 0;
-        if all_acked && self.withdrawn_on != Some(id) {
+        if all_acked && self.reneged_on != Some(id) {
             entry.t3_deadline = None; // RFC 9260 §6.3.2 R2
             entry.earliest = None;
         } else if earliest_acked || entry.t3_deadline.is_none() {

@@ -139,7 +139,7 @@ impl Sender {
     }
 
     /// All TSNs restarted; nothing is outstanding.
-    pub(super) fn begin_anew_concurrently(&mut self) {
+    pub(super) fn restart_concurrently(&mut self) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each.fill(Each::default());
             self.outstanding.use_paths_at_once();

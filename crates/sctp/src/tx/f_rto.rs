@@ -61,34 +61,34 @@ pub(super) struct FRto {
 impl FRto {
     /// A chunk last sent at `sent_at` was newly acknowledged.
     pub fn on_acknowledged(&mut self, tsn: Tsn, sent_at: Nanos) {
-        if let Some(forward) = &mut self.under_way {
-            forward.beyond |= tsn.gt(forward.recover);
-            forward.late |= tsn.le(forward.recover) && sent_at < forward.at;
+        if let Some(attempt) = &mut self.under_way {
+            attempt.beyond |= tsn.gt(attempt.recover);
+            attempt.late |= tsn.le(attempt.recover) && sent_at < attempt.at;
         }
     }
 }
 
 impl Sender {
-    fn forward(&self) -> Option<&FRtoAttempt> {
-        self.watch.as_ref()?.forward.as_ref()?.under_way.as_ref()
+    fn attempt(&self) -> Option<&FRtoAttempt> {
+        self.watch.as_ref()?.f_rto.as_ref()?.under_way.as_ref()
     }
 
-    fn forward_recovery(&mut self) -> Option<&mut FRto> {
-        self.watch.as_mut()?.forward.as_mut()
+    fn f_rto_mut(&mut self) -> Option<&mut FRto> {
+        self.watch.as_mut()?.f_rto.as_mut()
     }
 
-    fn forward_mut(&mut self) -> Option<&mut FRtoAttempt> {
-        self.forward_recovery()?.under_way.as_mut()
+    fn attempt_mut(&mut self) -> Option<&mut FRtoAttempt> {
+        self.f_rto_mut()?.under_way.as_mut()
     }
 
     /// Whether F-RTO examines a timeout.
-    pub(super) fn goes_forward(&self) -> bool {
-        self.forward().is_some()
+    pub(super) fn examines_timeout(&self) -> bool {
+        self.attempt().is_some()
     }
 
     /// T3-rtx of a path with this window has expired and marked chunks, `first` first. F-RTO does
     /// not start if data of an examined timeout is still unacknowledged (step 1).
-    pub(super) fn begin_forward(
+    pub(super) fn begin_f_rto(
         &mut self,
         now: Nanos,
         id: PathId,
@@ -96,11 +96,11 @@ impl Sender {
         (cwnd, ssthresh): (f64, u64),
         paths: &Paths,
     ) {
-        self.end_forward();
+        self.end_f_rto();
         let point = self.outstanding.cumulative_point();
         let recover = self.outstanding.next_tsn().prev();
         let stays = self.cmt.is_none() && paths.choose_for_retransmission(id, true) == id;
-        let Some(recovery) = self.forward_recovery() else {
+        let Some(recovery) = self.f_rto_mut() else {
             return;
         };
         let before = recovery.recover.replace(recover);
@@ -122,38 +122,38 @@ impl Sender {
     }
 
     /// Ends F-RTO: the timeout is handled like any other from now on.
-    fn end_forward(&mut self) -> Option<FRtoAttempt> {
-        let forward = self.forward_recovery()?.under_way.take()?;
-        if matches!(forward.step, Step::New(1..)) {
+    fn end_f_rto(&mut self) -> Option<FRtoAttempt> {
+        let attempt = self.f_rto_mut()?.under_way.take()?;
+        if matches!(attempt.step, Step::New(1..)) {
             self.outstanding.look_no_more();
         }
-        Some(forward)
+        Some(attempt)
     }
 
     /// All TSNs restart.
-    pub(super) fn forget_forward(&mut self) {
-        self.end_forward();
-        if let Some(recovery) = self.forward_recovery() {
+    pub(super) fn forget_f_rto(&mut self) {
+        self.end_f_rto();
+        if let Some(recovery) = self.f_rto_mut() {
             recovery.recover = None;
         }
     }
 
     /// A SACK was counted.
-    pub(super) fn step_forward(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
-        let Some(forward) = self.forward_mut() else {
+    pub(super) fn step_f_rto(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        let Some(attempt) = self.attempt_mut() else {
             return;
         };
-        let late = std::mem::take(&mut forward.late);
-        let beyond = std::mem::take(&mut forward.beyond);
-        let forward = *forward;
+        let late = std::mem::take(&mut attempt.late);
+        let beyond = std::mem::take(&mut attempt.beyond);
+        let attempt = *attempt;
         let point = self.outstanding.cumulative_point();
-        match forward.step {
-            Step::Again if point.lt(forward.first) => self.wait_for_sack(),
+        match attempt.step {
+            Step::Again if point.lt(attempt.first) => self.wait_for_sack(),
             Step::Again
-                if point.lt(forward.recover) && self.may_go_forward(forward.path, paths) =>
+                if point.lt(attempt.recover) && self.may_send_for_f_rto(attempt.path, paths) =>
             {
-                if let Some(forward) = self.forward_mut() {
-                    forward.step = Step::New(NEW_PACKETS);
+                if let Some(attempt) = self.attempt_mut() {
+                    attempt.step = Step::New(NEW_PACKETS);
                     self.outstanding.look_closer();
                 }
                 self.wait_for_sack();
@@ -161,7 +161,7 @@ impl Sender {
             Step::New(_) if late && !beyond => self.undo_timeout(now, paths, trace),
             Step::New(_) if !beyond => self.wait_for_sack(),
             Step::Again | Step::New(_) => {
-                self.end_forward();
+                self.end_f_rto();
             }
         }
     }
@@ -173,15 +173,15 @@ impl Sender {
     }
 
     /// The path for new data that tests the timeout.
-    pub(super) fn goes_new(&self, paths: &Paths) -> Option<PathId> {
-        let forward = self.forward()?;
-        let due = matches!(forward.step, Step::New(1..));
-        (due && self.may_go_forward(forward.path, paths)).then_some(forward.path)
+    pub(super) fn path_for_f_rto(&self, paths: &Paths) -> Option<PathId> {
+        let attempt = self.attempt()?;
+        let due = matches!(attempt.step, Step::New(1..));
+        (due && self.may_send_for_f_rto(attempt.path, paths)).then_some(attempt.path)
     }
 
     /// Whether there is new data for the path that fits the peer's window even if all marked data
     /// arrives.
-    fn may_go_forward(&self, id: PathId, paths: &Paths) -> bool {
+    fn may_send_for_f_rto(&self, id: PathId, paths: &Paths) -> bool {
         let marked = match self.profile.flight_counts_marked {
             true => 0, // its window is not given back
             false => self.rwnd_marked,
@@ -195,11 +195,11 @@ impl Sender {
     }
 
     /// A packet of new data was sent.
-    pub(super) fn went_forward(&mut self) {
-        if let Some(forward) = self.forward_mut()
-            && let Step::New(left @ 1..) = forward.step
+    pub(super) fn sent_for_f_rto(&mut self) {
+        if let Some(attempt) = self.attempt_mut()
+            && let Step::New(left @ 1..) = attempt.step
         {
-            forward.step = Step::New(left - 1);
+            attempt.step = Step::New(left - 1);
             if left == 1 {
                 self.outstanding.look_no_more();
             }
@@ -211,23 +211,23 @@ impl Sender {
     /// initial window counts (RFC 4015 §3.2). The timer stays backed off until a round trip is
     /// measured, because it was too short.
     fn undo_timeout(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
-        let Some(forward) = self.end_forward() else {
+        let Some(attempt) = self.end_f_rto() else {
             return;
         };
         // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682
         // §3.1, end).
         let point = self.outstanding.cumulative_point();
-        if let Some(recovery) = self.forward_recovery() {
+        if let Some(recovery) = self.f_rto_mut() {
             recovery.recover = Some(point);
         }
-        let id = forward.path;
+        let id = attempt.path;
         self.take_back_marked(id, paths);
         let initial = self.initial_window(id, paths);
         let acknowledged = self.acks[usize::from(id.0)].bytes.min(initial);
         let entry = paths.get_mut(id);
         let shown = window(entry);
-        let cwnd = forward.cwnd.min((entry.flightsize + acknowledged) as f64);
-        entry.cc.on_undo(cwnd, forward.ssthresh);
+        let cwnd = attempt.cwnd.min((entry.flightsize + acknowledged) as f64);
+        entry.cc.on_undo(cwnd, attempt.ssthresh);
         (entry.prr, entry.most_in_flight, entry.reduction) = (None, OptionalNanos::NONE, None);
         if let Some(state) = &mut entry.rack {
             (state.timeout_until, state.recovering) = (None, false);

@@ -15,7 +15,7 @@ use crate::profile::Summed;
 use crate::uncommon::UNCOMMON;
 
 impl Sender {
-    /// Whether [`Sender::fill_plainly`] may be called for the path that [`Sender::wants_to_send`]
+    /// Whether [`Sender::fill_fast_path`] may be called for the path that [`Sender::wants_to_send`]
     /// has just returned.
     #[inline]
     pub fn is_plain(&self, trace: &Trace) -> bool {
@@ -44,7 +44,7 @@ impl Sender {
     /// Like [`Sender::fill`], if only new DATA may be sent, in chunks of that type, without
     /// tracing: see [`Sender::is_plain`].
     #[inline(always)]
-    pub fn fill_plainly(
+    pub fn fill_fast_path(
         &mut self,
         now: Nanos,
         id: PathId,

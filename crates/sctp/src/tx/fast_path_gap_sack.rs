@@ -17,7 +17,7 @@ use crate::profile::IdleDecay;
 impl Sender {
     /// Like [`Sender::handle_sack`], if the SACK has this form and arrives on the only path.
     #[inline(never)]
-    pub(crate) fn handle_gap_sack<B: AsRef<[u8]>>(
+    pub(crate) fn handle_fast_path_gap_sack<B: AsRef<[u8]>>(
         &mut self,
         now: Nanos,
         sack: &Sack<B>,
@@ -28,7 +28,7 @@ impl Sender {
         if sack.cumulative_tsn_ack != point
             || self.gaps.is_empty()
             || paths.len() > 1
-            || self.withdrawn_on.is_some()
+            || self.reneged_on.is_some()
             || self.probe.is_some()
             || !self.is_plain(trace)
         {
@@ -50,7 +50,7 @@ impl Sender {
             Some(last) if goes_on => last.end = news.end,
             _ => self.gaps.push(news),
         }
-        debug_assert!(!self.any_withdrawn(), "nothing was, and nothing is");
+        debug_assert!(!self.any_reneged(), "nothing was, and nothing is");
         let gaps = std::mem::take(&mut self.gaps);
         let lost = self.count_missing(now, point, false, &newly, &gaps, paths, trace);
         self.gaps = gaps;

@@ -16,7 +16,7 @@ use crate::profile::{IdleDecay, Summed};
 impl Sender {
     /// Like [`Sender::handle_sack`], if the fast path applies.
     #[inline(never)]
-    pub(crate) fn handle_common_sack<B: AsRef<[u8]>>(
+    pub(crate) fn handle_fast_path_sack<B: AsRef<[u8]>>(
         &mut self,
         now: Nanos,
         sack: &Sack<B>,
@@ -65,7 +65,7 @@ impl Sender {
     fn is_undisturbed(&self) -> bool {
         self.gaps.is_empty()
             && self.outstanding.all_in_flight()
-            && self.withdrawn_on.is_none()
+            && self.reneged_on.is_none()
             && self.recovery_until.is_none()
             && self.probe.is_none()
     }

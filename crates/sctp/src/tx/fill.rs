@@ -33,7 +33,7 @@ impl Sender {
         self.keys.begin_packet();
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
-        let forward = self.watch.is_some() && self.goes_new(paths) == Some(id);
+        let forward = self.watch.is_some() && self.path_for_f_rto(paths) == Some(id);
         let again = if !forward
             && self.outstanding.first_marked().is_some()
             && self.wants_to_send(now, paths) == Some(id)
@@ -58,7 +58,7 @@ impl Sender {
         if new > 0 {
             self.queue.packet_ended();
             if forward {
-                self.went_forward();
+                self.sent_for_f_rto();
             }
         }
         if again + new > 0 {
@@ -171,7 +171,7 @@ impl Sender {
             next = self.outstanding.next_marked(tsn.next());
         }
         if count > 0 {
-            let waits = self.profile.retransmissions_wait_for_sack || self.goes_forward();
+            let waits = self.profile.retransmissions_wait_for_sack || self.examines_timeout();
             if self.one_packet && waits {
                 self.gate_closed = true;
             }
@@ -296,7 +296,7 @@ impl Sender {
         let mut count = 0;
         let may_go = || self.takes_new(id, paths) && self.may_send_new(now, id, paths);
         debug_assert!(
-            !known || may_go() || self.probe_due() == Some(id) || self.goes_forward(),
+            !known || may_go() || self.probe_due() == Some(id) || self.examines_timeout(),
             "that was asked"
         );
         if !known && !may_go() {

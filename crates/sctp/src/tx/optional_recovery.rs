@@ -43,9 +43,9 @@ pub(super) struct OptionalRecovery {
     pub proportional: bool,
     /// Reductions are undone if all retransmissions were duplicates.
     pub undoes: bool,
-    pub undo: Option<ReductionUndo>,
+    pub reduction_undo: Option<ReductionUndo>,
     /// F-RTO: timeouts are examined.
-    pub forward: Option<FRto>,
+    pub f_rto: Option<FRto>,
 }
 
 impl OptionalRecovery {
@@ -74,8 +74,8 @@ impl OptionalRecovery {
                 no_loss: false,
                 proportional: config.proportional_rate_reduction,
                 undoes: config.undo_spurious_reductions,
-                undo: None,
-                forward: config.frto.then(FRto::default),
+                reduction_undo: None,
+                f_rto: config.frto.then(FRto::default),
             })
         })
     }
@@ -173,7 +173,7 @@ impl Sender {
     ) {
         let number = self.number_of(tsn);
         let transmission = Transmission { sent_at, number };
-        let recovery = self.watch.as_mut().and_then(|it| it.forward.as_mut());
+        let recovery = self.watch.as_mut().and_then(|it| it.f_rto.as_mut());
         if let Some(recovery) = recovery {
             recovery.on_acknowledged(tsn, sent_at);
         }
@@ -230,7 +230,7 @@ impl Sender {
         let duplicates = watch.map(|watch| std::mem::take(&mut watch.duplicates));
         let duplicates = duplicates.unwrap_or_default();
         self.undo_if_spurious(now, &duplicates, paths, trace);
-        self.step_forward(now, paths, trace);
+        self.step_f_rto(now, paths, trace);
         if self.finds_by_time() {
             self.follow_by_time(now, chunks, gaps, &duplicates, paths, trace);
         }

@@ -58,7 +58,7 @@ impl Sender {
     ) -> u32 {
         let recovering = self.recovers_on(id, cumulative, paths);
         let entry = paths.get_mut(id);
-        if self.goes_forward() {
+        if self.examines_timeout() {
             // A retransmission has arrived, which is no evidence about data that may be late.
             if let Some(state) = &mut entry.rack {
                 state.deadline = None;

@@ -372,7 +372,7 @@ impl Sender {
         if entry.t3_deadline.is_none_or(|deadline| deadline > now) {
             return T3Outcome::Nothing;
         }
-        self.take_back_withdrawn(now, paths);
+        self.restore_reneged(now, paths);
         let entry = paths.get_mut(id);
         entry.t3_deadline = None;
         entry.earliest = entry
@@ -430,7 +430,7 @@ impl Sender {
         }
         self.restart_after_timeout(now, id);
         if is_loss && self.watch.is_some() {
-            self.begin_forward(now, id, earliest, windows, paths);
+            self.begin_f_rto(now, id, earliest, windows, paths);
         }
         self.trace_flight(now, id, paths.get(id), trace);
         if let Some(probe) = &mut self.probe {

@@ -55,7 +55,7 @@ impl Sender {
     /// Accepts acknowledgements of TSNs that were not sent, because they are from before a reset,
     /// or after one not yet known here.
     pub(crate) fn expect_strange_sacks(&mut self) {
-        self.begun_anew = true;
+        self.tsns_reset = true;
     }
 
     /// The next chunk has the TSN `next`. Nothing is outstanding. Recorded sequence numbers
@@ -65,11 +65,11 @@ impl Sender {
         let sent = self.outstanding.next_tsn().distance_from(self.initial_tsn);
         self.initial_tsn = next.add(sent.wrapping_neg());
         self.outstanding = Outstanding::new(next);
-        self.begin_anew_concurrently();
-        self.forget_forward();
-        self.begun_anew = true;
+        self.restart_concurrently();
+        self.forget_f_rto();
+        self.tsns_reset = true;
         self.gaps.clear();
-        self.withdrawn_on = None;
+        self.reneged_on = None;
         self.recovery_until = None;
         self.highest_newly_acked = None;
         self.probe = None;

@@ -164,7 +164,7 @@ pub(super) struct Unsent {
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
     /// Messages that are assigned a stream when they start.
-    spread: LazyBox<Queue<Queued>>,
+    unassigned: LazyBox<Queue<Queued>>,
     scheduler: Scheduler,
     started: Option<Started>,
     /// Unsent bytes of the next message; 0 if there is none.
@@ -173,7 +173,7 @@ pub(super) struct SendQueue {
     /// Number of queued messages, including partly sent and deferred ones.
     messages: usize,
     /// While streams are being reset.
-    holding: Option<Box<DeferredMessages>>,
+    deferred: Option<Box<DeferredMessages>>,
     /// Bytes of messages deferred by a reset.
     behind: usize,
     /// The options of the message started last, and all its data, until taken.
@@ -223,7 +223,7 @@ impl SendQueue {
     #[inline(always)]
     pub fn push(
         &mut self,
-        turn: QueueId,
+        queue_id: QueueId,
         message: Message,
         immediate: bool,
         terms: Option<Box<PrPolicy>>,
@@ -241,40 +241,40 @@ impl SendQueue {
             terms,
             course,
         };
-        if self.holding.is_some() {
-            return self.push_beside(turn, queued);
+        if self.deferred.is_some() {
+            return self.push_deferrable(queue_id, queued);
         }
-        self.enqueue(turn, queued);
+        self.enqueue(queue_id, queued);
     }
 
     /// Like [`Self::push`], while streams are being reset.
     #[cold]
     #[inline(never)]
-    fn push_beside(&mut self, turn: QueueId, queued: Queued) {
-        if let Some(queued) = self.hold_back(turn, queued) {
-            self.enqueue(turn, queued);
+    fn push_deferrable(&mut self, queue_id: QueueId, queued: Queued) {
+        if let Some(queued) = self.hold_back(queue_id, queued) {
+            self.enqueue(queue_id, queued);
         }
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, turn: QueueId, queued: Queued) {
+    fn enqueue(&mut self, queue_id: QueueId, queued: Queued) {
         let length = queued.message.payload.len();
         if self.bytes == 0 {
             self.next = length;
         }
         self.bytes += length;
         self.messages += 1;
-        let queue = match turn {
+        let queue = match queue_id {
             QueueId::Stream(stream) => {
                 let entry = self.streams.entry(stream);
                 entry.bytes += length;
                 &mut entry.messages
             }
-            QueueId::Unassigned => self.spread.make(),
+            QueueId::Unassigned => self.unassigned.make(),
         };
         queue.push_back(queued);
-        let waiting = queue.len() + self.paused_at(turn);
-        if self.scheduler.queued(turn, waiting) {
+        let waiting = queue.len() + self.paused_at(queue_id);
+        if self.scheduler.queued(queue_id, waiting) {
             self.next = self.find_next();
         }
     }
@@ -290,13 +290,13 @@ impl SendQueue {
     fn find_next(&self) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
-            None => self.scheduler.pick().and_then(|turn| {
-                if let Some(paused) = self.paused_of(turn) {
+            None => self.scheduler.pick().and_then(|queue_id| {
+                if let Some(paused) = self.paused_of(queue_id) {
                     return Some(&paused.message);
                 }
-                let next = match turn {
+                let next = match queue_id {
                     QueueId::Stream(stream) => self.streams.get(stream)?.messages.front(),
-                    QueueId::Unassigned => self.spread.front(),
+                    QueueId::Unassigned => self.unassigned.front(),
                 };
                 next.map(|queued| &queued.message)
             }),
@@ -366,7 +366,7 @@ impl SendQueue {
     /// ending it, but cheaper.
     #[inline(always)]
     fn pop_whole(&mut self, most: usize) -> Option<Fragment> {
-        let turn @ QueueId::Stream(stream) = self.scheduler.pick()? else {
+        let queue_id @ QueueId::Stream(stream) = self.scheduler.pick()? else {
             return None;
         };
         let length = self.next;
@@ -390,7 +390,7 @@ impl SendQueue {
         let after = entry.messages.front();
         let after = after.map(|queued| queued.message.payload.len());
         let again = self.scheduler.served(ServedData {
-            turn,
+            queue_id,
             bytes: length,
             ended: true,
             waiting: entry.messages.len(),
@@ -440,13 +440,13 @@ impl SendQueue {
         if self.started.is_some() {
             return None;
         }
-        let turn = self.scheduler.pick()?;
-        if self.paused_of(turn).is_some() {
+        let queue_id = self.scheduler.pick()?;
+        if self.paused_of(queue_id).is_some() {
             return None;
         }
-        let next = match turn {
+        let next = match queue_id {
             QueueId::Stream(stream) => self.streams.get(stream)?.messages.front(),
-            QueueId::Unassigned => self.spread.front(),
+            QueueId::Unassigned => self.unassigned.front(),
         };
         next?.terms.as_deref()
     }
@@ -485,44 +485,45 @@ impl SendQueue {
 
     /// Removes the next message, which is unsent.
     pub fn drop_next(&mut self) -> Option<Unsent> {
-        let turn = self.scheduler.pick()?;
-        self.drop_at(turn, 0)
+        let queue_id = self.scheduler.pick()?;
+        self.drop_at(queue_id, 0)
     }
 
     /// Removes the unsent message of the lowest priority below `priority`: of the largest number,
     /// the oldest first.
     pub fn drop_lower(&mut self, priority: u32) -> Option<Unsent> {
         let mut worst: Option<(u32, QueueId, usize)> = None;
-        for turn in self.scheduler.queues() {
-            let queue = match turn {
+        for queue_id in self.scheduler.queues() {
+            let queue = match queue_id {
                 QueueId::Stream(stream) => self.streams.get(stream).map(|it| &it.messages),
-                QueueId::Unassigned => Some(&*self.spread),
+                QueueId::Unassigned => Some(&*self.unassigned),
             };
             for (at, queued) in queue.into_iter().flat_map(|it| it.iter().enumerate()) {
                 let of_it = queued.terms.as_ref().and_then(|terms| terms.priority);
                 if let Some(number) = of_it.filter(|number| *number > priority)
                     && worst.is_none_or(|(most, ..)| number > most)
                 {
-                    worst = Some((number, turn, at));
+                    worst = Some((number, queue_id, at));
                 }
             }
         }
-        let (_, turn, at) = worst?;
-        self.drop_at(turn, at)
+        let (_, queue_id, at) = worst?;
+        self.drop_at(queue_id, at)
     }
 
-    fn drop_at(&mut self, turn: QueueId, at: usize) -> Option<Unsent> {
-        let (queue, stream) = match turn {
+    fn drop_at(&mut self, queue_id: QueueId, at: usize) -> Option<Unsent> {
+        let (queue, stream) = match queue_id {
             QueueId::Stream(stream) => (&mut self.streams.entry(stream).messages, Some(stream)),
-            QueueId::Unassigned => (self.spread.make(), None),
+            QueueId::Unassigned => (self.unassigned.make(), None),
         };
         let dropped = queue.remove(at)?;
         let waiting = queue.len();
-        if let QueueId::Stream(stream) = turn {
+        if let QueueId::Stream(stream) = queue_id {
             self.streams.entry(stream).bytes -= dropped.message.payload.len();
         }
-        let paused = self.paused_at(turn);
-        self.scheduler.dropped(turn, at + paused, waiting + paused);
+        let paused = self.paused_at(queue_id);
+        self.scheduler
+            .dropped(queue_id, at + paused, waiting + paused);
         self.bytes -= dropped.message.payload.len();
         self.messages -= 1;
         self.next = self.find_next();
@@ -534,12 +535,12 @@ impl SendQueue {
         if self.started.is_some() {
             return;
         }
-        let Some(turn) = self.scheduler.pick() else {
+        let Some(queue_id) = self.scheduler.pick() else {
             return;
         };
-        let queue = match turn {
+        let queue = match queue_id {
             QueueId::Stream(stream) => &mut self.streams.entry(stream).messages,
-            QueueId::Unassigned => self.spread.make(),
+            QueueId::Unassigned => self.unassigned.make(),
         };
         let Some(Queued {
             message,
@@ -553,17 +554,17 @@ impl SendQueue {
         };
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
         self.scheduler.served(ServedData {
-            turn,
+            queue_id,
             bytes: message.payload.len(),
             ended: true,
             waiting: queue.len(),
         });
-        let stream = match turn {
+        let stream = match queue_id {
             QueueId::Stream(stream) => stream,
             QueueId::Unassigned => any(),
         };
         let entry = self.streams.entry(stream);
-        if turn == QueueId::Unassigned {
+        if queue_id == QueueId::Unassigned {
             entry.bytes += message.payload.len();
         }
         let (ssn, mid) = entry.number(message.unordered);

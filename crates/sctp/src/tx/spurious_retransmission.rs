@@ -31,7 +31,7 @@ impl Sender {
             return;
         };
         let entry = paths.get(id);
-        watch.undo = Some(ReductionUndo {
+        watch.reduction_undo = Some(ReductionUndo {
             path: id,
             cwnd: entry.cc.cwnd_exact(),
             ssthresh: entry.cc.ssthresh(),
@@ -42,16 +42,16 @@ impl Sender {
     /// A timeout: duplicates do not show which data was lost.
     pub(super) fn forget_undo(&mut self) {
         if let Some(watch) = &mut self.watch {
-            watch.undo = None;
+            watch.reduction_undo = None;
         }
     }
 
     /// A chunk was retransmitted.
     pub(super) fn count_sent_again(&mut self, tsn: Tsn) {
         let watch = self.watch.as_mut();
-        if let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) {
-            undo.doubtful.push_back(tsn);
-            if undo.doubtful.len() > MAX_SENT_AGAIN {
+        if let Some(reduction_undo) = watch.and_then(|watch| watch.reduction_undo.as_mut()) {
+            reduction_undo.doubtful.push_back(tsn);
+            if reduction_undo.doubtful.len() > MAX_SENT_AGAIN {
                 self.forget_undo();
             }
         }
@@ -67,18 +67,25 @@ impl Sender {
         trace: &mut Trace,
     ) {
         let watch = self.watch.as_mut();
-        let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) else {
+        let Some(reduction_undo) = watch.and_then(|watch| watch.reduction_undo.as_mut()) else {
             return;
         };
-        let before = undo.doubtful.len();
+        let before = reduction_undo.doubtful.len();
         for duplicate in duplicates {
-            let found = undo.doubtful.iter().position(|tsn| tsn == duplicate);
-            found.and_then(|index| undo.doubtful.remove(index));
+            let found = reduction_undo
+                .doubtful
+                .iter()
+                .position(|tsn| tsn == duplicate);
+            found.and_then(|index| reduction_undo.doubtful.remove(index));
         }
-        if undo.doubtful.len() == before || !undo.doubtful.is_empty() {
+        if reduction_undo.doubtful.len() == before || !reduction_undo.doubtful.is_empty() {
             return;
         }
-        let (id, cwnd, ssthresh) = (undo.path, undo.cwnd, undo.ssthresh);
+        let (id, cwnd, ssthresh) = (
+            reduction_undo.path,
+            reduction_undo.cwnd,
+            reduction_undo.ssthresh,
+        );
         self.forget_undo();
         let entry = paths.get_mut(id);
         let shown = window(entry);

@@ -130,8 +130,8 @@ impl Rig {
         let (paths, trace) = (&mut self.paths, &mut self.trace);
         // As the association does: by the fast path if possible.
         let (now, sender) = (self.now, &mut self.sender);
-        let common = sender.handle_common_sack(now, &sack, paths, trace);
-        let short = common.or_else(|| sender.handle_gap_sack(now, &sack, paths, trace));
+        let common = sender.handle_fast_path_sack(now, &sack, paths, trace);
+        let short = common.or_else(|| sender.handle_fast_path_gap_sack(now, &sack, paths, trace));
         short.unwrap_or_else(|| sender.handle_sack(now, &sack, paths, trace))
     }
 

@@ -215,7 +215,7 @@ impl Association {
         let address = self.paths.get(id).path.remote;
         self.tx.lose_path(now, id, &mut self.paths, &mut self.trace);
         self.paths.get_mut(id).t3_deadline = None;
-        self.paths.give_up(id);
+        self.paths.deactivate(id);
         self.addresses_changed = true;
         self.forget_probes();
         let next = self.paths.choose_for_new_data();

@@ -97,7 +97,7 @@ impl Association {
             result: ReConfigResult::BadSequenceNumber,
             next_tsns: None,
         };
-        let is_new = match self.reconfiguration()?.answers.judge(number) {
+        let is_new = match self.reconfiguration()?.responses.judge(number) {
             RequestClass::BadNumber => {
                 discards.count(Discard::BadReConfig);
                 return Some(answered);
@@ -147,7 +147,7 @@ impl Association {
 
     fn note_answer(&mut self, answered: ResponseSent, result: ReConfigResult) {
         if let Some(reconfig) = self.reconfiguration_mut() {
-            reconfig.answers.note(ResponseSent { result, ..answered });
+            reconfig.responses.note(ResponseSent { result, ..answered });
         }
     }
 
@@ -173,7 +173,7 @@ impl Association {
         let Some(reconfig) = reconfig.as_deref_mut() else {
             return ReConfigResult::Denied;
         };
-        if let Some(deferred) = &reconfig.answers.deferred {
+        if let Some(deferred) = &reconfig.responses.deferred {
             let another = deferred.streams != streams;
             if is_new && another {
                 return ReConfigResult::AlreadyInProgress;
@@ -185,10 +185,10 @@ impl Association {
             streams,
         };
         if !last_tsn.le(rx.cumulative_tsn()) {
-            reconfig.answers.deferred = Some(deferred);
+            reconfig.responses.deferred = Some(deferred);
             return ReConfigResult::InProgress;
         }
-        reconfig.answers.deferred = None;
+        reconfig.responses.deferred = None;
         self.perform_incoming(now, &deferred)
     }
 
@@ -253,13 +253,13 @@ impl Association {
         self.advance_reconfiguration();
         let reconfig = self.reconfiguration_mut()?;
         if reconfig
-            .flight
+            .outstanding
             .as_ref()
             .is_some_and(|it| it.is_answering(number))
         {
             return None;
         }
-        reconfig.wishes.answer_no_more(number);
+        reconfig.pending.answer_no_more(number);
         Some(ReConfigResult::Performed)
     }
 
@@ -283,25 +283,25 @@ impl Association {
         let Some(reconfig) = self.reconfiguration_mut() else {
             return (ReConfigResult::Denied, None);
         };
-        let asking = match &mut reconfig.flight {
-            Some(flight) if flight.is_of_association() => {
-                flight.crossed = true;
-                flight.is_unanswered()
+        let asking = match &mut reconfig.outstanding {
+            Some(outstanding) if outstanding.is_of_association() => {
+                outstanding.crossed = true;
+                outstanding.is_unanswered()
             }
-            flight => flight.is_some(),
+            outstanding => outstanding.is_some(),
         };
-        if asking || !reconfig.wishes.outgoing.is_empty() {
+        if asking || !reconfig.pending.outgoing.is_empty() {
             self.no_longer_quiet();
             return (ReConfigResult::AlreadyInProgress, None);
         }
-        let before = reconfig.answers.quieting.take();
+        let before = reconfig.responses.quieting.take();
         if before.is_none() {
             self.sender().hold(None);
         }
         if !self.sender().is_quiet() {
             let rto = self.paths.get(self.path_to(path.remote)).rto.rto();
             if let Some(reconfig) = self.reconfiguration_mut() {
-                reconfig.answers.quieting = Some(QuietPeriod::new(now, rto, before));
+                reconfig.responses.quieting = Some(QuietPeriod::new(now, rto, before));
             }
             return (ReConfigResult::AlreadyInProgress, None);
         }
@@ -309,10 +309,10 @@ impl Association {
         let Some(reconfig) = self.reconfiguration_mut() else {
             return (ReConfigResult::Denied, None);
         };
-        reconfig.answers.deferred = None;
+        reconfig.responses.deferred = None;
         let ours = reconfig.resets_all();
         if ours {
-            reconfig.wishes.association = false;
+            reconfig.pending.association = false;
             reconfig.cancel();
             self.errands.clear(Errand::ReConfig);
         }
@@ -332,7 +332,7 @@ impl Association {
     /// Ends the hold of data for an association reset requested by the peer.
     pub(super) fn no_longer_quiet(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
-            && reconfig.answers.quieting.take().is_some()
+            && reconfig.responses.quieting.take().is_some()
         {
             self.sender().resume(None, false);
         }
@@ -367,7 +367,7 @@ impl Association {
             return ReConfigResult::Denied;
         };
         let (flying, _) = reconfig.adding();
-        let wished = reconfig.wishes.add_outgoing;
+        let wished = reconfig.pending.add_outgoing;
         let sum = [wished, flying, count];
         let sum = sum
             .iter()
@@ -376,7 +376,7 @@ impl Association {
             None => ReConfigResult::Denied,
             Some(_) if count == 0 => ReConfigResult::NothingToDo,
             Some(_) => {
-                reconfig.wishes.add_outgoing = wished + count;
+                reconfig.pending.add_outgoing = wished + count;
                 ReConfigResult::Performed
             }
         }
@@ -407,7 +407,7 @@ impl Association {
             return;
         };
         let cumulative = rx.cumulative_tsn();
-        let deferred = &mut reconfig.answers.deferred;
+        let deferred = &mut reconfig.responses.deferred;
         if let Some(reset) = deferred.take_if(|it| it.last_tsn.le(cumulative)) {
             let answered = ResponseSent {
                 number: reset.number,
@@ -432,7 +432,7 @@ impl Association {
         match self.reconfiguration_mut() {
             None => false,
             Some(reconfig) => {
-                let deferred = reconfig.answers.deferred.as_ref();
+                let deferred = reconfig.responses.deferred.as_ref();
                 let late = |it: &DeferredReset| tsn.gt(it.last_tsn) && it.streams.contains(stream);
                 let holds = reconfig.is_unsure() || deferred.is_some_and(late);
                 if holds {
@@ -453,7 +453,7 @@ impl Association {
     pub(super) fn release_held(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && !reconfig.is_unsure()
-            && reconfig.answers.deferred.is_none()
+            && reconfig.responses.deferred.is_none()
         {
             let held = reconfig.held.take();
             self.take_data_again(now, path, held, discards);

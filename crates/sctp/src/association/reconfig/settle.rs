@@ -32,18 +32,24 @@ impl Association {
         discards: &mut Discards,
     ) {
         let most = self.config.association_max_retrans;
-        let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
+        let Some(outstanding) = self
+            .reconfiguration_mut()
+            .and_then(|it| it.outstanding.as_mut())
+        else {
             return discards.count(Discard::BadReConfig);
         };
         // A request that was never sent has no response.
-        let sent = flight.deadline.is_some();
-        let mut open = flight.requests.iter_mut().filter(|it| sent && !it.settled);
+        let sent = outstanding.deadline.is_some();
+        let mut open = outstanding
+            .requests
+            .iter_mut()
+            .filter(|it| sent && !it.settled);
         let Some(request) = open.find(|it| it.number == answered.number) else {
             return discards.count(Discard::BadReConfig);
         };
-        let sent_over = flight.path;
+        let sent_over = outstanding.path;
         let mut outcome = outcome_of(answered.result);
-        if answered.result == ReConfigResult::AlreadyInProgress && flight.renumbered >= most {
+        if answered.result == ReConfigResult::AlreadyInProgress && outstanding.renumbered >= most {
             outcome = Some(ReconfigOutcome::Failed);
         }
         request.settled = outcome.is_some();
@@ -69,10 +75,10 @@ impl Association {
     /// Ends the outstanding request; the next one follows.
     fn end_flight(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
-            && let Some(flight) = &reconfig.flight
-            && flight.requests.iter().all(|it| it.settled)
+            && let Some(outstanding) = &reconfig.outstanding
+            && outstanding.requests.iter().all(|it| it.settled)
         {
-            reconfig.flight = None;
+            reconfig.outstanding = None;
             self.errands.clear(Errand::ReConfig);
         }
         self.advance_reconfiguration();
@@ -84,33 +90,36 @@ impl Association {
         let ours_is_later = self.state.peer_tag() > Some(self.local_tag);
         let Some(path) = self
             .reconfiguration()
-            .and_then(|it| it.flight.as_ref())
+            .and_then(|it| it.outstanding.as_ref())
             .map(|it| it.path)
         else {
             return;
         };
         let rto = self.paths.get(path).rto.rto();
-        let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
+        let Some(outstanding) = self
+            .reconfiguration_mut()
+            .and_then(|it| it.outstanding.as_mut())
+        else {
             return;
         };
-        flight.in_progress = true;
-        flight.due = false;
+        outstanding.in_progress = true;
+        outstanding.due = false;
         let mut wait = rto;
         if result == ReConfigResult::AlreadyInProgress {
-            flight.renumber = true;
+            outstanding.renumber = true;
             // Both ends may have sent requests at the same time, and would do so again.
-            let crossed = flight.crossed || !flight.is_of_association();
+            let crossed = outstanding.crossed || !outstanding.is_of_association();
             wait = if ours_is_later && crossed { 3 } else { 1 } * rto;
             // The peer may have much data in flight.
-            if flight.is_of_association() {
-                wait = wait.saturating_mul(1 << flight.renumbered.min(3));
+            if outstanding.is_of_association() {
+                wait = wait.saturating_mul(1 << outstanding.renumbered.min(3));
             }
-        } else if flight.all_was_there {
+        } else if outstanding.all_was_there {
             // Some implementations never re-evaluate a request with the same number.
-            flight.senseless += 1;
-            flight.renumber |= flight.senseless > 1;
+            outstanding.senseless += 1;
+            outstanding.renumber |= outstanding.senseless > 1;
         }
-        flight.deadline = Some(now.saturating_add(wait));
+        outstanding.deadline = Some(now.saturating_add(wait));
         self.errands.clear(Errand::ReConfig);
     }
 
@@ -138,7 +147,7 @@ impl Association {
                     && let Some(reconfig) = self.reconfiguration_mut()
                 {
                     let result = answered.result;
-                    reconfig.answers.note(ResponseSent {
+                    reconfig.responses.note(ResponseSent {
                         number,
                         result,
                         next_tsns: None,
@@ -225,14 +234,20 @@ impl Association {
     /// The peer's outgoing reset request is the response to request `number` of this side (RFC 6525
     /// §5.2.2 E1).
     pub(super) fn on_implicit_response(&mut self, now: Nanos, number: u32) {
-        let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
+        let Some(outstanding) = self
+            .reconfiguration_mut()
+            .and_then(|it| it.outstanding.as_mut())
+        else {
             return;
         };
-        let sent = flight.deadline.is_some();
-        let sent_over = flight.path;
+        let sent = outstanding.deadline.is_some();
+        let sent_over = outstanding.path;
         let asked =
             |it: &&mut Request| it.number == number && matches!(it.asked, RequestKind::Incoming(_));
-        let mut open = flight.requests.iter_mut().filter(|it| sent && !it.settled);
+        let mut open = outstanding
+            .requests
+            .iter_mut()
+            .filter(|it| sent && !it.settled);
         if let Some(request) = open.find(asked) {
             request.settled = true;
             self.heard_answer(now, sent_over);

@@ -46,7 +46,7 @@ impl AbandonedMessages {
     }
 
     /// The numbers of `stream` restart at 0.
-    pub fn begin_anew(&mut self, stream: u16) {
+    pub fn restart(&mut self, stream: u16) {
         self.last.remove(&stream);
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         let has = [u32::MAX - 1, u32::MAX, 0, 1, 2, FAR].map(|mid| gone.has(3, mid));
         assert_eq!(has, [true, true, true, true, false, false]);
         assert!(!gone.has(4, 1), "another stream's");
-        gone.begin_anew(3);
+        gone.restart(3);
         assert!(!gone.has(3, 0));
     }
 

@@ -10,7 +10,7 @@ use super::super::tsn_tracker::Arrival;
 use super::super::{Abandoned, DataOutcome, ForwardTsnOutcome, Receiver};
 use super::abandoned::AbandonedMessages;
 use super::message::Fragments;
-use super::{GivenUp, Interleaved, Key, Name, Taken};
+use super::{AbandonedMessage, Interleaved, Key, Name, Taken};
 use crate::path::PathId;
 
 /// Maximum number of simultaneous partial deliveries.
@@ -272,7 +272,7 @@ impl Receiver {
             let Some(interleaved) = self.interleaved.as_deref_mut() else {
                 return;
             };
-            interleaved.gone.begin_anew(stream);
+            interleaved.gone.restart(stream);
             // A peer may list hundreds of streams in one packet.
             if interleaved.is_as_at_first(stream) {
                 continue;
@@ -299,7 +299,7 @@ impl Receiver {
     pub(in crate::rx) fn drop_unfinished(&mut self) -> Vec<Abandoned> {
         let mut aborted = Vec::new();
         if let Some(interleaved) = self.interleaved.as_deref_mut() {
-            let given_up = interleaved.give_up_all();
+            let given_up = interleaved.take_all_incomplete();
             self.drop_pieces(given_up, &mut aborted);
         }
         aborted
@@ -318,7 +318,7 @@ impl Receiver {
     }
 
     /// Releases abandoned messages.
-    fn drop_pieces(&mut self, given_up: Vec<GivenUp>, aborted: &mut Vec<Abandoned>) {
+    fn drop_pieces(&mut self, given_up: Vec<AbandonedMessage>, aborted: &mut Vec<Abandoned>) {
         for it in given_up {
             let (stream, unordered, mid) = it.key;
             let pieces = it.pieces;

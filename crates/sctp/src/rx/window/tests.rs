@@ -12,7 +12,7 @@ fn window(receive_buffer: u32) -> ReceiveWindow {
 fn a_window_much_wider_than_told_is_told() {
     let mut window = window(10_000);
     window.take(8_000, 8_000);
-    window.told = 2_000;
+    window.last_advertised = 2_000;
     window.uncount(3_999);
     assert!(!window.update_is_worth_a_sack(), "5,999 against 2,000");
     window.uncount(1);
@@ -60,9 +60,9 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     window.look(&counters(72, 72, 0));
     assert_eq!(window.to_advertise(), 130_000 / 193);
     // A step is scaled to a twentieth of it, as 4,000 is of 80,000.
-    (window.told, window.step) = (600, OptionalNanos::some(4_000));
+    (window.last_advertised, window.step) = (600, OptionalNanos::some(4_000));
     assert!(window.update_is_worth_a_sack());
-    window.told = 641;
+    window.last_advertised = 641;
     assert!(!window.update_is_worth_a_sack());
     // A packet of them takes 1,500 * 193 / 20 bytes of memory: a smaller window is not advertised.
     let mut held = 0;
@@ -135,7 +135,7 @@ fn other_chunks_close_it_by_their_bytes() {
 /// The window without the memory check must equal the window with it.
 #[test]
 fn the_short_way_to_the_window_leads_where_the_long_one_does() {
-    let mut told = 0;
+    let mut last_advertised = 0;
     for length in [1, 20, 60, 100, 130, 200, 400] {
         let mut window = window(80_000);
         while window.admits(length, length, false) {
@@ -145,11 +145,11 @@ fn the_short_way_to_the_window_leads_where_the_long_one_does() {
             if left.min(fits) >= window.least() {
                 let expected = left.min(fits);
                 assert_eq!(u64::from(window.to_advertise()), expected, "{length} B");
-                told += 1;
+                last_advertised += 1;
             }
         }
     }
-    assert!(told > 1_000, "{told}");
+    assert!(last_advertised > 1_000, "{last_advertised}");
 }
 
 #[test]
@@ -157,15 +157,18 @@ fn a_window_that_opens_is_never_as_told() {
     let mut window = window(80_000);
     window.take(80_000, 80_000);
     window.advertised(window.to_advertise());
-    assert_eq!((window.told, window.is_as_told()), (0, true));
+    assert_eq!(
+        (window.last_advertised, window.is_as_advertised()),
+        (0, true)
+    );
     window.uncount(1_500);
     assert_eq!(window.to_advertise(), 1_500);
-    assert!(!window.is_as_told(), "it was closed");
+    assert!(!window.is_as_advertised(), "it was closed");
     window.advertised(1_500);
     window.uncount(10_000);
-    assert!(window.is_as_told(), "within an eighth of the buffer");
+    assert!(window.is_as_advertised(), "within an eighth of the buffer");
     window.uncount(1);
-    assert!(!window.is_as_told());
+    assert!(!window.is_as_advertised());
 }
 
 fn plain(receive_buffer: u32) -> ReceiveWindow {

@@ -36,15 +36,15 @@ pub(super) struct DeferredMessages {
     /// Messages of other streams, while all streams are being reset.
     others: BTreeMap<u16, OfStream>,
     /// Messages without a stream, which could be assigned to any.
-    spread: VecDeque<Behind>,
+    unassigned: VecDeque<Behind>,
     /// Number of messages queued so far.
     given: u64,
 }
 
 impl DeferredMessages {
     /// A message without a stream could be assigned to any.
-    fn holds(&self, turn: QueueId) -> bool {
-        match turn {
+    fn holds(&self, queue_id: QueueId) -> bool {
+        match queue_id {
             QueueId::Stream(stream) => self.all > 0 || self.streams.contains(stream),
             QueueId::Unassigned => self.holds_any(),
         }
@@ -54,11 +54,11 @@ impl DeferredMessages {
         self.all > 0 || !self.streams.is_empty()
     }
 
-    fn push(&mut self, turn: QueueId, queued: Queued) {
+    fn push(&mut self, queue_id: QueueId, queued: Queued) {
         let number = self.given;
         self.given += 1;
-        let QueueId::Stream(stream) = turn else {
-            return self.spread.push_back((number, queued));
+        let QueueId::Stream(stream) = queue_id else {
+            return self.unassigned.push_back((number, queued));
         };
         let of_it = if self.streams.contains(stream) {
             self.apart.entry(stream).or_default()
@@ -113,7 +113,7 @@ impl DeferredMessages {
             free.extend(others.map(|(stream, of_it)| (QueueId::Stream(stream), of_it.messages)));
         }
         if !self.holds_any() {
-            free.push((QueueId::Unassigned, std::mem::take(&mut self.spread)));
+            free.push((QueueId::Unassigned, std::mem::take(&mut self.unassigned)));
         }
         in_order(free)
     }
@@ -123,8 +123,8 @@ impl DeferredMessages {
         let apart = std::mem::take(&mut self.apart).into_iter();
         let streams = apart.chain(std::mem::take(&mut self.others));
         let of_streams = streams.map(|(stream, of_it)| (QueueId::Stream(stream), of_it.messages));
-        let spread = (QueueId::Unassigned, std::mem::take(&mut self.spread));
-        in_order(of_streams.chain([spread]).collect())
+        let unassigned = (QueueId::Unassigned, std::mem::take(&mut self.unassigned));
+        in_order(of_streams.chain([unassigned]).collect())
     }
 }
 
@@ -132,35 +132,37 @@ impl DeferredMessages {
 fn in_order(queues: Vec<(QueueId, VecDeque<Behind>)>) -> Vec<(QueueId, Queued)> {
     let queues = queues.into_iter();
     let mut all: Vec<(u64, QueueId, Queued)> = queues
-        .flat_map(|(turn, queue)| queue.into_iter().map(move |(at, it)| (at, turn, it)))
+        .flat_map(|(queue_id, queue)| queue.into_iter().map(move |(at, it)| (at, queue_id, it)))
         .collect();
     work::count(all.len());
     all.sort_by_key(|it| it.0);
-    all.into_iter().map(|(_, turn, it)| (turn, it)).collect()
+    all.into_iter()
+        .map(|(_, queue_id, it)| (queue_id, it))
+        .collect()
 }
 
 impl SendQueue {
     /// Defers the message if its stream is being reset; otherwise gives it back.
     #[cold]
-    pub(super) fn hold_back(&mut self, turn: QueueId, queued: Queued) -> Option<Queued> {
-        let Some(holding) = self.holding.as_mut().filter(|it| it.holds(turn)) else {
+    pub(super) fn hold_back(&mut self, queue_id: QueueId, queued: Queued) -> Option<Queued> {
+        let Some(deferred) = self.deferred.as_mut().filter(|it| it.holds(queue_id)) else {
             return Some(queued);
         };
         self.behind += queued.message.payload.len();
         self.messages += 1;
-        holding.push(turn, queued);
+        deferred.push(queue_id, queued);
         None
     }
 
     /// Bytes of deferred user data for `stream`.
     pub(super) fn bytes_behind(&self, stream: u16) -> usize {
-        self.holding.as_ref().map_or(0, |it| it.bytes_of(stream))
+        self.deferred.as_ref().map_or(0, |it| it.bytes_of(stream))
     }
 
     /// Defers messages queued for `streams` from now on; `None` means any. The streams of several
     /// calls are disjoint, except for `None`.
     pub fn hold(&mut self, streams: Option<&[u16]>) {
-        self.holding.get_or_insert_default().begin(streams);
+        self.deferred.get_or_insert_default().begin(streams);
     }
 
     /// Whether all messages queued for `streams` before they were deferred were sent at least once.
@@ -170,7 +172,7 @@ impl SendQueue {
         let Some(streams) = streams.filter(|_| !self.is_empty()) else {
             return self.is_empty();
         };
-        if !self.spread.is_empty() {
+        if !self.unassigned.is_empty() {
             return false;
         }
         let is_through = |stream: &u16| {
@@ -191,36 +193,36 @@ impl SendQueue {
             Some(streams) if reset => {
                 let used = streams.iter().filter(|it| self.streams.get(**it).is_some());
                 for stream in used.copied().collect::<Vec<_>>() {
-                    let begun_anew = self.streams.entry(stream);
-                    begun_anew.next_ssn = Ssn::default();
-                    begun_anew.next_mid = Default::default();
+                    let tsns_reset = self.streams.entry(stream);
+                    tsns_reset.next_ssn = Ssn::default();
+                    tsns_reset.next_mid = Default::default();
                 }
             }
             None if reset => self.streams = StreamTable::default(),
             _ => {}
         }
-        let Some(mut holding) = self.holding.take() else {
+        let Some(mut deferred) = self.deferred.take() else {
             return;
         };
-        for (turn, queued) in holding.end(streams) {
+        for (queue_id, queued) in deferred.end(streams) {
             self.behind -= queued.message.payload.len();
             self.messages -= 1;
-            self.enqueue(turn, queued);
+            self.enqueue(queue_id, queued);
         }
-        if holding.holds_any() {
-            self.holding = Some(holding);
+        if deferred.holds_any() {
+            self.deferred = Some(deferred);
         }
     }
 
     /// Removes the deferred messages.
     pub(super) fn withdraw_held(&mut self) -> Vec<Unsent> {
-        let Some(holding) = &mut self.holding else {
+        let Some(deferred) = &mut self.deferred else {
             return Vec::new();
         };
-        let behind = holding.take();
+        let behind = deferred.take();
         self.messages -= behind.len();
         self.behind = 0;
-        let unsent = |(turn, queued): (QueueId, Queued)| match turn {
+        let unsent = |(queue_id, queued): (QueueId, Queued)| match queue_id {
             QueueId::Stream(stream) => queued.unsent(Some(stream)),
             QueueId::Unassigned => queued.unsent(None),
         };

@@ -26,11 +26,11 @@ impl SendQueue {
         }
     }
 
-    /// The paused message of the queue `turn`.
+    /// The paused message of the queue `queue_id`.
     #[inline]
-    pub(super) fn paused_of(&self, turn: QueueId) -> Option<&Started> {
+    pub(super) fn paused_of(&self, queue_id: QueueId) -> Option<&Started> {
         let paused = self.paused.as_ref()?;
-        match turn {
+        match queue_id {
             QueueId::Stream(stream) => paused.0.get(&stream),
             QueueId::Unassigned => None,
         }
@@ -38,13 +38,13 @@ impl SendQueue {
 
     /// Number of paused messages of a queue: one or none.
     #[inline]
-    pub(super) fn paused_at(&self, turn: QueueId) -> usize {
-        usize::from(self.paused_of(turn).is_some())
+    pub(super) fn paused_at(&self, queue_id: QueueId) -> usize {
+        usize::from(self.paused_of(queue_id).is_some())
     }
 
     /// All queues of unsent messages were removed from the scheduler: partly sent messages
     /// continue.
-    pub(super) fn take_turns_again(&mut self) {
+    pub(super) fn requeue_paused(&mut self) {
         let Some(paused) = &self.paused else {
             return;
         };
@@ -63,17 +63,17 @@ impl SendQueue {
         most: usize,
         mut any: impl FnMut() -> u16,
     ) -> Option<Fragment> {
-        let (turn, mut started) = loop {
-            let turn = self.scheduler.pick()?;
-            if let Some(started) = self.take_paused(turn) {
-                break (turn, started);
+        let (queue_id, mut started) = loop {
+            let queue_id = self.scheduler.pick()?;
+            if let Some(started) = self.take_paused(queue_id) {
+                break (queue_id, started);
             }
-            let stream = match turn {
+            let stream = match queue_id {
                 QueueId::Stream(stream) => Some(stream),
                 QueueId::Unassigned => (0..MAX_TRIES).map(|_| any()).find(|it| !self.is_busy(*it)),
             };
             match stream {
-                Some(stream) => break (turn, self.begin(turn, stream)?),
+                Some(stream) => break (queue_id, self.begin(queue_id, stream)?),
                 None => self.queue_behind(any()),
             }
         };
@@ -107,7 +107,7 @@ impl SendQueue {
         } else if let Some(paused) = &mut self.paused {
             paused.0.insert(stream, started);
         }
-        self.serve(turn, stream, fragment.user_data.len(), ending);
+        self.serve(queue_id, stream, fragment.user_data.len(), ending);
         self.next = self.find_next();
         Some(fragment)
     }
@@ -120,18 +120,18 @@ impl SendQueue {
         all.collect()
     }
 
-    fn take_paused(&mut self, turn: QueueId) -> Option<Started> {
-        match (turn, &mut self.paused) {
+    fn take_paused(&mut self, queue_id: QueueId) -> Option<Started> {
+        match (queue_id, &mut self.paused) {
             (QueueId::Stream(stream), Some(paused)) => paused.0.remove(&stream),
             _ => None,
         }
     }
 
-    /// Starts the next message of the queue `turn`.
-    fn begin(&mut self, turn: QueueId, stream: u16) -> Option<Started> {
-        let queue = match turn {
+    /// Starts the next message of the queue `queue_id`.
+    fn begin(&mut self, queue_id: QueueId, stream: u16) -> Option<Started> {
+        let queue = match queue_id {
             QueueId::Stream(stream) => &mut self.streams.entry(stream).messages,
-            QueueId::Unassigned => self.spread.make(),
+            QueueId::Unassigned => self.unassigned.make(),
         };
         let Queued {
             message,
@@ -142,7 +142,7 @@ impl SendQueue {
         } = queue.pop_front()?;
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
         let entry = self.streams.entry(stream);
-        if turn == QueueId::Unassigned {
+        if queue_id == QueueId::Unassigned {
             entry.bytes += message.payload.len();
         }
         let (ssn, mid) = entry.number(message.unordered);
@@ -162,26 +162,26 @@ impl SendQueue {
     }
 
     /// Notifies the scheduler of the bytes taken from a message of `stream`, which was selected as
-    /// `turn`.
-    fn serve(&mut self, turn: QueueId, stream: u16, bytes: usize, ended: bool) {
+    /// `queue_id`.
+    fn serve(&mut self, queue_id: QueueId, stream: u16, bytes: usize, ended: bool) {
         let of_stream = |queue: &Self| {
             let waiting = queue.streams.get(stream).map_or(0, |it| it.messages.len());
             waiting + queue.paused_at(QueueId::Stream(stream))
         };
-        let spread = turn == QueueId::Unassigned;
-        let waiting = if spread {
-            self.spread.len()
+        let unassigned = queue_id == QueueId::Unassigned;
+        let waiting = if unassigned {
+            self.unassigned.len()
         } else {
             of_stream(self)
         };
         self.scheduler.served(ServedData {
-            turn,
+            queue_id,
             bytes,
             // From now on it continues as a message of its stream.
-            ended: ended || spread,
+            ended: ended || unassigned,
             waiting,
         });
-        if spread && !ended {
+        if unassigned && !ended {
             self.scheduler
                 .queued(QueueId::Stream(stream), of_stream(self));
         }
@@ -195,14 +195,14 @@ impl SendQueue {
     /// Queues the next message without a stream on this stream, behind the message in progress
     /// there.
     fn queue_behind(&mut self, stream: u16) {
-        let Some(queued) = self.spread.change(Queue::pop_front).flatten() else {
+        let Some(queued) = self.unassigned.change(Queue::pop_front).flatten() else {
             return;
         };
         self.scheduler.served(ServedData {
-            turn: QueueId::Unassigned,
+            queue_id: QueueId::Unassigned,
             bytes: 0,
             ended: true,
-            waiting: self.spread.len(),
+            waiting: self.unassigned.len(),
         });
         let entry = self.streams.entry(stream);
         entry.bytes += queued.message.payload.len();
@@ -215,15 +215,15 @@ impl SendQueue {
 
     /// Drops the rest of the partly sent message of `stream`.
     pub(super) fn drop_paused(&mut self, stream: u16) {
-        let turn = QueueId::Stream(stream);
-        let Some(started) = self.take_paused(turn) else {
+        let queue_id = QueueId::Stream(stream);
+        let Some(started) = self.take_paused(queue_id) else {
             return;
         };
         self.bytes -= started.message.payload.len();
         self.streams.entry(stream).bytes -= started.message.payload.len();
         self.messages -= 1;
         let waiting = self.streams.get(stream).map_or(0, |it| it.messages.len());
-        self.scheduler.dropped(turn, 0, waiting);
+        self.scheduler.dropped(queue_id, 0, waiting);
         self.next = self.find_next();
     }
 }

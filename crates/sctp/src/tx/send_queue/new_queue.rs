@@ -16,7 +16,7 @@ impl SendQueue {
             && self.started.is_none()
             && self.begun.is_none()
             && self.paused.is_none()
-            && self.holding.is_none()
+            && self.deferred.is_none()
     }
 
     /// An empty queue with this scheduler.
@@ -24,13 +24,13 @@ impl SendQueue {
     pub fn of(scheduler: Scheduler) -> Self {
         Self {
             streams: StreamTable::default(),
-            spread: LazyBox::default(),
+            unassigned: LazyBox::default(),
             scheduler,
             started: None,
             next: 0,
             bytes: 0,
             messages: 0,
-            holding: None,
+            deferred: None,
             behind: 0,
             begun: None,
             ended: None,

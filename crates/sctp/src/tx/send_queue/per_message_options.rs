@@ -26,13 +26,13 @@ impl SendQueue {
         let course = match &self.started {
             Some(started) => &started.course,
             None => {
-                let turn = self.scheduler.pick()?;
-                match (self.paused_of(turn), turn) {
+                let queue_id = self.scheduler.pick()?;
+                match (self.paused_of(queue_id), queue_id) {
                     (Some(paused), _) => &paused.course,
                     (None, QueueId::Stream(stream)) => {
                         &self.streams.get(stream)?.messages.front()?.course
                     }
-                    (None, QueueId::Unassigned) => &self.spread.front()?.course,
+                    (None, QueueId::Unassigned) => &self.unassigned.front()?.course,
                 }
             }
         };
@@ -45,15 +45,15 @@ impl SendQueue {
     pub fn set_scheduler(&mut self, kind: SchedulerKind, values: impl Iterator<Item = (u16, u16)>) {
         let mut next = Scheduler::new(kind);
         values.for_each(|(stream, value)| next.set_value(stream, value));
-        for turn in self.scheduler.queues() {
-            let queued = match turn {
+        for queue_id in self.scheduler.queues() {
+            let queued = match queue_id {
                 QueueId::Stream(stream) => {
                     self.streams.get(stream).map_or(0, |it| it.messages.len())
                 }
-                QueueId::Unassigned => self.spread.len(),
+                QueueId::Unassigned => self.unassigned.len(),
             };
-            for waiting in 1..=queued + self.paused_at(turn) {
-                next.queued(turn, waiting);
+            for waiting in 1..=queued + self.paused_at(queue_id) {
+                next.queued(queue_id, waiting);
             }
         }
         self.scheduler = next;

@@ -82,7 +82,7 @@ impl SingleChunkRun<'_> {
         let Some(next) = self.of.messages.front() else {
             *self.next = 0;
             self.scheduler.served(ServedData {
-                turn: QueueId::Stream(self.stream),
+                queue_id: QueueId::Stream(self.stream),
                 bytes: self.last,
                 ended: true,
                 waiting: 0,

@@ -114,13 +114,13 @@ fn streams_not_agreed_on_are_forgotten() {
 fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
         let mut queue = queue_of(kind);
-        for turn in [
+        for queue_id in [
             QueueId::Stream(4),
             QueueId::Unassigned,
             QueueId::Stream(4),
             QueueId::Stream(1),
         ] {
-            queue.push(turn, message(10), false, None, None);
+            queue.push(queue_id, message(10), false, None, None);
         }
         let begun = queue.pop(6, none).expect("queued");
         assert_eq!((begun.stream, begun.ending), (4, false));
@@ -142,11 +142,11 @@ fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
 #[test]
 fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
-    for turn in 0..65_538u32 {
+    for queue_id in 0..65_538u32 {
         queue.push(
             QueueId::Stream(5),
             Message {
-                unordered: turn == 3,
+                unordered: queue_id == 3,
                 ..message(1)
             },
             false,
@@ -154,7 +154,7 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
             None,
         );
         let chunk = queue.pop(10, none).expect("queued");
-        let ordered_before = if turn > 3 { turn - 1 } else { turn };
+        let ordered_before = if queue_id > 3 { queue_id - 1 } else { queue_id };
         assert_eq!(u32::from(chunk.ssn.0), ordered_before % 65_536);
     }
 }
@@ -168,10 +168,10 @@ fn a_message_without_a_stream_gets_one_when_it_is_begun() {
         queue.push(QueueId::Unassigned, message(length), false, None, None);
     }
     queue.push(QueueId::Stream(2), message(60), false, None, None);
-    let mut turn = 0;
+    let mut queue_id = 0;
     let mut any = || {
-        turn += 1;
-        turn
+        queue_id += 1;
+        queue_id
     };
     let mut popped = Vec::new();
     while !queue.is_empty() {
@@ -190,7 +190,7 @@ fn a_message_without_a_stream_gets_one_when_it_is_begun() {
             (3, 0, 50)
         ]
     );
-    assert_eq!(turn, 3);
+    assert_eq!(queue_id, 3);
 }
 
 /// The queued bytes of a stream must equal the bytes queued minus those removed in any way.
@@ -347,18 +347,18 @@ fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
 #[test]
 fn bytes_behind_a_reset_count_for_their_streams() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
-    let put = |queue: &mut SendQueue, turn, length| {
-        queue.push(turn, message(length), false, None, None);
+    let put = |queue: &mut SendQueue, queue_id, length| {
+        queue.push(queue_id, message(length), false, None, None);
     };
     queue.hold(Some(&[1, 2]));
-    for (turn, length) in [
+    for (queue_id, length) in [
         (QueueId::Stream(1), 10),
         (QueueId::Stream(2), 20),
         (QueueId::Stream(1), 30),
         (QueueId::Stream(3), 40),
         (QueueId::Unassigned, 50),
     ] {
-        put(&mut queue, turn, length);
+        put(&mut queue, queue_id, length);
     }
     let of_each = |queue: &SendQueue| [1, 2, 3].map(|it| queue.bytes_of(it));
     assert_eq!(of_each(&queue), [40, 20, 40]);
@@ -388,18 +388,18 @@ struct Walked {
 }
 
 impl Walked {
-    fn holds(&self, turn: QueueId) -> bool {
-        match turn {
+    fn holds(&self, queue_id: QueueId) -> bool {
+        match queue_id {
             QueueId::Stream(stream) => self.all > 0 || self.streams.contains(&stream),
             QueueId::Unassigned => self.all > 0 || !self.streams.is_empty(),
         }
     }
 
-    fn push(&mut self, turn: QueueId, length: usize) {
-        if self.holds(turn) {
-            self.behind.push((turn, length));
+    fn push(&mut self, queue_id: QueueId, length: usize) {
+        if self.holds(queue_id) {
+            self.behind.push((queue_id, length));
         } else {
-            self.queued.push((turn, length));
+            self.queued.push((queue_id, length));
         }
     }
 
@@ -410,8 +410,8 @@ impl Walked {
             }),
             None => self.all = self.all.saturating_sub(1),
         }
-        for (turn, length) in std::mem::take(&mut self.behind) {
-            self.push(turn, length);
+        for (queue_id, length) in std::mem::take(&mut self.behind) {
+            self.push(queue_id, length);
         }
     }
 
@@ -434,7 +434,7 @@ fn what_is_released_is_what_a_walk_releases() {
         let mut queue = queue_of(SchedulerKind::Fcfs);
         let mut walked = Walked::default();
         let mut holds: Vec<Option<Vec<u16>>> = Vec::new();
-        for turn in 1..=300 {
+        for round in 1..=300 {
             match random(10) {
                 0 => {
                     let all = random(4) == 0;
@@ -462,27 +462,27 @@ fn what_is_released_is_what_a_walk_releases() {
                         6.. => QueueId::Unassigned,
                         stream => QueueId::Stream(stream),
                     };
-                    queue.push(to, message(turn), false, None, None);
-                    walked.push(to, turn);
+                    queue.push(to, message(round), false, None, None);
+                    walked.push(to, round);
                     held = held.max(walked.behind.len());
                 }
             }
             let behind: Vec<_> = (0..6).map(|it| queue.bytes_behind(it)).collect();
             let expected: Vec<_> = (0..6).map(|it| walked.bytes_behind(it)).collect();
-            assert_eq!(behind, expected, "seed {seed}, {turn}");
+            assert_eq!(behind, expected, "seed {seed}, {round}");
             let all = walked.behind.iter().map(|it| it.1).sum::<usize>();
-            assert_eq!(queue.behind, all, "seed {seed}, {turn}");
+            assert_eq!(queue.behind, all, "seed {seed}, {round}");
             assert_eq!(
                 queue.messages(),
                 walked.behind.len() + walked.queued.len(),
-                "seed {seed}, {turn}"
+                "seed {seed}, {round}"
             );
         }
         for streams in holds {
             queue.release(streams.as_deref(), false);
             walked.release(streams.as_deref());
         }
-        assert!(queue.holding.is_none(), "seed {seed}");
+        assert!(queue.deferred.is_none(), "seed {seed}");
         // First come, first served shows the order.
         let sent = std::iter::from_fn(|| queue.pop(1_000, || 9).map(|it| it.user_data.len()));
         let expected = walked.queued.iter().map(|it| it.1);

@@ -78,16 +78,16 @@ impl Iterator for Unsents<'_> {
                 return Some(queued.unsent(self.stream));
             }
             let queue = self.queue.as_mut();
-            let Some((queue, turn)) =
-                queue.and_then(|it| it.scheduler.pick().map(|turn| (it, turn)))
+            let Some((queue, queue_id)) =
+                queue.and_then(|it| it.scheduler.pick().map(|queue_id| (it, queue_id)))
             else {
                 return self.behind.next();
             };
-            self.stream = match turn {
+            self.stream = match queue_id {
                 QueueId::Stream(stream) => Some(stream),
                 QueueId::Unassigned => None,
             };
-            queue.take_run(turn, &mut self.run);
+            queue.take_run(queue_id, &mut self.run);
         }
     }
 
@@ -110,7 +110,7 @@ impl SendQueue {
             }
         }
         self.messages -= forgotten.len();
-        self.take_turns_again();
+        self.requeue_paused();
         self.next = self.find_next();
         forgotten
     }
@@ -118,14 +118,14 @@ impl SendQueue {
     /// Removes the unsent messages.
     pub fn withdraw(&mut self) -> Vec<Unsent> {
         let mut withdrawn = self.forget_streams_from(0);
-        for queued in self.spread.take().take_all() {
+        for queued in self.unassigned.take().take_all() {
             self.bytes -= queued.message.payload.len();
             self.messages -= 1;
             withdrawn.push(queued.unsent(None));
         }
         withdrawn.extend(self.withdraw_held());
         self.scheduler.clear();
-        self.take_turns_again();
+        self.requeue_paused();
         self.next = self.find_next();
         withdrawn
     }
@@ -144,15 +144,15 @@ impl SendQueue {
         }
     }
 
-    /// Takes one message of the queue `turn` if messages are sent in the order of queuing,
+    /// Takes one message of the queue `queue_id` if messages are sent in the order of queuing,
     /// otherwise all of them.
-    fn take_run(&mut self, turn: QueueId, run: &mut VecDeque<Queued>) {
-        let (queue, bytes) = match turn {
+    fn take_run(&mut self, queue_id: QueueId, run: &mut VecDeque<Queued>) {
+        let (queue, bytes) = match queue_id {
             QueueId::Stream(stream) => {
                 let entry = self.streams.entry(stream);
                 (&mut entry.messages, &mut entry.bytes)
             }
-            QueueId::Unassigned => (self.spread.make(), &mut 0),
+            QueueId::Unassigned => (self.unassigned.make(), &mut 0),
         };
         if self.scheduler.goes_by_age() {
             let next = queue.pop_front();
@@ -163,7 +163,7 @@ impl SendQueue {
             *bytes = 0;
         }
         let waiting = queue.len();
-        self.scheduler.dropped(turn, 0, waiting);
+        self.scheduler.dropped(queue_id, 0, waiting);
     }
 
     /// Takes each partly sent message as a whole.

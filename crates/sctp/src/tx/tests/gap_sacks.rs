@@ -77,7 +77,7 @@ fn take(rig: &mut Rig, short: bool, peer: &Peer, blocks: &[GapAckBlock]) -> (Str
     let sack = sack.to_sack();
     let (now, sender, paths, trace) = (rig.now, &mut rig.sender, &mut rig.paths, &mut rig.trace);
     let by_gaps = if short {
-        sender.handle_gap_sack(now, &sack, paths, trace)
+        sender.handle_fast_path_gap_sack(now, &sack, paths, trace)
     } else {
         None
     };
