@@ -4,14 +4,15 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 
-use crate::{Adjustable, CongestionControl};
+use crate::{CongestionControl, WindowControl};
 
 /// The protocol's own controller of a path. An algorithm may build on it, ignore it, or return it
 /// unchanged.
-pub type Base = Box<dyn Adjustable>;
+pub type Base = Box<dyn WindowControl>;
 
 /// Creates the controller of a new path.
-pub type Factory = &'static (dyn Fn(Base, &dyn Numbers) -> Box<dyn CongestionControl> + Sync);
+pub type Factory =
+    &'static (dyn Fn(Base, &dyn ParameterLookup) -> Box<dyn CongestionControl> + Sync);
 
 /// A protocol whose senders use the algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +24,12 @@ pub enum Protocol {
 }
 
 /// Parameters of algorithms, looked up by their type.
-pub trait Numbers {
+pub trait ParameterLookup {
     /// The parameters of this type, if they are set.
     fn find(&self, of: TypeId) -> Option<&dyn Any>;
 }
 
-impl dyn Numbers + '_ {
+impl dyn ParameterLookup + '_ {
     /// The parameters of this type, or their default.
     pub fn get<T: Any + Copy + Default>(&self) -> T {
         let found = self.find(TypeId::of::<T>());

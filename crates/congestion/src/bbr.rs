@@ -16,7 +16,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rate_sample::{LostPacket, RateSample};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
 use phases::{Cycle, ProbeRtt, State};
 
@@ -37,11 +37,11 @@ pub static ALGORITHM: Algorithm = Algorithm {
 /// Fraction of the estimated bandwidth that is left free (PacingMarginPercent).
 const PACING_MARGIN: f64 = 0.01;
 /// Maximum send quantum, bytes.
-const MOST_QUANTUM: f64 = 65_536.0;
+const MAX_QUANTUM: f64 = 65_536.0;
 /// Assumed round-trip time before the first measurement.
 const NOMINAL_RTT: Nanos = time::MILLISECOND;
 /// MinPipeCwnd, segments.
-const LEAST_WINDOW: f64 = 4.0;
+const MIN_WINDOW: f64 = 4.0;
 
 /// The rate sample (RS) of the current acknowledgement, and the state of the flow (C).
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub struct Bbr<Base> {
     idle_restart: bool,
 }
 
-impl<Base: Adjustable> Bbr<Base> {
+impl<Base: WindowControl> Bbr<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         let initial_cwnd = base.cwnd_exact();
@@ -122,7 +122,7 @@ impl<Base: Adjustable> Bbr<Base> {
     }
 
     fn least_window(&self) -> f64 {
-        LEAST_WINDOW * self.segment()
+        MIN_WINDOW * self.segment()
     }
 
     /// C.is_cwnd_limited.
@@ -186,7 +186,7 @@ impl<Base: Adjustable> Bbr<Base> {
     /// SetSendQuantum.
     fn quantum(&self) -> f64 {
         let quantum = self.pacing_rate * time::seconds(time::MILLISECOND);
-        quantum.min(MOST_QUANTUM).max(2.0 * self.segment())
+        quantum.min(MAX_QUANTUM).max(2.0 * self.segment())
     }
 
     /// SetPacingRateWithGain.
@@ -252,7 +252,7 @@ impl<Base: Adjustable> Bbr<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Bbr<Base> {
+impl<Base: WindowControl> CongestionControl for Bbr<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         if flightsize <= bytes && self.app_limited {
             self.restart_from_idle(now);

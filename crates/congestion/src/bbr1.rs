@@ -13,7 +13,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rate_sample::{LostPacket, RateSample};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -156,7 +156,7 @@ pub struct Bbr1<Base> {
     idle_restart: bool,
 }
 
-impl<Base: Adjustable> Bbr1<Base> {
+impl<Base: WindowControl> Bbr1<Base> {
     /// A controller for a new path (BBRInit).
     pub fn new(base: Base, parameters: Bbr1Parameters) -> Self {
         let initial_cwnd = base.cwnd_exact();
@@ -421,7 +421,7 @@ impl<Base: Adjustable> Bbr1<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Bbr1<Base> {
+impl<Base: WindowControl> CongestionControl for Bbr1<Base> {
     /// BBRHandleRestartFromIdle.
     fn on_sent(&mut self, _now: Nanos, bytes: u64, flightsize: u64) {
         self.sent += bytes;

@@ -11,8 +11,8 @@ use anabranch_transport::Nanos;
 use thiserror::Error;
 
 use crate::algorithm::{Algorithm, Needs, Property};
-use crate::credit::Credit;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::fractional_window::FractionalWindow;
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -37,8 +37,8 @@ impl Exponent {
     /// The allowed exponents, in words.
     pub const ALLOWED: &'static str = "a multiple of 0.5 from -1 to 4";
 
-    /// `halves` / 2; `None` outside -2..=8.
-    pub const fn halves(halves: i8) -> Option<Self> {
+    /// `from_halves` / 2; `None` outside -2..=8.
+    pub const fn from_halves(halves: i8) -> Option<Self> {
         match halves {
             -2..=8 => Some(Self { halves }),
             _ => None,
@@ -50,7 +50,7 @@ impl Exponent {
         let halves = value * 2.0;
         // Casts saturate, and NaN becomes 0, which differs from NaN.
         (f64::from(halves as i8) == halves)
-            .then(|| Self::halves(halves as i8))
+            .then(|| Self::from_halves(halves as i8))
             .flatten()
     }
 
@@ -59,7 +59,7 @@ impl Exponent {
         f64::from(self.halves) / 2.0
     }
 
-    /// `base` to this power.
+    /// `base_control` to this power.
     fn power(self, base: f64) -> f64 {
         let size = self.halves.unsigned_abs();
         let mut power = if size % 2 == 1 { base.sqrt() } else { 1.0 };
@@ -188,16 +188,16 @@ pub struct Binomial<Base> {
     base: Base,
     parameters: BinomialParameters,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
 }
 
-impl<Base: Adjustable> Binomial<Base> {
+impl<Base: WindowControl> Binomial<Base> {
     /// A controller for a new path.
     pub fn new(base: Base, parameters: BinomialParameters) -> Self {
         Self {
             base,
             parameters,
-            credit: Credit::default(),
+            credit: FractionalWindow::default(),
         }
     }
 
@@ -206,7 +206,7 @@ impl<Base: Adjustable> Binomial<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Binomial<Base> {
+impl<Base: WindowControl> CongestionControl for Binomial<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }
@@ -241,7 +241,7 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         }
         let BinomialParameters { l, beta, .. } = self.parameters;
         let left = before - beta * l.power(self.units(before)) * unit;
-        self.base.fall_to(left, cause);
+        self.base.reduce_to(left, cause);
     }
 
     rest_of_base!();

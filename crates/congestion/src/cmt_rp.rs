@@ -6,7 +6,7 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
+use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -22,30 +22,35 @@ pub static ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct CmtRp<Base> {
     base: Base,
-    pool: Option<Pool>,
+    coupled: Option<CoupledPaths>,
 }
 
-impl<Base: Adjustable> CmtRp<Base> {
+impl<Base: WindowControl> CmtRp<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
-        Self { base, pool: None }
+        Self {
+            base,
+            coupled: None,
+        }
     }
 
     /// The path's fraction of the sum of all slow-start thresholds.
     fn share(&self) -> f64 {
         let own = self.base.ssthresh() as f64;
-        let all = self.pool.map_or(own, |pool| pool.ssthresh.max(own));
+        let all = self
+            .coupled
+            .map_or(own, |coupled| coupled.ssthresh.max(own));
         if all > 0.0 { own / all } else { 1.0 }
     }
 }
 
-impl<Base: Adjustable> CongestionControl for CmtRp<Base> {
+impl<Base: WindowControl> CongestionControl for CmtRp<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }
 
-    fn on_pool(&mut self, pool: &Pool) {
-        self.pool = Some(*pool);
+    fn on_coupled_paths(&mut self, coupled: &CoupledPaths) {
+        self.coupled = Some(*coupled);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
@@ -65,7 +70,9 @@ impl<Base: Adjustable> CongestionControl for CmtRp<Base> {
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         let (before, share) = (self.base.cwnd_exact(), self.share());
-        let all = self.pool.map_or(before, |pool| pool.cwnd.max(before));
+        let all = self
+            .coupled
+            .map_or(before, |coupled| coupled.cwnd.max(before));
         self.base.on_loss(now, cause, flightsize);
         let least = (share * self.base.least_ssthresh() as f64).ceil();
         let unit = self.base.unit() as f64;

@@ -9,7 +9,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::algorithm::{Algorithm, Needs, Property};
 use crate::hystart::HyStart;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -117,7 +117,7 @@ pub struct Cubic<Base> {
     credit: f64,
 }
 
-impl<Base: Adjustable> Cubic<Base> {
+impl<Base: WindowControl> Cubic<Base> {
     /// A controller for a new path.
     pub fn new(base: Base, parameters: CubicParameters) -> Self {
         let mut hystart = HyStart::default();
@@ -182,7 +182,7 @@ impl<Base: Adjustable> Cubic<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Cubic<Base> {
+impl<Base: WindowControl> CongestionControl for Cubic<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.hystart.on_sent(bytes);
         if flightsize <= bytes {
@@ -230,7 +230,7 @@ impl<Base: Adjustable> CongestionControl for Cubic<Base> {
         };
         // §4.6 multiplies the bytes in flight, which do not exceed the former window.
         self.base
-            .fall_to(BETA * before.min(flightsize as f64), cause);
+            .reduce_to(BETA * before.min(flightsize as f64), cause);
     }
 
     fn wants_latest_rtt(&self) -> bool {

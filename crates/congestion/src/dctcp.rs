@@ -7,8 +7,8 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
-use crate::rounds::Rounds;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::round_counter::RoundCounter;
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it. It is for TCP only, because SCTP's ECNE reports only one mark
 /// per window, so that the fraction is unknown.
@@ -28,7 +28,7 @@ const GAIN: f64 = 1.0 / 16.0;
 #[derive(Clone, Debug)]
 pub struct Dctcp<Base> {
     base: Base,
-    rounds: Rounds,
+    rounds: RoundCounter,
     /// The mean of the marked fraction (DCTCP.Alpha); initially 1 (§3.3).
     share: f64,
     /// Bytes acknowledged in this round, and those of them whose acknowledgements reported marks.
@@ -36,12 +36,12 @@ pub struct Dctcp<Base> {
     marked: u64,
 }
 
-impl<Base: Adjustable> Dctcp<Base> {
+impl<Base: WindowControl> Dctcp<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
-            rounds: Rounds::default(),
+            rounds: RoundCounter::default(),
             share: 1.0,
             acked: 0,
             marked: 0,
@@ -54,7 +54,7 @@ impl<Base: Adjustable> Dctcp<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Dctcp<Base> {
+impl<Base: WindowControl> CongestionControl for Dctcp<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.rounds.on_sent(bytes);
         self.base.on_sent(now, bytes, flightsize);
@@ -78,7 +78,7 @@ impl<Base: Adjustable> CongestionControl for Dctcp<Base> {
     fn on_ecn(&mut self, _now: Nanos, _flightsize: u64) {
         let window = self.base.cwnd_exact();
         let left = window * (1.0 - self.share / 2.0);
-        self.base.fall_to(left, LossCause::FastRetransmit);
+        self.base.reduce_to(left, LossCause::FastRetransmit);
         self.base.cap_cwnd(window);
     }
 

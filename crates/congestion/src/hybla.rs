@@ -10,8 +10,8 @@
 use anabranch_transport::{Nanos, time::MILLISECOND};
 
 use crate::algorithm::{Algorithm, Needs};
-use crate::credit::Credit;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::fractional_window::FractionalWindow;
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -26,7 +26,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
 /// The round-trip time of the reference path.
 const RTT0: Nanos = 25 * MILLISECOND;
 /// Maximum window, because growth by powers of two needs a limit.
-const MOST_SEGMENTS: f64 = 1e6;
+const MAX_SEGMENTS: f64 = 1e6;
 
 /// Hybla with the conditions of growth and the losses of `Base`.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Hybla<Base> {
     /// `2^rho - 1`.
     burst: f64,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
 }
 
 /// `2^exponent` for an exponent of 0 or more: integer powers by doubling, the remainder by square
@@ -60,7 +60,7 @@ fn power_of_two(exponent: f64) -> f64 {
     power
 }
 
-impl<Base: Adjustable> Hybla<Base> {
+impl<Base: WindowControl> Hybla<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl<Base: Adjustable> Hybla<Base> {
             least: None,
             rho: 1.0,
             burst: 1.0,
-            credit: Credit::default(),
+            credit: FractionalWindow::default(),
         }
     }
 
@@ -88,7 +88,7 @@ impl<Base: Adjustable> Hybla<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Hybla<Base> {
+impl<Base: WindowControl> CongestionControl for Hybla<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }
@@ -107,7 +107,7 @@ impl<Base: Adjustable> CongestionControl for Hybla<Base> {
         let grown = self.base.cwnd_exact() - before;
         if grown > 0.0 {
             let earned = self.credit.earn(grown * factor);
-            let most = MOST_SEGMENTS * self.base.unit() as f64;
+            let most = MAX_SEGMENTS * self.base.unit() as f64;
             self.base.set_cwnd((before + earned).min(most.max(before)));
         }
     }

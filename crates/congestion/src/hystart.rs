@@ -4,9 +4,9 @@
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 
-use crate::credit::Credit;
-use crate::rounds::{RoundDelays, Seen};
-use crate::{AckSample, Adjustable};
+use crate::fractional_window::FractionalWindow;
+use crate::round_counter::{RoundDelays, RoundRtts};
+use crate::{AckSample, WindowControl};
 
 // RFC 9406 §4.3.
 const MIN_RTT_THRESH: Nanos = 4 * MILLISECOND;
@@ -30,10 +30,10 @@ struct Conservative {
 pub struct HyStart {
     delays: RoundDelays,
     /// The delays of the last round.
-    last: Seen,
+    last: RoundRtts,
     conservative: Option<Conservative>,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
     done: bool,
 }
 
@@ -54,9 +54,9 @@ impl HyStart {
         self.done
     }
 
-    /// An acknowledgement in slow start: `base` had a window of `before` bytes and has already
-    /// processed the acknowledgement.
-    pub fn on_ack<B: Adjustable>(&mut self, ack: &AckSample, before: f64, base: &mut B) {
+    /// An acknowledgement in slow start: `base_control` had a window of `before` bytes and has
+    /// already processed the acknowledgement.
+    pub fn on_ack<B: WindowControl>(&mut self, ack: &AckSample, before: f64, base: &mut B) {
         if self.done {
             return;
         }
@@ -71,7 +71,7 @@ impl HyStart {
         }
     }
 
-    fn next_round<B: Adjustable>(&mut self, seen: Seen, base: &mut B) {
+    fn next_round<B: WindowControl>(&mut self, seen: RoundRtts, base: &mut B) {
         self.last = seen;
         if let Some(conservative) = &mut self.conservative {
             conservative.rounds += 1;

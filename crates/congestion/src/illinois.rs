@@ -11,9 +11,9 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Property};
-use crate::credit::Credit;
-use crate::rounds::{RoundDelays, Seen};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::fractional_window::FractionalWindow;
+use crate::round_counter::{RoundDelays, RoundRtts};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -48,10 +48,10 @@ pub struct Illinois<Base> {
     /// The delay was above eta 1 since alpha was at its maximum.
     above: bool,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
 }
 
-impl<Base: Adjustable> Illinois<Base> {
+impl<Base: WindowControl> Illinois<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
@@ -61,12 +61,12 @@ impl<Base: Adjustable> Illinois<Base> {
             beta: BETA_MAX,
             low: 0,
             above: false,
-            credit: Credit::default(),
+            credit: FractionalWindow::default(),
         }
     }
 
     /// Computes both factors from the delay of a round trip.
-    fn adapt(&mut self, seen: &Seen) {
+    fn adapt(&mut self, seen: &RoundRtts) {
         let (Some(mean), Some(least), Some(most)) =
             (seen.mean(), self.delays.least(), self.delays.most())
         else {
@@ -111,7 +111,7 @@ fn beta_for(delay: f64, greatest: f64) -> f64 {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Illinois<Base> {
+impl<Base: WindowControl> CongestionControl for Illinois<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.delays.on_sent(bytes);
         self.base.on_sent(now, bytes, flightsize);
@@ -145,7 +145,7 @@ impl<Base: Adjustable> CongestionControl for Illinois<Base> {
         self.low = 0;
         if cause == LossCause::FastRetransmit {
             let left = (1.0 - beta) * window.min(flightsize as f64);
-            self.base.fall_to(left, cause);
+            self.base.reduce_to(left, cause);
         }
     }
 

@@ -4,8 +4,8 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
-use crate::credit::Credit;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
+use crate::fractional_window::FractionalWindow;
+use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -21,38 +21,40 @@ pub static ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct Lia<Base> {
     base: Base,
-    pool: Option<Pool>,
+    coupled: Option<CoupledPaths>,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
 }
 
-impl<Base: Adjustable> Lia<Base> {
+impl<Base: WindowControl> Lia<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
-            pool: None,
-            credit: Credit::default(),
+            coupled: None,
+            credit: FractionalWindow::default(),
         }
     }
 
     /// The path's fraction of the growth of `Base`: `alpha cwnd / cwnd_total` (RFC 6356 §3), at
     /// most 1.
     fn share(&self, cwnd: f64) -> f64 {
-        match self.pool {
-            Some(pool) if pool.rate > 0.0 => (cwnd * pool.best / (pool.rate * pool.rate)).min(1.0),
+        match self.coupled {
+            Some(coupled) if coupled.rate > 0.0 => {
+                (cwnd * coupled.best / (coupled.rate * coupled.rate)).min(1.0)
+            }
             _ => 1.0,
         }
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Lia<Base> {
+impl<Base: WindowControl> CongestionControl for Lia<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }
 
-    fn on_pool(&mut self, pool: &Pool) {
-        self.pool = Some(*pool);
+    fn on_coupled_paths(&mut self, coupled: &CoupledPaths) {
+        self.coupled = Some(*coupled);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

@@ -17,8 +17,8 @@ macro_rules! rest_of_base {
     };
 }
 
-/// For an implementation of [`CongestionControl`] built on an [`Adjustable`] `base`: the methods
-/// that are forwarded to the base.
+/// For an implementation of [`CongestionControl`] built on an [`WindowControl`] `base_control`: the
+/// methods that are forwarded to the base.
 macro_rules! windows_of_base {
     () => {
         fn on_idle(
@@ -80,8 +80,8 @@ macro_rules! rest_of_inner {
             self.inner.on_packet_lost(lost);
         }
 
-        fn on_pool(&mut self, pool: &$crate::Pool) {
-            self.inner.on_pool(pool);
+        fn on_coupled_paths(&mut self, coupled: &$crate::CoupledPaths) {
+            self.inner.on_coupled_paths(coupled);
         }
 
         fn between_losses(&self) -> u64 {
@@ -100,7 +100,7 @@ macro_rules! rest_of_inner {
             self.inner.counts_marks()
         }
 
-        fn loss_verdict(&self) -> Option<Option<$crate::rsctp::Verdict>> {
+        fn loss_verdict(&self) -> Option<Option<$crate::rsctp::LossAttribution>> {
             self.inner.loss_verdict()
         }
 
@@ -135,7 +135,7 @@ macro_rules! rest_of_inner {
 }
 
 mod algorithm;
-mod base;
+mod base_control;
 pub mod bbr;
 pub mod bbr1;
 pub mod binomial;
@@ -143,27 +143,27 @@ pub mod binomial;
 mod bottleneck;
 pub mod careful_resume;
 pub mod cmt_rp;
-mod credit;
+mod coupled_paths;
 pub mod cubic;
 pub mod dctcp;
 pub mod delivery;
 pub mod estimator;
+mod fractional_window;
 pub mod hybla;
 pub mod hystart;
 pub mod illinois;
 pub mod lia;
 pub mod olia;
 pub mod pacer;
-mod pool;
+pub mod parameters;
 pub mod rate_limited;
 pub mod rate_sample;
 pub mod recovery;
 pub mod registry;
-pub mod rounds;
+pub mod round_counter;
 pub mod rsctp;
 pub mod sctp_newreno;
 pub mod tcp_newreno;
-pub mod tuning;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;
@@ -173,13 +173,13 @@ use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
 
-use rsctp::Verdict;
+use rsctp::LossAttribution;
 
-pub use algorithm::{Algorithm, Base, Factory, Needs, Numbers, Property, Protocol};
+pub use algorithm::{Algorithm, Base, Factory, Needs, ParameterLookup, Property, Protocol};
 pub use careful_resume::CarefulResume;
+pub use coupled_paths::{CoupledPath, CoupledPaths};
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
-pub use pool::{Member, Pool};
 pub use rate_sample::{LostPacket, RateSample, RateSampler};
 
 /// The information of one acknowledgement about one path.
@@ -245,7 +245,7 @@ pub struct Feedback {
 
 /// A controller whose windows can be set by another algorithm. [`westwood`] and [`binomial`] are
 /// built on it, so that slow start, the unit and the rules of growth remain those of the protocol.
-pub trait Adjustable: CongestionControl {
+pub trait WindowControl: CongestionControl {
     /// Growth of the window per round trip of congestion avoidance, bytes.
     fn unit(&self) -> u64;
 
@@ -263,7 +263,7 @@ pub trait Adjustable: CongestionControl {
 
     /// Reduces the window to `left` bytes after a loss, but not below [`Self::least_ssthresh`].
     /// After a timeout only ssthresh is set, because the base has already set the loss window.
-    fn fall_to(&mut self, left: f64, cause: LossCause) {
+    fn reduce_to(&mut self, left: f64, cause: LossCause) {
         let left = left.max(self.least_ssthresh() as f64);
         self.set_ssthresh(left);
         if cause == LossCause::FastRetransmit {
@@ -331,12 +331,12 @@ pub trait CongestionControl: Debug + Send {
 
     /// The state of all paths of the association, including this one, if they are used
     /// concurrently. Called before each acknowledgement and loss.
-    fn on_pool(&mut self, pool: &Pool) {
-        let _ = pool;
+    fn on_coupled_paths(&mut self, coupled: &CoupledPaths) {
+        let _ = coupled;
     }
 
     /// Bytes acknowledged between two losses, if the algorithm counts them. Used by algorithms that
-    /// compare paths ([`Pool::is_best`]).
+    /// compare paths ([`CoupledPaths::is_best`]).
     fn between_losses(&self) -> u64 {
         0
     }
@@ -375,7 +375,7 @@ pub trait CongestionControl: Debug + Send {
 
     /// The cause to which it attributes a loss that occurs now, if the algorithm distinguishes
     /// causes; `Some(None)`: not yet known.
-    fn loss_verdict(&self) -> Option<Option<Verdict>> {
+    fn loss_verdict(&self) -> Option<Option<LossAttribution>> {
         None
     }
 

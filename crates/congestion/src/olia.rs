@@ -7,8 +7,8 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
-use crate::credit::Credit;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
+use crate::fractional_window::FractionalWindow;
+use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -25,27 +25,27 @@ pub static ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct Olia<Base> {
     base: Base,
-    pool: Option<Pool>,
+    coupled: Option<CoupledPaths>,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
     /// Bytes acknowledged between the last two losses, and since the last loss.
     between: [u64; 2],
 }
 
-impl<Base: Adjustable> Olia<Base> {
+impl<Base: WindowControl> Olia<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
-            pool: None,
-            credit: Credit::default(),
+            coupled: None,
+            credit: FractionalWindow::default(),
             between: [0; 2],
         }
     }
 
     /// The paths, if there are several.
-    fn several(&self) -> Option<&Pool> {
-        self.pool.as_ref().filter(|pool| pool.paths > 1)
+    fn several(&self) -> Option<&CoupledPaths> {
+        self.coupled.as_ref().filter(|coupled| coupled.paths > 1)
     }
 
     /// Growth of the window, relative to the growth of `Base`. The first term is the path's
@@ -53,40 +53,40 @@ impl<Base: Adjustable> Olia<Base> {
     /// several. The second, `alpha`, moves window from the paths with the largest windows to the
     /// best paths with smaller ones.
     fn factor(&self) -> f64 {
-        let Some(pool) = self.several() else {
+        let Some(coupled) = self.several() else {
             return 1.0;
         };
-        let share = match pool.own.rate() {
-            Some(own) if pool.rate > 0.0 => (own / pool.rate).powi(2),
+        let share = match coupled.own.rate() {
+            Some(own) if coupled.rate > 0.0 => (own / coupled.rate).powi(2),
             _ => 1.0,
         };
-        share + alpha(pool)
+        share + alpha(coupled)
     }
 }
 
 /// Window that a path gains from the largest windows, or loses: in total one window per round trip
 /// and path.
-fn alpha(pool: &Pool) -> f64 {
-    if pool.collected == 0 {
+fn alpha(coupled: &CoupledPaths) -> f64 {
+    if coupled.collected == 0 {
         return 0.0;
     }
-    let each = |paths: usize| 1.0 / (pool.paths * paths) as f64;
-    if pool.is_largest(&pool.own) {
-        -each(pool.largest)
-    } else if pool.is_best(&pool.own) {
-        each(pool.collected)
+    let each = |paths: usize| 1.0 / (coupled.paths * paths) as f64;
+    if coupled.is_largest(&coupled.own) {
+        -each(coupled.largest)
+    } else if coupled.is_best(&coupled.own) {
+        each(coupled.collected)
     } else {
         0.0
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Olia<Base> {
+impl<Base: WindowControl> CongestionControl for Olia<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }
 
-    fn on_pool(&mut self, pool: &Pool) {
-        self.pool = Some(*pool);
+    fn on_coupled_paths(&mut self, coupled: &CoupledPaths) {
+        self.coupled = Some(*coupled);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

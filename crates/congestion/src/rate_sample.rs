@@ -12,7 +12,7 @@ use anabranch_transport::{Nanos, time};
 use crate::recovery::Transmission;
 
 /// Maximum number of unacknowledged packets; if there are more, the oldest are forgotten.
-const MOST_PACKETS: usize = 1 << 16;
+const MAX_PACKETS: usize = 1 << 16;
 
 /// The delivery rate according to an acknowledgement (RS).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -93,7 +93,7 @@ impl RateSampler {
         if flight <= size {
             (self.first_sent_at, self.delivered_at) = (sent.sent_at, sent.sent_at);
         }
-        if self.packets.len() == MOST_PACKETS {
+        if self.packets.len() == MAX_PACKETS {
             self.packets.pop_front();
         }
         self.packets.push_back(Packet {

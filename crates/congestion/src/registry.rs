@@ -171,9 +171,9 @@ mod tests {
 
     use super::*;
     use crate::algorithm::{Base, Needs};
+    use crate::parameters::AlgorithmParameters;
     use crate::sctp_newreno::{SctpNewReno, SctpParameters};
     use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
-    use crate::tuning::Tuning;
     use crate::{AckSample, CongestionControl, LossCause, RateSample};
 
     const CONFIG: TcpNewRenoConfig = TcpNewRenoConfig {
@@ -208,7 +208,7 @@ mod tests {
                     Protocol::Tcp => Box::new(TcpNewReno::new(CONFIG)),
                 };
                 let window = base.cwnd();
-                let made = (algorithm.make)(base, &Tuning::default());
+                let made = (algorithm.make)(base, &AlgorithmParameters::default());
                 assert_eq!((made.name(), made.cwnd()), (algorithm.name, window));
                 assert!(!algorithm.about.is_empty());
             }
@@ -223,7 +223,7 @@ mod tests {
                 Some(Protocol::Tcp) => Box::new(TcpNewReno::new(CONFIG)),
                 _ => Box::new(SctpNewReno::new(SctpParameters::default())),
             };
-            let mut control = (algorithm.make)(base, &Tuning::default());
+            let mut control = (algorithm.make)(base, &AlgorithmParameters::default());
             let samples = control.wants_rate_samples();
             assert_eq!(
                 samples,
@@ -300,7 +300,7 @@ mod tests {
                     Protocol::Sctp => Box::new(SctpNewReno::new(SctpParameters::default())),
                     Protocol::Tcp => Box::new(TcpNewReno::new(CONFIG)),
                 };
-                let mut control = (algorithm.make)(base, &Tuning::default());
+                let mut control = (algorithm.make)(base, &AlgorithmParameters::default());
                 let mut state: u64 = seed ^ 0x9E37_79B9_7F4A_7C15;
                 let mut draw = |below: u64| {
                     state = state

@@ -12,7 +12,7 @@ use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
 use crate::algorithm::{Algorithm, Needs, Property, Protocol};
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, CongestionControl, Feedback, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -27,20 +27,20 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 /// The cause to which a loss is attributed (ho2008 §3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LossAttribution {
     /// The sending rate is above the receiver's bandwidth.
     Congestion,
     /// The sending rate is below it: a loss of the radio link.
     Wireless,
 }
 
-impl Verdict {
+impl LossAttribution {
     /// The value that the probe `loss_verdict` records; 0 without a verdict.
     pub fn code(verdict: Option<Self>) -> f64 {
         match verdict {
             None => 0.0,
-            Some(Verdict::Congestion) => 1.0,
-            Some(Verdict::Wireless) => 2.0,
+            Some(LossAttribution::Congestion) => 1.0,
+            Some(LossAttribution::Wireless) => 2.0,
         }
     }
 
@@ -50,9 +50,9 @@ impl Verdict {
         let (srtt, bandwidth) = (srtt.filter(|&srtt| srtt > 0)?, bandwidth?);
         // Avoids the division in cwnd / srtt > bandwidth.
         Some(if cwnd > bandwidth * time::seconds(srtt) {
-            Verdict::Congestion
+            LossAttribution::Congestion
         } else {
-            Verdict::Wireless
+            LossAttribution::Wireless
         })
     }
 }
@@ -144,7 +144,7 @@ pub struct Rsctp<Base> {
     lost_since_report: bool,
 }
 
-impl<Base: Adjustable> Rsctp<Base> {
+impl<Base: WindowControl> Rsctp<Base> {
     /// A controller for a new path.
     pub fn new(base: Base, parameters: RsctpParameters) -> Self {
         Self {
@@ -158,8 +158,8 @@ impl<Base: Adjustable> Rsctp<Base> {
     }
 
     /// The cause to which a loss would now be attributed; `None` if a measurement is missing.
-    pub fn judge(&self) -> Option<Verdict> {
-        Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth)
+    pub fn judge(&self) -> Option<LossAttribution> {
+        LossAttribution::of(self.base.cwnd_exact(), self.srtt, self.bandwidth)
     }
 
     /// `estimate x RTT`, bytes.
@@ -207,8 +207,8 @@ impl<Base: Adjustable> Rsctp<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
-    fn loss_verdict(&self) -> Option<Option<Verdict>> {
+impl<Base: WindowControl> CongestionControl for Rsctp<Base> {
+    fn loss_verdict(&self) -> Option<Option<LossAttribution>> {
         Some(self.judge())
     }
 
@@ -235,8 +235,8 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         self.lost_since_report = true;
         match self.judge() {
-            Some(Verdict::Wireless) => self.decrease_for_wireless(),
-            Some(Verdict::Congestion) | None => {
+            Some(LossAttribution::Wireless) => self.decrease_for_wireless(),
+            Some(LossAttribution::Congestion) | None => {
                 self.decrease_for_congestion(now, cause, flightsize)
             }
         }
@@ -245,7 +245,7 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
     fn on_heartbeat_lost(&mut self, _: Nanos) {
         self.lost_since_report = true;
         // Fig. 3-7 has no branch for it under congestion.
-        if self.judge() == Some(Verdict::Wireless) {
+        if self.judge() == Some(LossAttribution::Wireless) {
             self.decrease_for_wireless();
         }
     }

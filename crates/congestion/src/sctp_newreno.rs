@@ -6,7 +6,7 @@ use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -247,7 +247,7 @@ impl CongestionControl for SctpNewReno {
     }
 }
 
-impl Adjustable for SctpNewReno {
+impl WindowControl for SctpNewReno {
     fn unit(&self) -> u64 {
         self.parameters.unit
     }

@@ -10,7 +10,7 @@ use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -85,7 +85,7 @@ pub struct TcpNewReno {
 }
 
 /// Minimum of `ssthresh` (RFC 5681 §3.1, equation 4).
-const LEAST_THRESHOLD: f64 = 2.0;
+const MIN_THRESHOLD: f64 = 2.0;
 /// The loss window (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
 
@@ -153,7 +153,7 @@ impl CongestionControl for TcpNewReno {
 
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, flightsize: u64) {
         let half = self.half(flightsize);
-        let threshold = half.max(LEAST_THRESHOLD);
+        let threshold = half.max(MIN_THRESHOLD);
         self.threshold = if self.config.whole_segments {
             threshold.floor()
         } else {
@@ -220,7 +220,7 @@ impl CongestionControl for TcpNewReno {
     }
 }
 
-impl Adjustable for TcpNewReno {
+impl WindowControl for TcpNewReno {
     fn unit(&self) -> u64 {
         self.config.segment
     }
@@ -230,7 +230,7 @@ impl Adjustable for TcpNewReno {
     }
 
     fn least_ssthresh(&self) -> u64 {
-        LEAST_THRESHOLD as u64 * self.config.segment
+        MIN_THRESHOLD as u64 * self.config.segment
     }
 
     fn set_cwnd(&mut self, cwnd: f64) {

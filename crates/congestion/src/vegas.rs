@@ -10,8 +10,8 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Property};
-use crate::rounds::{RoundDelays, Seen};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::round_counter::{RoundDelays, RoundRtts};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -30,7 +30,7 @@ const BETA: f64 = 4.0;
 /// Slow start ends if more segments than this are queued.
 const GAMMA: f64 = 1.0;
 /// Minimum window of congestion avoidance, segments.
-const LEAST: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 /// Vegas with the slow start and the losses of `Base`.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Vegas<Base> {
     holds: bool,
 }
 
-impl<Base: Adjustable> Vegas<Base> {
+impl<Base: WindowControl> Vegas<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl<Base: Adjustable> Vegas<Base> {
     }
 
     /// Processes the delays of a completed round trip.
-    fn turn(&mut self, seen: &Seen, full: bool) {
+    fn turn(&mut self, seen: &RoundRtts, full: bool) {
         let unit = self.base.unit().max(1) as f64;
         let window = self.base.cwnd_exact();
         let Some(diff) = self.delays.backlog(window / unit, seen) else {
@@ -60,13 +60,13 @@ impl<Base: Adjustable> Vegas<Base> {
         };
         if self.base.in_slow_start() {
             if diff > GAMMA {
-                let left = (window * 7.0 / 8.0).max(LEAST * unit);
+                let left = (window * 7.0 / 8.0).max(MIN_WINDOW * unit);
                 self.base.set_ssthresh(left - 1.0);
                 self.base.set_cwnd(left);
             }
             self.holds = !self.holds;
         } else if diff > BETA {
-            self.base.set_cwnd((window - unit).max(LEAST * unit));
+            self.base.set_cwnd((window - unit).max(MIN_WINDOW * unit));
             self.keep_out_of_slow_start();
         } else if diff < ALPHA && full {
             self.base.set_cwnd(window + unit);
@@ -81,7 +81,7 @@ impl<Base: Adjustable> Vegas<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Vegas<Base> {
+impl<Base: WindowControl> CongestionControl for Vegas<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.delays.on_sent(bytes);
         self.base.on_sent(now, bytes, flightsize);
@@ -121,7 +121,7 @@ impl<Base: Adjustable> CongestionControl for Vegas<Base> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::bulk::Bulk;
+    use crate::round_counter::bulk::Bulk;
     use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
     fn control(cwnd: u64, ssthresh: u64) -> Bulk<Vegas<SctpNewReno>> {

@@ -9,9 +9,9 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs};
-use crate::credit::Credit;
-use crate::rounds::RoundDelays;
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::fractional_window::FractionalWindow;
+use crate::round_counter::RoundDelays;
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -36,17 +36,17 @@ pub struct Veno<Base> {
     /// N of the last round, segments.
     backlog: Option<f64>,
     /// Accumulated growth below one byte.
-    credit: Credit,
+    credit: FractionalWindow,
 }
 
-impl<Base: Adjustable> Veno<Base> {
+impl<Base: WindowControl> Veno<Base> {
     /// A controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
             delays: RoundDelays::default(),
             backlog: None,
-            credit: Credit::default(),
+            credit: FractionalWindow::default(),
         }
     }
 
@@ -57,7 +57,7 @@ impl<Base: Adjustable> Veno<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Veno<Base> {
+impl<Base: WindowControl> CongestionControl for Veno<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.delays.on_sent(bytes);
         self.base.on_sent(now, bytes, flightsize);
@@ -87,7 +87,7 @@ impl<Base: Adjustable> CongestionControl for Veno<Base> {
         self.base.on_loss(now, cause, flightsize);
         if cause == LossCause::FastRetransmit && self.is_uncongested() {
             let left = RANDOM_LOSS_LEAVES * window.min(flightsize as f64);
-            self.base.fall_to(left, cause);
+            self.base.reduce_to(left, cause);
         }
     }
 
@@ -105,7 +105,7 @@ impl<Base: Adjustable> CongestionControl for Veno<Base> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::bulk::Bulk;
+    use crate::round_counter::bulk::Bulk;
     use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
     fn control() -> Bulk<Veno<SctpNewReno>> {

@@ -7,7 +7,7 @@ use anabranch_transport::{Nanos, time};
 use crate::algorithm::{Algorithm, Needs};
 use crate::estimator::PathEstimator;
 use crate::westwood_rate::{RateParameters, WestwoodRate};
-use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
 /// The algorithm as specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -34,7 +34,7 @@ pub struct Westwood<Base> {
     rtt_min: Option<Nanos>,
 }
 
-impl<Base: Adjustable> Westwood<Base> {
+impl<Base: WindowControl> Westwood<Base> {
     /// A controller for a new path.
     pub fn new(base: Base, rate: RateParameters) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl<Base: Adjustable> Westwood<Base> {
     }
 }
 
-impl<Base: Adjustable> CongestionControl for Westwood<Base> {
+impl<Base: WindowControl> CongestionControl for Westwood<Base> {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.base.on_sent(now, bytes, flightsize);
     }

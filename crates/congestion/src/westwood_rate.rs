@@ -143,9 +143,9 @@ impl WestwoodRate {
 
     /// Adds virtual samples for the idle time that ends at `until`, because a real sample follows
     /// or a loss is about to be classified.
-    fn fill_silence(&mut self, until: Nanos) {
+    fn fill_idle_time(&mut self, until: Nanos) {
         while let Some(at) = self.filter.virtual_sample_before(until) {
-            let sample = self.sampler.in_silence(at);
+            let sample = self.sampler.idle_sample(at);
             self.filter.take(at, sample, None);
         }
     }
@@ -156,7 +156,7 @@ impl PathEstimator for WestwoodRate {
         if ack.bytes_acked == 0 {
             return;
         }
-        self.fill_silence(ack.now);
+        self.fill_idle_time(ack.now);
         self.filter.heard();
         if let Some(sample) = self.sampler.take(ack, self.filter.estimate()) {
             self.filter.take(ack.now, sample, ack.srtt);
@@ -164,7 +164,7 @@ impl PathEstimator for WestwoodRate {
     }
 
     fn advance(&mut self, now: Nanos) {
-        self.fill_silence(now);
+        self.fill_idle_time(now);
     }
 
     fn rate(&self) -> Option<f64> {

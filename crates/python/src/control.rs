@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anabranch_congestion::{
-    AckSample, Adjustable, Algorithm, Base as ProtocolBase, CongestionControl, Factory, Feedback,
-    LossCause, Needs, registry,
+    AckSample, Algorithm, Base as ProtocolBase, CongestionControl, Factory, Feedback, LossCause,
+    Needs, WindowControl, registry,
 };
 use anabranch_transport::Nanos;
 use pyo3::exceptions::PyValueError;
@@ -350,7 +350,7 @@ pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: Strin
     kinds::depends(&name, &code, Language::Python);
     // Declarations live until the end of the program.
     let name: &'static str = Box::leak(name.into_boxed_str());
-    let make = move |base: ProtocolBase, _: &dyn anabranch_congestion::Numbers| {
+    let make = move |base: ProtocolBase, _: &dyn anabranch_congestion::ParameterLookup| {
         Box::new(PythonControl::new(name, &class, base)) as Box<dyn CongestionControl>
     };
     let make: Factory = Box::leak(Box::new(make));

@@ -122,17 +122,20 @@ impl<'a> Checker<'a> {
     }
 
     /// Notes that a value does not fit.
-    pub fn misfit(&mut self, path: &str, misfit: &InvalidValue) {
-        let path = match &misfit.parameter {
+    pub fn invalid_value(&mut self, path: &str, invalid_value: &InvalidValue) {
+        let path = match &invalid_value.parameter {
             Some(parameter) => format!("{path}.{parameter}"),
             None => path.to_owned(),
         };
-        let message = format!("found {}; expected {}", misfit.found, misfit.allowed);
-        let found = misfit.found.trim_start_matches("the key ");
+        let message = format!(
+            "found {}; expected {}",
+            invalid_value.found, invalid_value.allowed
+        );
+        let found = invalid_value.found.trim_start_matches("the key ");
         let found = found.trim_matches(|c| matches!(c, '"' | '`'));
-        let words = misfit.words.iter().map(String::as_str);
+        let words = invalid_value.words.iter().map(String::as_str);
         // Beside a number, `allowed: off` would deny what the message has just allowed.
-        match misfit.words.len() == 1 && nearest(found, words.clone()).is_none() {
+        match invalid_value.words.len() == 1 && nearest(found, words.clone()).is_none() {
             true => self.problem(&path, message),
             false => self.not_among(&path, &message, found, words),
         }

@@ -140,9 +140,9 @@ impl<'de> Deserialize<'de> for RateOverTime {
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RateOverTime, A::Error> {
                 let map = MapAccessDeserializer::new(map);
                 let table = serde_json::Map::deserialize(map)?;
-                let read = KIND.read(&table.into()).map_err(|misfit| {
-                    let at = misfit.parameter.as_deref().unwrap_or_default();
-                    de::Error::custom(format!("`{at}`: {misfit}"))
+                let read = KIND.read(&table.into()).map_err(|invalid_value| {
+                    let at = invalid_value.parameter.as_deref().unwrap_or_default();
+                    de::Error::custom(format!("`{at}`: {invalid_value}"))
                 })?;
                 let rate = RateOverTime::from_datum(&read);
                 let rate = rate.ok_or_else(|| de::Error::missing_field("steps"))?;

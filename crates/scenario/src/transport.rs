@@ -282,8 +282,8 @@ impl Transport {
             let path = format!("{path}.{key}");
             match self.setting_at(kind, &key, name) {
                 Ok(setting) => {
-                    if let Err(misfit) = setting.kind.read(value) {
-                        c.misfit(&path, &misfit);
+                    if let Err(invalid_value) = setting.kind.read(value) {
+                        c.invalid_value(&path, &invalid_value);
                     }
                 }
                 Err(known) if key == name => c.unknown_key(&path, name, known),

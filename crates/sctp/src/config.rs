@@ -8,9 +8,9 @@ mod zero_checksum;
 use std::net::IpAddr;
 
 use anabranch_congestion::careful_resume::ResumeParameters;
+use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::registry::{own_unused_window, own_window, paces_itself};
 use anabranch_congestion::sctp_newreno;
-use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::RateParameters;
 use anabranch_congestion::{Algorithm, registry};
 use anabranch_settings::{Kind, OFF, Value, profiled, settings};
@@ -285,7 +285,7 @@ settings! {
         profile: Profile = Profile::default();
         /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`,
         /// which are switches of the profile.
-        tuning: Tuning = Tuning::default();
+        tuning: AlgorithmParameters = AlgorithmParameters::default();
         /// Observe the paths, and start on one from saved parameters if the driver
         /// [supplies](crate::Association::resume) them (Careful Resume, RFC 9959).
         careful_resume: Option<ResumeParameters> = None;

@@ -59,12 +59,12 @@ pub enum SettingError {
         nearest: Option<String>,
     },
     /// The setting does not accept the value.
-    #[error("`{setting}`: {misfit}")]
+    #[error("`{setting}`: {invalid_value}")]
     Value {
         /// The setting.
         setting: &'static str,
         /// The value, and the allowed values.
-        misfit: InvalidValue,
+        invalid_value: InvalidValue,
     },
 }
 
@@ -77,7 +77,7 @@ impl SettingError {
     pub fn what(&self) -> String {
         match self {
             SettingError::Unknown { .. } => self.to_string(),
-            SettingError::Value { misfit, .. } => misfit.to_string(),
+            SettingError::Value { invalid_value, .. } => invalid_value.to_string(),
         }
     }
 

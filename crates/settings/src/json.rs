@@ -15,13 +15,16 @@ impl Kind {
     /// # Errors
     /// It is not of this kind, or out of its range.
     pub fn read(&self, value: &Json) -> Result<Datum, InvalidValue> {
-        let misfit = || self.misfit(value.to_string());
+        let invalid_value = || self.invalid_value(value.to_string());
         let datum = match (self, value) {
             (Kind::Variant(variants), Json::String(name)) => {
                 return self.read_variant(&variants(), name, &Map::new());
             }
             (Kind::Variant(variants), Json::Object(table)) => {
-                let name = table.get(TAG).and_then(Json::as_str).ok_or_else(misfit)?;
+                let name = table
+                    .get(TAG)
+                    .and_then(Json::as_str)
+                    .ok_or_else(invalid_value)?;
                 return self.read_variant(&variants(), name, table);
             }
             (Kind::StepFunction(inner), Json::Object(table)) => read_steps(inner, table)?,
@@ -38,15 +41,15 @@ impl Kind {
                 return self.parse(text);
             }
             (Kind::Flag | Kind::Count { .. } | Kind::Number { .. }, Json::String(_)) => {
-                return Err(misfit());
+                return Err(invalid_value());
             }
             (_, Json::String(text)) => return self.parse(text),
             (_, Json::Bool(flag)) => Datum::Flag(*flag),
             (Kind::Number { .. }, Json::Number(number)) => {
-                Datum::Real(number.as_f64().ok_or_else(misfit)?)
+                Datum::Real(number.as_f64().ok_or_else(invalid_value)?)
             }
             (Kind::Count { .. }, Json::Number(number)) => {
-                Datum::Whole(number.as_u64().ok_or_else(misfit)?)
+                Datum::Whole(number.as_u64().ok_or_else(invalid_value)?)
             }
             (Kind::List(item), Json::Array(items)) => {
                 let kinds = items.iter().map(|_| *item);
@@ -59,7 +62,7 @@ impl Kind {
                 return Err(InvalidValue {
                     found: format!("a list of {}", items.len()),
                     allowed: format!("a list of {}", kinds.len()),
-                    ..misfit()
+                    ..invalid_value()
                 });
             }
             (Kind::Table(settings), Json::Object(table)) => {
@@ -67,12 +70,14 @@ impl Kind {
             }
             (Kind::Named(item), Json::Object(table)) => {
                 let entries = table.iter().map(|(name, value)| {
-                    let datum = item.read(value).map_err(|misfit| misfit.within(name))?;
+                    let datum = item
+                        .read(value)
+                        .map_err(|invalid_value| invalid_value.within(name))?;
                     Ok((name.clone(), datum))
                 });
                 Datum::Table(entries.collect::<Result<_, InvalidValue>>()?)
             }
-            _ => return Err(misfit()),
+            _ => return Err(invalid_value()),
         };
         self.check(&datum)?;
         Ok(datum)
@@ -87,7 +92,7 @@ impl Kind {
         let variant = variants.iter().find(|variant| variant.name == name);
         let variant = variant.ok_or_else(|| InvalidValue {
             parameter: (!table.is_empty()).then(|| TAG.to_owned()),
-            ..self.misfit(format!("{name:?}"))
+            ..self.invalid_value(format!("{name:?}"))
         })?;
         Ok(Datum::Variant {
             kind: name.to_owned(),
@@ -312,27 +317,30 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, InvalidV
                         ),
                         _ => Err(InvalidValue {
                             allowed: "a time and a value: [\"10 s\", ...]".to_owned(),
-                            ..inner.misfit(item.to_string())
+                            ..inner.invalid_value(item.to_string())
                         }),
                     };
                     pair.map(Datum::List)
-                        .map_err(|misfit| misfit.within(&index.to_string()))
+                        .map_err(|invalid_value| invalid_value.within(&index.to_string()))
                 };
                 let items = items.iter().enumerate().map(read);
                 items.collect::<Result<_, _>>().map(Datum::List)
             }
-            (STEPS, other) => Err(Kind::List(&STEP_TIME).misfit(other.to_string())),
+            (STEPS, other) => Err(Kind::List(&STEP_TIME).invalid_value(other.to_string())),
             (REPEAT, value) => STEP_TIME.read(value),
             _ => {
                 let words = vec![STEPS.to_owned(), "trace".to_owned(), REPEAT.to_owned()];
                 Err(InvalidValue {
                     allowed: words.join(", "),
                     words,
-                    ..inner.misfit(format!("the key `{key}`"))
+                    ..inner.invalid_value(format!("the key `{key}`"))
                 })
             }
         };
-        entries.push((key.clone(), datum.map_err(|misfit| misfit.within(key))?));
+        entries.push((
+            key.clone(),
+            datum.map_err(|invalid_value| invalid_value.within(key))?,
+        ));
     }
     let read = Datum::Table(entries);
     check_steps(&read)?;
@@ -342,11 +350,11 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, InvalidV
 /// Checks that steps begin at 0, increase, and end before they repeat.
 fn check_steps(read: &Datum) -> Result<(), InvalidValue> {
     let wrong = |key: &str, found: String, allowed: &str| {
-        let misfit = InvalidValue {
+        let invalid_value = InvalidValue {
             allowed: allowed.to_owned(),
-            ..STEP_TIME.misfit(found)
+            ..STEP_TIME.invalid_value(found)
         };
-        Err(misfit.within(key))
+        Err(invalid_value.within(key))
     };
     let steps = read.key(STEPS).map_or(&[][..], Datum::items);
     let times: Vec<u64> = steps
@@ -384,7 +392,7 @@ fn read_items<'a>(
     items
         .map(|(index, (kind, value))| {
             kind.read(value)
-                .map_err(|misfit| misfit.within(&index.to_string()))
+                .map_err(|invalid_value| invalid_value.within(&index.to_string()))
         })
         .collect()
 }
@@ -404,14 +412,17 @@ fn read_keys(
             return Err(unknown(key, settings).within(key));
         };
         let datum = setting.kind.read(value);
-        read.push((key.clone(), datum.map_err(|misfit| misfit.within(key))?));
+        read.push((
+            key.clone(),
+            datum.map_err(|invalid_value| invalid_value.within(key))?,
+        ));
     }
     let is_missing =
         |key: &&Setting| key.fallback == Fallback::Required && !table.contains_key(key.name);
     match settings.iter().find(is_missing) {
         Some(missing) => {
             let nothing = format!("no `{}`", missing.name);
-            Err(missing.kind.misfit(nothing).within(missing.name))
+            Err(missing.kind.invalid_value(nothing).within(missing.name))
         }
         None => Ok(read),
     }

@@ -33,8 +33,9 @@ pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> 
 /// It is not of the setting's kind, or out of its range.
 pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingError> {
     let kind = &setting.kind;
-    kind.check(datum).map_err(|misfit| setting.error(misfit))?;
-    T::from_datum(datum).ok_or_else(|| setting.error(kind.misfit(kind.show(datum))))
+    kind.check(datum)
+        .map_err(|invalid_value| setting.error(invalid_value))?;
+    T::from_datum(datum).ok_or_else(|| setting.error(kind.invalid_value(kind.show(datum))))
 }
 
 /// Checks a value against the range of the setting with this name.
@@ -46,7 +47,8 @@ pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingErro
 pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<(), SettingError> {
     let setting = find(settings, name)?;
     let kind = &setting.kind;
-    kind.check(datum).map_err(|misfit| setting.error(misfit))
+    kind.check(datum)
+        .map_err(|invalid_value| setting.error(invalid_value))
 }
 
 /// Declares `Profile`: a field for each switch, the list of all switches, and methods that set and

@@ -115,7 +115,7 @@ impl<'a> Parameters<'a> {
                 (None, Fallback::Owner | Fallback::Nothing) => continue,
             };
             let checked = setting.kind.check(&datum);
-            checked.map_err(|misfit| setting.error(misfit))?;
+            checked.map_err(|invalid_value| setting.error(invalid_value))?;
             all.push((setting.name, datum));
         }
         Ok(all)
@@ -138,9 +138,9 @@ impl<'a> Parameters<'a> {
         };
         let kind = &setting.kind;
         let checked = kind.check(&datum);
-        checked.map_err(|misfit| setting.error(misfit))?;
-        let misfit = || setting.error(kind.misfit(kind.show(&datum)));
-        Ok(T::from_parameter(Some(&datum)).ok_or_else(misfit)?)
+        checked.map_err(|invalid_value| setting.error(invalid_value))?;
+        let invalid_value = || setting.error(kind.invalid_value(kind.show(&datum)));
+        Ok(T::from_parameter(Some(&datum)).ok_or_else(invalid_value)?)
     }
 
     /// Whether the parameter `name` is set to a value other than its default.

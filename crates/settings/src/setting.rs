@@ -100,14 +100,16 @@ impl Setting {
     /// # Errors
     /// The text is not of its kind, or out of its range.
     pub fn parse(&self, text: &str) -> Result<Datum, SettingError> {
-        self.kind.parse(text).map_err(|misfit| self.error(misfit))
+        self.kind
+            .parse(text)
+            .map_err(|invalid_value| self.error(invalid_value))
     }
 
     /// The error for an invalid value of this setting.
-    pub fn error(&self, misfit: InvalidValue) -> SettingError {
+    pub fn error(&self, invalid_value: InvalidValue) -> SettingError {
         SettingError::Value {
             setting: self.name,
-            misfit,
+            invalid_value,
         }
     }
 }

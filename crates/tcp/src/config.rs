@@ -1,9 +1,9 @@
 //! Configuration of a connection.
 
 use anabranch_congestion::careful_resume::ResumeParameters;
+use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::registry::{needs_rate_samples, own_window, paces_itself};
 use anabranch_congestion::tcp_newreno;
-use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, registry};
 use anabranch_settings::{
     Amount, Datum, InvalidValue, Kind, SettingError, Value, look_up, profiled, settings,
@@ -73,7 +73,7 @@ settings! {
         /// Switches: choices in which RFCs and implementations differ.
         profile: Profile = Profile::default();
         /// Parameters of the congestion control algorithms.
-        tuning: Tuning = Tuning::default();
+        tuning: AlgorithmParameters = AlgorithmParameters::default();
         /// Observe the path, and start from saved parameters if the driver
         /// [supplies](crate::Connection::resume) them (Careful Resume, RFC 9959).
         careful_resume: Option<ResumeParameters> = None;
@@ -97,9 +97,9 @@ impl Config {
         self.profile.check_ranges()?;
         let (min, max) = (self.profile.rto_min, self.profile.rto_max);
         let below_max = Kind::duration(MICROSECOND, max.0).check(&min.to_datum());
-        below_max.map_err(|misfit| SettingError::Value {
+        below_max.map_err(|invalid_value| SettingError::Value {
             setting: "rto_min",
-            misfit,
+            invalid_value,
         })?;
         self.check_control()?;
         self.check_window()
@@ -110,14 +110,17 @@ impl Config {
         let needs = self.control().needs(&self.profile, self.mss.max(1).into());
         let name = self.congestion.name;
         let wrong = |setting, found: bool, allowed: &str| {
-            let misfit = InvalidValue {
+            let invalid_value = InvalidValue {
                 found: format!("`{setting} = {found}` with `congestion = {name:?}`"),
                 allowed: allowed.to_owned(),
                 range: (!found).to_string(),
                 words: Vec::new(),
                 parameter: None,
             };
-            Err(SettingError::Value { setting, misfit })
+            Err(SettingError::Value {
+                setting,
+                invalid_value,
+            })
         };
         if needs.marks && !self.profile.ecn {
             let allowed = "`ecn = true` beside it: this control works by marks (RFC 8257)";
@@ -147,14 +150,14 @@ impl Config {
             bytes: [1, MAX_UNSCALED],
             counted: "segments",
         };
-        let misfit = range.check(&self.receive_buffer.to_datum()).err();
-        let Some(mut misfit) = misfit else {
+        let invalid_value = range.check(&self.receive_buffer.to_datum()).err();
+        let Some(mut invalid_value) = invalid_value else {
             return Ok(()); // a single segment may exceed the remainder of 64 KiB
         };
-        misfit.allowed += ", unless the switch `window_scale` is on (RFC 7323)";
+        invalid_value.allowed += ", unless the switch `window_scale` is on (RFC 7323)";
         Err(SettingError::Value {
             setting: "receive_window",
-            misfit,
+            invalid_value,
         })
     }
 

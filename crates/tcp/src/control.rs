@@ -1,9 +1,9 @@
 //! The congestion controller selected by a configuration.
 
 use anabranch_congestion::careful_resume::{CarefulResume, ResumeParameters, SavedParameters};
+use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::rate_limited::RateLimitedIncrease;
 use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
-use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, CongestionControl};
 
 use crate::profile::{Profile, RestartWindow};
@@ -13,7 +13,7 @@ use crate::profile::{Profile, RestartWindow};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Congestion {
     pub algorithm: &'static Algorithm,
-    pub tuning: Tuning,
+    pub tuning: AlgorithmParameters,
     pub rate_limited_increase: bool,
     pub careful_resume: Option<ResumeParameters>,
     pub saved_parameters: Option<SavedParameters>,

@@ -4,7 +4,7 @@
 use anabranch_transport::{Nanos, time};
 
 use super::phases::{LOSS_THRESHOLD, State, too_high};
-use super::{Adjustable, Bbr};
+use super::{Bbr, WindowControl};
 use crate::rate_sample::{LostPacket, RateSample};
 
 /// Factor of the short-term bounds after a round trip with a loss (Beta).
@@ -267,7 +267,7 @@ fn inflight_at_loss(lost: &LostPacket) -> f64 {
     before + (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD)
 }
 
-impl<Base: Adjustable> Bbr<Base> {
+impl<Base: WindowControl> Bbr<Base> {
     /// AdaptLowerBoundsFromCongestion, once a round.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.short.loss_round_start {

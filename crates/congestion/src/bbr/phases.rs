@@ -2,7 +2,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use super::{Adjustable, Bbr, Sample};
+use super::{Bbr, Sample, WindowControl};
 
 /// Number of contiguous ranges of lost data in a round trip that ends Startup
 /// (BBRStartupFullLossCnt).
@@ -10,7 +10,7 @@ const STARTUP_RUNS: u32 = 6;
 /// Rounds after which Drain ends.
 const DRAIN_ROUNDS: u64 = 3;
 /// Maximum number of round trips between probes, from the growth of a Reno flow.
-const MOST_RENO_ROUNDS: f64 = 63.0;
+const MAX_RENO_ROUNDS: f64 = 63.0;
 /// ProbeRTTDuration.
 const PROBE_RTT_SPAN: Nanos = 200 * time::MILLISECOND;
 
@@ -108,7 +108,7 @@ fn drawn(from: u64, range: u64) -> u64 {
     (mixed ^ (mixed >> 31)) % range
 }
 
-impl<Base: Adjustable> Bbr<Base> {
+impl<Base: WindowControl> Bbr<Base> {
     /// CheckStartupDone.
     pub(super) fn check_startup_done(&mut self, sample: &Sample) {
         if self.state != State::Startup {
@@ -211,7 +211,7 @@ impl<Base: Adjustable> Bbr<Base> {
     /// IsTimeToProbeBW.
     fn is_time_to_probe(&self, sample: &Sample) -> bool {
         let elapsed = sample.now > self.cycle.stamp.saturating_add(self.cycle.wait);
-        let reno = (self.target_inflight() / self.segment()).min(MOST_RENO_ROUNDS);
+        let reno = (self.target_inflight() / self.segment()).min(MAX_RENO_ROUNDS);
         elapsed || self.cycle.rounds_since_probe_up as f64 >= reno
     }
 

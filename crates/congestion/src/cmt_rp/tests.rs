@@ -1,5 +1,5 @@
 use super::*;
-use crate::pool::Member;
+use crate::coupled_paths::CoupledPath;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 /// Units of 1468 bytes.
@@ -10,13 +10,13 @@ fn controller(cwnd: f64, ssthresh: f64) -> CmtRp<SctpNewReno> {
     CmtRp::new(base)
 }
 
-fn pool(windows: &[(f64, f64)]) -> Pool {
-    let member = |&(cwnd, ssthresh): &(f64, f64)| Member {
+fn coupled(windows: &[(f64, f64)]) -> CoupledPaths {
+    let member = |&(cwnd, ssthresh): &(f64, f64)| CoupledPath {
         cwnd,
         ssthresh,
-        ..Member::default()
+        ..CoupledPath::default()
     };
-    Pool::of(Member::default(), windows.iter().map(member))
+    CoupledPaths::of(CoupledPath::default(), windows.iter().map(member))
 }
 
 fn ack(bytes: u64, flight: u64) -> AckSample {
@@ -34,11 +34,11 @@ fn ack(bytes: u64, flight: u64) -> AckSample {
 #[test]
 fn it_grows_by_its_share_of_the_thresholds() {
     let mut slow_start = controller(15_000.0, 30_000.0);
-    slow_start.on_pool(&pool(&[(15_000.0, 30_000.0), (5_000.0, 10_000.0)]));
+    slow_start.on_coupled_paths(&coupled(&[(15_000.0, 30_000.0), (5_000.0, 10_000.0)]));
     slow_start.on_ack(&ack(1468, 15_000));
     assert_eq!(slow_start.cwnd(), 16_101);
     let mut avoidance = controller(14_680.0, 12_000.0);
-    avoidance.on_pool(&pool(&[(14_680.0, 12_000.0), (5_000.0, 4_000.0)]));
+    avoidance.on_coupled_paths(&coupled(&[(14_680.0, 12_000.0), (5_000.0, 4_000.0)]));
     for _ in 0..10 {
         avoidance.on_ack(&ack(1468, 14_680));
     }
@@ -47,18 +47,18 @@ fn it_grows_by_its_share_of_the_thresholds() {
 
 #[test]
 fn a_loss_takes_half_of_all_windows_from_the_path_that_lost() {
-    let all = pool(&[(20_000.0, 30_000.0), (4_000.0, 10_000.0)]);
+    let all = coupled(&[(20_000.0, 30_000.0), (4_000.0, 10_000.0)]);
     let mut large = controller(20_000.0, 30_000.0);
-    large.on_pool(&all);
+    large.on_coupled_paths(&all);
     large.on_loss(0, LossCause::FastRetransmit, 0);
     assert_eq!((large.cwnd(), large.ssthresh()), (8_000, 8_000));
     // The result would be negative: it is a quarter of four units instead, which is one.
     let mut small = controller(4_000.0, 10_000.0);
-    small.on_pool(&all);
+    small.on_coupled_paths(&all);
     small.on_loss(0, LossCause::FastRetransmit, 0);
     assert_eq!((small.cwnd(), small.ssthresh()), (1468, 1468));
     let mut timeout = controller(20_000.0, 30_000.0);
-    timeout.on_pool(&all);
+    timeout.on_coupled_paths(&all);
     timeout.on_loss(0, LossCause::Timeout, 0);
     assert_eq!((timeout.cwnd(), timeout.ssthresh()), (1468, 8_000));
 }

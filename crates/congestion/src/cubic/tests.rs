@@ -32,7 +32,7 @@ fn ack(now: Nanos, bytes: u64, cwnd: u64) -> AckSample {
     }
 }
 
-/// Runs `rounds` rounds, acknowledged segment by segment; returns the window in segments.
+/// Runs `round_counter` rounds, acknowledged segment by segment; returns the window in segments.
 fn run(control: &mut Control, rounds: u64, rtt: Nanos) -> f64 {
     for round in 1..=rounds {
         let window = control.cwnd();

@@ -1,19 +1,19 @@
 use super::*;
-use crate::pool::Member;
+use crate::coupled_paths::CoupledPath;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 const CWND: f64 = 14_680.0;
 
 /// The growth of a path of ten units, in congestion avoidance, during forty of its round trips.
-fn growth(pool: Option<Pool>) -> u64 {
+fn growth(coupled: Option<CoupledPaths>) -> u64 {
     let mut base = SctpNewReno::new(SctpParameters::default());
     base.set_cwnd(CWND);
     base.set_ssthresh(1_468.0);
     let mut lia = Lia::new(base);
     for _ in 0..40 {
         let before = lia.cwnd();
-        if let Some(pool) = &pool {
-            lia.on_pool(pool);
+        if let Some(coupled) = &coupled {
+            lia.on_coupled_paths(coupled);
         }
         lia.on_ack(&AckSample {
             bytes_acked: before,
@@ -27,14 +27,14 @@ fn growth(pool: Option<Pool>) -> u64 {
     lia.cwnd() - CWND as u64
 }
 
-fn pool(paths: &[(f64, f64)]) -> Pool {
-    let member = |&(cwnd, rtt): &(f64, f64)| Member {
+fn coupled(paths: &[(f64, f64)]) -> CoupledPaths {
+    let member = |&(cwnd, rtt): &(f64, f64)| CoupledPath {
         cwnd,
         ssthresh: 1_468.0,
         rtt: Some(rtt),
-        ..Member::default()
+        ..CoupledPath::default()
     };
-    Pool::of(Member::default(), paths.iter().map(member))
+    CoupledPaths::of(CoupledPath::default(), paths.iter().map(member))
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn two_equal_paths_grow_a_quarter_as_fast_each() {
     for _ in 0..40 {
         window += 1468.0 * (window * (CWND / 0.01) / (4.0 * CWND * CWND / 0.01)).min(1.0);
     }
-    let both = growth(Some(pool(&[(CWND, 0.1), (CWND, 0.1)])));
+    let both = growth(Some(coupled(&[(CWND, 0.1), (CWND, 0.1)])));
     assert!(both.abs_diff((window - CWND) as u64) <= 40, "{both}");
-    let first = pool(&[(CWND, 0.1), (CWND, 0.1)]);
+    let first = coupled(&[(CWND, 0.1), (CWND, 0.1)]);
     let share = Lia::new(SctpNewReno::new(SctpParameters::default()));
     let share = Lia {
-        pool: Some(first),
+        coupled: Some(first),
         ..share
     };
     assert!((share.share(CWND) - 0.25).abs() < 1e-12);
@@ -61,10 +61,10 @@ fn two_equal_paths_grow_a_quarter_as_fast_each() {
 #[test]
 fn alone_it_grows_as_the_protocol_and_never_faster() {
     // Exact up to one byte, because of rounding.
-    let alone = growth(Some(pool(&[(CWND, 0.1)])));
+    let alone = growth(Some(coupled(&[(CWND, 0.1)])));
     assert!(growth(None) - alone <= 1, "{alone}");
     assert_eq!(
-        growth(Some(pool(&[]))),
+        growth(Some(coupled(&[]))),
         growth(None),
         "nothing was measured"
     );

@@ -1,13 +1,13 @@
 use super::*;
-use crate::pool::Member;
+use crate::coupled_paths::CoupledPath;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 const UNIT: f64 = 1_468.0;
 const CWND: f64 = 14_680.0;
 
 /// A path with a window, a round-trip time, and bytes between its losses.
-fn member(cwnd: f64, rtt: f64, between_losses: u64) -> Member {
-    Member {
+fn member(cwnd: f64, rtt: f64, between_losses: u64) -> CoupledPath {
+    CoupledPath {
         cwnd,
         ssthresh: UNIT,
         rtt: Some(rtt),
@@ -16,8 +16,8 @@ fn member(cwnd: f64, rtt: f64, between_losses: u64) -> Member {
 }
 
 /// The first member is the controller's own path.
-fn pool(members: &[Member]) -> Pool {
-    Pool::of(members[0], members.iter().copied())
+fn coupled(members: &[CoupledPath]) -> CoupledPaths {
+    CoupledPaths::of(members[0], members.iter().copied())
 }
 
 /// A controller in congestion avoidance.
@@ -30,16 +30,16 @@ fn olia(cwnd: f64) -> Olia<SctpNewReno> {
 
 /// Growth of a path in congestion avoidance during forty of its round trips, with a constant state
 /// of the paths.
-fn growth(pool: Option<Pool>) -> i64 {
-    growth_in(40, pool)
+fn growth(coupled: Option<CoupledPaths>) -> i64 {
+    growth_in(40, coupled)
 }
 
-fn growth_in(rounds: u32, pool: Option<Pool>) -> i64 {
+fn growth_in(rounds: u32, coupled: Option<CoupledPaths>) -> i64 {
     let mut olia = olia(CWND);
     for _ in 0..rounds {
         let before = olia.cwnd();
-        if let Some(pool) = &pool {
-            olia.on_pool(pool);
+        if let Some(coupled) = &coupled {
+            olia.on_coupled_paths(coupled);
         }
         olia.on_ack(&AckSample {
             bytes_acked: before,
@@ -57,11 +57,11 @@ fn growth_in(rounds: u32, pool: Option<Pool>) -> i64 {
 fn equal_paths_grow_a_quarter_as_fast_each() {
     let alone = growth(None);
     assert_eq!(alone, 40 * 1468);
-    assert_eq!(growth(Some(pool(&[member(CWND, 0.1, 0)]))), alone);
-    let both = growth(Some(pool(&[member(CWND, 0.1, 7), member(CWND, 0.1, 7)])));
+    assert_eq!(growth(Some(coupled(&[member(CWND, 0.1, 0)]))), alone);
+    let both = growth(Some(coupled(&[member(CWND, 0.1, 7), member(CWND, 0.1, 7)])));
     assert!((both - alone / 4).abs() <= 1, "{both}");
     // The fraction is proportional to the rate: w / rtt of 1 and 4 give a fifth.
-    let slow = growth(Some(pool(&[member(CWND, 0.4, 7), member(CWND, 0.1, 7)])));
+    let slow = growth(Some(coupled(&[member(CWND, 0.4, 7), member(CWND, 0.1, 7)])));
     assert!((slow - alone / 25).abs() <= 1, "{slow}");
 }
 
@@ -73,7 +73,7 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     let worse = member(6.0 * UNIT, 0.1, 100_000);
     let [up, down] = [[better, worse], [worse, better]].map(|it| {
         let mut one = olia(CWND);
-        one.on_pool(&pool(&it));
+        one.on_coupled_paths(&coupled(&it));
         one.factor()
     });
     assert!((up - (1.0 / 16.0 + 0.5)).abs() < 1e-12, "{up}");
@@ -81,13 +81,13 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     // If the best path has the largest window, nothing is moved.
     let best = member(6.0 * UNIT, 0.1, 200_000);
     let other = member(2.0 * UNIT, 0.1, 100_000);
-    assert_eq!(pool(&[best, other]).collected, 0);
+    assert_eq!(coupled(&[best, other]).collected, 0);
     // Bytes between losses are weighted by the square of the round-trip time: at twice the time a
     // path needs four times as many.
     let far = member(2.0 * UNIT, 0.2, 300_000);
-    assert_eq!(pool(&[far, worse]).collected, 0);
+    assert_eq!(coupled(&[far, worse]).collected, 0);
     assert_eq!(
-        pool(&[member(2.0 * UNIT, 0.2, 500_000), worse]).collected,
+        coupled(&[member(2.0 * UNIT, 0.2, 500_000), worse]).collected,
         1
     );
 }
@@ -98,12 +98,12 @@ fn the_best_path_gets_what_the_largest_window_gives() {
 fn the_largest_window_shrinks_to_no_less_than_a_unit() {
     let own = member(CWND, 0.1, 1_000);
     let best = member(CWND - 1.0, 0.1, 500_000);
-    let pool = pool(&[own, best]);
+    let coupled = coupled(&[own, best]);
     // Rounded down to bytes each time.
-    let shrunk = growth_in(10, Some(pool));
+    let shrunk = growth_in(10, Some(coupled));
     assert!((-3_690..=-3_670).contains(&shrunk), "{shrunk}");
     let mut least = olia(UNIT + 100.0);
-    least.on_pool(&pool);
+    least.on_coupled_paths(&coupled);
     for _ in 0..4 {
         let flight = least.cwnd();
         least.on_ack(&AckSample {
@@ -121,7 +121,7 @@ fn the_largest_window_shrinks_to_no_less_than_a_unit() {
 #[test]
 fn a_loss_halves_the_window_and_ends_a_span() {
     let mut one = olia(4.0 * UNIT);
-    one.on_pool(&pool(&[member(CWND, 0.1, 0), member(CWND, 0.1, 0)]));
+    one.on_coupled_paths(&coupled(&[member(CWND, 0.1, 0), member(CWND, 0.1, 0)]));
     let ack = AckSample {
         bytes_acked: 5_000,
         ..AckSample::default()

@@ -16,7 +16,7 @@ pub const DUPLICATE_THRESHOLD: u32 = 3;
 /// Number of recoveries after which a widened window is reset (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
 /// Minimum time for which a minimum round-trip time is valid.
-const LEAST_RTT_SPAN: Nanos = 300 * SECOND;
+const MIN_RTT_SPAN: Nanos = 300 * SECOND;
 
 /// One transmission of a chunk or segment. Ordered by transmission time (RACK_sent_after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub struct Transmission {
 
 /// The decision about data in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RackDecision {
     /// No data sent later has been delivered: unknown.
     Unknown,
     /// Lost unless it is delivered by this time.
@@ -61,7 +61,7 @@ impl Default for Rack {
         Self {
             newest: None,
             rtt: 0,
-            least_rtt: WindowedMin::new(LEAST_RTT_SPAN),
+            least_rtt: WindowedMin::new(MIN_RTT_SPAN),
             highest: 0,
             reordered: false,
             multiplier: 1,
@@ -129,17 +129,17 @@ impl Rack {
     }
 
     /// Decides about data in flight since `sent`, with a reordering window (step 5).
-    pub fn judge(&self, now: Nanos, sent: Transmission, window: Nanos) -> Verdict {
+    pub fn judge(&self, now: Nanos, sent: Transmission, window: Nanos) -> RackDecision {
         match self.newest {
             Some(newest) if sent < newest => {
                 let at = self.overdue_at(sent.sent_at, window);
                 if at <= now {
-                    Verdict::Lost
+                    RackDecision::Lost
                 } else {
-                    Verdict::LostAt(at)
+                    RackDecision::LostAt(at)
                 }
             }
-            _ => Verdict::Unknown,
+            _ => RackDecision::Unknown,
         }
     }
 
@@ -171,12 +171,12 @@ mod tests {
         let mut rack = Rack::default();
         rack.on_delivered(50 * MS, sent(0, 0), false);
         rack.on_delivered(1_100 * MS, sent(1_000, 1), true);
-        assert_eq!(rack.judge(1_100 * MS, sent(0, 2), 0), Verdict::Lost);
+        assert_eq!(rack.judge(1_100 * MS, sent(0, 2), 0), RackDecision::Lost);
         rack.on_spurious_timeout();
-        assert_eq!(rack.judge(1_100 * MS, sent(0, 2), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(1_100 * MS, sent(0, 2), 0), RackDecision::Unknown);
         rack.on_delivered(1_110 * MS, sent(0, 3), false);
-        assert_eq!(rack.judge(1_110 * MS, sent(0, 2), 0), Verdict::Lost);
-        assert_eq!(rack.judge(1_110 * MS, sent(0, 4), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(1_110 * MS, sent(0, 2), 0), RackDecision::Lost);
+        assert_eq!(rack.judge(1_110 * MS, sent(0, 4), 0), RackDecision::Unknown);
     }
 
     fn sent(at: Nanos, number: u64) -> Transmission {
@@ -190,31 +190,34 @@ mod tests {
     #[test]
     fn what_was_sent_before_what_arrived_is_lost_a_quarter_of_a_round_trip_later() {
         let mut rack = Rack::default();
-        assert_eq!(rack.judge(0, sent(0, 1), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(0, sent(0, 1), 0), RackDecision::Unknown);
         rack.on_delivered(100 * MS, sent(0, 0), false);
-        assert_eq!(rack.judge(100 * MS, sent(1, 1), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(100 * MS, sent(1, 1), 0), RackDecision::Unknown);
         rack.on_delivered(102 * MS, sent(2, 2), false);
         let window = rack.window(false, 1, Some(100 * MS));
         assert_eq!(window, 25 * MS);
         // 1 + 100 + 25.
         assert_eq!(
             rack.judge(102 * MS, sent(1, 1), window),
-            Verdict::LostAt(126 * MS)
+            RackDecision::LostAt(126 * MS)
         );
-        assert_eq!(rack.judge(126 * MS, sent(1, 1), window), Verdict::Lost);
-        assert_eq!(rack.judge(200 * MS, sent(3, 3), window), Verdict::Unknown);
+        assert_eq!(rack.judge(126 * MS, sent(1, 1), window), RackDecision::Lost);
+        assert_eq!(
+            rack.judge(200 * MS, sent(3, 3), window),
+            RackDecision::Unknown
+        );
         // With three segments reported, or in a recovery, the window is 0.
         assert_eq!(rack.window(false, 3, Some(100 * MS)), 0);
         assert_eq!(rack.window(true, 0, Some(100 * MS)), 0);
-        assert_eq!(rack.judge(102 * MS, sent(1, 1), 0), Verdict::Lost);
+        assert_eq!(rack.judge(102 * MS, sent(1, 1), 0), RackDecision::Lost);
     }
 
     #[test]
     fn of_what_went_at_once_the_number_decides() {
         let mut rack = Rack::default();
         rack.on_delivered(100 * MS, sent(0, 5), false);
-        assert_eq!(rack.judge(100 * MS, sent(0, 4), 0), Verdict::Lost);
-        assert_eq!(rack.judge(100 * MS, sent(0, 6), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(100 * MS, sent(0, 4), 0), RackDecision::Lost);
+        assert_eq!(rack.judge(100 * MS, sent(0, 6), 0), RackDecision::Unknown);
     }
 
     #[test]
@@ -224,9 +227,9 @@ mod tests {
         // Retransmitted at 110 ms, acknowledged at 120 ms: the acknowledgement is for the first
         // transmission.
         rack.on_delivered(120 * MS, sent(110, 1), true);
-        assert_eq!(rack.judge(120 * MS, sent(105, 2), 0), Verdict::Unknown);
+        assert_eq!(rack.judge(120 * MS, sent(105, 2), 0), RackDecision::Unknown);
         rack.on_delivered(215 * MS, sent(112, 1), true);
-        assert_eq!(rack.judge(215 * MS, sent(105, 2), 0), Verdict::Lost);
+        assert_eq!(rack.judge(215 * MS, sent(105, 2), 0), RackDecision::Lost);
         assert!(!rack.has_seen_reordering());
     }
 

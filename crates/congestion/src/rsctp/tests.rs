@@ -34,12 +34,16 @@ fn measured(parameters: RsctpParameters, segments: u64) -> Rsctp<SctpNewReno> {
 
 #[test]
 fn the_rate_decides_and_the_bound_itself_is_wireless() {
-    let of = |cwnd| Verdict::of(cwnd, Some(RTT), Some(BANDWIDTH));
-    assert_eq!(of(20_000.0), Some(Verdict::Wireless), "Fig. 3-7 has <=");
-    assert_eq!(of(20_001.0), Some(Verdict::Congestion));
-    assert_eq!(Verdict::of(1.0, None, Some(BANDWIDTH)), None);
-    assert_eq!(Verdict::of(1.0, Some(0), Some(BANDWIDTH)), None);
-    assert_eq!(Verdict::of(1.0, Some(RTT), None), None);
+    let of = |cwnd| LossAttribution::of(cwnd, Some(RTT), Some(BANDWIDTH));
+    assert_eq!(
+        of(20_000.0),
+        Some(LossAttribution::Wireless),
+        "Fig. 3-7 has <="
+    );
+    assert_eq!(of(20_001.0), Some(LossAttribution::Congestion));
+    assert_eq!(LossAttribution::of(1.0, None, Some(BANDWIDTH)), None);
+    assert_eq!(LossAttribution::of(1.0, Some(0), Some(BANDWIDTH)), None);
+    assert_eq!(LossAttribution::of(1.0, Some(RTT), None), None);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
 }
 
 /// 8000 bytes in a round trip were acknowledged: 80,000 bytes/s x 100 ms.
-fn seen_8000<Base: Adjustable>(base: Base) -> Westwood<Base> {
+fn seen_8000<Base: WindowControl>(base: Base) -> Westwood<Base> {
     let mut westwood = Westwood::new(base, RateParameters::WESTWOOD_PLUS);
     westwood.on_ack(&ack(0, 1000));
     westwood.on_ack(&ack(50, 4000));

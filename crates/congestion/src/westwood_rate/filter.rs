@@ -57,7 +57,7 @@ impl Filter {
 
 /// After this many consecutive virtual samples the influence of earlier ones is negligible:
 /// (3/5)^64 is 10^-14.
-const MOST_VIRTUAL: u32 = 64;
+const MAX_VIRTUAL: u32 = 64;
 /// Capacity of the ring of instability values.
 const MEMORY: usize = 16;
 
@@ -68,7 +68,7 @@ pub(super) struct FilterState {
     /// Time, sample and estimate of the last step.
     last: Option<(Nanos, f64, f64)>,
     /// Virtual samples since the last real one.
-    in_silence: u32,
+    idle_samples: u32,
     unsteadiness: f64,
     /// A ring of the last instability values, and the index of the next.
     recent: [f64; MEMORY],
@@ -80,7 +80,7 @@ impl FilterState {
         Self {
             filter,
             last: None,
-            in_silence: 0,
+            idle_samples: 0,
             unsteadiness: 0.0,
             recent: [0.0; MEMORY],
             next: 0,
@@ -101,20 +101,20 @@ impl FilterState {
             return None;
         };
         let (last, _, _) = self.last?;
-        if virtual_samples == 0 || self.in_silence >= MOST_VIRTUAL {
+        if virtual_samples == 0 || self.idle_samples >= MAX_VIRTUAL {
             return None;
         }
         let at = last.saturating_add((tau / Nanos::from(virtual_samples)).max(1));
         if at >= until {
             return None;
         }
-        self.in_silence += 1;
+        self.idle_samples += 1;
         Some(at)
     }
 
     /// Ends the idle time.
     pub fn heard(&mut self) {
-        self.in_silence = 0;
+        self.idle_samples = 0;
     }
 
     /// Processes the sample of time `at`.

@@ -144,7 +144,7 @@ impl Sampler {
     }
 
     /// The sample at a time without an acknowledgement.
-    pub fn in_silence(&mut self, at: Nanos) -> f64 {
+    pub fn idle_sample(&mut self, at: Nanos) -> f64 {
         match self.sampling {
             Sampling::Rate { .. } if self.interval > 0 => self.over_interval(at),
             _ => 0.0,

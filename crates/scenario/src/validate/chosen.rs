@@ -37,7 +37,7 @@ pub(super) fn check<F: Family>(
         };
         match setting.kind.read(value) {
             Ok(datum) => check_names(c, spec, &setting.kind, &datum, &path),
-            Err(misfit) => c.misfit(&path, &misfit),
+            Err(invalid_value) => c.invalid_value(&path, &invalid_value),
         }
     }
     let mut complete = true;

@@ -54,7 +54,10 @@ pub(super) fn refuse(
 impl From<SettingError> for ConfigError {
     fn from(error: SettingError) -> Self {
         match error {
-            SettingError::Value { setting, misfit } => refuse(setting, misfit.found, misfit.range),
+            SettingError::Value {
+                setting,
+                invalid_value,
+            } => refuse(setting, invalid_value.found, invalid_value.range),
             SettingError::Unknown { found, .. } => refuse("", found, "a setting or a switch"),
         }
     }

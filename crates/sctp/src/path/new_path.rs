@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::rate_limited::RateLimitedIncrease;
 use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
-use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
-use anabranch_congestion::{Adjustable, CarefulResume, CongestionControl, Pacer, RateSampler};
+use anabranch_congestion::{CarefulResume, CongestionControl, Pacer, RateSampler, WindowControl};
 
 use super::{Discovery, PathRack, mtu};
 use crate::config::Config;
@@ -105,7 +105,7 @@ impl Config {
         if self.is_plainly_controlled() {
             return base; // same as its `make`
         }
-        let tuning = Tuning {
+        let tuning = AlgorithmParameters {
             binomial: self.profile.binomial_parameters(),
             rsctp: self.profile.rsctp_parameters(),
             ..self.tuning

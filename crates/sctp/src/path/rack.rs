@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_congestion::recovery::{Rack, TailProbe, Transmission, Verdict};
+use anabranch_congestion::recovery::{Rack, RackDecision, TailProbe, Transmission};
 use anabranch_transport::Nanos;
 use anabranch_wire::serial::Tsn;
 
@@ -55,7 +55,7 @@ impl PathRack {
         flies: impl Fn(&Sending) -> bool,
     ) {
         let judged =
-            |it: &Sending| self.rack.judge(now, it.transmission, window) != Verdict::Unknown;
+            |it: &Sending| self.rack.judge(now, it.transmission, window) != RackDecision::Unknown;
         let behind = self.sent.partition_point(judged);
         let late = self.sent.range(..behind).rev().take(MAX_LOOKED_AT);
         let newest = late.clone().find(|it| flies(it)).or(late.clone().next());

@@ -3,7 +3,7 @@
 
 use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::rsctp::Verdict;
+use anabranch_congestion::rsctp::LossAttribution;
 use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
 use anabranch_transport::{Nanos, Probe, Trace};
 
@@ -42,8 +42,8 @@ impl PathEntry {
     }
 
     /// Classifies a loss on this path; must be called before the window is reduced.
-    pub(crate) fn verdict(&self) -> Option<Verdict> {
-        Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.rate_reported())
+    pub(crate) fn verdict(&self) -> Option<LossAttribution> {
+        LossAttribution::of(self.cc.cwnd_exact(), self.rto.srtt(), self.rate_reported())
     }
 
     /// Records the classification of a loss before the window is reduced: by the congestion control
@@ -54,7 +54,12 @@ impl PathEntry {
             None if speaks => self.verdict(),
             None => return,
         };
-        trace.record(now, Probe::LossVerdict, id.0.into(), Verdict::code(verdict));
+        trace.record(
+            now,
+            Probe::LossVerdict,
+            id.0.into(),
+            LossAttribution::code(verdict),
+        );
     }
 }
 
@@ -78,8 +83,8 @@ impl Paths {
             return;
         }
         let more_bandwidth = match entry.verdict() {
-            Some(Verdict::Wireless) => rules.wireless_needs_bandwidth,
-            Some(Verdict::Congestion) => true,
+            Some(LossAttribution::Wireless) => rules.wireless_needs_bandwidth,
+            Some(LossAttribution::Congestion) => true,
             None => return,
         };
         if let Some(other) = self.best_other(id, more_bandwidth) {

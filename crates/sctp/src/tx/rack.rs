@@ -5,7 +5,7 @@
 //! reports are not counted. A chunk is lost if a later transmission on the same path has arrived
 //! and a reordering window has passed. This also detects lost retransmissions.
 
-use anabranch_congestion::recovery::{Verdict, tail_probe};
+use anabranch_congestion::recovery::{RackDecision, tail_probe};
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 
@@ -79,15 +79,15 @@ impl Sender {
                 continue;
             };
             match verdict {
-                Verdict::Lost => {
+                RackDecision::Lost => {
                     state.sent.pop_front();
                     found += u32::from(self.lose(now, &sending, &state, paths, trace));
                 }
-                Verdict::LostAt(at) => {
+                RackDecision::LostAt(at) => {
                     state.start_timer(now, window, at, |it| self.flies(it, id));
                     break;
                 }
-                Verdict::Unknown => break,
+                RackDecision::Unknown => break,
             }
         }
         paths.get_mut(id).rack = Some(state);

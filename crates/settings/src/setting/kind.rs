@@ -158,7 +158,7 @@ impl Kind {
                     Some(word) => Ok(Datum::word(word.name)),
                     None => other.parse(text).map_err(|inner| InvalidValue {
                         allowed: either(words, inner.allowed),
-                        ..self.misfit(inner.found)
+                        ..self.invalid_value(inner.found)
                     }),
                 };
             }
@@ -173,12 +173,12 @@ impl Kind {
             Kind::Tuple(_) | Kind::Table(_) | Kind::Named(_) => None,
             Kind::StepFunction(inner) => return inner.parse(text),
         };
-        let misfit = || self.misfit(format!("{text:?}"));
-        let datum = datum.ok_or_else(misfit)?;
+        let invalid_value = || self.invalid_value(format!("{text:?}"));
+        let datum = datum.ok_or_else(invalid_value)?;
         if self.holds(&datum) {
             Ok(datum)
         } else {
-            Err(misfit())
+            Err(invalid_value())
         }
     }
 
@@ -194,7 +194,7 @@ impl Kind {
     fn unread(&self, text: &str) -> InvalidValue {
         InvalidValue {
             allowed: format!("{}; units: {}", self.allowed(), self.unit()),
-            ..self.misfit(format!("{text:?}"))
+            ..self.invalid_value(format!("{text:?}"))
         }
     }
 
@@ -215,7 +215,7 @@ impl Kind {
         if self.holds(datum) {
             Ok(())
         } else {
-            Err(self.misfit(self.show(datum)))
+            Err(self.invalid_value(self.show(datum)))
         }
     }
 
@@ -329,7 +329,7 @@ impl Kind {
     }
 
     /// The error for the value `found`.
-    pub fn misfit(&self, found: String) -> InvalidValue {
+    pub fn invalid_value(&self, found: String) -> InvalidValue {
         InvalidValue {
             found,
             allowed: self.allowed(),

@@ -1,7 +1,7 @@
 //! Coupled congestion windows: passes the state of all paths to algorithms that need it (`cmt_rp`,
 //! `lia`, `olia`).
 
-use anabranch_congestion::{Member, Pool};
+use anabranch_congestion::{CoupledPath, CoupledPaths};
 use anabranch_transport::time;
 
 use crate::path::{PathEntry, PathId, PathState, Paths};
@@ -17,13 +17,13 @@ impl Sender {
             other == id || entry.state == PathState::Active
         };
         let members = paths.iter().filter(used).map(|(_, entry)| member(entry));
-        let pool = Pool::of(member(paths.get(id)), members);
-        paths.get_mut(id).cc.on_pool(&pool);
+        let coupled = CoupledPaths::of(member(paths.get(id)), members);
+        paths.get_mut(id).cc.on_coupled_paths(&coupled);
     }
 }
 
-fn member(entry: &PathEntry) -> Member {
-    Member {
+fn member(entry: &PathEntry) -> CoupledPath {
+    CoupledPath {
         cwnd: entry.cc.cwnd_exact(),
         ssthresh: entry.cc.ssthresh() as f64,
         rtt: entry.rto.srtt().map(time::seconds),

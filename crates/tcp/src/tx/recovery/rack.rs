@@ -9,7 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use anabranch_congestion::recovery::{Rack as Rule, TailProbe, Transmission, Verdict, tail_probe};
+use anabranch_congestion::recovery::{
+    Rack as Rule, RackDecision, TailProbe, Transmission, tail_probe,
+};
 use anabranch_congestion::{LossCause, RateSample, RateSampler};
 use anabranch_transport::Nanos;
 
@@ -171,15 +173,15 @@ impl Rack {
                 continue;
             }
             match self.rule.judge(moment.now, sending.transmission, window) {
-                Verdict::Lost => {
+                RackDecision::Lost => {
                     self.sent.pop_front();
                     news |= self.lose(flow, sending.start);
                 }
-                Verdict::LostAt(_) => {
+                RackDecision::LostAt(_) => {
                     self.start_timer(moment.now, window);
                     break;
                 }
-                Verdict::Unknown => break,
+                RackDecision::Unknown => break,
             }
         }
         news
@@ -210,7 +212,7 @@ impl Rack {
     /// given the data that has arrived.
     fn start_timer(&mut self, now: Nanos, window: Nanos) {
         let judged =
-            |it: &Sending| self.rule.judge(now, it.transmission, window) != Verdict::Unknown;
+            |it: &Sending| self.rule.judge(now, it.transmission, window) != RackDecision::Unknown;
         let behind = self.sent.partition_point(judged);
         let late = self.sent.range(..behind).rev().take(MAX_EXAMINED);
         let newest = late

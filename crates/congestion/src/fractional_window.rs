@@ -2,9 +2,9 @@
 
 /// Accumulated growth that was not yet applied, bytes below 1.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Credit(f64);
+pub(crate) struct FractionalWindow(f64);
 
-impl Credit {
+impl FractionalWindow {
     /// Adds `bytes`, 0 or more; returns the whole bytes that are due.
     pub fn earn(&mut self, bytes: f64) -> f64 {
         let earned = self.0 + bytes;
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_byte_add_up() {
-        let mut credit = Credit::default();
+        let mut credit = FractionalWindow::default();
         let given: Vec<f64> = [0.5, 0.75, 2.5, 0.25].map(|it| credit.earn(it)).to_vec();
         assert_eq!(given, [0.0, 1.0, 2.0, 1.0]);
         credit.earn(0.75);

@@ -7,12 +7,12 @@ use crate::AckSample;
 /// Determines the end of round trips: a round ends when all data sent before its beginning is
 /// acknowledged or considered lost.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rounds {
+pub struct RoundCounter {
     sent: u64,
     end: u64,
 }
 
-impl Rounds {
+impl RoundCounter {
     /// `bytes` were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
@@ -34,15 +34,15 @@ impl Rounds {
 /// The round-trip times of a path: the minimum so far, and those of the current round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundDelays {
-    rounds: Rounds,
+    rounds: RoundCounter,
     least_ever: Option<Nanos>,
     most_ever: Option<Nanos>,
-    current: Seen,
+    current: RoundRtts,
 }
 
 /// The round-trip times measured in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct RoundRtts {
     /// The minimum.
     pub least: Option<Nanos>,
     /// Number of measurements.
@@ -50,7 +50,7 @@ pub struct Seen {
     sum: Nanos,
 }
 
-impl Seen {
+impl RoundRtts {
     fn add(&mut self, rtt: Nanos) {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         self.count += 1;
@@ -71,7 +71,7 @@ impl RoundDelays {
 
     /// Processes the measurement of an acknowledgement. Returns the delays of the round that it
     /// ends, if it ends one.
-    pub fn on_ack(&mut self, ack: &AckSample) -> Option<Seen> {
+    pub fn on_ack(&mut self, ack: &AckSample) -> Option<RoundRtts> {
         if let Some(rtt) = ack.latest_rtt {
             self.least_ever = Some(self.least_ever.map_or(rtt, |least| least.min(rtt)));
             self.most_ever = Some(self.most_ever.map_or(rtt, |most| most.max(rtt)));
@@ -83,7 +83,7 @@ impl RoundDelays {
     }
 
     /// The delays of the current round so far.
-    pub fn current(&self) -> &Seen {
+    pub fn current(&self) -> &RoundRtts {
         &self.current
     }
 
@@ -99,7 +99,7 @@ impl RoundDelays {
 
     /// The queued data, in the unit of `window`: `window x (rtt - least) / rtt`, with the minimum
     /// `rtt` of a round. Vegas calls it Diff, Veno N.
-    pub fn backlog(&self, window: f64, seen: &Seen) -> Option<f64> {
+    pub fn backlog(&self, window: f64, seen: &RoundRtts) -> Option<f64> {
         let (rtt, least) = (seen.least?, self.least_ever?);
         Some(window * (rtt - least) as f64 / rtt.max(1) as f64)
     }
@@ -181,7 +181,7 @@ mod tests {
     /// Four packets, then two for each acknowledgement: rounds of 4 and 8 packets.
     #[test]
     fn a_round_ends_when_what_was_in_flight_at_its_beginning_is_settled() {
-        let mut rounds = Rounds::default();
+        let mut rounds = RoundCounter::default();
         (0..4).for_each(|_| rounds.on_sent(1000));
         let (mut flight, mut ends) = (4000, Vec::new());
         for number in 0..13 {
@@ -216,6 +216,6 @@ mod tests {
         );
         // 20 x 25 / 125.
         assert_eq!(delays.backlog(20.0, &seen), Some(4.0));
-        assert_eq!(delays.current(), &Seen::default());
+        assert_eq!(delays.current(), &RoundRtts::default());
     }
 }

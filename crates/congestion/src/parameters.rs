@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId};
 
-use crate::algorithm::Numbers;
+use crate::algorithm::ParameterLookup;
 use crate::bbr1::Bbr1Parameters;
 use crate::binomial::BinomialParameters;
 use crate::cubic::CubicParameters;
@@ -11,7 +11,7 @@ use crate::westwood_rate::RateParameters;
 
 /// The parameters of all algorithms that a spec can set; each algorithm reads only its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tuning {
+pub struct AlgorithmParameters {
     /// Parameters of `bbr1`.
     pub bbr1: Bbr1Parameters,
     /// Parameters of `binomial`.
@@ -24,7 +24,7 @@ pub struct Tuning {
     pub rsctp: RsctpParameters,
 }
 
-impl Default for Tuning {
+impl Default for AlgorithmParameters {
     /// SQRT, CUBIC with all of RFC 9438, the estimate of Westwood+, and the values of RSCTP's
     /// paper.
     fn default() -> Self {
@@ -38,7 +38,7 @@ impl Default for Tuning {
     }
 }
 
-impl Numbers for Tuning {
+impl ParameterLookup for AlgorithmParameters {
     fn find(&self, of: TypeId) -> Option<&dyn Any> {
         let all: [&dyn Any; 5] = [
             &self.bbr1,

@@ -3,9 +3,10 @@
 use anabranch_transport::Nanos;
 
 use crate::careful_resume::CarefulResume;
-use crate::rsctp::Verdict;
+use crate::rsctp::LossAttribution;
 use crate::{
-    AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause, LostPacket, Pool,
+    AckSample, Base, CongestionControl, CoupledPaths, Feedback, LossCause, LostPacket,
+    WindowControl,
 };
 
 impl CongestionControl for Base {
@@ -41,7 +42,7 @@ impl CongestionControl for Base {
         (**self).counts_marks()
     }
 
-    fn loss_verdict(&self) -> Option<Option<Verdict>> {
+    fn loss_verdict(&self) -> Option<Option<LossAttribution>> {
         (**self).loss_verdict()
     }
 
@@ -61,8 +62,8 @@ impl CongestionControl for Base {
         (**self).on_feedback(now, feedback);
     }
 
-    fn on_pool(&mut self, pool: &Pool) {
-        (**self).on_pool(pool);
+    fn on_coupled_paths(&mut self, coupled: &CoupledPaths) {
+        (**self).on_coupled_paths(coupled);
     }
 
     fn between_losses(&self) -> u64 {
@@ -122,7 +123,7 @@ impl CongestionControl for Base {
     }
 }
 
-impl Adjustable for Base {
+impl WindowControl for Base {
     fn unit(&self) -> u64 {
         (**self).unit()
     }
@@ -160,7 +161,7 @@ mod tests {
     /// default of the trait instead of that of the base.
     #[test]
     fn every_method_is_handed_on() {
-        let (contract, here) = (include_str!("lib.rs"), include_str!("base.rs"));
+        let (contract, here) = (include_str!("lib.rs"), include_str!("base_control.rs"));
         let all = methods(contract, "\npub trait CongestionControl");
         assert!(all.len() > 20, "{all:?}");
         assert_eq!(methods(here, "\nimpl CongestionControl for Base"), all);

@@ -2,7 +2,7 @@
 
 /// One of the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Member {
+pub struct CoupledPath {
     /// Congestion window, bytes.
     pub cwnd: f64,
     /// Slow-start threshold, bytes.
@@ -13,7 +13,7 @@ pub struct Member {
     pub between_losses: u64,
 }
 
-impl Member {
+impl CoupledPath {
     /// Window divided by round-trip time: bytes per second.
     pub fn rate(&self) -> Option<f64> {
         self.measured().map(|rtt| self.cwnd / rtt)
@@ -33,9 +33,9 @@ impl Member {
 
 /// Sums over the paths that an association uses concurrently, including the notified path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pool {
+pub struct CoupledPaths {
     /// The notified path.
-    pub own: Member,
+    pub own: CoupledPath,
     /// Number of paths.
     pub paths: usize,
     /// Congestion windows, bytes.
@@ -54,41 +54,41 @@ pub struct Pool {
     most_quality: f64,
 }
 
-impl Pool {
+impl CoupledPaths {
     /// The state of `members`, which must include `own`.
-    pub fn of(own: Member, members: impl Iterator<Item = Member> + Clone) -> Self {
-        let mut pool = Self {
+    pub fn of(own: CoupledPath, members: impl Iterator<Item = CoupledPath> + Clone) -> Self {
+        let mut coupled = Self {
             own,
             ..Self::default()
         };
         for member in members.clone() {
-            pool.paths += 1;
-            pool.cwnd += member.cwnd;
-            pool.ssthresh += member.ssthresh;
+            coupled.paths += 1;
+            coupled.cwnd += member.cwnd;
+            coupled.ssthresh += member.ssthresh;
             if let Some(rtt) = member.measured() {
-                pool.rate += member.cwnd / rtt;
-                pool.best = pool.best.max(member.cwnd / (rtt * rtt));
+                coupled.rate += member.cwnd / rtt;
+                coupled.best = coupled.best.max(member.cwnd / (rtt * rtt));
             }
-            pool.most_cwnd = pool.most_cwnd.max(member.cwnd);
-            pool.most_quality = pool.most_quality.max(member.quality());
+            coupled.most_cwnd = coupled.most_cwnd.max(member.cwnd);
+            coupled.most_quality = coupled.most_quality.max(member.quality());
         }
         for member in members {
-            if pool.is_largest(&member) {
-                pool.largest += 1;
-            } else if pool.is_best(&member) {
-                pool.collected += 1;
+            if coupled.is_largest(&member) {
+                coupled.largest += 1;
+            } else if coupled.is_best(&member) {
+                coupled.collected += 1;
             }
         }
-        pool
+        coupled
     }
 
     /// Whether the path has the largest window.
-    pub fn is_largest(&self, member: &Member) -> bool {
+    pub fn is_largest(&self, member: &CoupledPath) -> bool {
         member.cwnd >= self.most_cwnd
     }
 
     /// Whether the path is the best one according to the bytes between losses.
-    pub fn is_best(&self, member: &Member) -> bool {
+    pub fn is_best(&self, member: &CoupledPath) -> bool {
         member.quality() > 0.0 && member.quality() >= self.most_quality
     }
 }
