@@ -1,9 +1,9 @@
 //! Dependencies between the modules of a crate: the text of its files, searched for `crate::`,
-//! `super::` and `use`. Tests are excluded.
+//! `super::`, `self::` and `use`. Tests are excluded.
 //!
-//! A module is an item at the top of a crate: `world` is `world.rs` and all files below `world/`.
-//! Imports and re-exports of a crate's root (`pub use spec::Spec`) count as the module that they
-//! come from. Items that are reached by `*` are not detected.
+//! Modules are compared with their siblings, at the top of the crate and below each module: `world`
+//! is `world.rs` with all files below `world/`. A name that a parent imports or re-exports
+//! (`pub use spec::Spec`) counts as the module that it comes from. Glob imports are not detected.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,20 +11,25 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The modules of a crate, each with the modules that it names.
+/// Sibling modules, each with those of its siblings that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
+    /// The module that they are the children of, such as `tx::send_queue`; empty for the crate's root.
+    pub parent: String,
     /// By name.
     pub names: BTreeMap<String, BTreeSet<String>>,
 }
 
+/// A source file: the path of its module, and its text without comments, strings and tests.
+type Source = (Vec<String>, String);
+
 impl Modules {
-    /// Reads the sources below a crate's `src`, or below the folder of a program. Programs in `bin`
-    /// are crates of their own.
+    /// Reads the sources below a crate's `src`, or below the folder of a program: the modules at the
+    /// top, then the children of each module. Programs in `bin` are separate crates.
     ///
     /// # Errors
     /// The error of the file system.
-    pub fn read(src: &Path) -> io::Result<Self> {
+    pub fn read(src: &Path) -> io::Result<Vec<Self>> {
         let mut files = Vec::new();
         for path in sources(src)? {
             let text = fs::read_to_string(&path)?;
@@ -37,29 +42,42 @@ impl Modules {
         Ok(Self::of(&files))
     }
 
-    /// The modules of files, each given by its module path and its text without comments, strings
-    /// and tests.
-    pub fn of(files: &[(Vec<String>, String)]) -> Self {
-        let tops: BTreeSet<&String> = files.iter().filter_map(|(path, _)| path.first()).collect();
-        let root = files.iter().filter(|(path, _)| path.is_empty());
-        let passed_on: BTreeMap<String, String> = root
-            .flat_map(|(_, text)| passed_on(text))
-            .filter(|(_, module)| tops.contains(module))
-            .collect();
-        let mut names: BTreeMap<String, BTreeSet<String>> = tops
+    /// The modules of some files, by parent.
+    pub fn of(files: &[Source]) -> Vec<Self> {
+        let parents: BTreeSet<&[String]> = files
             .iter()
-            .map(|top| ((*top).clone(), BTreeSet::new()))
+            .flat_map(|(path, _)| (0..path.len()).map(|depth| &path[..depth]))
+            .collect();
+        let below = |parent| Self::below(parent, files);
+        parents.into_iter().map(below).collect()
+    }
+
+    /// The children of one module.
+    fn below(parent: &[String], files: &[Source]) -> Self {
+        let child = |path: &[String]| path.strip_prefix(parent)?.first().cloned();
+        let children: BTreeSet<String> = files.iter().filter_map(|(path, _)| child(path)).collect();
+        let own = files.iter().filter(|(path, _)| path == parent);
+        let passed_on: BTreeMap<String, String> = own
+            .flat_map(|(_, text)| passed_on(text))
+            .filter(|(_, module)| children.contains(module))
+            .collect();
+        let mut names: BTreeMap<String, BTreeSet<String>> = children
+            .iter()
+            .map(|name| (name.clone(), BTreeSet::new()))
             .collect();
         for (path, text) in files {
-            let Some(own) = path.first() else { continue };
-            for named in named(text, path) {
+            let Some(own) = child(path) else { continue };
+            for named in named(text, path).iter().filter_map(|named| child(named)) {
                 let module = passed_on.get(&named).unwrap_or(&named);
-                if module != own && tops.contains(module) {
+                if *module != own && children.contains(module) {
                     names.entry(own.clone()).or_default().insert(module.clone());
                 }
             }
         }
-        Self { names }
+        Self {
+            parent: parent.join("::"),
+            names,
+        }
     }
 
     /// All modules that one names, directly or through others.
@@ -267,32 +285,34 @@ fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         })
 }
 
-/// The first names below the crate's root of all paths in a module at `path`.
-fn named(text: &str, path: &[String]) -> Vec<String> {
+/// All paths in a module at `path`, from the crate's root.
+fn named(text: &str, path: &[String]) -> Vec<Vec<String>> {
     let inner = inner_modules(text);
     let mut found = Vec::new();
-    for word in ["crate", "super"] {
+    for word in ["crate", "super", "self"] {
         for at in words(text, word).filter(|at| !text[..*at].ends_with(':')) {
-            let depth = path.len() + inner.iter().filter(|it| it.contains(&at)).count();
+            let depth = inner.iter().filter(|it| it.contains(&at)).count();
             let tree = tree(&text[at..]).0;
-            found.extend(tree.iter().filter_map(|branch| below_root(branch, depth)));
+            found.extend(tree.iter().map(|branch| from_root(branch, path, depth)));
         }
     }
     found
 }
 
-/// The first name below the crate's root of a path in a module of this depth; `None` if it does not
-/// reach the root.
-fn below_root(branch: &[String], mut depth: usize) -> Option<String> {
+/// Resolves a path that is written in the module at `path`, inside of `inner` inline modules.
+fn from_root(branch: &[String], path: &[String], mut inner: usize) -> Vec<String> {
+    let mut at = path.to_vec();
     for name in branch {
         match name.as_str() {
-            "crate" => depth = 0,
-            "super" => depth = depth.saturating_sub(1),
+            "crate" => at.clear(),
+            "super" if inner > 0 => inner -= 1,
+            "super" => drop(at.pop()),
             "self" => {}
-            _ => return (depth == 0).then(|| name.clone()),
+            "as" => break,
+            name => at.push(name.to_owned()),
         }
     }
-    None
+    at
 }
 
 /// The paths of a use tree, and its length: of `a::{b, c::{d, self} as e}` a::b, a::c::d and a::c.
@@ -366,7 +386,9 @@ mod tests {
     fn modules(files: &[(&str, &str)]) -> Modules {
         let file =
             |(path, text): &(&str, &str)| (module_of(Path::new(path)), without_tests(&plain(text)));
-        Modules::of(&files.iter().map(file).collect::<Vec<_>>())
+        let all = Modules::of(&files.iter().map(file).collect::<Vec<_>>());
+        let top = all.into_iter().find(|it| it.parent.is_empty());
+        top.expect("modules at the top")
     }
 
     /// The modules that the module `of` names.
@@ -435,6 +457,31 @@ mod tests {
             ("d.rs", ""),
         ]);
         assert_eq!(of(&found, "a"), ["c", "d"]);
+    }
+
+    #[test]
+    fn children_of_a_module_are_compared_with_each_other() {
+        let file =
+            |(path, text): &(&str, &str)| (module_of(Path::new(path)), without_tests(&plain(text)));
+        let circle = |of_two: &str| {
+            let files = [
+                ("a.rs", "mod one; mod two; pub use one::X;"),
+                ("a/one.rs", "use super::two::Y; use crate::a::Own;"),
+                ("a/two.rs", of_two),
+                ("a/two/deep.rs", ""),
+            ];
+            let files: Vec<_> = files.iter().map(file).collect();
+            let below = Modules::of(&files)
+                .into_iter()
+                .filter(|it| it.parent == "a");
+            below.map(|it| it.circles().len()).sum::<usize>()
+        };
+        assert_eq!(circle("use crate::b;"), 0);
+        assert_eq!(circle("mod inner { use super::one; }"), 0);
+        assert_eq!(circle("use super::X;"), 1);
+        assert_eq!(circle("use super::{Own, one::{Z, W}};"), 1);
+        assert_eq!(circle("mod inner { use super::super::one::Z; }"), 1);
+        assert_eq!(circle("fn f() { crate::a::one::g() }"), 1);
     }
 
     #[test]

@@ -1,0 +1,180 @@
+//! Style of the sources: length of files, width of comments, and words that comments should avoid.
+//! Counts may only fall: `house/words.csv` has those of each crate, and `WORDS=write` in the
+//! environment writes it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_house::sources;
+
+/// Maximum number of lines of a file.
+const MAX_LINES: usize = 600;
+/// Maximum number of columns of a comment line.
+const MAX_COLUMNS: usize = 100;
+/// Words that CONTRIBUTING.md asks to avoid in comments; `tell|told` are forms of one word.
+const WORDS: &[&str] = &[
+    "what",
+    "where",
+    "nobody",
+    "whoever",
+    "tell|tells|told",
+    "given up|gives up",
+    "anew",
+    "beside",
+    "of its own",
+];
+/// Name of the count of comment lines that are wider than `MAX_COLUMNS`.
+const WIDE: &str = "wide lines";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Source folders of the crates, by name.
+fn crates() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(root().join("crates")).expect("crates/") {
+        let path = entry.expect("an entry").path();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        found.insert(name, path.join("src"));
+    }
+    for name in ["capi", "bench", "interop"] {
+        found.insert(name.to_owned(), root().join(name).join("src"));
+    }
+    found.retain(|_, src| src.is_dir());
+    found
+}
+
+/// Number of occurrences of `word` in `text`, both in lower case, at word boundaries.
+fn occurrences(text: &str, word: &str) -> usize {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let whole =
+        |at: usize| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part);
+    text.match_indices(word)
+        .filter(|&(at, _)| whole(at))
+        .count()
+}
+
+/// Counts of the comment lines of a text, by name of the count.
+fn counts(text: &str) -> BTreeMap<&'static str, usize> {
+    let mut found = BTreeMap::new();
+    for line in text
+        .lines()
+        .filter(|line| line.trim_start().starts_with("//"))
+    {
+        let lower = line.to_lowercase();
+        for words in WORDS {
+            let count: usize = words.split('|').map(|word| occurrences(&lower, word)).sum();
+            *found.entry(*words).or_default() += count;
+        }
+        *found.entry(WIDE).or_default() += usize::from(line.chars().count() > MAX_COLUMNS);
+    }
+    found
+}
+
+/// The table of counts: `crate,word,count`, without zeros.
+fn table() -> String {
+    let mut out = String::from("crate,word,count\n");
+    for (name, src) in crates() {
+        let mut sum: BTreeMap<&str, usize> = BTreeMap::new();
+        for path in sources(&src).expect("sources") {
+            for (word, count) in counts(&fs::read_to_string(path).expect("a file")) {
+                *sum.entry(word).or_default() += count;
+            }
+        }
+        for (word, count) in sum.into_iter().filter(|&(_, count)| count > 0) {
+            out += &format!("{name},{word},{count}\n");
+        }
+    }
+    out
+}
+
+/// Counts of `now` that are larger than in `known`; a count that is not listed is 0.
+fn grown(known: &str, now: &str) -> Vec<String> {
+    let read = |table: &str| -> BTreeMap<String, usize> {
+        let rows = table.lines().skip(1).filter_map(|row| row.rsplit_once(','));
+        rows.map(|(key, count)| (key.to_owned(), count.parse().expect("a count")))
+            .collect()
+    };
+    let known = read(known);
+    let allowed = |key: &str| known.get(key).copied().unwrap_or(0);
+    read(now)
+        .into_iter()
+        .filter(|(key, count)| *count > allowed(key))
+        .map(|(key, count)| format!("{key}: {count}, and {} before", allowed(&key)))
+        .collect()
+}
+
+#[test]
+fn words_of_the_dialect_become_fewer() {
+    let path = root().join("house/words.csv");
+    let now = table();
+    if std::env::var("WORDS").is_ok_and(|how| how == "write") {
+        fs::write(&path, &now).expect("the table");
+    }
+    let known = fs::read_to_string(path).expect("house/words.csv");
+    let grown = grown(&known, &now);
+    assert!(
+        grown.is_empty(),
+        "comments use words that CONTRIBUTING.md asks to avoid, or lines of more than {MAX_COLUMNS} columns:\n{}",
+        grown.join("\n")
+    );
+}
+
+#[test]
+fn a_count_that_grows_is_found() {
+    let text = "//! What it is, and what it\n    // Told; somewhat\nlet what = 1; // what\n";
+    let found = counts(text);
+    assert_eq!(
+        (found["what"], found["tell|tells|told"], found["where"]),
+        (2, 1, 0)
+    );
+    assert_eq!(counts(&format!("// {}\n", "x".repeat(98)))[WIDE], 1);
+    assert_eq!(counts(&format!("// {}\n", "x".repeat(97)))[WIDE], 0);
+    let table = |count| format!("crate,word,count\nsctp,what,{count}\n");
+    assert_eq!(grown(&table(2), &table(2)), [""; 0]);
+    assert_eq!(grown(&table(3), &table(2)), [""; 0]);
+    assert_eq!(grown(&table(2), &table(3)), ["sctp,what: 3, and 2 before"]);
+    assert_eq!(
+        grown("crate,word,count\n", &table(1)),
+        ["sctp,what: 1, and 0 before"]
+    );
+}
+
+#[test]
+fn files_are_short() {
+    let mut long = Vec::new();
+    let mut read = 0;
+    let folders = [
+        "crates", "capi", "bench", "interop", "house", "examples", "fuzz",
+    ];
+    let mut open: Vec<PathBuf> = folders.iter().map(|name| root().join(name)).collect();
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let skipped = path.ends_with("target") || path.ends_with("node_modules");
+            let entries = fs::read_dir(&path)
+                .into_iter()
+                .flatten()
+                .filter(|_| !skipped);
+            open.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let lines = fs::read_to_string(&path).expect("a file").lines().count();
+            read += 1;
+            if lines > MAX_LINES {
+                long.push(format!("{}: {lines}", path.display()));
+            }
+        }
+    }
+    assert!(read > 500, "{read} files were read");
+    long.sort();
+    assert!(
+        long.is_empty(),
+        "files of more than {MAX_LINES} lines:\n{}",
+        long.join("\n")
+    );
+}
