@@ -111,10 +111,12 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     ) -> Result<(), Box<dyn Error>> {
         let id = self.association.ok_or("not connected")?;
         let association = self.endpoint.association_mut(id).ok_or("gone")?;
+        let mut options = SendOptions::new();
         while association.buffered() + self.message <= self.send_buffer
             && let Some((stream, payload)) = source()
         {
-            association.send(now, payload.clone(), &SendOptions::on(stream))?;
+            options.stream = Some(stream);
+            association.send(now, payload.clone(), &options)?;
         }
         Ok(())
     }

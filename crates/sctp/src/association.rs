@@ -148,7 +148,7 @@ pub struct Association {
     /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
     /// Whether the default options or the settings contain a policy for abandoning messages.
-    has_send_policy: bool,
+    slow_send: bool,
     /// Stream values set by the user.
     stream_values: LazyBox<BTreeMap<u16, u16>>,
     events: EventQueue,
@@ -338,38 +338,33 @@ impl Association {
     /// # Errors
     /// The association is closing or closed, the stream does not exist, the message is empty, or
     /// the send buffer is full: try again after the peer has acknowledged data.
-    #[inline]
     pub fn send(
         &mut self,
         now: Nanos,
         payload: Bytes,
         options: &SendOptions,
     ) -> Result<(), SendError> {
-        match self.plain_stream(options) {
-            Some(stream) => {
-                let message = Message {
-                    ppid: options.ppid,
-                    unordered: options.unordered,
-                    payload,
-                };
-                self.send_plain(stream, message)
+        if let Some(stream) = options.stream
+            && self.sends_plainly(options)
+        {
+            if !self.state.takes_messages() {
+                return Err(SendError::Closing);
             }
-            None => self.send_with(now, payload, options),
+            let message = Message {
+                ppid: options.ppid,
+                unordered: options.unordered,
+                payload,
+            };
+            return self.sender().send_plain(stream, message);
         }
+        self.send_with(now, payload, options)
     }
 
-    /// Stream of a message for which neither its options nor the defaults set anything except
-    /// stream, PPID and order.
+    /// Whether a message on a given stream takes the fast path: it has no options other than stream,
+    /// PPID and order.
     #[inline(always)]
-    pub(crate) fn plain_stream(&self, options: &SendOptions) -> Option<u16> {
-        let plain = options.reliable || !self.has_send_policy;
-        options.plain_stream().filter(|_| plain)
-    }
-
-    /// Like [`Association::send`], for a message without options other than stream, PPID and order.
-    fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
-        self.takes_messages()?;
-        self.sender().send_plain(stream, message)
+    pub(crate) fn sends_plainly(&self, options: &SendOptions) -> bool {
+        options.is_plain() && !self.slow_send
     }
 
     /// Cancels the messages of which nothing was sent yet; returns their number. A message in

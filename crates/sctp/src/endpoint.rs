@@ -299,21 +299,33 @@ impl Endpoint {
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         self.table.next_to_tell()?;
-        self.next_event()
+        match self.find_event() {
+            true => self.next_event(),
+            false => None,
+        }
     }
 
+    /// Whether an association has an event, which is then the first in the queue. It is separate
+    /// from [`Self::next_event`] because most associations in the queue have messages only.
     #[inline(never)]
-    fn next_event(&mut self) -> Option<(AssociationId, Event)> {
+    fn find_event(&mut self) -> bool {
         while let Some(slot) = self.table.next_to_tell() {
             if let Some(association) = self.table.get_mut(slot) {
-                if let Some(event) = association.poll_event() {
-                    return Some((self.table.id_of(slot), event));
+                if association.has_event() {
+                    return true;
                 }
                 association.take_news();
             }
             self.table.told();
         }
-        None
+        false
+    }
+
+    #[inline(never)]
+    fn next_event(&mut self) -> Option<(AssociationId, Event)> {
+        let slot = self.table.next_to_tell()?;
+        let event = self.table.get_mut(slot)?.poll_event()?;
+        Some((self.table.id_of(slot), event))
     }
 
     /// Counters of discarded packets and chunks, by reason.

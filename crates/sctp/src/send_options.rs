@@ -69,6 +69,7 @@ pub(crate) struct MessageRoute {
 
 impl SendOptions {
     /// Stream 0, ordered, PPID 0, without a policy.
+    #[inline]
     pub const fn new() -> Self {
         Self {
             stream: Some(0),
@@ -87,6 +88,7 @@ impl SendOptions {
     }
 
     /// Like [`Self::new`], on this stream.
+    #[inline]
     pub const fn on(stream: u16) -> Self {
         Self::new().with_stream(Some(stream))
     }
@@ -103,6 +105,7 @@ impl SendOptions {
 
     /// On this stream, or on the next one in use.
     #[must_use]
+    #[inline]
     pub const fn with_stream(mut self, stream: Option<u16>) -> Self {
         self.stream = stream;
         self
@@ -110,6 +113,7 @@ impl SendOptions {
 
     /// With a receipt of this number, or without one.
     #[must_use]
+    #[inline]
     pub const fn with_receipt(mut self, number: Option<u64>) -> Self {
         self.receipt = number;
         self
@@ -117,6 +121,7 @@ impl SendOptions {
 
     /// With this Payload Protocol Identifier.
     #[must_use]
+    #[inline]
     pub const fn with_ppid(mut self, ppid: u32) -> Self {
         self.ppid = ppid;
         self
@@ -124,6 +129,7 @@ impl SendOptions {
 
     /// Unordered or ordered delivery.
     #[must_use]
+    #[inline]
     pub const fn with_unordered(mut self, unordered: bool) -> Self {
         self.unordered = unordered;
         self
@@ -131,6 +137,7 @@ impl SendOptions {
 
     /// With or without a request for an immediate SACK.
     #[must_use]
+    #[inline]
     pub const fn with_immediate(mut self, immediate: bool) -> Self {
         self.immediate = immediate;
         self
@@ -138,6 +145,7 @@ impl SendOptions {
 
     /// Abandoned at this age, nanoseconds.
     #[must_use]
+    #[inline]
     pub const fn with_lifetime(mut self, lifetime: Option<Nanos>) -> Self {
         self.lifetime = lifetime;
         self
@@ -145,12 +153,14 @@ impl SendOptions {
 
     /// Like [`Self::with_lifetime`], with a duration: 1 ns to 584 years.
     #[must_use]
+    #[inline]
     pub fn with_time_to_live(self, time: std::time::Duration) -> Self {
         self.with_lifetime(Some(Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)))
     }
 
     /// Abandoned if a chunk would be retransmitted more often.
     #[must_use]
+    #[inline]
     pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {
         self.max_retransmits = most;
         self
@@ -158,6 +168,7 @@ impl SendOptions {
 
     /// With this priority in a full send buffer; smaller numbers have precedence.
     #[must_use]
+    #[inline]
     pub const fn with_priority(mut self, priority: Option<u32>) -> Self {
         self.priority = priority;
         self
@@ -165,6 +176,7 @@ impl SendOptions {
 
     /// To this address of the peer, or on the primary path.
     #[must_use]
+    #[inline]
     pub const fn with_address(mut self, address: Option<IpAddr>) -> Self {
         self.address = address;
         self
@@ -172,6 +184,7 @@ impl SendOptions {
 
     /// Signed by this key, or by the active one.
     #[must_use]
+    #[inline]
     pub const fn with_key(mut self, key: Option<u16>) -> Self {
         self.key = key;
         self
@@ -179,6 +192,7 @@ impl SendOptions {
 
     /// With this context value.
     #[must_use]
+    #[inline]
     pub const fn with_context(mut self, context: u32) -> Self {
         self.context = context;
         self
@@ -186,6 +200,7 @@ impl SendOptions {
 
     /// Never abandoned, regardless of defaults and policies.
     #[must_use]
+    #[inline]
     pub const fn reliable(mut self) -> Self {
         self.reliable = true;
         self
@@ -198,17 +213,15 @@ impl SendOptions {
         self
     }
 
-    /// The stream of a message without options except stream, PPID and order, which takes a shorter
-    /// code path.
+    /// Whether no option is set except stream, PPID and order, so that the message takes the fast path.
     #[inline(always)]
-    pub(crate) fn plain_stream(&self) -> Option<u16> {
-        let plain = !self.immediate
+    pub(crate) const fn is_plain(&self) -> bool {
+        !self.immediate
             && !self.has_policy()
             && self.address.is_none()
             && self.key.is_none()
             && self.context == 0
-            && self.receipt.is_none();
-        self.stream.filter(|_| plain)
+            && self.receipt.is_none()
     }
 
     /// Whether it has an abandonment policy.

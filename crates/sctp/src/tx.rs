@@ -216,14 +216,14 @@ impl Sender {
             unordered: options.unordered,
             payload,
         };
-        match options.plain_stream() {
-            Some(stream) => self.send_plain(stream, message),
-            None => self.send_on_terms(now, message, options),
+        match options.stream {
+            Some(stream) if options.is_plain() => self.send_plain(stream, message),
+            _ => self.send_on_terms(now, message, options),
         }
     }
 
     /// Like [`Sender::send`], for a message without options except stream, PPID and order.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_plain(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
         self.queue_here(QueueId::Stream(stream), message, false, None)
@@ -277,6 +277,7 @@ impl Sender {
             && self.has_room_for(size)
     }
 
+    #[inline]
     fn has_room_for(&self, size: usize) -> bool {
         self.queue.bytes() == 0 || self.queue.bytes() + size <= self.send_buffer
     }

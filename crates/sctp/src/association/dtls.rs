@@ -16,7 +16,7 @@ use crate::dtls_chunk::{
     SEALED_FRONT,
 };
 use crate::event::Event;
-use crate::tx::Message;
+use crate::send_options::SendOptions;
 
 /// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_STREAM: u16 = 0;
@@ -153,6 +153,7 @@ impl Association {
             dtls.inherit(*former);
         }
         self.dtls = Some(Box::new(dtls));
+        self.slow_send = true;
         self.paths.reserve(DTLS_OVERHEAD);
     }
 
@@ -408,12 +409,10 @@ impl Association {
 
     fn send_key_messages(&mut self) {
         while let Some(payload) = self.dtls.as_mut().and_then(|it| it.outbox.pop_front()) {
-            let message = Message {
-                ppid: PPID_DTLS_KEY_MANAGEMENT,
-                unordered: false,
-                payload: Bytes::clone(&payload),
-            };
-            if self.sender().send_plain(KEY_STREAM, message).is_err() {
+            let options = SendOptions::on(KEY_STREAM).with_ppid(PPID_DTLS_KEY_MANAGEMENT);
+            // Without a lifetime, the time does not matter.
+            let sent = self.sender().send(0, Bytes::clone(&payload), &options);
+            if sent.is_err() {
                 // There is no space now. Every acknowledgment triggers another attempt.
                 if let Some(dtls) = &mut self.dtls {
                     dtls.outbox.push_front(payload);

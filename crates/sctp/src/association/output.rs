@@ -145,6 +145,12 @@ impl Association {
         self.events.pop_front()
     }
 
+    /// Whether [`Self::poll_event`] returns an event.
+    #[inline(always)]
+    pub(crate) fn has_event(&self) -> bool {
+        !self.events.is_empty() && !self.withholds_events()
+    }
+
     /// Whether there is output of which the driver was not notified.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {

@@ -40,7 +40,7 @@ impl Association {
     /// [defaults](crate::AssociationSettings::send_defaults): only then the time of queuing
     /// matters.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
-        let of_defaults = || self.has_send_policy && self.send_defaults().lifetime.is_some();
+        let of_defaults = || self.slow_send && self.send_defaults().lifetime.is_some();
         options.lifetime.is_some() || of_defaults()
     }
 

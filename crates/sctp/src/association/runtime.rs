@@ -41,7 +41,7 @@ impl Association {
         }
         self.config = Arc::new(config);
         if defaults != self.send_defaults() {
-            self.has_send_policy = defaults.has_policy();
+            self.slow_send = defaults.has_policy() || self.dtls.is_some();
             self.send_defaults = Some(Box::new(defaults.with_receipt(None)));
         }
         if settings.scheduler != former {

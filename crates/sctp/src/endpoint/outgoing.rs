@@ -21,6 +21,7 @@ impl Endpoint {
     ///
     /// Returns whether nothing is left: all packets were written, and the selected single
     /// association has no event.
+    #[inline]
     pub fn poll_transmit_batch(
         &mut self,
         now: Nanos,
@@ -108,7 +109,9 @@ impl Endpoint {
         let slot = self.table.slot_of(id)?;
         let association = self.table.get_mut(slot)?;
         // A message with a priority may cause others to be abandoned.
-        let waits = association.plain_stream(options).is_some() && association.waits_for_room();
+        let waits = options.stream.is_some()
+            && association.sends_plainly(options)
+            && association.waits_for_room();
         let sent = association.send(now, payload, options);
         if !waits {
             self.table.touch(slot);
@@ -118,6 +121,7 @@ impl Endpoint {
 
     /// Writes the packets of one association, independent of the others. Returns whether all of
     /// them are in `out`, and there is no event.
+    #[inline(never)]
     fn poll_association(
         &mut self,
         now: Nanos,
