@@ -12,6 +12,13 @@ use anabranch_house::sources;
 const MAX_LINES: usize = 600;
 /// Maximum number of columns of a comment line.
 const MAX_COLUMNS: usize = 100;
+/// Files that are still longer, with their number of lines, which may only fall.
+const KNOWN_LONG: &[(&str, usize)] = &[
+    ("crates/cli/src/net/mod.rs", 609),
+    ("crates/lab/tests/outputs.rs", 609),
+    ("crates/sctp/tests/reconfiguration.rs", 658),
+    ("crates/sctp/tests/trouble.rs", 621),
+];
 /// Words that CONTRIBUTING.md asks to avoid in comments; `tell|told` are forms of one word.
 const WORDS: &[&str] = &[
     "what",
@@ -165,7 +172,8 @@ fn files_are_short() {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let lines = fs::read_to_string(&path).expect("a file").lines().count();
             read += 1;
-            if lines > MAX_LINES {
+            let known = KNOWN_LONG.iter().find(|(known, _)| path.ends_with(known));
+            if lines > known.map_or(MAX_LINES, |(_, lines)| *lines) {
                 long.push(format!("{}: {lines}", path.display()));
             }
         }

@@ -247,7 +247,9 @@ impl Case {
             // The sender holds its last message back until it has noticed the failure, so the
             // transfer is not complete before.
             let first = namespace::address(self.family, 0, namespace::GUEST);
-            ours.wait(&format!("event: PathDown({first})"), until)?;
+            let failed =
+                format!("event: PathChanged {{ path: PathId(0), address: {first}, state: Inactive");
+            ours.wait(&failed, until)?;
         }
         let mut bytes = 0;
         for (peer, seed) in [(&mut *connecting, SEEDS[1]), (&mut *accepting, SEEDS[0])] {

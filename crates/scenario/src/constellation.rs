@@ -31,6 +31,10 @@ impl Family for ShellModel {
         Ok(Shell::new("walker").with("shell", text))
     }
 
+    fn short_forms() -> Vec<serde_json::Value> {
+        vec![serde_json::json!({ "type": "string" })]
+    }
+
     fn untagged(parameters: BTreeMap<String, Value>) -> Shell {
         let kind = match parameters.contains_key("elements") {
             true => "elements",
