@@ -225,6 +225,10 @@ impl Judge<'_, '_> {
         }
     }
 
+    #[expect(
+        clippy::field_reassign_with_default,
+        reason = "`Context` is non-exhaustive"
+    )]
     fn workload(&mut self, flow: &Flow, path: &str) {
         let Some(transport) = self.kinds.transports.kind(&flow.transport) else {
             return;

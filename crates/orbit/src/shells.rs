@@ -107,8 +107,9 @@ impl Shells {
         for (shell, &first) in self.shells.iter().zip(&self.first) {
             let sky = shell.sky();
             let least = libm::sin(sky.min_elevation.to_radians());
-            for number in first..first + shell.len() {
-                let Some(position) = positions[number].map(vector) else {
+            let of_shell = positions[first..first + shell.len()].iter();
+            for (number, position) in (first..).zip(of_shell) {
+                let Some(position) = position.map(vector) else {
                     continue;
                 };
                 let sight = position.minus(own);

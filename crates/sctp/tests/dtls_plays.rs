@@ -112,7 +112,7 @@ impl Play {
         }
         for shot in std::mem::take(&mut self.world.shots) {
             assert!(!contains(&shot.bytes, MARK), "user data in clear");
-            if self.random.next_u32() % 8 == 0 {
+            if self.random.next_u32().is_multiple_of(8) {
                 self.seen.push(shot);
             }
         }

@@ -37,13 +37,16 @@ pub struct ConstellationParts {
     classes: Vec<(Class, ClassParts)>,
 }
 
+/// A loss model, to be built for each link, and its position.
+type PreparedLoss = (
+    Prepared<Box<dyn Loss>, Traffic>,
+    anabranch_sim::LossPosition,
+);
+
 #[derive(Debug)]
 struct ClassParts {
     queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
-    loss: Option<(
-        Prepared<Box<dyn Loss>, Traffic>,
-        anabranch_sim::LossPosition,
-    )>,
+    loss: Option<PreparedLoss>,
 }
 
 /// The shells of a constellation.

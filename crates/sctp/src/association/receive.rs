@@ -567,7 +567,7 @@ impl Association {
     /// Notifies the user of waiting messages.
     #[inline(always)]
     pub(super) fn tell_of_messages(&mut self) {
-        if !self.readable_told && !(self.dtls.is_some() && self.waits_for_keys()) {
+        if !(self.readable_told || self.dtls.is_some() && self.waits_for_keys()) {
             self.readable_told = true;
             self.events.note_news();
         }

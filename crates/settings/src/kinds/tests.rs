@@ -121,8 +121,8 @@ fn a_rule_judges_what_differs_from_its_default() {
         redundant: false,
     };
     // What is left out, or set to its default, is not judged.
-    assert_eq!(effects(6, &[]), [shared.clone()]);
-    assert_eq!(effects(6, &[0.5]), [shared.clone()]);
+    assert_eq!(effects(6, &[]), std::slice::from_ref(&shared));
+    assert_eq!(effects(6, &[0.5]), std::slice::from_ref(&shared));
     assert_eq!(
         effects(6, &[0.25]),
         [real(Some("far above")), shared.clone()]
