@@ -50,8 +50,8 @@ fn no_overtaking(is_same: bool) -> Option<String> {
 /// Packets can overtake each other only if
 /// [`DirectionConfig::overtaking`](crate::DirectionConfig::overtaking) allows it.
 pub trait Propagation {
-    /// The delay of `packet`, whose last bit leaves at `at`. `rng` is the direction's stream `link
-    /// <link> <direction> propagation`.
+    /// The delay of `packet`, whose last bit leaves at `at`. `rng` is the stream of the direction,
+    /// `link <link> <direction> propagation`.
     fn delay(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> Nanos;
 
     /// The delay, if it is the same for every packet and at all times; [`Self::delay`] is then not
