@@ -147,7 +147,7 @@ pub struct Association {
     readable_told: bool,
     /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
-    /// Whether the default options or the settings contain a policy for abandoning messages.
+    /// Messages take the slow path: there is a default policy for abandoning, or the DTLS chunk.
     slow_send: bool,
     /// Stream values set by the user.
     stream_values: LazyBox<BTreeMap<u16, u16>>,

@@ -194,7 +194,7 @@ impl Association {
                 errands: Errands::default(),
                 readable_told: false,
                 send_defaults: None,
-                slow_send: SendOptions::of(&config).has_policy(),
+                slow_send: offers_dtls || SendOptions::of(&config).has_policy(),
                 stream_values: LazyBox::default(),
                 events: EventQueue::new(config.send_buffer),
                 random,
