@@ -134,7 +134,7 @@ def test_a_paper_is_judged():
 
 
 def test_the_first_words_of_the_package_are_true():
-    code = textwrap.dedent(anabranch.__doc__.split("::", 1)[1].split("Every value")[0]).strip()
+    code = textwrap.dedent(anabranch.__doc__.split("::", 1)[1].split("Values of a spec")[0]).strip()
     assert code in README.read_text().replace(", progress=True", "")
     heard = {}
     exec(code.replace(".to_pandas()", ".to_pyarrow()"), heard)
