@@ -5,7 +5,7 @@ OUT   ?= out/alamgir2002
 
 .PHONY: demo check test sanitizers book cluster spread quick setup lint deny bench fuzz geo-real dist semver clean
 
-demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
+demo: ## reproduce alamgir2002 from the embedded data file; prints the path of the report
 	$(CARGO) run --release --locked --quiet -p anabranch-cli -- reproduce alamgir2002 --out $(OUT)
 
 quick: ## the same in about ten seconds, with fewer replications
@@ -14,7 +14,7 @@ quick: ## the same in about ten seconds, with fewer replications
 check: lint ## the fast tier: format, lints, unit tests; no root, no packages
 	$(CARGO) test --locked --workspace --exclude anabranch-dcsctp-silent --lib --bins
 
-# Some of the tests wait, for the time of a bad link or for a browser: what computes runs beside them.
+# Some tests wait for emulated links or for a browser, so the scripts run at the same time.
 test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace --no-run
 	scripts/together \
@@ -28,13 +28,13 @@ sanitizers: setup ## the C library's test programs under valgrind, AddressSaniti
 book: ## the book of docs/, into book/; checks its links
 	scripts/check-book
 
-cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
+cluster: ## a job array on a Slurm of one node; needs root, Debian's slurm-wlm and munge, and the programs that the tests build
 	scripts/check-slurm
 
-spread: ## one sweep by every way there is, and what each costs: wall and processor time; wants what `make cluster` wants and check-python builds
+spread: ## one sweep by every available runner, with wall and processor time; needs the same as `make cluster`, and the output of scripts/check-python
 	scripts/spread
 
-setup: ## Debian packages the tests call: tshark, ns2, chromium, the peers of interop/
+setup: ## installs Debian packages that the tests call: tshark, ns2, chromium, the peers of interop/
 	scripts/setup
 
 lint:
@@ -47,7 +47,7 @@ deny: setup ## licences, bans and sources of the dependencies
 
 BENCH = $(CARGO) run --profile fair --locked --quiet -p anabranch-bench --bin
 
-bench: ## speed beside other SCTP stacks (in memory; under loss; on the loopback interface, as root), ns-2.35 and ns-3; writes bench/README.md
+bench: ## speed compared with other SCTP stacks (in memory; under loss; on the loopback interface, as root), ns-2.35 and ns-3; writes bench/README.md
 	scripts/setup bench
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
 	$(CARGO) build --profile fair --locked --quiet -p anabranch-capi
@@ -73,7 +73,7 @@ geo-real: ## the GEO path simulated and on real sockets, in one figure; takes te
 fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 	scripts/fuzz
 
-dist: ## a static binary and a Debian package in target/dist, installed and run in an empty root; wants root, and builds for musl
+dist: ## a static binary and a Debian package in target/dist, installed and run in an empty root directory; needs root, builds for musl
 	scripts/dist
 
 semver: ## before a release: whether the public interface changed more than the version says, compared with the last release
