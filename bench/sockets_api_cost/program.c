@@ -1,5 +1,5 @@
-/* `border send|receive ADDRESS PORT COUNT SIZE`: one association by the sockets API (RFC 6458), COUNT messages of SIZE bytes one way. The peer is
- * a process of `border` (bench/src/bin/border.rs), which sends or receives as many. */
+/* `sockets_api_cost send|receive ADDRESS PORT COUNT SIZE`: one association by the sockets API (RFC 6458), COUNT messages of SIZE bytes one way. The peer is
+ * a process of `sockets_api_cost` (bench/src/bin/sockets_api_cost.rs), which sends or receives as many. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void fail(const char *what)
 int main(int count, char **given)
 {
     if (count != 6) {
-        fprintf(stderr, "border send|receive ADDRESS PORT COUNT SIZE\n");
+        fprintf(stderr, "sockets_api_cost send|receive ADDRESS PORT COUNT SIZE\n");
         return 2;
     }
     int sends = !strcmp(given[1], "send");

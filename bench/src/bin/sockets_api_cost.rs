@@ -93,7 +93,7 @@ impl Programs {
                 .into());
             }
         }
-        let c = scratch.join("border");
+        let c = scratch.join("program");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("sockets_api_cost/program.c");
         let status = Command::new("cc")
             .args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
