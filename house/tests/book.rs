@@ -15,6 +15,7 @@ fn root() -> PathBuf {
 const BESIDE: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "bench/README.md",
