@@ -65,7 +65,6 @@ fn messages_have_the_policies_of_the_defaults() {
     });
 }
 
-fn brief(mut defaults: SendOptions) -> SendOptions {
-    defaults.max_retransmits = Some(3);
-    defaults
+fn brief(defaults: SendOptions) -> SendOptions {
+    defaults.with_max_retransmits(Some(3))
 }

@@ -107,7 +107,7 @@ impl AssociationSettings {
         config.profile.max_burst = self.max_burst;
         config.scheduler = self.scheduler;
         // The lifetime of the defaults is validated like that of the configuration.
-        let lifetime = std::mem::replace(&mut config.lifetime, self.send_defaults.lifetime);
+        let lifetime = std::mem::replace(&mut config.lifetime, self.send_defaults.lifetime());
         config.check()?;
         config.lifetime = lifetime;
         Ok(config)

@@ -23,33 +23,36 @@ pub struct SendOptions {
     pub ppid: u32,
     /// Unordered delivery.
     pub unordered: bool,
+    /// Whether one of the following, other than `reliable`, is set: such a message takes the slow path
+    /// of sending. It is kept because sending would otherwise test each of them.
+    special: bool,
     /// Requests an immediate SACK of its end (RFC 9260 §6.1), which may otherwise be delayed by 200
     /// ms.
-    pub immediate: bool,
+    immediate: bool,
     /// It is abandoned at this age if it is not completely acknowledged, nanoseconds (RFC 3758
     /// §4.1).
-    pub lifetime: Option<Nanos>,
+    lifetime: Option<Nanos>,
     /// It is abandoned if a chunk would be retransmitted more often (RFC 7496 §3.1).
-    pub max_retransmits: Option<u32>,
+    max_retransmits: Option<u32>,
     /// With a full send buffer, unsent messages with a larger number are abandoned for it, and it
     /// for those with a smaller one (RFC 7496 §3.2).
-    pub priority: Option<u32>,
+    priority: Option<u32>,
     /// It is never abandoned, regardless of the defaults.
-    pub reliable: bool,
+    reliable: bool,
     /// Peer address to send it to instead of the primary path, while that address is active
     /// (SCTP_ADDR_OVER, RFC 6458 §5.3.4). Retransmissions follow the usual rules.
-    pub address: Option<IpAddr>,
+    address: Option<IpAddr>,
     /// Key identifier of its chunks if the peer requires authentication (RFC 4895); `None`: the
     /// active key. A key that is deleted meanwhile is replaced by the active one (RFC 6458 §5.3.8).
-    pub key: Option<u16>,
+    key: Option<u16>,
     /// The user's context value, which is returned with an undeliverable message (sinfo_context,
     /// RFC 6458 §5.3.2).
-    pub context: u32,
+    context: u32,
     /// Receipt number, chosen by the user, of the [`Event::Receipt`](crate::Event::Receipt) with
     /// the outcome of the message: acknowledged (passed by the cumulative TSN, because the receiver
     /// may renege on gap ack blocks, RFC 9260 §6.2), abandoned, or cancelled. Each message has one
     /// such event, unless the association ends or is restarted before.
-    pub receipt: Option<u64>,
+    receipt: Option<u64>,
 }
 
 impl Default for SendOptions {
@@ -75,6 +78,7 @@ impl SendOptions {
             stream: Some(0),
             ppid: 0,
             unordered: false,
+            special: false,
             immediate: false,
             lifetime: None,
             max_retransmits: None,
@@ -95,12 +99,10 @@ impl SendOptions {
 
     /// The defaults of the settings.
     pub fn of(config: &Config) -> Self {
-        Self {
-            lifetime: config.lifetime,
-            max_retransmits: config.max_retransmits,
-            priority: config.priority,
-            ..Self::new()
-        }
+        Self::new()
+            .with_lifetime(config.lifetime)
+            .with_max_retransmits(config.max_retransmits)
+            .with_priority(config.priority)
     }
 
     /// On this stream, or on the next one in use.
@@ -116,7 +118,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_receipt(mut self, number: Option<u64>) -> Self {
         self.receipt = number;
-        self
+        self.noted()
     }
 
     /// With this Payload Protocol Identifier.
@@ -140,7 +142,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_immediate(mut self, immediate: bool) -> Self {
         self.immediate = immediate;
-        self
+        self.noted()
     }
 
     /// Abandoned at this age, nanoseconds.
@@ -148,7 +150,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_lifetime(mut self, lifetime: Option<Nanos>) -> Self {
         self.lifetime = lifetime;
-        self
+        self.noted()
     }
 
     /// Like [`Self::with_lifetime`], with a duration: 1 ns to 584 years.
@@ -163,7 +165,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {
         self.max_retransmits = most;
-        self
+        self.noted()
     }
 
     /// With this priority in a full send buffer; smaller numbers have precedence.
@@ -171,7 +173,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_priority(mut self, priority: Option<u32>) -> Self {
         self.priority = priority;
-        self
+        self.noted()
     }
 
     /// To this address of the peer, or on the primary path.
@@ -179,7 +181,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_address(mut self, address: Option<IpAddr>) -> Self {
         self.address = address;
-        self
+        self.noted()
     }
 
     /// Signed by this key, or by the active one.
@@ -187,7 +189,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_key(mut self, key: Option<u16>) -> Self {
         self.key = key;
-        self
+        self.noted()
     }
 
     /// With this context value.
@@ -195,7 +197,7 @@ impl SendOptions {
     #[inline]
     pub const fn with_context(mut self, context: u32) -> Self {
         self.context = context;
-        self
+        self.noted()
     }
 
     /// Never abandoned, regardless of defaults and policies.
@@ -213,15 +215,22 @@ impl SendOptions {
         self
     }
 
+    /// Updates `special` after an option has changed.
+    #[inline(always)]
+    const fn noted(mut self) -> Self {
+        self.special = self.immediate
+            || self.has_policy()
+            || self.address.is_some()
+            || self.key.is_some()
+            || self.context != 0
+            || self.receipt.is_some();
+        self
+    }
+
     /// Whether no option is set except stream, PPID and order, so that the message takes the fast path.
     #[inline(always)]
     pub(crate) const fn is_plain(&self) -> bool {
-        !self.immediate
-            && !self.has_policy()
-            && self.address.is_none()
-            && self.key.is_none()
-            && self.context == 0
-            && self.receipt.is_none()
+        !self.special
     }
 
     /// Whether it has an abandonment policy.
@@ -230,14 +239,56 @@ impl SendOptions {
         self.lifetime.is_some() || self.max_retransmits.is_some() || self.priority.is_some()
     }
 
+    /// See [`Self::with_immediate`].
+    pub const fn is_immediate(&self) -> bool {
+        self.immediate
+    }
+
+    /// See [`Self::with_lifetime`]; nanoseconds.
+    pub const fn lifetime(&self) -> Option<Nanos> {
+        self.lifetime
+    }
+
+    /// See [`Self::with_max_retransmits`].
+    pub const fn max_retransmits(&self) -> Option<u32> {
+        self.max_retransmits
+    }
+
+    /// See [`Self::with_priority`].
+    pub const fn priority(&self) -> Option<u32> {
+        self.priority
+    }
+
+    /// See [`Self::reliable`].
+    pub const fn is_reliable(&self) -> bool {
+        self.reliable
+    }
+
+    /// See [`Self::with_address`].
+    pub const fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
+    /// See [`Self::with_key`].
+    pub const fn key(&self) -> Option<u16> {
+        self.key
+    }
+
+    /// See [`Self::with_context`].
+    pub const fn context(&self) -> u32 {
+        self.context
+    }
+
+    /// See [`Self::with_receipt`].
+    pub const fn receipt(&self) -> Option<u64> {
+        self.receipt
+    }
+
     /// Adds the policies of `defaults` if it has none.
     pub(crate) fn or(self, defaults: &Self) -> Self {
-        Self {
-            lifetime: self.lifetime.or(defaults.lifetime),
-            max_retransmits: self.max_retransmits.or(defaults.max_retransmits),
-            priority: self.priority.or(defaults.priority),
-            ..self
-        }
+        self.with_lifetime(self.lifetime.or(defaults.lifetime))
+            .with_max_retransmits(self.max_retransmits.or(defaults.max_retransmits))
+            .with_priority(self.priority.or(defaults.priority))
     }
 
     /// Address and key, if specified.
@@ -339,5 +390,39 @@ impl PrPolicy {
             .max_retransmits
             .is_some_and(|most| transmissions > most);
         spent.then_some(AbandonPolicy::Retransmissions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn only_stream_ppid_and_order_keep_a_message_on_the_fast_path() {
+        let plain = SendOptions::on(7).with_ppid(51).with_unordered(true);
+        assert!(plain.is_plain() && plain.reliable().is_plain());
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let pairs: [(SendOptions, fn(SendOptions) -> SendOptions); 8] = [
+            (plain.with_immediate(true), |it| it.with_immediate(false)),
+            (plain.with_lifetime(Some(1)), |it| it.with_lifetime(None)),
+            (plain.with_max_retransmits(Some(0)), |it| {
+                it.with_max_retransmits(None)
+            }),
+            (plain.with_priority(Some(0)), |it| it.with_priority(None)),
+            (plain.with_address(Some(address)), |it| {
+                it.with_address(None)
+            }),
+            (plain.with_key(Some(0)), |it| it.with_key(None)),
+            (plain.with_context(1), |it| it.with_context(0)),
+            (plain.with_receipt(Some(0)), |it| it.with_receipt(None)),
+        ];
+        for (set, reset) in pairs {
+            assert!(!set.is_plain(), "{set:?}");
+            assert_eq!(reset(set), plain);
+        }
+        let both = plain.with_key(Some(1)).with_lifetime(Some(1));
+        assert!(!both.with_key(None).is_plain());
     }
 }

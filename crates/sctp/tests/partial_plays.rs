@@ -47,17 +47,16 @@ fn offers(random: &mut Pcg64Mcg, count: u32) -> Vec<Offered> {
         let mut payload = BytesMut::new();
         payload.put_u32(number);
         payload.resize(4 + below(random, most) as usize, number as u8);
-        let mut options = SendOptions::default();
-        match below(random, 5) {
-            0 => {}
-            1 => options.lifetime = Some((1 + below(random, 600)) * MILLISECOND),
-            2 => options.max_retransmits = Some(below(random, 3) as u32),
-            3 => options.priority = Some(below(random, 4) as u32),
-            _ => {
-                options.lifetime = Some(below(random, 3_000) * MILLISECOND);
-                options.max_retransmits = Some(below(random, 2) as u32);
-            }
-        }
+        let options = SendOptions::default();
+        let options = match below(random, 5) {
+            0 => options,
+            1 => options.with_lifetime(Some((1 + below(random, 600)) * MILLISECOND)),
+            2 => options.with_max_retransmits(Some(below(random, 3) as u32)),
+            3 => options.with_priority(Some(below(random, 4) as u32)),
+            _ => options
+                .with_lifetime(Some(below(random, 3_000) * MILLISECOND))
+                .with_max_retransmits(Some(below(random, 2) as u32)),
+        };
         Offered {
             stream: below(random, 4) as u16,
             unordered: below(random, 4) == 0,

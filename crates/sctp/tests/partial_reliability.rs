@@ -356,9 +356,9 @@ fn the_settings_have_defaults_of_the_policies() {
         it.priority = Some(4);
     });
     let options = SendOptions::of(&config);
-    assert_eq!(options.lifetime, Some(SECOND));
+    assert_eq!(options.lifetime(), Some(SECOND));
     assert_eq!(
-        (options.max_retransmits, options.priority),
+        (options.max_retransmits(), options.priority()),
         (Some(3), Some(4))
     );
     assert_eq!(SendOptions::of(&Config::default()), SendOptions::default());

@@ -265,12 +265,12 @@ fn messages_go_as_the_defaults_say() {
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
     let defaults = association.settings().send_defaults;
-    assert_eq!(defaults.lifetime, Some(9 * SECOND));
-    let defaults = defaults.with(|it| {
-        it.stream = Some(7);
-        (it.ppid, it.unordered) = (51, true);
-        it.lifetime = Some(SECOND / 2);
-    });
+    assert_eq!(defaults.lifetime(), Some(9 * SECOND));
+    let defaults = defaults
+        .with_stream(Some(7))
+        .with_ppid(51)
+        .with_unordered(true)
+        .with_lifetime(Some(SECOND / 2));
     association
         .set_settings(
             association

@@ -237,9 +237,9 @@ impl Place {
     fn options(&mut self) -> SendOptions {
         let mut options = SendOptions::default();
         match self.draws.below(6) {
-            0 => options.max_retransmits = Some(0),
-            1 => options.lifetime = Some(SECOND),
-            2 => options.priority = Some(self.draws.below(10)),
+            0 => options = options.with_max_retransmits(Some(0)),
+            1 => options = options.with_lifetime(Some(SECOND)),
+            2 => options = options.with_priority(Some(self.draws.below(10))),
             3 => options.unordered = true,
             _ => {}
         }

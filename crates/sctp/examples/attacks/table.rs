@@ -241,7 +241,7 @@ pub const ATTACKS: &[Attack] = &[
         "SACKs that make one message lost after another, which are given up",
         || {
             let mut options = SendOptions::default();
-            options.max_retransmits = Some(0);
+            options = options.with_max_retransmits(Some(0));
             let victim = sent(plain(), IN_FLIGHT, 1, &options);
             let all = packets(&victim, |at| {
                 (0..3)

@@ -40,8 +40,8 @@ impl Association {
     /// [defaults](crate::AssociationSettings::send_defaults): only then the time of queuing
     /// matters.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
-        let of_defaults = || self.slow_send && self.send_defaults().lifetime.is_some();
-        options.lifetime.is_some() || of_defaults()
+        let of_defaults = || self.slow_send && self.send_defaults().lifetime().is_some();
+        options.lifetime().is_some() || of_defaults()
     }
 
     /// Local messages abandoned by `policy`, of all streams (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4)

@@ -40,9 +40,7 @@ impl Sender {
         message: Message,
         options: &SendOptions,
     ) -> Result<(), SendError> {
-        let SendOptions {
-            stream, receipt, ..
-        } = *options;
+        let (stream, receipt) = (options.stream, options.receipt());
         if let Some(stream) = stream {
             self.check_stream(stream)?;
         }
@@ -58,8 +56,9 @@ impl Sender {
             }),
         };
         let Some(terms) = terms else {
-            self.queue.set_context(options.context);
-            let sent = self.queue_message(queue_id, message, options.immediate, options.course());
+            self.queue.set_context(options.context());
+            let sent =
+                self.queue_message(queue_id, message, options.is_immediate(), options.course());
             self.queue.set_context(0);
             return sent;
         };
@@ -69,8 +68,8 @@ impl Sender {
         if !self.make_room(message.payload.len(), &terms) {
             return Err(SendError::BufferFull);
         }
-        let immediate = options.immediate && self.profile.sack_immediately;
-        self.queue.set_context(options.context);
+        let immediate = options.is_immediate() && self.profile.sack_immediately;
+        self.queue.set_context(options.context());
         self.queue.push(
             queue_id,
             message,

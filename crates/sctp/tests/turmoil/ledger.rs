@@ -47,9 +47,9 @@ impl Ledger {
     /// Records that it was accepted.
     pub fn accepted(&mut self, stream: u16, options: &SendOptions) {
         let policies = [
-            options.lifetime.is_some(),
-            options.max_retransmits.is_some(),
-            options.priority.is_some(),
+            options.lifetime().is_some(),
+            options.max_retransmits().is_some(),
+            options.priority().is_some(),
         ];
         self.sent.push(Sent {
             epoch: self.epoch,

@@ -21,7 +21,7 @@ pub async fn return_message(assoc: &SocketAssociation, frame: &Frame, bytes: &[u
         stream,
         flags: u8::from(options.unordered),
         ppid: options.ppid.to_be(),
-        context: options.context,
+        context: options.context(),
         association: assoc.number,
         ..Frame::default()
     };
@@ -64,8 +64,8 @@ pub fn send_parameters(assoc: &SocketAssociation, frame: &Frame) -> (u16, SendOp
     match policy {
         // Milliseconds in the API, nanoseconds in the protocol.
         0x10 if value > 0 => options = options.with_lifetime(Some(u64::from(value) * 1_000_000)),
-        0x20 => options.max_retransmits = Some(value),
-        0x30 => options.priority = Some(value),
+        0x20 => options = options.with_max_retransmits(Some(value)),
+        0x30 => options = options.with_priority(Some(value)),
         _ => (),
     }
     let wants_back = [notification::SEND_FAILED, notification::SEND_FAILED_EVENT];
