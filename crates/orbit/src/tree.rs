@@ -101,6 +101,8 @@ impl Graph {
 pub struct Tree {
     /// Remaining cost of each node to the destination; infinite if it has no path.
     cost: Vec<f64>,
+    /// Number of edges of each node's path.
+    edges: Vec<u32>,
     /// The edge that each node uses.
     next: Vec<Option<(u32, u32, bool)>>,
     /// The nodes in order of cost, as far as known.
@@ -110,8 +112,9 @@ pub struct Tree {
 impl Tree {
     /// Finds the paths with the smallest sums of `cost`, which must not be negative, towards
     /// `destination`. An edge to the destination itself counts only if `arrives` accepts it. Of
-    /// equal paths, the one with the lower number of the next node is taken. A tree from an earlier
-    /// call for the same destination makes it faster if the network has changed little.
+    /// equal sums, the path with fewer edges is taken, then the one with the lower number of the
+    /// next node. A tree from an earlier call for the same destination makes it faster if the
+    /// network has changed little.
     pub fn find(
         &mut self,
         graph: &Graph,
@@ -122,6 +125,8 @@ impl Tree {
         let nodes = graph.nodes();
         self.cost.clear();
         self.cost.resize(nodes, f64::INFINITY);
+        self.edges.clear();
+        self.edges.resize(nodes, 0);
         self.next.clear();
         self.next.resize(nodes, None);
         self.cost[destination as usize] = 0.0;
@@ -146,18 +151,20 @@ impl Tree {
     fn settle_by_heap(&mut self, graph: &Graph, destination: u32, cost: impl Fn(&Edge) -> f64) {
         let mut heap = BinaryHeap::new();
         // The bits of non-negative numbers sort like the numbers.
-        let key = |cost: f64, node: u32| Reverse((cost.to_bits(), node));
+        let key = |tree: &Self, node: u32| {
+            let cost = tree.cost[node as usize].to_bits();
+            Reverse((cost, tree.edges[node as usize], node))
+        };
         for edge in graph.edges_to(destination) {
-            let reached = self.cost[edge.from as usize];
-            if reached.is_finite() {
-                heap.push(key(reached, edge.from));
+            if self.cost[edge.from as usize].is_finite() {
+                heap.push(key(self, edge.from));
             }
         }
         self.order.clear();
         self.order.push(destination);
         let mut settled = vec![false; graph.nodes()];
         settled[destination as usize] = true;
-        while let Some(Reverse((_, node))) = heap.pop() {
+        while let Some(Reverse((.., node))) = heap.pop() {
             if std::mem::replace(&mut settled[node as usize], true) {
                 continue;
             }
@@ -170,7 +177,7 @@ impl Tree {
             let silent = self.is_silent(graph, node);
             for edge in graph.edges_to(node) {
                 if !(silent && edge.ground) && self.reach(edge, so_far + cost(edge)) {
-                    heap.push(key(self.cost[edge.from as usize], edge.from));
+                    heap.push(key(self, edge.from));
                 }
             }
         }
@@ -250,7 +257,9 @@ impl Tree {
         self.is_silent(graph, node) && !graph.ways_behind[node as usize]
     }
 
-    /// Offers a node an edge at a cost; returns whether that is less than before.
+    /// Offers a node an edge at a cost; returns whether its path is better than before. The number
+    /// of edges decides between equal costs, because otherwise two nodes joined by an edge without
+    /// cost could each become the next node of the other.
     #[inline]
     fn reach(&mut self, edge: &Edge, cost: f64) -> bool {
         let from = edge.from as usize;
@@ -258,13 +267,16 @@ impl Tree {
         if cost > known {
             return false;
         }
+        let edges = self.edges[edge.to as usize] + 1;
+        let better = cost < known || edges < self.edges[from];
         let lower = |next: Option<(u32, u32, bool)>| next.is_some_and(|(to, ..)| edge.to < to);
-        if cost == known && !lower(self.next[from]) {
+        if !better && (edges > self.edges[from] || !lower(self.next[from])) {
             return false;
         }
         self.cost[from] = cost;
+        self.edges[from] = edges;
         self.next[from] = Some((edge.to, edge.via, edge.ground));
-        cost < known
+        better
     }
 
     /// The next edge of a node towards the destination, as its `via`. `None` at the destination
@@ -354,6 +366,29 @@ mod tests {
         // Only edges accepted by `arrives` count at the destination.
         tree.find(&graph, 4, |edge| edge.delay, |_| false);
         assert_eq!(tree.path(5), None);
+    }
+
+    /// Destination 2 with two neighbours that are joined by an edge without cost. Both paths of a
+    /// neighbour cost the same, so that by numbers alone 0 and 1 would send to each other; and 3,
+    /// the neighbour of both, is as far from 2 as they are.
+    #[test]
+    fn edges_without_cost_make_no_loop() {
+        let mut graph = Graph::new(4);
+        let edges = [
+            both(0, 2, 1.0, false),
+            both(1, 2, 1.0, false),
+            both(0, 1, 0.0, false),
+            both(3, 0, 0.0, false),
+            both(3, 1, 0.0, false),
+        ];
+        graph.set_edges(&edges.concat());
+        let mut tree = Tree::default();
+        // The second time in the order of the first tree.
+        for _ in 0..2 {
+            tree.find(&graph, 2, |edge| edge.delay, |_| true);
+            let next = [0, 1, 3].map(|node| tree.via(node));
+            assert_eq!(next, [Some(2), Some(12), Some(30)]);
+        }
     }
 
     /// A reused tree should give the same result as a new one, on a ring with chords whose lengths
