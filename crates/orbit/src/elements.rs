@@ -17,6 +17,7 @@ use crate::vector::Vector;
 
 pub(crate) use shell::Kepler;
 
+mod message;
 mod omm;
 mod shell;
 mod tle;

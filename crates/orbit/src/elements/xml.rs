@@ -2,7 +2,7 @@
 //! namespaces are ignored.
 
 use super::Entry;
-use super::omm::{Message, entry};
+use super::message::{Message, entry};
 
 /// A part of a document.
 enum Part<'t> {
