@@ -2,34 +2,9 @@
 
 use anabranch_transport::{Ecn, Nanos};
 
-use super::Limit;
+use super::{Limit, Occupancy};
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::rng::Rng;
-
-/// Number of packets and bytes in a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occupancy {
-    /// Packets.
-    pub packets: usize,
-    /// Their bytes on the wire.
-    pub bytes: u64,
-}
-
-impl Occupancy {
-    /// Adds a packet of `size` bytes.
-    #[inline]
-    pub fn add(&mut self, size: usize) {
-        self.packets += 1;
-        self.bytes += size as u64;
-    }
-
-    /// Removes a packet of `size` bytes.
-    #[inline]
-    pub fn remove(&mut self, size: usize) {
-        self.packets -= 1;
-        self.bytes -= size as u64;
-    }
-}
 
 /// A packet that is in a queue or arrives at one.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{EnqueueError, LIMIT, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
+use super::{EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
 
@@ -17,47 +17,6 @@ kind! {
     /// First in, first out. A packet that arrives at a full queue is dropped.
     pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
         "drop-tail", |config, ()| Ok(Box::new(DropTail::new(config.limit)?));
-}
-
-/// Capacity of a queue, including the packet in transmission.
-///
-/// ns-2 keeps the packet in transmission outside of its queue and drops a packet when the number of
-/// queued packets plus one reaches the limit. For limits of two packets and more that is the same
-/// rule as this one: at most `limit` packets between the first bit that is queued and the last bit
-/// that leaves. (At a limit of 1, ns-2 drops everything; here a packet passes when the link is
-/// idle.) A limit in bytes includes the packet in transmission, unlike in ns-2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Maximum number of packets.
-    Packets(usize),
-    /// Maximum number of bytes on the wire.
-    Bytes(u64),
-    /// No limit.
-    Unlimited,
-}
-
-impl Limit {
-    /// The limit, if it is not 0.
-    ///
-    /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0.
-    pub fn checked(self) -> Result<Self, BuildError> {
-        match self {
-            Limit::Packets(0) | Limit::Bytes(0) => Err(BuildError::EmptyQueue),
-            limit => Ok(limit),
-        }
-    }
-
-    /// Whether a packet of `size` bytes fits in addition to `occupancy`, which includes the packet
-    /// in transmission.
-    #[inline]
-    pub fn admits(self, occupancy: Occupancy, size: usize) -> bool {
-        match self {
-            Limit::Packets(limit) => occupancy.packets < limit,
-            Limit::Bytes(limit) => occupancy.bytes + size as u64 <= limit,
-            Limit::Unlimited => true,
-        }
-    }
 }
 
 /// Packets in the order of arrival, with their total size: the storage of most disciplines.

@@ -6,6 +6,7 @@ mod discipline;
 mod drop_tail;
 mod dualpi2;
 mod fq_codel;
+mod limit;
 mod pie;
 mod priority;
 mod red;
@@ -14,13 +15,14 @@ mod step;
 mod testing;
 mod token_bucket;
 
-use anabranch_settings::{Datum, Entry, Kind, Registry, Setting, Value};
+use anabranch_settings::{Entry, Kind, Registry, Setting, Value};
 
 pub use codel::{CoDel, CoDelConfig};
-pub use discipline::{EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
-pub use drop_tail::{DropTail, Fifo, Limit};
+pub use discipline::{EnqueueError, QueueDiscipline, QueuedPacket, Transmitter};
+pub use drop_tail::{DropTail, Fifo};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
+pub use limit::{Limit, Occupancy};
 pub use pie::{Pie, PieConfig};
 pub use priority::{Class, Priority};
 pub use red::{Red, RedConfig};
@@ -43,36 +45,6 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
 /// The registry of [`KINDS`], to which a program may add its own disciplines.
 pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {
     Registry::new(KINDS)
-}
-
-/// The form in specs: packets or bytes, including the packet in transmission.
-impl Value for Limit {
-    const KIND: Kind = Kind::Amount {
-        segments: [1, 1 << 32],
-        bytes: [1, 1 << 40],
-        counted: "packets",
-    };
-
-    fn from_datum(datum: &Datum) -> Option<Self> {
-        match *datum {
-            Datum::Segments(packets) => usize::try_from(packets).ok().map(Limit::Packets),
-            Datum::Whole(bytes) => Some(Limit::Bytes(bytes)),
-            _ => None,
-        }
-    }
-
-    /// A missing limit means unlimited.
-    fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
-        datum.map_or(Some(Limit::Unlimited), Self::from_datum)
-    }
-
-    fn to_datum(&self) -> Datum {
-        match *self {
-            Limit::Packets(packets) => Datum::Segments(packets as u64),
-            Limit::Bytes(bytes) => Datum::Whole(bytes),
-            Limit::Unlimited => Datum::word("unlimited"),
-        }
-    }
 }
 
 /// The parameter that the disciplines share.
