@@ -296,40 +296,23 @@ impl Constellation {
         }
     }
 
-    /// The satellites to which `number` has links.
-    pub(crate) fn neighbours(&self, number: usize, found: &mut Vec<usize>) {
-        found.clear();
-        match &self.orbits {
-            Orbits::Walker(walker) | Orbits::Propagated(walker, _) => {
-                walker.neighbours(number, self.sky.seam, found);
-            }
-            Orbits::Elements(_, isls) => {
-                let of = |&[one, other]: &[usize; 2]| match number {
-                    it if it == one => Some(other),
-                    it if it == other => Some(one),
-                    _ => None,
-                };
-                found.extend(isls.iter().filter_map(of));
-            }
-        }
-    }
-
     /// The links between satellites, each once with the lower number first, in ascending order;
     /// empty unless `relay` is "isl".
     pub fn isls(&self) -> Vec<[usize; 2]> {
         if self.sky.relay == Relay::BentPipe {
             return Vec::new();
         }
-        if let Orbits::Elements(_, isls) = &self.orbits {
-            return isls.clone();
-        }
+        let walker = match &self.orbits {
+            Orbits::Walker(walker) | Orbits::Propagated(walker, _) => walker,
+            Orbits::Elements(_, isls) => return isls.clone(),
+        };
         let (mut all, mut found) = (Vec::new(), Vec::new());
         for number in 0..self.len() {
-            self.neighbours(number, &mut found);
+            walker.neighbours(number, self.sky.seam, &mut found);
             all.extend(
                 found
-                    .iter()
-                    .map(|&other| [number.min(other), number.max(other)]),
+                    .drain(..)
+                    .map(|other| [number.min(other), number.max(other)]),
             );
         }
         all.sort_unstable();

@@ -38,16 +38,16 @@ impl Router {
         let mut landings = vec![(None, to, 0.0)];
         let gateways = gateways.iter().enumerate();
         landings.extend(gateways.map(|(number, &place)| (Some(number), place, fibre(place))));
-        let links = (0..constellation.len()).map(|number| {
-            let mut found = Vec::new();
-            constellation.neighbours(number, &mut found);
-            found
-        });
+        let mut links = vec![Vec::new(); constellation.len()];
+        for [one, other] in constellation.isls() {
+            links[one].push(other);
+            links[other].push(one);
+        }
         Self {
             constellation: constellation.clone(),
             from,
             landings,
-            links: links.collect(),
+            links,
         }
     }
 
