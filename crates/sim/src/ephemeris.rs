@@ -14,6 +14,10 @@ const KEPT: usize = 8;
 /// Maximum distance of the next cached moment from the latest one.
 const AHEAD: u64 = 2;
 
+/// The delay, in nanoseconds, to a satellite whose elements are no longer valid, about 4.3 s. Routes
+/// avoid it, so only packets that were already queued for it are delayed so long.
+const UNKNOWN: f64 = u32::MAX as f64;
+
 /// The delay of a link during an interval, as a linear function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
@@ -127,7 +131,7 @@ impl Ephemeris {
         self.shells.position(body, self.seconds(number * GRID))
     }
 
-    /// The delay between two bodies around `at`; infinite if a position is unknown.
+    /// The delay between two bodies around `at`; `UNKNOWN` if a position is unknown.
     pub fn segment(&mut self, one: u32, other: u32, at: Nanos) -> Segment {
         let number = at / GRID;
         let from = number * GRID;
@@ -136,7 +140,7 @@ impl Ephemeris {
             Some(distance(one, other) / LIGHT * 1e9)
         };
         let (first, last) = (delay(number), delay(number + 1));
-        let delay = first.or(last).unwrap_or(f64::from(u32::MAX));
+        let delay = first.or(last).unwrap_or(UNKNOWN);
         let slope = match (first, last) {
             (Some(first), Some(last)) => (last - first) / GRID as f64,
             _ => 0.0,

@@ -1,5 +1,6 @@
 //! Routes between moving nodes: computed in each interval, for the positions at its beginning.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use anabranch_orbit::{Edge, Graph, LIGHT, Position, Tree};
@@ -128,6 +129,7 @@ impl Moving {
         if changed {
             self.down = self.outages.links_down();
         }
+        let skipped = self.turn.map_or(turn, |last| last + 1)..turn;
         self.turn = Some(turn);
         let begin = turn * self.interval;
         self.edges.clear();
@@ -136,10 +138,35 @@ impl Moving {
         let is_up = |edge: &&Edge| !down[edge.via as usize / 2];
         self.edges.extend(self.fixed.iter().filter(is_up));
         for (number, constellation) in topology.constellations.iter().enumerate() {
+            self.catch_up(constellation, number, skipped.clone());
             self.add_constellation(constellation, number, begin);
         }
         self.graph.set_edges(&self.edges);
         true
+    }
+
+    /// Selects the satellites of stations in the skipped intervals, in which nothing happened and no
+    /// routes were needed: a handover in them is over, or under way, but does not begin now. Earlier
+    /// intervals than the duration of a handover have no effect.
+    fn catch_up(&mut self, constellation: &Constellation, number: usize, skipped: Range<u64>) {
+        let access = constellation.access;
+        if access.policy == GroundPolicy::Any {
+            return;
+        }
+        let lasts = access.gap.div_ceil(self.interval);
+        let first = skipped.end.saturating_sub(lasts).max(skipped.start);
+        let mut positions = std::mem::take(&mut self.positions);
+        for turn in first..skipped.end {
+            let at = turn * self.interval;
+            constellation
+                .motion
+                .borrow_mut()
+                .satellites(at, &mut positions);
+            for station in 0..constellation.stations.len() {
+                self.choose(constellation, number, station, at, &positions);
+            }
+        }
+        self.positions = positions;
     }
 
     fn add_constellation(&mut self, constellation: &Constellation, number: usize, at: Nanos) {
@@ -229,11 +256,11 @@ impl Moving {
                     leaves.unwrap_or(MAX_VIEW)
                 };
                 // The nearest of those that stay in reach equally long.
-                let all = in_reach.iter().copied();
-                all.max_by(|one, other| {
-                    let views = view(one.0).cmp(&view(other.0));
-                    views.then(other.1.total_cmp(&one.1))
-                })
+                let all = in_reach.iter().map(|&it| (view(it.0), it));
+                let best = all.max_by(|(view, one), (other_view, other)| {
+                    view.cmp(other_view).then(other.1.total_cmp(&one.1))
+                });
+                best.map(|(_, it)| it)
             }
             _ => nearest(),
         };
