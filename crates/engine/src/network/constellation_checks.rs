@@ -13,8 +13,21 @@ use anabranch_transport::time;
 use super::constellation::{place, shells};
 use crate::kinds::Standard;
 
-/// Number of steps in which a run is searched for satellites in reach of a station.
-const STEPS: u32 = 200;
+/// Time in seconds between the moments at which a station is searched for satellites in reach: a
+/// pass that is useful to a flow takes longer.
+const STEP: f64 = 20.0;
+/// Minimum number of steps of a run.
+const MIN_STEPS: u32 = 200;
+/// Maximum number of positions computed in a search. With many satellites the steps of a long run
+/// are longer, but then a station that is ever in reach is in reach most of the time.
+const MAX_POSITIONS: usize = 500_000;
+
+/// Number of steps of a search.
+fn steps(duration: f64, satellites: usize) -> u32 {
+    let most = MAX_POSITIONS / satellites.max(1);
+    let steps = (duration / STEP).ceil().min(most as f64) as u32;
+    steps.max(MIN_STEPS)
+}
 
 /// Checks the constellations of a valid spec: each station should see a satellite at some time, and
 /// some link between satellites should be usable.
@@ -41,8 +54,9 @@ fn check_each(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) {
             );
             c.problem(&format!("constellation.{index}.shells"), message);
         }
-        let at = |step: u32| start + duration * f64::from(step) / f64::from(STEPS);
-        for station in unreached(spec, constellation, &shells, at) {
+        let steps = steps(duration, shells.len());
+        let at = |step: u32| start + duration * f64::from(step) / f64::from(steps);
+        for station in unreached(spec, constellation, &shells, (0..=steps).map(at)) {
             let (ground, number) = station;
             let own = &spec.grounds[ground];
             let message = format!(
@@ -70,7 +84,7 @@ fn unreached(
     spec: &Spec,
     constellation: &Constellation,
     shells: &Shells,
-    at: impl Fn(u32) -> f64,
+    times: impl Iterator<Item = f64>,
 ) -> Vec<(usize, usize)> {
     let mut open = Vec::new();
     for (ground, own) in spec.grounds.iter().enumerate() {
@@ -82,12 +96,12 @@ fn unreached(
         }
     }
     let (mut positions, mut found) = (Vec::new(), Vec::new());
-    for step in 0..=STEPS {
+    for at in times {
         // Most stations see a satellite at once, so the search is short.
         if open.is_empty() {
             break;
         }
-        shells.positions(at(step), &mut positions);
+        shells.positions(at, &mut positions);
         open.retain(|(.., place)| {
             shells.in_reach(*place, &positions, &mut found);
             found.is_empty()
