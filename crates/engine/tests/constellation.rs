@@ -129,6 +129,26 @@ fn a_handover_drops_packets_or_holds_them() {
     assert!((32.0..=35.0).contains(&lost), "{lost}");
 }
 
+/// The same handover, 0.5 s after the start of the run, while nothing happens in the world: a flow
+/// that begins at 1 s should lose nothing, and one that begins at 0.7 s the messages of 100 ms.
+#[test]
+fn a_handover_takes_place_without_traffic() {
+    let arrived = |begin: &str, handover: &str| {
+        let more = format!("start = \"262 s\"\npolicy = \"nearest\"\n{handover}");
+        let text = ring("2 s", "1 Gbit/s", &more)
+            + &flow("f", "city[0]", "city[2]", "800 kbit/s")
+            + &format!("start = \"{begin}\"\n")
+            + &measure("goodput", "f");
+        value(&run(&text), "goodput", "f") * 2.0 / 8000.0
+    };
+    let lost = |begin: &str| {
+        arrived(begin, "") - arrived(begin, "handover = { gap = \"300 ms\", packets = \"drop\" }")
+    };
+    assert_eq!(lost("1 s"), 0.0);
+    let lost = lost("0.7 s");
+    assert!((9.0..=11.0).contains(&lost), "{lost}");
+}
+
 #[test]
 fn bad_constellations_are_named() {
     let flows = flow("f", "city[0]", "city[2]", "800 kbit/s");
@@ -182,10 +202,20 @@ fn bad_constellations_are_named() {
             "least-delay",
         ),
         ("\"0,60\"", "\"0,190\"", "LATITUDE,LONGITUDE"),
+        (
+            "name = \"second\"",
+            "name = \"2\"",
+            "station 1 has the name \"2\"",
+        ),
     ] {
         let error = error(from, to);
         assert!(error.contains(wanted), "{to}: {error}");
     }
+    // Satellites are counted only until there are too many, here after the third shell.
+    let large = "shells = [".to_owned()
+        + &"{ kind = \"walker\", planes = 1000, satellites = 50 }, ".repeat(5);
+    let error = error("shells = [", &large);
+    assert!(error.contains("found 150003 nodes"), "{error}");
     let text = ring("10 s", "1 Mbit/s", "") + &flows;
     let swapped = text.replace(
         "planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0",
@@ -196,6 +226,20 @@ fn bad_constellations_are_named() {
         notes.iter().any(|note| note.contains("wrong way round")),
         "{notes:?}"
     );
+}
+
+/// A single satellite comes back to 0° N 0° E every 6,298 s. In a run of 200 revolutions a station on
+/// the other side sees it for 760 s of each, half a revolution later.
+#[test]
+fn a_station_may_wait_for_a_satellite() {
+    let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";
+    let text = ring("1259600 s", "1 Mbit/s", "")
+        .replace("satellites = 12", "satellites = 1")
+        .replace(isl, "")
+        .replace("\"0,60\"", "\"0,180\"")
+        + &flow("f", "city[0]", "city[1]", "800 kbit/s");
+    assert!(text.contains("0,180") && !text.contains(isl));
+    plan(&text).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -233,6 +277,13 @@ fn a_matrix_is_a_flow_of_many_members() {
             .unwrap_or_else(|| panic!("{pairs}"));
         assert!(error.contains(wanted), "{pairs}: {error}");
     }
+    // Pairs of two groups: their number is limited before any is drawn.
+    let hosts = "[[node]]\nname = \"a\"\ncount = 1000\n[[node]]\nname = \"b\"\ncount = 1000\n";
+    let many = text("{ random = 20000 }")
+        .replace("from = \"city\"", "from = \"a\"")
+        .replace("to = \"city\"", "to = \"b\"");
+    let error = plan(&(many + hosts)).err().expect("too many pairs");
+    assert!(error.contains("allowed: 1 to 10000"), "{error}");
     let record = run(&text("\"all\""));
     // 10 messages per second each; those of the last 40 ms are in transit.
     let all = value(&record, "goodput", "f");

@@ -2,14 +2,16 @@
 //! links.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_orbit::{Constellation as Shell, Place, Shells};
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{
-    Class, Constellation, Counted, Meanwhile, Pairs, Policy, RandomPairs, Transmitter,
+    Class, Constellation, Counted, Ground, Meanwhile, Pairs, Policy, RandomPairs, Transmitter,
 };
+use anabranch_scenario::limits::MAX_NODES;
 use anabranch_scenario::names::{Name, member_name};
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Count;
@@ -63,6 +65,24 @@ pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells,
     Ok(Shells::new(all.collect::<Result<Vec<Shell>, _>>()?))
 }
 
+/// Numbers of satellites and of links between them. Only one shell is in memory at a time. Counting
+/// ends when there are more satellites than a world may have, because the checks of the spec report
+/// that.
+fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], Refusal> {
+    let (mut satellites, mut isls) = (0, 0);
+    for shell in &constellation.shells {
+        let shell = kinds
+            .shells
+            .build(&shell.kind, &shell.values(&kinds.shells), ())?;
+        satellites += shell.len() as u32;
+        isls += shell.isls().len() as u32;
+        if u64::from(satellites) > MAX_NODES {
+            break;
+        }
+    }
+    Ok([satellites, isls])
+}
+
 /// Counts the satellites and links of the constellations of a decoded spec, and resolves the pairs
 /// of its flows. Faults of the constellations themselves are reported by the checks of the spec.
 pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
@@ -73,10 +93,10 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> 
         let stations = users.map(|ground| ground.stations.len() as u32).sum();
         let name = |class: Class| format!("{}-{}", constellation.name, class.name());
         let names = Class::ALL.map(name);
-        let shells = shells(constellation, kinds).ok();
+        let [satellites, isls] = sizes(constellation, kinds).unwrap_or_default();
         constellation.counted = Computed(Counted {
-            satellites: shells.as_ref().map_or(0, |it| it.len() as u32),
-            isls: shells.as_ref().map_or(0, |it| it.isls().len() as u32),
+            satellites,
+            isls,
             stations,
             names,
         });
@@ -86,26 +106,45 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> 
         .map(|(name, count)| (name.to_owned(), count))
         .collect();
     let grounds = spec.grounds.clone();
-    let station = |name: &mut String| {
-        let Some((group, member)) = name.strip_suffix(']').and_then(|it| it.split_once('[')) else {
-            return;
-        };
-        let ground = grounds.iter().find(|ground| ground.name == group);
-        let mut stations = ground.into_iter().flat_map(|it| &it.stations);
-        let found = stations.position(|it| it.name.as_deref() == Some(member));
-        if let Some(number) = found {
-            *name = format!("{group}[{number}]");
-        }
-    };
     for (index, flow) in spec.flows.iter_mut().enumerate() {
-        station(&mut flow.from);
-        station(&mut flow.to);
         let path = format!("flow.{index}");
+        for (end, name) in [("from", &mut flow.from), ("to", &mut flow.to)] {
+            match station(name, &grounds) {
+                Ok(Some(number)) => *name = number,
+                Ok(None) => {}
+                Err(message) => checker.problem(&format!("{path}.{end}"), message),
+            }
+        }
         if let Err((key, message)) = resolve_pairs(flow, &groups) {
             checker.problem(&format!("{path}.{key}"), message);
         }
     }
     checker.into_problems()
+}
+
+/// The name with the number of the station that `name` names by its own name.
+///
+/// # Errors
+/// The number of one station is the name of another.
+fn station(name: &str, grounds: &[Ground]) -> Result<Option<String>, String> {
+    let Some((group, member)) = name.strip_suffix(']').and_then(|it| it.split_once('[')) else {
+        return Ok(None);
+    };
+    let Some(ground) = grounds.iter().find(|ground| ground.name == group) else {
+        return Ok(None);
+    };
+    let mut stations = ground.stations.iter();
+    let Some(number) = stations.position(|it| it.name.as_deref() == Some(member)) else {
+        return Ok(None);
+    };
+    let numbered = Name::parse(name);
+    let own = number as u32..number as u32 + 1;
+    if numbered.group == group && numbered.range(ground.stations.len() as u32) != own {
+        return Err(format!(
+            "found {name:?}, which is ambiguous: station {number} has the name {member:?}, but not this number; give it another name"
+        ));
+    }
+    Ok(Some(format!("{group}[{number}]")))
 }
 
 type Wrong = (&'static str, String);
@@ -115,10 +154,11 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
     let Some(pairs) = &flow.pairs else {
         return Ok(());
     };
-    let members = |name: &str| -> Option<Vec<u32>> {
+    let members = |name: &str| -> Option<Range<u32>> {
         let name = Name::parse(name);
         let (_, count) = groups.iter().find(|(group, _)| group == name.group)?;
-        Some(name.range(*count).filter(|it| it < count).collect())
+        let Range { start, end } = name.range(*count);
+        Some(start.min(*count)..end.min(*count))
     };
     // An unknown name is reported by the check of names.
     let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
@@ -127,9 +167,7 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
     let same = Name::parse(&flow.from).group == Name::parse(&flow.to).group;
     let matrix: Vec<[u32; 2]> = match pairs {
         Pairs::All => {
-            let all = from
-                .iter()
-                .flat_map(|one| to.iter().map(|other| [*one, *other]));
+            let all = from.flat_map(|one| to.clone().map(move |other| [one, other]));
             let all = all.filter(|[one, other]| !same || one != other);
             all.take(MOST_FLOWS as usize + 1).collect()
         }
@@ -150,7 +188,7 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
             }
             list.clone()
         }
-        Pairs::Random(random) => drawn(random, &from, &to, same)?,
+        Pairs::Random(random) => drawn(random, from, to, same)?,
     };
     if matrix.is_empty() {
         return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
@@ -169,14 +207,15 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
 /// Random pairs without repetition.
 fn drawn(
     random: &RandomPairs,
-    from: &[u32],
-    to: &[u32],
+    from: Range<u32>,
+    to: Range<u32>,
     same: bool,
 ) -> Result<Vec<[u32; 2]>, Wrong> {
     let most = match same {
         true => from.len() / 2,
         false => from.len() * to.len(),
     };
+    let most = most.min(MOST_FLOWS as usize);
     let wanted = random.random as usize;
     if wanted == 0 || wanted > most {
         let message = format!("found {wanted} random pairs; allowed: 1 to {most}");
@@ -186,7 +225,7 @@ fn drawn(
     let mut pairs: Vec<[u32; 2]> = Vec::with_capacity(wanted);
     if same {
         // Fisher-Yates shuffle.
-        let mut order = from.to_vec();
+        let mut order: Vec<u32> = from.collect();
         for last in (1..order.len()).rev() {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
@@ -199,8 +238,8 @@ fn drawn(
     } else {
         let mut seen = BTreeSet::new();
         while pairs.len() < wanted {
-            let one = from[rng.below(from.len() as u64) as usize];
-            let other = to[rng.below(to.len() as u64) as usize];
+            let one = from.start + rng.below(from.len() as u64) as u32;
+            let other = to.start + rng.below(to.len() as u64) as u32;
             if seen.insert((one, other)) {
                 pairs.push([one, other]);
             }
