@@ -8,8 +8,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
+use super::bind::Ports;
 use super::print::Printer;
-use super::{Interrupts, PATIENCE, Ports, connect, in_brackets, limit, peer};
+use super::{Interrupts, PATIENCE, connect, in_brackets, limit, peer};
 use crate::failure::Failure;
 
 /// Time for which a client waits for answers after the end of the input.

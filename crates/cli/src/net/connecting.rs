@@ -7,7 +7,7 @@ use anabranch_net::{
 };
 use tokio::time::Instant;
 
-use super::Bound;
+use super::bind::Bound;
 use crate::failure::Failure;
 
 /// Number of SCTP ports to try if other hosts with this address use the same ones.

@@ -16,8 +16,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::arguments::Perf;
+use super::bind::{Bound, Ports};
 use super::print::{Printer, Written};
-use super::{Bound, Interrupts, NEVER, PATIENCE, Ports, connect, limit, peer};
+use super::{Interrupts, NEVER, PATIENCE, connect, limit, peer};
 use crate::failure::Failure;
 use crate::stderr::note;
 use associations::Associations;

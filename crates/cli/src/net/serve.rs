@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::arguments::{Serve, Service};
+use super::bind::{Bound, Ports};
 use super::capture::SendMarker;
 use super::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
 use super::metrics::Metrics;
 use super::print::Printer;
 use super::rate_limiter::RateLimiter;
 use super::worker_threads::WorkerThreads;
-use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged, in_brackets};
+use super::{Interrupts, PATIENCE, all_acknowledged, in_brackets};
 use crate::failure::Failure;
 
 /// Exchanged data, without the control messages of `perf` and `serve`.

@@ -1,0 +1,315 @@
+//! Endpoints of a command, bound as its options say.
+
+use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
+use anabranch_net::sctp::Authentication;
+use anabranch_net::{
+    BindError, BindOptions, Carrier, Config, ENCAPSULATION_PORT, Endpoint, SharedSockets,
+};
+use anabranch_scenario::quantity::Size;
+
+use super::address::{ScopedAddr, zone};
+use super::address_schedule::AddressSchedule;
+use super::arguments::{CarrierKind, NetOptions, Pmtu};
+use super::capture::{Recording, RecordingObserver};
+use super::worker_threads::WorkerThreads;
+use super::{MAX_MESSAGE, auth_keys};
+use crate::failure::Failure;
+
+/// Default size of the receive and send buffer, bytes.
+const BUFFER: u32 = 4 << 20;
+
+/// SCTP ports of the endpoints of a command.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ports<'a> {
+    /// This port and the following ones, or as many random ones. They accept no associations.
+    Own(Option<u16>, usize),
+    /// These ports, which accept associations.
+    Served(&'a [u16]),
+    /// Like [`Ports::Served`], with as many outbound streams as a peer requests.
+    Echoed(&'a [u16]),
+}
+
+/// Bound endpoints, and the parameters of their binding. Those of a thread share sockets; with
+/// several threads, each has its own.
+pub(super) struct Bound {
+    /// Those of the first thread, one per port, then those of the next.
+    pub(super) endpoints: Vec<Endpoint>,
+    /// Number of ports.
+    pub(super) ports: usize,
+    /// The requested ports; 0: random.
+    numbers: Vec<u16>,
+    pub(super) crew: WorkerThreads,
+    pub(super) sctp: Sctp,
+    pub(super) watched: Recording,
+    pub(super) moves: AddressSchedule,
+    /// The sockets and settings of their binding.
+    sockets: Vec<SharedSockets>,
+    config: Config,
+    watch: Option<RecordingObserver>,
+}
+
+impl Bound {
+    /// Returns true if the port of the endpoint of that number is random.
+    pub(super) fn is_drawn(&self, number: usize) -> bool {
+        self.numbers[number % self.ports] == 0
+    }
+
+    /// Binds an endpoint at another random port, in place of the one of that number, which has
+    /// ended.
+    pub(super) fn draw_again(&mut self, number: usize) -> Result<(), Failure> {
+        let sockets = &self.sockets[number / self.ports];
+        let another = bind_at(sockets, &self.config, 0, self.watch.as_ref(), number);
+        self.endpoints[number] = another.map_err(unbound)?;
+        Ok(())
+    }
+
+    /// Addresses and ports of the endpoints.
+    pub(super) fn place(&self) -> String {
+        let ports = self.endpoints.iter().take(self.ports);
+        let ports: Vec<String> = ports.map(|it| it.port().to_string()).collect();
+        let word = if ports.len() > 1 { "ports" } else { "port" };
+        let first = &self.endpoints[0];
+        let carrier = match first.udp_port() {
+            0 => "directly over IP".to_owned(),
+            port => format!("inside UDP port {port}"),
+        };
+        let addresses = first.local_addresses().iter();
+        let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
+        let (ports, addresses) = (ports.join(", "), addresses.join(", "));
+        let threads = match self.crew.len() {
+            1 => String::new(),
+            several => format!(", on {several} threads"),
+        };
+        format!("SCTP {word} {ports}, {carrier}, at {addresses}{threads}")
+    }
+
+    /// The same as JSON; `udp_port` is `null` directly over IP.
+    pub(super) fn place_json(&self) -> serde_json::Value {
+        let first = &self.endpoints[0];
+        let ports = self.endpoints.iter().take(self.ports);
+        let ports: Vec<u16> = ports.map(Endpoint::port).collect();
+        let addresses = first.local_addresses().iter();
+        let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
+        let udp_port = Some(first.udp_port()).filter(|&port| port != 0);
+        serde_json::json!({
+            "event": "listening",
+            "ports": ports,
+            "udp_port": udp_port,
+            "addresses": addresses,
+            "threads": self.crew.len(),
+        })
+    }
+}
+
+impl NetOptions {
+    /// Returns true if the command line sets that key.
+    fn sets(&self, key: &str) -> bool {
+        (key == "streams" && self.streams.is_some()) || self.is_in_set(key)
+    }
+
+    /// Returns true if `--set` sets that key.
+    fn is_in_set(&self, key: &str) -> bool {
+        let named = |setting: &String| {
+            let name = setting.split('=').next().unwrap_or_default();
+            name.trim() == key
+        };
+        self.set.iter().any(named)
+    }
+
+    /// Refuses an option together with the setting of `--set` that has the same meaning.
+    fn check_once(&self) -> Result<(), Failure> {
+        let given = [
+            ("--profile", "profile", self.profile.is_some()),
+            ("--congestion", "congestion", self.congestion.is_some()),
+            ("--send-buffer", "send_buffer", self.send_buffer.is_some()),
+            ("--bare-init", "bare_init", self.bare_init),
+            ("--pmtu", "mtu", matches!(self.pmtu, Pmtu::Fixed(_))),
+        ];
+        match given.iter().find(|it| it.2 && self.is_in_set(it.1)) {
+            Some((option, key, _)) => Err(Failure::Usage(format!(
+                "found {option} and --set {key}, which set the same thing; use one of them"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The transport's settings.
+    fn sctp(&self) -> Result<Sctp, Failure> {
+        self.check_once()?;
+        let flag = |key: &str, value: Option<String>| value.map(|value| format!("{key}={value}"));
+        let mut settings: Vec<String> = [
+            flag("profile", self.profile.clone()),
+            flag("congestion", self.congestion.clone()),
+            flag("streams", self.streams.map(|streams| streams.to_string())),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(self.set.iter().cloned())
+        .collect();
+        if !self.sets("receive_buffer") {
+            settings.push(format!("receive_buffer={}", Size(BUFFER.into())));
+        }
+        let mut sctp = read_sctp(&settings)?;
+        sctp.config.send_buffer = match self.send_buffer {
+            Some(size) => usize::try_from(size.0).unwrap_or(usize::MAX),
+            None if self.is_in_set("send_buffer") => sctp.config.send_buffer,
+            None => sctp.config.send_buffer.max(BUFFER as usize),
+        };
+        // As in the library, unlike the simulator, because packets of one size are sent by one
+        // call.
+        if !self.sets("fill_packets") {
+            sctp.config.fill_packets = sctp.config.bundling;
+        }
+        sctp.config.bare_init |= self.bare_init;
+        if self.preferred_address.is_some() && !sctp.config.address_changes {
+            return Err(Failure::Usage(
+                "--preferred-address: found with address_changes off; it needs --set address_changes=true and --set authentication=on"
+                    .to_owned(),
+            ));
+        }
+        sctp.config.preferred_address = self.preferred_address;
+        if let Some(keys) = auth_keys::shared(&self.auth_key)? {
+            if sctp.config.authentication == Authentication::Off {
+                return Err(Failure::Usage(
+                    "--auth-key needs --set authentication=on or required (RFC 4895)".to_owned(),
+                ));
+            }
+            sctp.config.auth_keys = keys;
+        }
+        auth_keys::preshared(self.psk_file.as_ref(), &mut sctp.config)?;
+        match self.pmtu {
+            Pmtu::Auto if self.is_in_set("path_mtu_discovery") => {}
+            Pmtu::Auto => sctp.config.path_mtu_discovery = true,
+            Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
+        }
+        Ok(sctp)
+    }
+
+    /// The carrier of packets, for a server or a client.
+    fn carrier(&self, accept: bool) -> Result<Carrier, Failure> {
+        let usual = if accept { ENCAPSULATION_PORT } else { 0 };
+        let port = self.udp_port.unwrap_or(usual);
+        let peer_port = self.peer_udp_port.unwrap_or(ENCAPSULATION_PORT);
+        let ports = [
+            ("--udp-port", self.udp_port),
+            ("--peer-udp-port", self.peer_udp_port),
+        ];
+        let asked = ports.iter().find(|(_, port)| port.is_some());
+        match (self.carrier, asked) {
+            (CarrierKind::Encapsulated, _) => Ok(Carrier::Encapsulated { port, peer_port }),
+            (CarrierKind::Udp, _) => Ok(Carrier::Udp { port, peer_port }),
+            (CarrierKind::Ip, None) => Ok(Carrier::Ip),
+            (CarrierKind::Ip, Some((option, _))) => Err(Failure::Usage(format!(
+                "{option}: found with --carrier ip, which has no UDP ports; allowed with --carrier encapsulated or udp"
+            ))),
+        }
+    }
+
+    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP
+    /// ports (RFC 6951 §5.1).
+    pub(super) fn bind(
+        &self,
+        ports: Ports<'_>,
+        peer: Option<ScopedAddr>,
+    ) -> Result<Bound, Failure> {
+        self.bind_for(ports, peer, WorkerThreads::default(), None)
+    }
+
+    /// The same with a maximum of simultaneous associations per port that peers may start. With
+    /// several threads each has its share of the maximum, and a peer is served by one of them.
+    pub(super) fn bind_for(
+        &self,
+        ports: Ports<'_>,
+        peer: Option<ScopedAddr>,
+        crew: WorkerThreads,
+        most: Option<u32>,
+    ) -> Result<Bound, Failure> {
+        let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Usage)?;
+        let mut sctp = self.sctp()?;
+        let (numbers, accept) = match ports {
+            Ports::Own(first, count) => (own_ports(first, count)?, false),
+            Ports::Served(numbers) | Ports::Echoed(numbers) => (numbers.to_vec(), true),
+        };
+        if matches!(ports, Ports::Echoed(_)) && !self.sets("streams") {
+            sctp.config.outbound_streams = u16::MAX;
+            sctp.config.inbound_streams = u16::MAX;
+        }
+        let carrier = self.carrier(accept)?;
+        let config = Config::default().with(|it| {
+            it.sctp = sctp.config.clone();
+            it.carrier = carrier;
+            it.addresses = self.local.iter().map(|local| local.address).collect();
+            it.zone = zone;
+            it.dscp = self.dscp;
+            it.accept = accept;
+            it.max_message_size = MAX_MESSAGE as usize;
+            let share = |most: u32| (most as usize).div_ceil(crew.len());
+            it.max_associations = most.map_or(it.max_associations, share);
+        });
+        let moves = AddressSchedule::from_options(self, &sctp.config)?;
+        let (watch, watched) = RecordingObserver::new(self)?;
+        let sockets = crew.open(&config).map_err(unbound)?;
+        let each = |sockets| numbers.iter().map(move |port| (sockets, port));
+        let all = sockets.iter().flat_map(each).enumerate();
+        let endpoints: Result<Vec<Endpoint>, BindError> = all
+            .map(|(index, (sockets, &port))| bind_at(sockets, &config, port, watch.as_ref(), index))
+            .collect();
+        Ok(Bound {
+            endpoints: endpoints.map_err(unbound)?,
+            ports: numbers.len(),
+            numbers,
+            crew,
+            sctp,
+            watched,
+            moves,
+            sockets,
+            config,
+            watch,
+        })
+    }
+}
+
+/// `count` consecutive ports from the first on; 0 stands for a random one.
+fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
+    let Some(first) = first else {
+        return Ok(vec![0; count]);
+    };
+    let ports: Vec<u16> = (first..=u16::MAX).take(count).collect();
+    match ports.len() == count {
+        true => Ok(ports),
+        false => Err(Failure::Usage(format!(
+            "--local-port: found {first} with {count} associations, a port each; the last port is {}",
+            u16::MAX
+        ))),
+    }
+}
+
+/// Binds the endpoint of that number at a port.
+fn bind_at(
+    sockets: &SharedSockets,
+    config: &Config,
+    port: u16,
+    watch: Option<&RecordingObserver>,
+    number: usize,
+) -> Result<Endpoint, BindError> {
+    let config = config.clone().with(|it| it.port = port);
+    match watch {
+        Some(watch) => {
+            let watch = Box::new(watch.of_endpoint(number));
+            Endpoint::bind_with(config, BindOptions::from(sockets).with_observer(watch))
+        }
+        None => Endpoint::bind_with(config, sockets),
+    }
+}
+
+fn unbound(error: BindError) -> Failure {
+    match error {
+        error @ (BindError::Config(_) | BindError::PortTaken(_)) => {
+            Failure::Usage(error.to_string())
+        }
+        error => Failure::Net(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
