@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use anabranch_net::AddressChange;
 
-use super::requests::PORT_TIMEOUT;
-use super::socket::{RETRY_INTERVAL, Socket};
+use super::socket::{PORT_TIMEOUT, RETRY_INTERVAL, Socket};
 use super::{HostState, Table};
 use crate::control::Answer;
 

@@ -3,31 +3,27 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use anabranch_net::{Association, ConnectError, Endpoint};
-use tokio::sync::mpsc::UnboundedReceiver;
+use anabranch_net::{ConnectError, Endpoint};
 
 use super::association::SocketAssociation;
-use super::data::{attach, send};
+use super::deliver::attach;
+use super::endpoint::{self, peer};
 use super::listener::POLL_INTERVAL;
 use super::notification::{self, AssocChange, change};
 use super::notify::{in_pieces, return_queued, send_notification};
 use super::port_selection::{another, from_any_port};
-use super::requests::{self, peer};
-use super::send_queue::QueuedOperation;
 use super::socket::{Phase, Socket, of_connect};
 use super::{HostState, PendingTransfer, scm_rights};
 use crate::Style;
 use crate::frame::{self, Frame, Kind};
-use crate::options::AUTOCLOSE;
 
 /// The socket's endpoint, created on first use with the options that are set by then.
 pub fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
     if let Some(endpoint) = &socket.state().endpoint {
         return Ok(endpoint.clone());
     }
-    let endpoint = requests::endpoint(host, socket, None)?;
+    let endpoint = endpoint::endpoint(host, socket, None)?;
     let mut state = socket.state();
     Ok(state.endpoint.get_or_insert(endpoint).clone())
 }
@@ -192,74 +188,6 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
             // The program may be gone.
             let _ = socket.give(&frame, piece).await;
         }
-    }
-}
-
-/// Processes the program's jobs for an association in order, until it has ended.
-pub fn work(host: &Arc<HostState>, socket: &Socket, assoc: &Arc<SocketAssociation>) {
-    let Some(mut todo) = assoc.send_queue.take() else {
-        return;
-    };
-    let linger = socket.state().options.linger();
-    let linger = linger.map(|it| Duration::from_secs(u64::from(it)));
-    let linger = linger.unwrap_or(host.config.linger);
-    let worker = Arc::clone(assoc);
-    tokio::spawn(async move {
-        if let Some(association) = worker.up().await {
-            while let Some(job) = next_job(&mut todo, &association).await {
-                let cost = job.cost();
-                match job {
-                    // An association that has ended rejects them, and they are returned to the
-                    // program.
-                    QueuedOperation::Message(frame, bytes) => {
-                        send(&worker, &association, &frame, bytes).await;
-                    }
-                    QueuedOperation::Close => {
-                        association.start_shutdown(Some(linger));
-                        break;
-                    }
-                }
-                worker.send_queue.done(cost);
-            }
-        }
-        // Tasks that wait for buffer space must check again, because no more jobs will finish.
-        drop(todo);
-        worker.send_queue.end();
-    });
-    let seconds = socket.state().options.word(AUTOCLOSE, 0);
-    if seconds > 0 {
-        tokio::spawn(close_when_idle(Arc::clone(assoc), seconds));
-    }
-}
-
-/// The next job of an association; after the association has ended, only queued ones.
-async fn next_job(
-    todo: &mut UnboundedReceiver<QueuedOperation>,
-    association: &Association,
-) -> Option<QueuedOperation> {
-    tokio::select! {
-        biased;
-        job = todo.recv() => job,
-        _ = association.closed() => None,
-    }
-}
-
-/// SCTP_AUTOCLOSE (RFC 6458 §8.1.8): closes an association after this time without traffic.
-async fn close_when_idle(assoc: Arc<SocketAssociation>, seconds: u32) {
-    let idle = Duration::from_secs(u64::from(seconds));
-    let Some(association) = assoc.up().await else {
-        return;
-    };
-    let watch = async {
-        while tokio::time::timeout(idle, assoc.activity.notified())
-            .await
-            .is_ok()
-        {}
-        association.start_shutdown(None);
-    };
-    tokio::select! {
-        () = watch => (),
-        _ = association.closed() => (),
     }
 }
 

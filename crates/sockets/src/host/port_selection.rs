@@ -7,7 +7,7 @@
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
 use super::HostState;
-use super::requests;
+use super::endpoint::endpoint;
 use super::socket::{Phase, Socket};
 
 /// Number of ports that are tried.
@@ -48,7 +48,7 @@ pub fn another(host: &HostState, socket: &Socket) -> Option<Endpoint> {
         state.port.take()?
     };
     // The previous port is released later, so that it is not selected again.
-    let endpoint = requests::endpoint(host, socket, None).ok();
+    let endpoint = endpoint(host, socket, None).ok();
     host.give_port_back(former);
     let (closed, port) = {
         let mut state = socket.state();

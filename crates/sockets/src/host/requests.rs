@@ -1,13 +1,12 @@
 //! Requests about a socket.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_net::sctp::StateName;
-use anabranch_net::{BindError, Carrier, Endpoint, Peer};
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -15,9 +14,11 @@ use tokio::io::unix::AsyncFd;
 use super::acceptor::Caller;
 use super::association::SocketAssociation;
 use super::bind::{bind, interfaces, source, unbind};
-use super::data::{attach, fail};
+use super::data::fail;
+use super::deliver::attach;
+use super::endpoint::{endpoint, peer};
 use super::listener::{ListenerSet, listen};
-use super::socket::{Phase, RETRY_INTERVAL, Socket, of_connect};
+use super::socket::{PORT_TIMEOUT, Phase, RETRY_INTERVAL, Socket, of_connect};
 use super::{
     HostState, getsockopt, local_peers, one_to_many, port_selection::from_any_port, scm_rights,
     seccomp, setsockopt, settings,
@@ -25,11 +26,6 @@ use super::{
 use crate::Style;
 use crate::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
-
-/// Backlog of a one-to-many socket: like in Linux, practically unlimited.
-const BACKLOG: usize = 65_536;
-/// Timeout for the port of a previous socket whose association is still closing.
-pub const PORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers the single request of a connection.
 pub async fn answer(host: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
@@ -215,28 +211,6 @@ async fn carry_out(
     }
 }
 
-/// Creates an endpoint for the socket.
-pub fn endpoint(
-    host: &HostState,
-    socket: &Socket,
-    backlog: Option<usize>,
-) -> Result<Endpoint, i32> {
-    let had = socket.state().port;
-    let port = had
-        .or_else(|| host.take_port(0, |_| false))
-        .ok_or(libc::EADDRINUSE)?;
-    let mut state = socket.state();
-    state.port = Some(port);
-    state.port_is_drawn |= had.is_none();
-    let accept = backlog.is_some();
-    let backlog = backlog.unwrap_or(BACKLOG);
-    let config = settings::endpoint(&host.config, &state, port, accept, backlog);
-    Endpoint::bind_with(config, &host.sockets).map_err(|error| match error {
-        BindError::PortTaken(_) => libc::EADDRINUSE,
-        _ => libc::EINVAL,
-    })
-}
-
 /// Retries while the endpoint of a previous socket may still be using the port.
 async fn in_time<T>(attempt: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     let mut waited = Duration::ZERO;
@@ -316,29 +290,6 @@ fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     drop(table);
     socket.enter(Phase::Listening);
     true
-}
-
-/// Parameters of the peer to connect to.
-pub fn peer(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> Result<Peer, i32> {
-    let first = addresses.first().ok_or(libc::EINVAL)?;
-    if first.port() == 0 || first.ip().is_unspecified() || first.ip().is_multicast() {
-        return Err(libc::EINVAL);
-    }
-    if !socket.socket_type.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
-        return Err(libc::EINVAL);
-    }
-    let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
-    let peer = Peer::new(ips, first.port());
-    let of_carrier = match host.config.carrier {
-        // Peers have this host's UDP port, as RFC 6951 expects.
-        Carrier::Encapsulated { peer_port: 0, .. } => Some(host.sockets.udp_port()),
-        _ => None,
-    };
-    let port = settings::peer_udp_port(&socket.state().options).or(of_carrier);
-    Ok(match port {
-        Some(port) => peer.over_udp(port),
-        None => peer,
-    })
 }
 
 async fn connect(

@@ -24,6 +24,8 @@ use crate::{SocketType, Style};
 
 /// Retry interval for conditions without a wakeup.
 pub const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+/// Timeout for the port of a previous socket whose association is still closing.
+pub const PORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A socket: the host's end of the descriptor, and its state.
 pub struct Socket {

@@ -1,0 +1,56 @@
+//! Endpoints of sockets, and the peers that they connect to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_net::{BindError, Carrier, Endpoint, Peer};
+
+use super::socket::Socket;
+use super::{HostState, settings};
+
+/// Backlog of a one-to-many socket: like in Linux, practically unlimited.
+const BACKLOG: usize = 65_536;
+
+/// Creates an endpoint for the socket.
+pub fn endpoint(
+    host: &HostState,
+    socket: &Socket,
+    backlog: Option<usize>,
+) -> Result<Endpoint, i32> {
+    let had = socket.state().port;
+    let port = had
+        .or_else(|| host.take_port(0, |_| false))
+        .ok_or(libc::EADDRINUSE)?;
+    let mut state = socket.state();
+    state.port = Some(port);
+    state.port_is_drawn |= had.is_none();
+    let accept = backlog.is_some();
+    let backlog = backlog.unwrap_or(BACKLOG);
+    let config = settings::endpoint(&host.config, &state, port, accept, backlog);
+    Endpoint::bind_with(config, &host.sockets).map_err(|error| match error {
+        BindError::PortTaken(_) => libc::EADDRINUSE,
+        _ => libc::EINVAL,
+    })
+}
+
+/// Parameters of the peer to connect to.
+pub fn peer(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> Result<Peer, i32> {
+    let first = addresses.first().ok_or(libc::EINVAL)?;
+    if first.port() == 0 || first.ip().is_unspecified() || first.ip().is_multicast() {
+        return Err(libc::EINVAL);
+    }
+    if !socket.socket_type.v6 && addresses.iter().any(SocketAddr::is_ipv6) {
+        return Err(libc::EINVAL);
+    }
+    let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
+    let peer = Peer::new(ips, first.port());
+    let of_carrier = match host.config.carrier {
+        // Peers have this host's UDP port, as RFC 6951 expects.
+        Carrier::Encapsulated { peer_port: 0, .. } => Some(host.sockets.udp_port()),
+        _ => None,
+    };
+    let port = settings::peer_udp_port(&socket.state().options).or(of_carrier);
+    Ok(match port {
+        Some(port) => peer.over_udp(port),
+        None => peer,
+    })
+}

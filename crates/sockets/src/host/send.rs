@@ -1,0 +1,94 @@
+//! Messages from the program to an association.
+
+use anabranch_net::{Association, SendError, TrySendError};
+
+use super::association::SocketAssociation;
+use super::notify::{return_message, send_parameters};
+use crate::frame::{self, Frame};
+
+/// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise
+/// returns it.
+pub fn send_at_once(
+    assoc: &SocketAssociation,
+    frame: &Frame,
+    bytes: bytes::Bytes,
+) -> Option<bytes::Bytes> {
+    let more = frame::ABORT | frame::EOF | frame::IMMEDIATE;
+    if frame.flags & more != 0 || bytes.is_empty() {
+        return Some(bytes);
+    }
+    let (stream, options, wants_back) = send_parameters(assoc, frame);
+    let copy = wants_back.then(|| bytes.clone());
+    let mut left = Some(bytes);
+    let sent = assoc.with_association(|it| {
+        let bytes = left.take().unwrap_or_default();
+        it.try_send(bytes, options.with_stream(Some(stream)))
+    });
+    match sent {
+        None => return left,
+        Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
+        Some(Err(error)) => {
+            tracing::debug!(%error, "message not taken");
+            // The program wants it back, which may need to wait ([`send`]).
+            return copy;
+        }
+        Some(Ok(())) => {
+            tracing::trace!(stream, "message taken");
+            assoc.sent.notify_one();
+        }
+    }
+    assoc.activity.notify_one();
+    None
+}
+
+/// Sends a message with its frame's options.
+pub async fn send(
+    assoc: &SocketAssociation,
+    association: &Association,
+    frame: &Frame,
+    bytes: bytes::Bytes,
+) {
+    assoc.activity.notify_one();
+    if frame.flags & frame::ABORT != 0 {
+        association.abort(bytes);
+        return;
+    }
+    if !bytes.is_empty() {
+        let (stream, options, wants_back) = send_parameters(assoc, frame);
+        let copy = wants_back.then(|| bytes.clone());
+        let sent = match frame.flags & frame::IMMEDIATE {
+            0 => {
+                association
+                    .send(bytes, options.with_stream(Some(stream)))
+                    .await
+            }
+            _ => {
+                association
+                    .send(
+                        bytes,
+                        options.with_stream(Some(stream)).with_immediate(true),
+                    )
+                    .await
+            }
+        };
+        match sent {
+            Ok(()) => {
+                tracing::trace!(stream, "message taken");
+                assoc.sent.notify_one();
+            }
+            Err(error) => {
+                tracing::debug!(%error, "message not taken");
+                match (copy, error) {
+                    (None, _) => (),
+                    // Messages that were accepted before must be reported first.
+                    (Some(bytes), SendError::Closing) => assoc.refused().push((*frame, bytes)),
+                    (Some(bytes), _) => return_message(assoc, frame, &bytes).await,
+                }
+            }
+        }
+    }
+    if frame.flags & frame::EOF != 0 {
+        association.start_shutdown(None);
+        assoc.advance();
+    }
+}
