@@ -223,6 +223,15 @@ impl SocketAssociation {
         self.send_queue.end();
     }
 
+    /// Waits until [`Self::end`]: the end was reported to the program.
+    pub async fn end_reported(&self) {
+        let mut progress = self.progress.subscribe();
+        // The sender is in `self`.
+        let _ = progress
+            .wait_for(|it| matches!(it, SetupState::Ended))
+            .await;
+    }
+
     /// The association, while it is established.
     pub fn association(&self) -> Option<Association> {
         match &*self.progress.borrow() {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::Association;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::HostState;
@@ -16,50 +15,56 @@ use crate::options::AUTOCLOSE;
 
 /// Processes the program's jobs for an association in order, until it has ended.
 pub fn start(host: &Arc<HostState>, socket: &Socket, assoc: &Arc<SocketAssociation>) {
-    let Some(mut todo) = assoc.send_queue.take() else {
+    let Some(todo) = assoc.send_queue.take() else {
         return;
     };
     let linger = socket.state().options.linger();
     let linger = linger.map(|it| Duration::from_secs(u64::from(it)));
     let linger = linger.unwrap_or(host.config.linger);
-    let worker = Arc::clone(assoc);
-    tokio::spawn(async move {
-        if let Some(association) = worker.up().await {
-            while let Some(job) = next_job(&mut todo, &association).await {
-                let cost = job.cost();
-                match job {
-                    // An association that has ended rejects them, and they are returned to the
-                    // program.
-                    QueuedOperation::Message(frame, bytes) => {
-                        send(&worker, &association, &frame, bytes).await;
-                    }
-                    QueuedOperation::Close => {
-                        association.start_shutdown(Some(linger));
-                        break;
-                    }
-                }
-                worker.send_queue.done(cost);
-            }
-        }
-        // Tasks that wait for buffer space must check again, because no more jobs will finish.
-        drop(todo);
-        worker.send_queue.end();
-    });
+    tokio::spawn(process(Arc::clone(assoc), todo, linger));
     let seconds = socket.state().options.word(AUTOCLOSE, 0);
     if seconds > 0 {
         tokio::spawn(close_when_idle(Arc::clone(assoc), seconds));
     }
 }
 
-/// The next job of an association; after the association has ended, only queued ones.
+async fn process(
+    assoc: Arc<SocketAssociation>,
+    mut todo: UnboundedReceiver<QueuedOperation>,
+    linger: Duration,
+) {
+    if let Some(association) = assoc.up().await {
+        while let Some(job) = next_job(&mut todo, &assoc).await {
+            let cost = job.cost();
+            match job {
+                // An association that has ended rejects them, and they are returned to the
+                // program.
+                QueuedOperation::Message(frame, bytes) => {
+                    send(&assoc, &association, &frame, bytes).await;
+                }
+                QueuedOperation::Close => {
+                    association.start_shutdown(Some(linger));
+                    break;
+                }
+            }
+            assoc.send_queue.done(cost);
+        }
+    }
+    // Tasks that wait for buffer space must check again, because no more jobs will finish.
+    drop(todo);
+    assoc.send_queue.end();
+}
+
+/// The next job of an association; after its end was reported, only queued ones. Until then the
+/// host may still read messages that the program has sent before.
 async fn next_job(
     todo: &mut UnboundedReceiver<QueuedOperation>,
-    association: &Association,
+    assoc: &SocketAssociation,
 ) -> Option<QueuedOperation> {
     tokio::select! {
         biased;
         job = todo.recv() => job,
-        _ = association.closed() => None,
+        () = assoc.end_reported() => None,
     }
 }
 
@@ -79,5 +84,57 @@ async fn close_when_idle(assoc: Arc<SocketAssociation>, seconds: u32) {
     tokio::select! {
         () = watch => (),
         _ = association.closed() => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_net::{Carrier, Config, Endpoint, Peer};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::frame::Frame;
+    use crate::options::{EVENTS, IPPROTO_SCTP, Options};
+
+    fn endpoint(accept: bool) -> Endpoint {
+        let config = Config::default().with(|it| {
+            it.addresses = vec![std::net::Ipv4Addr::LOCALHOST.into()];
+            it.carrier = Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            };
+            it.accept = accept;
+        });
+        Endpoint::bind(config).expect("loopback")
+    }
+
+    /// A message that the host reads after the association has ended and before the end is reported
+    /// is kept for the program.
+    #[tokio::test]
+    async fn a_message_behind_the_end_is_returned() {
+        let (server, client) = (endpoint(true), endpoint(false));
+        let peer = Peer::from((std::net::Ipv4Addr::LOCALHOST, server.port()));
+        let peer = peer.over_udp(server.udp_port());
+        let association = client.connect(peer).await.expect("it listens");
+        let mut options = Options::default();
+        let all_events = [1; 14];
+        let subscribed = options.set(IPPROTO_SCTP, EVENTS, &all_events);
+        subscribed.expect("an option");
+        let assoc = Arc::new(SocketAssociation::new(1, false, Vec::new(), options));
+        assoc.set_established(association.clone());
+        let todo = assoc.send_queue.take().expect("nobody has them");
+        let worker = tokio::spawn(process(Arc::clone(&assoc), todo, Duration::ZERO));
+        association.abort("");
+        association.closed().await;
+        for _ in 0..10 {
+            // The worker could learn of it.
+            tokio::task::yield_now().await;
+        }
+        let late = QueuedOperation::Message(Frame::default(), Bytes::from_static(b"late"));
+        assoc.send_queue.ask(late);
+        assoc.send_queue.all_done().await;
+        assert_eq!(assoc.refused().len(), 1);
+        assoc.end();
+        worker.await.expect("it ends with the association");
     }
 }
