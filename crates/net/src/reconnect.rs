@@ -59,8 +59,9 @@ pub struct ReconnectPolicy {
     /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
     /// never.
     pub max_failures: Option<u32>,
-    /// An association that lasted this long ends a run of failures; 10 s by default. Shorter ones
-    /// count as failures, so that a peer that accepts and aborts is not called in a loop.
+    /// An association that lasted this long ends a run of failures, and its end is the first failure
+    /// of the next run; 10 s by default. The end of a shorter one continues the run, so that a peer
+    /// that accepts and aborts is not called in a loop.
     pub stable_after: Duration,
     /// Decides whether a failure ends the client; [`ConnectionFailure::is_permanent`] by default. A
     /// graceful shutdown by either side is [`ConnectionFailure::Closed`] with
@@ -68,6 +69,9 @@ pub struct ReconnectPolicy {
     /// is replaced shuts its associations down. To end a client, drop it.
     pub is_final: fn(&ConnectionFailure) -> bool,
 }
+
+/// Limit of all delays, so that one can be added to any time: a year.
+const MAX_DELAY: Duration = Duration::from_secs(365 * 86_400);
 
 impl Default for ReconnectPolicy {
     fn default() -> Self {
@@ -95,7 +99,8 @@ impl ReconnectPolicy {
         let doublings = failures.saturating_sub(1).min(31);
         let longest = self.first_delay.saturating_mul(1 << doublings);
         let jitter = self.jitter.clamp(0.0, 1.0);
-        longest.min(self.max_delay).mul_f64(1.0 - jitter * random)
+        let longest = longest.min(self.max_delay).min(MAX_DELAY);
+        longest.mul_f64(1.0 - jitter * random)
     }
 
     /// Returns true if this failure, the last of `failures` consecutive ones, ends the client.
@@ -110,7 +115,7 @@ impl ReconnectPolicy {
 pub enum ReconnectEvent {
     /// An attempt starts.
     Connecting {
-        /// Its number since the last association that was stable, counted from 1.
+        /// One more than the number of consecutive failures.
         attempt: u32,
     },
     /// The association is established.
@@ -310,6 +315,9 @@ mod tests {
         assert_eq!(policy.delay(1, 0.5), Duration::from_millis(375));
         let exact = policy.with(|it| it.jitter = 0.0);
         assert_eq!(exact.delay(2, 1.0), Duration::from_secs(1));
+        let never =
+            exact.with(|it| (it.first_delay, it.max_delay) = (Duration::MAX, Duration::MAX));
+        assert_eq!(never.delay(1, 1.0), MAX_DELAY);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Race {
         let has_v6 = self.untried.iter().any(IpAddr::is_ipv6);
         let until = match self.answered {
             Some(at) if self.tried.is_empty() && self.resolving && !has_v6 => {
-                Some(at + self.timing.resolution_delay)
+                Some(at.saturating_add(self.timing.resolution_delay))
             }
             _ => self.due,
         };
@@ -107,7 +107,7 @@ impl Race {
         let address = self.untried.remove(0);
         self.tried.push(address);
         self.running += 1;
-        self.due = Some(now + self.timing.attempt_delay);
+        self.due = Some(now.saturating_add(self.timing.attempt_delay));
         Step::Begin(address)
     }
 }
@@ -163,6 +163,18 @@ mod tests {
         race.answer(ms(10), &v4, |_| {});
         race.resolved();
         assert_eq!(race.next(ms(10)), Step::Begin(v4[0]), "nobody to wait for");
+    }
+
+    #[test]
+    fn attempts_may_follow_failures_alone() {
+        let all = addresses(&["::1", "::2"]);
+        let timing = HappyEyeballsTiming::default().with(|it| it.attempt_delay = Duration::MAX);
+        let mut race = Race::new(timing);
+        race.answer(ms(5), &all, |_| {});
+        assert_eq!(race.next(ms(5)), Step::Begin(all[0]));
+        assert_eq!(race.next(ms(9)), Step::Wait(Some(Duration::MAX)));
+        race.failed();
+        assert_eq!(race.next(ms(9)), Step::Begin(all[1]));
     }
 
     /// The addresses of a late answer join the untried ones, once.

@@ -222,7 +222,10 @@ where
                 Step::Over => return Poll::Ready((failed.take(), complaint.take())),
                 Step::Wait(None) => return Poll::Pending,
                 Step::Wait(Some(until)) => {
-                    let at = began + until;
+                    // A time beyond the range of the clock never comes.
+                    let Some(at) = began.checked_add(until) else {
+                        return Poll::Pending;
+                    };
                     let alarm = alarm.get_or_insert_with(|| runtime.timer(at));
                     alarm.as_mut().reset(at);
                     if alarm.as_mut().poll(cx).is_pending() {
