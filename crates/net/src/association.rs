@@ -406,11 +406,11 @@ impl Association {
         }
     }
 
-    /// Returns true until it has ended.
-    pub(crate) fn is_open(&self) -> bool {
+    /// Returns true from its establishment until either side starts to end it.
+    pub(crate) fn is_established(&self) -> bool {
         let state = self.shared.lock();
-        let entry = state.entries.get(&self.id);
-        entry.is_some_and(|it| !matches!(it.phase, Phase::Closed(_)))
+        let association = state.endpoint.association(self.id);
+        association.is_some_and(Protocol::is_established)
     }
 
     /// Waits until it is established.

@@ -256,7 +256,8 @@ impl ReconnectingClient {
         }
     }
 
-    /// The association, after further attempts if necessary, whose events are not returned then.
+    /// The association, after further attempts if necessary, whose events are not returned then. One
+    /// that is shutting down accepts no messages: this waits for its end.
     ///
     /// Cancel-safe: if the future is dropped, the next call continues.
     ///
@@ -265,7 +266,7 @@ impl ReconnectingClient {
     pub async fn association(&mut self) -> Result<Association, ConnectionFailure> {
         loop {
             match &self.state {
-                State::Connected { association, .. } if association.is_open() => {
+                State::Connected { association, .. } if association.is_established() => {
                     return Ok(association.clone());
                 }
                 State::Ended(failure) => return Err(failure.clone()),

@@ -225,3 +225,25 @@ fn a_client_connects_again_until_its_policy_ends_it() {
         assert_eq!(client.association().await.map(drop), Err(last));
     });
 }
+
+/// An association that is shutting down refuses messages, so a loop of `association` and `send`
+/// would run hot.
+#[test]
+fn a_client_does_not_return_an_association_that_shuts_down() {
+    bounded(async {
+        let server = config(vec![LOOPBACK]).with(|it| it.accept = true);
+        let server = Endpoint::bind(server).expect("loopback");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let policy = ReconnectPolicy::default().with(|it| it.first_delay = Duration::ZERO);
+        let endpoint = Endpoint::bind(config(vec![LOOPBACK])).expect("loopback");
+        let mut client = ReconnectingClient::new(endpoint, peer, policy);
+        let first = client.association().await.expect("it listens");
+        first.start_shutdown(None);
+        let second = client.association().await.expect("it listens");
+        assert_ne!(first.id(), second.id());
+        second
+            .send("a message", Default::default())
+            .await
+            .expect("it is established");
+    });
+}
