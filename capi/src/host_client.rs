@@ -64,13 +64,23 @@ fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
 /// already delivered, the program would otherwise see a clean end by the peer.
 pub fn is_lost(fd: c_int) -> bool {
     let before = system::errno();
-    let answer = ask(fd, Request::Alive);
+    let answer = loop {
+        match ask(fd, Request::Alive) {
+            Err(libc::EINTR) => (),
+            answer => break answer,
+        }
+    };
     // The request must not change the program's `errno`.
     system::answer(Err(before));
-    // A failure to get a descriptor for the request does not mean that the host is gone.
-    !matches!(
-        answer,
-        Ok(_) | Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+    answer.is_err_and(|error| !is_of_this_call(error))
+}
+
+/// Whether an error is one of this call only: a signal, or a lack of descriptors or memory. It does
+/// not mean that the host is gone.
+fn is_of_this_call(error: c_int) -> bool {
+    matches!(
+        error,
+        libc::EINTR | libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS
     )
 }
 
@@ -138,7 +148,10 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
     });
     let gone = fd.map_or(libc::ENOTCONN, |_| libc::ECONNRESET);
     let sent = reach(line, &control_address(host))
-        .map_err(|_| gone)
+        .map_err(|error| match is_of_this_call(error) {
+            true => error,
+            false => gone,
+        })
         // Another host may have replaced it, which does not know the socket.
         .and_then(|()| match fd {
             Some(fd) if system::peer(fd)?.pid != system::peer(line)?.pid => Err(gone),

@@ -27,6 +27,15 @@ fn a_large_message_does_not_wait_where_the_program_does_not() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
+/// Signals without SA_RESTART interrupt the library's own calls.
+#[test]
+fn a_signal_is_not_the_end_of_the_host() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("interrupted", folder.path(), &[]);
+    let output = run(Command::new(program).arg("5870"));
+    assert_eq!(text(&output), "ended\n");
+}
+
 #[test]
 fn what_is_not_delivered_comes_back() {
     let folder = tempfile::tempdir().expect("a directory");
