@@ -285,8 +285,10 @@ fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
     }
     let whole = parts.whole();
     let mut pieces = whole.chunks(MAX_PIECE).peekable();
-    let mut header = ready.header;
-    let mut begins = true;
+    let mut header = Frame {
+        tsn: system::thread(),
+        ..ready.header
+    };
     while let Some(piece) = pieces.next() {
         header.flags = match pieces.peek() {
             Some(_) => frame::MORE,
@@ -294,6 +296,7 @@ fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
         };
         let kernel = ready.kernel | libc::MSG_DONTWAIT;
         loop {
+            let begins = header.ssn == 0;
             match system::send(fd, &[&header.encode(), piece], kernel) {
                 Ok(_) => break,
                 Err(libc::EINTR) if !begins => (),
@@ -301,7 +304,7 @@ fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
                 Err(error) => return Err(error),
             }
         }
-        begins = false;
+        header.ssn += 1;
     }
     Ok(())
 }

@@ -362,6 +362,13 @@ pub fn wait_as_writing(fd: c_int, line: c_int) -> Outcome {
     unsafe { call(libc::SYS_setsockopt, arguments) }
 }
 
+/// Number of this thread (`gettid`).
+pub fn thread() -> u32 {
+    // SAFETY: no pointers.
+    let number = unsafe { call(libc::SYS_gettid, [0; 6]) };
+    number.map_or(1, |it| it as u32)
+}
+
 /// Whether the descriptor is non-blocking.
 pub fn is_nonblocking(fd: c_int) -> bool {
     // SAFETY: no pointers.

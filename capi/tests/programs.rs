@@ -27,6 +27,15 @@ fn a_large_message_does_not_wait_where_the_program_does_not() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
+/// Messages of several frames, sent by several threads of two processes at once.
+#[test]
+fn large_messages_of_several_threads_are_not_mixed() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("pieces", folder.path(), &["-lpthread"]);
+    let output = run(Command::new(program).arg("5850"));
+    assert_eq!(text(&output), "whole\n");
+}
+
 /// Signals without SA_RESTART interrupt the library's own calls.
 #[test]
 fn a_signal_is_not_the_end_of_the_host() {

@@ -68,9 +68,11 @@ pub struct Frame {
     pub context: u32,
     /// Number of the association at its socket.
     pub association: u32,
-    /// Number of the message within its stream.
+    /// Number of the message within its stream. From a program: number of the piece within the
+    /// message, from 0.
     pub ssn: u32,
-    /// TSN of the message, if known.
+    /// TSN of the message, if known. From a program: its thread, for a message of several pieces,
+    /// because those of several threads and processes may alternate; 0 for others.
     pub tsn: u32,
     /// Lifetime in milliseconds, number of retransmissions, or priority, depending on `policy`; 0:
     /// none.

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -160,10 +161,48 @@ fn leave(host: &HostState, socket: &Socket) {
     host.ended.notify_waiters();
 }
 
+/// Maximum number of unfinished messages of a descriptor: threads that send messages of several
+/// pieces at once. If there are more, the one that got no piece for the longest time is lost.
+const MAX_UNFINISHED: usize = 64;
+
+/// Messages of which the host has read some pieces, by the sending thread; the one that got a piece
+/// last is at the end.
+#[derive(Default)]
+struct UnfinishedMessages(Vec<(u32, Vec<u8>)>);
+
+impl UnfinishedMessages {
+    /// Adds a piece; at most `most + 1` bytes of its message are kept. Returns the message with its
+    /// last piece.
+    fn add(&mut self, frame: &Frame, piece: &[u8], most: usize) -> Option<Bytes> {
+        let is_first = frame.ssn == 0;
+        let is_last = frame.flags & frame::MORE == 0;
+        if is_first && is_last {
+            return Some(Bytes::copy_from_slice(piece));
+        }
+        let known = self.0.iter().position(|it| it.0 == frame.tsn);
+        let begun = known.map(|index| self.0.remove(index).1);
+        let mut whole = match is_first {
+            // A message that is already begun is lost: its thread ended within it.
+            true => Vec::new(),
+            false => begun?,
+        };
+        whole.extend_from_slice(piece);
+        whole.truncate(most + 1);
+        if is_last {
+            return Some(whole.into());
+        }
+        if self.0.len() == MAX_UNFINISHED {
+            self.0.remove(0);
+        }
+        self.0.push((frame.tsn, whole));
+        None
+    }
+}
+
 /// Forwards the program's messages to their associations. A message of more than `most` bytes is
 /// refused by the association, and the rest of it is not buffered.
 async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
-    let mut whole = Vec::new();
+    let mut unfinished = UnfinishedMessages::default();
     loop {
         let length = match socket.take(buffer).await {
             Ok(length @ 1..) => length,
@@ -186,16 +225,8 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
             continue;
         }
         let piece = &buffer[HEADER..length];
-        if frame.flags & frame::MORE != 0 || !whole.is_empty() {
-            whole.extend_from_slice(piece);
-            whole.truncate(most + 1);
-            if frame.flags & frame::MORE != 0 {
-                continue;
-            }
-        }
-        let bytes = match whole.is_empty() {
-            true => bytes::Bytes::copy_from_slice(piece),
-            false => std::mem::take(&mut whole).into(),
+        let Some(bytes) = unfinished.add(&frame, piece, most) else {
+            continue;
         };
         match one {
             Some(assoc) => {
@@ -224,7 +255,7 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
 /// Sends a message at once if the queue is empty and the association accepts it; otherwise queues
 /// it, without blocking the other associations. SCTP_ABORT is processed immediately, and the queued
 /// messages are lost.
-fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: bytes::Bytes) {
+fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: Bytes) {
     if frame.flags & frame::ABORT != 0
         && let Some(association) = assoc.association()
     {
@@ -256,4 +287,55 @@ pub async fn fail(socket: &Socket, error: i32) {
     };
     let _ = socket.give(&frame, &[]).await;
     socket.enter(Phase::Failed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frame of a piece.
+    fn piece_of(thread: u32, number: u32, is_last: bool) -> Frame {
+        Frame {
+            flags: if is_last { 0 } else { frame::MORE },
+            tsn: thread,
+            ssn: number,
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn pieces_of_several_threads_are_kept_apart() {
+        let mut unfinished = UnfinishedMessages::default();
+        let mut add = |thread, number, is_last, text: &str| {
+            let frame = piece_of(thread, number, is_last);
+            let whole = unfinished.add(&frame, text.as_bytes(), 8);
+            whole.map(|it| String::from_utf8_lossy(&it).into_owned())
+        };
+        assert_eq!(add(7, 0, false, "one"), None);
+        assert_eq!(add(9, 0, false, "two"), None);
+        assert_eq!(add(0, 0, true, "single"), Some("single".into()));
+        assert_eq!(add(7, 1, true, " end"), Some("one end".into()));
+        assert_eq!(add(9, 1, false, " longer than eight"), None);
+        assert_eq!(add(9, 2, true, "end"), Some("two longe".into()));
+        // A thread that ended within a message, and one whose beginning was not kept.
+        assert_eq!(add(7, 0, false, "lost"), None);
+        assert_eq!(add(7, 0, false, "new"), None);
+        assert_eq!(add(7, 1, true, "er"), Some("newer".into()));
+        assert_eq!(add(8, 1, true, "end"), None);
+    }
+
+    #[test]
+    fn unfinished_messages_are_bounded() {
+        let mut unfinished = UnfinishedMessages::default();
+        let last = 10 * MAX_UNFINISHED as u32;
+        for thread in 1..=last {
+            let whole = unfinished.add(&piece_of(thread, 0, false), b"piece", 8);
+            assert_eq!(whole, None);
+        }
+        assert_eq!(unfinished.0.len(), MAX_UNFINISHED);
+        // Threads that ended within a message do not hinder later ones.
+        let whole = unfinished.add(&piece_of(last, 1, true), b"end", 8);
+        assert_eq!(whole.as_deref(), Some(&b"pieceend"[..]));
+        assert_eq!(unfinished.add(&piece_of(1, 1, true), b"end", 8), None);
+    }
 }
