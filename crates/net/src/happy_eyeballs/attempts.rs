@@ -162,7 +162,11 @@ mod tests {
         let mut race = Race::new(HappyEyeballsTiming::default());
         race.answer(ms(10), &v4, |_| {});
         race.resolved();
-        assert_eq!(race.next(ms(10)), Step::Begin(v4[0]), "nobody to wait for");
+        assert_eq!(
+            race.next(ms(10)),
+            Step::Begin(v4[0]),
+            "all answers are there"
+        );
     }
 
     #[test]

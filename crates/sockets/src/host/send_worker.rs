@@ -111,7 +111,7 @@ mod tests {
     /// A message that the host reads after the association has ended and before the end is reported
     /// is kept for the program.
     #[tokio::test]
-    async fn a_message_behind_the_end_is_returned() {
+    async fn a_message_after_the_end_is_returned() {
         let (server, client) = (endpoint(true), endpoint(false));
         let peer = Peer::from((std::net::Ipv4Addr::LOCALHOST, server.port()));
         let peer = peer.over_udp(server.udp_port());
@@ -122,12 +122,12 @@ mod tests {
         subscribed.expect("an option");
         let assoc = Arc::new(SocketAssociation::new(1, false, Vec::new(), options));
         assoc.set_established(association.clone());
-        let todo = assoc.send_queue.take().expect("nobody has them");
+        let todo = assoc.send_queue.take().expect("the only worker");
         let worker = tokio::spawn(process(Arc::clone(&assoc), todo, Duration::ZERO));
         association.abort("");
         association.closed().await;
         for _ in 0..10 {
-            // The worker could learn of it.
+            // The worker runs until it waits.
             tokio::task::yield_now().await;
         }
         let late = QueuedOperation::Message(Frame::default(), Bytes::from_static(b"late"));
