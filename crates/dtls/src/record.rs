@@ -16,6 +16,7 @@
 mod cipher;
 
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use crate::material::{IV_LEN, KeyMaterial};
 use crate::replay::ReplayWindow;
@@ -89,7 +90,7 @@ pub struct SealingKey {
     suite: Suite,
     aead: Aead,
     mask: Mask,
-    iv: [u8; IV_LEN],
+    iv: Zeroizing<[u8; IV_LEN]>,
     first_byte: u8,
     next: u64,
 }
@@ -99,7 +100,7 @@ pub struct OpeningKey {
     suite: Suite,
     aead: Aead,
     mask: Mask,
-    iv: [u8; IV_LEN],
+    iv: Zeroizing<[u8; IV_LEN]>,
     window: ReplayWindow,
     opened: u64,
     forged: u64,
@@ -131,7 +132,7 @@ impl SealingKey {
             suite: material.suite(),
             aead: Aead::new(material),
             mask: Mask::new(material),
-            iv: *material.iv(),
+            iv: Zeroizing::new(*material.iv()),
             first_byte: FIXED | (epoch as u8 & EPOCH_BITS),
             next: 0,
         }
@@ -189,7 +190,7 @@ impl OpeningKey {
             suite: material.suite(),
             aead: Aead::new(material),
             mask: Mask::new(material),
-            iv: *material.iv(),
+            iv: Zeroizing::new(*material.iv()),
             window: ReplayWindow::new(window),
             opened: 0,
             forged: 0,

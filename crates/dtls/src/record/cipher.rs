@@ -1,4 +1,4 @@
-//! The ciphers of the suites.
+//! The ciphers of the suites. They overwrite their keys when they are dropped.
 
 use aes::cipher::{BlockEncrypt, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek};
 use aes::{Aes128, Aes256};
@@ -104,5 +104,21 @@ impl Mask {
             }
         }
         [block[0], block[1]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::ZeroizeOnDrop;
+
+    use super::*;
+
+    /// By features of their crates, which are not on by default. AES-GCM is made of AES.
+    #[test]
+    fn keys_are_overwritten_when_they_are_dropped() {
+        fn is_overwritten<T: ZeroizeOnDrop>() {}
+        is_overwritten::<Aes128>();
+        is_overwritten::<Aes256>();
+        is_overwritten::<ChaCha20Poly1305>();
     }
 }
