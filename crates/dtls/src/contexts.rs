@@ -50,7 +50,7 @@ pub enum InstallError {
         /// The epoch that is required.
         wanted: u64,
     },
-    /// Records of the epoch were sealed or opened already.
+    /// Records of the restart were sealed or opened already.
     #[error("epoch {0} is in use")]
     InUse(u64),
     /// Keys for sealing restarts must follow those of normal traffic, because they would be used
@@ -118,14 +118,19 @@ impl Contexts {
     /// Installs keys for sealing. Those of normal traffic are used from now on.
     ///
     /// # Errors
-    /// The epoch is not the next one, or keys of a restart come first.
+    /// The epoch is not the next one, keys of a restart come first, or those of the same epoch have
+    /// sealed records and were not removed.
     pub fn install_sealing(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         let key = (id.epoch, SealingKey::new(keys, id.epoch));
         if id.restart {
             if self.sealing.is_none() {
                 return Err(InstallError::NoPrimary);
             }
-            self.restart_sealing[slot(id.epoch)] = Some(Box::new(key));
+            let place = &mut self.restart_sealing[slot(id.epoch)];
+            if is_used(place, id.epoch, SealingKey::sealed) {
+                return Err(InstallError::InUse(id.epoch));
+            }
+            *place = Some(Box::new(key));
             return Ok(());
         }
         let wanted = self.sealing.as_ref().map_or(FIRST_EPOCH, |(it, _)| it + 1);
@@ -134,6 +139,7 @@ impl Contexts {
             return Err(InstallError::Epoch { found, wanted });
         }
         self.sealing = Some(key);
+        self.restart = None;
         Ok(())
     }
 
@@ -141,7 +147,8 @@ impl Contexts {
     /// newest replaces the oldest.
     ///
     /// # Errors
-    /// The epoch is neither the first nor the next one.
+    /// The epoch is neither the first nor the next one; or keys of a restart of the same epoch have
+    /// opened records, which could be replayed, and were not removed.
     pub fn install_opening(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         if !id.restart {
             let newest = self.newest_opening();
@@ -152,7 +159,11 @@ impl Contexts {
             }
         }
         let key = OpeningKey::new(keys, self.window);
-        self.opening_of(id.restart)[slot(id.epoch)] = Some(Box::new((id.epoch, key)));
+        let place = &mut self.opening_of(id.restart)[slot(id.epoch)];
+        if id.restart && is_used(place, id.epoch, OpeningKey::opened) {
+            return Err(InstallError::InUse(id.epoch));
+        }
+        *place = Some(Box::new((id.epoch, key)));
         Ok(())
     }
 
@@ -167,12 +178,16 @@ impl Contexts {
         self.restart = Some(epoch);
     }
 
-    /// The peer restarted the association, by the restart keys of `epoch`: the keys of normal
-    /// traffic are removed, and those of the restart are used until there are new ones, whose epoch
+    /// The peer restarted the association, by the restart keys of `epoch`: all others are removed,
+    /// and those of the restart are used until there are new ones, whose epoch
     /// is 3 again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     pub fn restarted(&mut self, epoch: u64) {
         self.sealing = None;
         self.opening = Default::default();
+        for other in (0..EPOCHS).filter(|it| *it != slot(epoch)) {
+            self.restart_sealing[other] = None;
+            self.restart_opening[other] = None;
+        }
         self.restart = Some(epoch);
     }
 
@@ -303,10 +318,81 @@ fn slot(epoch: u64) -> usize {
     (epoch % EPOCHS as u64) as usize
 }
 
+/// Returns true if there are keys of `epoch`, and `records` of them are not 0.
+fn is_used<K>(keys: &Option<Box<(u64, K)>>, epoch: u64, records: impl Fn(&K) -> u64) -> bool {
+    let key = keys.as_deref().filter(|it| it.0 == epoch);
+    key.is_some_and(|(_, key)| records(key) > 0)
+}
+
 fn take_if<K>(keys: &mut Option<Box<(u64, K)>>, epoch: u64) -> bool {
     let is_it = keys.as_ref().is_some_and(|it| it.0 == epoch);
     if is_it {
         *keys = None;
     }
     is_it
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::Suite;
+
+    fn keys(of: u8) -> KeyMaterial {
+        KeyMaterial::from_secret(Suite::Aes128Gcm, &[of; 32])
+    }
+
+    /// Two ends; the second has lost its state and uses the restart keys of epoch 3.
+    fn restarted() -> [Contexts; 2] {
+        let mut first = Contexts::new(64);
+        first.install_sealing(KeyId::primary(3), &keys(1)).unwrap();
+        first.install_sealing(KeyId::restart(3), &keys(2)).unwrap();
+        first.install_opening(KeyId::restart(3), &keys(3)).unwrap();
+        let mut second = Contexts::new(64);
+        second.restarting(3, &keys(3), &keys(2));
+        let mut record = [0; record::OVERHEAD];
+        assert_eq!(second.seal(&mut record), Ok(true));
+        first.open(true, &mut record).unwrap();
+        first.restarted(3);
+        assert_eq!(first.seal(&mut [0; record::OVERHEAD]), Ok(true));
+        [first, second]
+    }
+
+    /// The same keys would begin with the first nonce again, and open the same records again.
+    #[test]
+    fn keys_of_a_restart_that_were_used_are_not_replaced() {
+        let [mut first, _] = restarted();
+        let in_use = Err(InstallError::InUse(3));
+        first.install_sealing(KeyId::primary(3), &keys(4)).unwrap();
+        let id = KeyId::restart(3);
+        assert_eq!(first.install_sealing(id, &keys(2)), in_use);
+        assert_eq!(first.install_opening(id, &keys(3)), in_use);
+        first.remove(id);
+        assert_eq!(first.install_sealing(id, &keys(5)), Ok(()));
+        assert_eq!(first.install_opening(id, &keys(6)), Ok(()));
+    }
+
+    #[test]
+    fn after_a_restart_there_are_no_keys_of_another_epoch() {
+        let mut end = Contexts::new(64);
+        end.install_sealing(KeyId::primary(3), &keys(1)).unwrap();
+        for epoch in [3, 4] {
+            let id = KeyId::restart(epoch);
+            end.install_sealing(id, &keys(2)).unwrap();
+            end.install_opening(id, &keys(3)).unwrap();
+        }
+        end.restarted(3);
+        assert!(end.seals_restart(3) && !end.seals_restart(4));
+        assert!(end.remove(KeyId::restart(3)) && !end.opens_restarts());
+    }
+
+    #[test]
+    fn keys_of_a_restart_can_be_removed_once_there_are_new_ones() {
+        for mut end in restarted() {
+            end.remove(KeyId::restart(3));
+            assert!(end.seals_restart(3), "they seal");
+            end.install_sealing(KeyId::primary(3), &keys(4)).unwrap();
+            end.remove(KeyId::restart(3));
+            assert!(!end.seals_restart(3), "removed in both directions");
+        }
+    }
 }

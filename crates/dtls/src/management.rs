@@ -28,8 +28,8 @@ pub struct Start<'a> {
     pub client_parameter: &'a [u8],
     /// The same, of the server.
     pub server_parameter: &'a [u8],
-    /// The association was restarted, and keys of that restart are in use.
-    pub restarted: bool,
+    /// The association was restarted, and the restart keys of this epoch are in use.
+    pub restarted: Option<u64>,
 }
 
 /// Actions that a key management method requests, to be done in order.

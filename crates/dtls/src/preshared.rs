@@ -155,7 +155,8 @@ pub struct Preshared {
     /// restart are installed when no packet of this one can be in flight
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     late: Option<Box<Exchange>>,
-    restarted: bool,
+    /// The epoch of the restart keys that are in use, until they are removed.
+    restarted: Option<u64>,
     actions: VecDeque<Action>,
     failed: bool,
 }
@@ -175,7 +176,7 @@ impl Preshared {
             give_up_at: None,
             drain_at: None,
             late: None,
-            restarted: false,
+            restarted: None,
             actions: VecDeque::new(),
             failed: false,
         }
@@ -289,7 +290,7 @@ impl Preshared {
     fn install(&mut self, exchange: &Exchange, sender: Role, sealing: bool) {
         let epoch = exchange.epoch;
         self.install_one(exchange, KeyId::primary(epoch), sender, sealing);
-        if self.settings.restart && !self.restarted {
+        if self.settings.restart && self.restarted.is_none() {
             self.install_one(exchange, KeyId::restart(epoch), sender, sealing);
         }
     }
@@ -297,7 +298,7 @@ impl Preshared {
     /// Installs the keys for answering a restart before those of normal traffic of their epoch,
     /// because the client may restart as soon as it has the answer.
     fn install_restart_early(&mut self, exchange: &Exchange, own: Role) {
-        if self.settings.restart && self.is_protected() && !self.restarted {
+        if self.settings.restart && self.is_protected() && self.restarted.is_none() {
             self.install_one(exchange, KeyId::restart(exchange.epoch), own, true);
         }
     }
@@ -321,10 +322,10 @@ impl Preshared {
         if first {
             self.actions.push_back(Action::Protect);
         }
-        if !first || self.restarted {
+        if !first || self.restarted.is_some() {
             self.drain_at = Some(now.saturating_add(DRAIN));
         }
-        let keeps = self.settings.restart && self.restarted;
+        let keeps = self.settings.restart && self.restarted.is_some();
         self.late = keeps.then_some(exchange);
     }
 
@@ -339,7 +340,10 @@ impl Preshared {
     /// Removes the keys of the previous epoch.
     fn drain(&mut self) {
         self.drain_at = None;
-        self.restarted = false;
+        if let Some(epoch) = self.restarted.take() {
+            let used = KeyId::restart(epoch);
+            self.actions.push_back(Action::Remove(used));
+        }
         if let Some(exchange) = self.late.take() {
             let id = KeyId::restart(exchange.epoch);
             let (own, peer) = self.ends();
@@ -369,7 +373,7 @@ impl KeyManagement for Preshared {
         self.actions.clear();
         // Keys of a restart protect the association meanwhile.
         let give_up_at = start.now.saturating_add(self.settings.handshake_timeout);
-        self.give_up_at = (!start.restarted).then_some(give_up_at);
+        self.give_up_at = start.restarted.is_none().then_some(give_up_at);
         if self.role == Role::Client {
             self.begin();
         }

@@ -26,7 +26,7 @@ impl End {
         }
     }
 
-    fn start(&mut self, role: Role, parameters: [&[u8]; 2], restarted: bool) {
+    fn start(&mut self, role: Role, parameters: [&[u8]; 2], restarted: Option<u64>) {
         self.method.start(Start {
             now: 0,
             role,
@@ -91,8 +91,8 @@ fn talk(now: u64, ends: &mut [End; 2]) {
 
 fn pair(first: Settings, second: Settings, parameters: [[&[u8]; 2]; 2]) -> [End; 2] {
     let mut ends = [End::new(first, 1), End::new(second, 2)];
-    ends[0].start(Role::Client, parameters[0], false);
-    ends[1].start(Role::Server, parameters[1], false);
+    ends[0].start(Role::Client, parameters[0], None);
+    ends[1].start(Role::Server, parameters[1], None);
     talk(0, &mut ends);
     ends
 }
@@ -141,8 +141,8 @@ fn messages_that_were_changed_anywhere_fail_or_are_ignored() {
     for (message, length) in [(0, 34), (1, 66), (2, 34)] {
         for at in 0..length {
             let mut ends = [End::new(settings.clone(), 1), End::new(settings.clone(), 2)];
-            ends[0].start(Role::Client, PARAMETERS, false);
-            ends[1].start(Role::Server, PARAMETERS, false);
+            ends[0].start(Role::Client, PARAMETERS, None);
+            ends[1].start(Role::Server, PARAMETERS, None);
             let mut number = 0;
             for from in [0, 1, 0, 1] {
                 for mut sent in ends[from].act() {
@@ -206,22 +206,22 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
     let sealing = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
     let opening = KeyMaterial::from_secret(Suite::Aes128Gcm, &[2; 32]);
     ends[0] = End::new(settings, 3);
-    ends[0].contexts.restarting(3, &sealing, &opening);
+    ends[0].contexts.restarting(4, &sealing, &opening);
     ends[1]
         .contexts
-        .install_sealing(KeyId::restart(3), &opening)
+        .install_sealing(KeyId::restart(4), &opening)
         .unwrap();
     ends[1]
         .contexts
-        .install_opening(KeyId::restart(3), &sealing)
+        .install_opening(KeyId::restart(4), &sealing)
         .unwrap();
     let record = ends[0].seal(b"cookie echo");
     assert_eq!(ends[1].open(true, record), Ok(b"cookie echo".to_vec()));
-    ends[1].contexts.restarted(3);
+    ends[1].contexts.restarted(4);
     let record = ends[1].seal(b"cookie ack");
     assert_eq!(ends[0].open(true, record), Ok(b"cookie ack".to_vec()));
-    ends[0].start(Role::Client, PARAMETERS, true);
-    ends[1].start(Role::Server, PARAMETERS, true);
+    ends[0].start(Role::Client, PARAMETERS, Some(4));
+    ends[1].start(Role::Server, PARAMETERS, Some(4));
     talk(0, &mut ends);
     for end in &mut ends {
         assert!(end.protected);
@@ -231,7 +231,13 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
         assert_eq!(at, DRAIN);
         end.method.handle_timeout(at);
         end.act();
+        assert!(!end.contexts.seals_restart(4) && end.contexts.seals_restart(3));
     }
+    // The epoch of the keys of that restart comes again.
+    ends[0].method.rekey(DRAIN);
+    talk(DRAIN, &mut ends);
+    let sealing = |end: &End| end.contexts.sealing_id();
+    assert!(ends.iter().all(|it| sealing(it) == Some(KeyId::primary(4))));
 }
 
 #[test]
@@ -239,8 +245,8 @@ fn flights_have_the_lengths_that_were_asked_for() {
     let mut settings = Settings::new(b"a secret of both");
     settings.flights = Flights::CERTIFICATES;
     let mut ends = [End::new(settings.clone(), 1), End::new(settings, 2)];
-    ends[0].start(Role::Client, PARAMETERS, false);
-    ends[1].start(Role::Server, PARAMETERS, false);
+    ends[0].start(Role::Client, PARAMETERS, None);
+    ends[1].start(Role::Server, PARAMETERS, None);
     let mut lengths = Vec::new();
     for from in [0, 1, 0, 1] {
         for message in ends[from].act() {

@@ -8,6 +8,7 @@ use anabranch_dtls::{
     Start,
 };
 use anabranch_transport::Nanos;
+use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Dtls, DtlsKeyManagement};
 use bytes::Bytes;
 
@@ -40,7 +41,9 @@ pub struct KeyAgreement {
 }
 
 /// The keys with which this end can restart an association after it lost its state
-/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). Store them securely, and use them once.
+/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). Store them securely, use them once, and delete them
+/// when either end has restarted the association ([`Event::Restarted`](crate::Event::Restarted)):
+/// both ends have used them then, and a nonce must not be used again.
 #[derive(Clone, Debug)]
 pub struct RestartKeys {
     /// Their epoch.
@@ -165,8 +168,8 @@ impl DtlsChunk {
     /// protect it already.
     pub(crate) fn start(&mut self, now: Nanos) -> bool {
         self.now = now;
-        let restarted = self.contexts.seals();
-        self.phase = if restarted {
+        let restarted = self.contexts.sealing_id().map(|it| it.epoch);
+        self.phase = if restarted.is_some() {
             Phase::Protected
         } else {
             Phase::Keying
@@ -181,7 +184,7 @@ impl DtlsChunk {
                 restarted,
             });
         }
-        restarted
+        restarted.is_some()
     }
 
     /// Takes over the keys of `former`, whose peer has restarted the association with restart keys,
@@ -293,6 +296,22 @@ impl DtlsChunk {
     /// Whether packets that are not protected must be discarded.
     pub(crate) fn requires_protection(&self) -> bool {
         self.phase == Phase::Protected
+    }
+
+    /// Whether a chunk of type `kind` may arrive without protection. While this end restarts the
+    /// association, the peer protects COOKIE ACK and all that follows by the restart keys
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4); it may have lost them, and report that.
+    pub(crate) fn admits_clear(&self, kind: u8) -> bool {
+        match kind {
+            kind::INIT | kind::INIT_ACK | kind::DTLS => true,
+            kind::ABORT | kind::ERROR => !self.requires_protection(),
+            _ => !self.requires_protection() && !self.restarts(),
+        }
+    }
+
+    /// Whether this end is restarting the association with restart keys.
+    pub(crate) fn restarts(&self) -> bool {
+        self.phase == Phase::Offered && self.contexts.opens_restarts()
     }
 
     /// Whether new keys have to be negotiated, because the keys in use are nearly exhausted. Asked
