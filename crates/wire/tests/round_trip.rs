@@ -288,17 +288,24 @@ fn any_offered() -> impl Strategy<Value = InitParameter> {
             address
         }),
         any::<u32>().prop_map(InitParameter::AdaptationLayer),
-        (any::<u32>(), any::<[bool; 3]>(), vec(any::<u8>(), 1..6)).prop_map(
-            |(tie_breaker, [restart, server, client], methods)| {
-                InitParameter::DtlsKeyManagement(DtlsKeyManagement {
-                    tie_breaker,
-                    restart,
-                    server,
-                    client,
-                    methods: methods.into(),
-                })
-            }
-        ),
+        (
+            any::<u32>(),
+            any::<[bool; 3]>(),
+            0..32_u8,
+            vec(any::<u8>(), 1..6)
+        )
+            .prop_map(
+                |(tie_breaker, [restart, server, client], reserved, methods)| {
+                    InitParameter::DtlsKeyManagement(DtlsKeyManagement {
+                        tie_breaker,
+                        restart,
+                        server,
+                        client,
+                        reserved: reserved << 3,
+                        methods: methods.into(),
+                    })
+                }
+            ),
     ]
 }
 

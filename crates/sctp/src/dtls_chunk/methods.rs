@@ -116,6 +116,7 @@ impl KeyMethods {
             restart: self.restart,
             server: self.server,
             client: self.client,
+            reserved: 0,
             methods: self.identifiers.clone(),
         }
     }

@@ -118,6 +118,7 @@ mod tests {
             restart: false,
             server: roles.contains('S'),
             client: roles.contains('C'),
+            reserved: 0,
             methods: Bytes::from_static(methods),
         }
     }
@@ -172,7 +173,10 @@ mod tests {
     fn a_cookie_carries_the_terms_and_no_other_bytes_are_terms() {
         let terms = DtlsTerms {
             own: of(1, "SC", &[250]),
-            peer: of(2, "S", &[250, 0, 192]),
+            peer: DtlsKeyManagement {
+                reserved: 0x88,
+                ..of(2, "S", &[250, 0, 192])
+            },
         };
         let mut out = BytesMut::new();
         terms.encode(&mut out);

@@ -107,6 +107,9 @@ pub struct DtlsKeyManagement {
     pub server: bool,
     /// C bit: the sender supports the client role.
     pub client: bool,
+    /// Reserved bits (the five high ones), which must be 0 in a parameter of this end. They are
+    /// ignored, but keys are derived from the parameter as it was received (§6).
+    pub reserved: u8,
     /// Key management identifiers in descending order of preference; at least one.
     pub methods: Bytes,
 }
@@ -117,6 +120,7 @@ impl DtlsKeyManagement {
     const R: u8 = 0x04;
     const S: u8 = 0x02;
     const C: u8 = 0x01;
+    const RESERVED: u8 = 0xF8;
 
     /// The parameter with header and without padding, as it is used for key derivation (§6).
     pub fn whole(&self) -> Bytes {
@@ -136,12 +140,15 @@ impl DtlsKeyManagement {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         out.put_u32(self.tie_breaker);
         out.put_u8(
-            bit(self.restart, Self::R) | bit(self.server, Self::S) | bit(self.client, Self::C),
+            bit(self.restart, Self::R)
+                | bit(self.server, Self::S)
+                | bit(self.client, Self::C)
+                | (self.reserved & Self::RESERVED),
         );
         out.extend_from_slice(&self.methods);
     }
 
-    /// Decodes the value of a parameter of this type. Reserved bits are ignored.
+    /// Decodes the value of a parameter of this type.
     ///
     /// # Errors
     /// The parameter has no identifier.
@@ -155,6 +162,7 @@ impl DtlsKeyManagement {
             restart: bits & Self::R != 0,
             server: bits & Self::S != 0,
             client: bits & Self::C != 0,
+            reserved: bits & Self::RESERVED,
             methods: tlv.into_value().slice(Self::FIXED..),
         })
     }

@@ -487,6 +487,7 @@ fn dtls_key_management() {
             restart: bits & 4 != 0,
             server: bits & 2 != 0,
             client: bits & 1 != 0,
+            reserved: 0,
             methods: Bytes::from_static(&[192, 0]),
         };
         let bytes = [0x80, 6, 0, 11, 1, 2, 3, 4, bits, 192, 0];
@@ -496,6 +497,11 @@ fn dtls_key_management() {
         let reserved = [0x80, 6, 0, 11, 1, 2, 3, 4, bits | 0xF8, 192, 0];
         let read = TlvList::<InitParameter>::from_bytes(Bytes::copy_from_slice(&reserved));
         let read: Vec<_> = read.iter().collect();
+        let parameter = DtlsKeyManagement {
+            reserved: 0xF8,
+            ..parameter
+        };
+        assert_eq!(parameter.whole()[..], reserved, "keys are derived from it");
         assert_eq!(read, [Ok(InitParameter::DtlsKeyManagement(parameter))]);
     }
     // Not one method.
