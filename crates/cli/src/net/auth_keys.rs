@@ -1,7 +1,9 @@
-//! Shared keys of authenticated chunks (RFC 4895), from files, because a command line is visible to
-//! other users.
+//! Shared keys of authenticated chunks (RFC 4895) and the pre-shared secret of the DTLS chunk, from
+//! files, because a command line is visible to other users.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use anabranch_net::SharedKeys;
 use anabranch_net::sctp::dtls::preshared::Settings;
@@ -33,14 +35,7 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
             let what = format!("--auth-key: found identifier {id} twice; each key has its own");
             return Err(Failure::Usage(what));
         }
-        let secret = std::fs::read(file).map_err(|error| {
-            let file = file.display();
-            Failure::Usage(format!(
-                "--auth-key {id}={file}: cannot read the file: {error}"
-            ))
-        })?;
-        let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
-        let secret = secret.strip_suffix(b"\r").unwrap_or(secret).to_vec();
+        let secret = secret_in(file, &format!("--auth-key {id}={}", file.display()))?;
         match &mut keys {
             None => keys = Some(SharedKeys::only(*id, secret)),
             Some(keys) => keys
@@ -51,6 +46,26 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     Ok(keys)
 }
 
+/// The content of a file without the end of its line; `option` names it.
+fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
+    let failed = |error| Failure::Usage(format!("{option}: cannot read the file: {error}"));
+    let mut secret = Vec::new();
+    // Not more than is needed to detect that it is too long: it may be a device.
+    let mut opened = File::open(file).map_err(failed)?.take(MOST_SECRET + 1);
+    opened.read_to_end(&mut secret).map_err(failed)?;
+    if secret.len() as u64 > MOST_SECRET {
+        let what = format!("{option}: found more than {MOST_SECRET} bytes");
+        return Err(Failure::Usage(what));
+    }
+    if secret.last() == Some(&b'\n') {
+        secret.pop();
+        secret.pop_if(|last| *last == b'\r');
+    }
+    Ok(secret)
+}
+
+/// Maximum size of the file of a secret, bytes.
+const MOST_SECRET: u64 = 65_536;
 /// Minimum size of a pre-shared secret, bytes.
 const MIN_SECRET: usize = 16;
 
@@ -66,11 +81,7 @@ pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Fail
         };
     };
     let name = file.display();
-    let secret = std::fs::read(file).map_err(|error| {
-        Failure::Usage(format!("--psk-file {name}: cannot read the file: {error}"))
-    })?;
-    let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
-    let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
+    let secret = secret_in(file, &format!("--psk-file {name}"))?;
     if secret.len() < MIN_SECRET {
         let found = secret.len();
         let what = format!("--psk-file {name}: found {found} bytes; allowed: {MIN_SECRET} or more");
@@ -79,7 +90,7 @@ pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Fail
     if config.security == Security::Off {
         config.security = Security::DtlsChunk;
     }
-    config.key_methods = KeyMethods::preshared(Settings::new(secret));
+    config.key_methods = KeyMethods::preshared(Settings::new(&secret));
     Ok(())
 }
 
@@ -111,5 +122,8 @@ mod tests {
         assert_eq!(loose.security, Security::DtlsChunkLoose);
         let none = folder.path().join("none");
         assert!(preshared(Some(&none), &mut config).is_err());
+        std::fs::write(&file, vec![b'x'; 65_537]).expect("written");
+        assert!(preshared(Some(&file), &mut config).is_err(), "65,537 bytes");
+        assert!(shared(&[(1, file)]).is_err());
     }
 }
