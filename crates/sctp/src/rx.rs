@@ -551,6 +551,11 @@ impl Receiver {
     pub fn is_empty(&self) -> bool {
         self.window.used() == 0 && self.ready.is_empty()
     }
+
+    /// Whether the receive buffer is empty, and no TSN after the cumulative TSN was received.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.is_empty() && !self.tracker.has_gaps()
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_dtls::preshared::{Flights, Settings};
-use anabranch_dtls::{KeyId, KeyMaterial, Role, Suite};
+use anabranch_dtls::{InstallError, KeyId, KeyMaterial, Role, Suite};
 use anabranch_sctp::{
     AssociationId, CloseReason, Config, Endpoint, Event, KeyMethods, Security, SendError,
     SendOptions, StateName,
@@ -347,6 +347,14 @@ fn both_ends_may_call_at_the_same_time() {
 fn the_user_may_install_the_keys() {
     let mut world = World::new(with_methods(KeyMethods::external(&[200])));
     let a = world.connect();
+    let early = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    for installed in [
+        association.install_send_keys(KeyId::primary(3), &early),
+        association.install_receive_keys(KeyId::primary(3), &early),
+    ] {
+        assert_eq!(installed, Err(InstallError::NotUsed), "in COOKIE-WAIT");
+    }
     world.run_for(SECOND);
     let z = world.only_association(Z);
     let agreements = [(A, a), (Z, z)].map(|(host, _)| {

@@ -4,10 +4,15 @@
 use crate::common;
 use crate::dtls::{DTLS, contains, exchange, protected, strict};
 
-use anabranch_sctp::{CloseReason, Discard, Event, Security, StateName};
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config, Discard, Endpoint, Event, RestartKeys, Security,
+    SendOptions, StateName, Violation,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_wire::chunk::{Abort, Chunk};
+use anabranch_wire::Causes;
+use anabranch_wire::chunk::{Abort, Chunk, ErrorChunk};
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
+use anabranch_wire::serial::Ssn;
 use anabranch_wire::tlv::Tlv;
 use bytes::Bytes;
 use common::wrong::discarded;
@@ -100,7 +105,7 @@ fn parameters_that_were_changed_on_the_way_end_the_association() {
         for victim in [A, Z] {
             // Tie breaker, reserved bits and the R bit. Without a common role or method, loose mode
             // continues unprotected.
-            for (byte, bit) in [(0, 0x80), (1, 1), (3, 1), (4, 4)] {
+            for (byte, bit) in [(0, 0x80), (1, 1), (3, 1), (4, 4), (4, 0x08), (4, 0x80)] {
                 let world = tampered(security, victim, |value| {
                     let mut value = value.to_vec();
                     value[byte] ^= bit;
@@ -293,4 +298,185 @@ fn what_was_seen_of_the_handshake_is_of_no_use() {
         assert_eq!(association.state(), StateName::Established);
     }
     exchange(&mut world, [a, z], &[100]);
+}
+
+/// User data that arrived before the keys and waits for earlier messages of its stream does not
+/// stay until protected messages complete it.
+#[test]
+fn user_data_before_the_keys_that_cannot_be_read_yet_ends_the_association() {
+    let mut world = World::new(strict());
+    let a = world.connect();
+    world.run_for(25 * MILLISECOND);
+    world.fate = Box::new(|_| Fate::Drop);
+    world.run_for(100 * MILLISECOND);
+    let z = world.only_association(Z);
+    let tsn = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+        Chunk::Init(init) => init.initial_tsn.0,
+        other => panic!("{other:?}"),
+    };
+    let Chunk::Data(mut data) = wrong::data(tsn.wrapping_add(3), b"clear") else {
+        panic!("DATA");
+    };
+    (data.stream_id, data.ssn) = (1, Ssn(1));
+    let packet = packet(A, world.tag_sent_by(A), &[&Chunk::Data(data)]);
+    world.inject(Z, packet);
+    world.fate = Box::new(|_| Fate::Deliver);
+    world.run_for(10 * SECOND);
+    for message in [&b"first"[..], b"second"] {
+        let now = world.now;
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        let _ = association.send(now, Bytes::from_static(message), &SendOptions::on(1));
+        world.drain(A);
+    }
+    world.run_for(10 * SECOND);
+    let read = world.receive_all(Z, z);
+    assert!(read.is_empty(), "{read:?}");
+    assert!(
+        matches!(
+            world.close_reason(Z, z),
+            Some(CloseReason::PeerViolation(_))
+        ),
+        "{:?}",
+        world.close_reason(Z, z)
+    );
+    let established = |it: &Event| matches!(it, Event::Established { .. });
+    assert!(!world.told(Z).iter().any(established));
+}
+
+/// A protected pair, whose A has lost all state except the restart keys and calls Z again. Packets
+/// meet with `fate` from then on.
+fn restarting(
+    config: Config,
+    fate: Box<dyn FnMut(&Shot) -> Fate>,
+) -> (World, [AssociationId; 2], RestartKeys) {
+    let (mut world, [a, z]) = protected(config);
+    let association = world.endpoints[A].association(a).expect("known");
+    let keys = association.restart_keys().expect("negotiated");
+    let config = world.endpoints[A].config().clone();
+    world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
+    world.forget();
+    world.fate = fate;
+    let now = world.now;
+    let a = world.endpoints[A]
+        .connect(now, &[address(Z, 0)], PORT_Z)
+        .expect("no association yet");
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    assert!(association.restart_with(&keys));
+    world.drain(A);
+    (world, [a, z], keys)
+}
+
+fn lose_records_of(host: usize) -> Box<dyn FnMut(&Shot) -> Fate> {
+    Box::new(move |shot| match shot.from == host && shot.chunks == DTLS {
+        true => Fate::Drop,
+        false => Fate::Deliver,
+    })
+}
+
+fn is_restarted(world: &World, host: usize) -> bool {
+    let told = world.told(host);
+    told.iter().any(|it| matches!(it, Event::Restarted { .. }))
+}
+
+#[test]
+fn an_end_that_restarts_takes_nothing_in_clear() {
+    let (mut world, [a, z], _) = restarting(strict(), lose_records_of(A));
+    world.run_for(100 * MILLISECOND);
+    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    let tsn = match chunks_of(&world.shot(Z, "INIT ACK")).remove(0) {
+        Chunk::InitAck(ack) => ack.initial_tsn.0,
+        other => panic!("{other:?}"),
+    };
+    let tag = world.tag_sent_by(Z);
+    let data = wrong::data(tsn, b"forged");
+    let error = Chunk::Error(ErrorChunk {
+        causes: Causes::empty(),
+    });
+    for (number, chunks) in [
+        &[&Chunk::CookieAck, &data][..],
+        &[&Chunk::CookieAck],
+        &[&error, &Chunk::CookieAck, &data],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        world.inject(A, packet(Z, tag, chunks));
+        let count = discarded(&world, A, Discard::Unprotected);
+        assert_eq!(count, number as u64 + 1, "{chunks:?}");
+        assert_eq!(world.state(A, a), StateName::CookieEchoed);
+        assert!(world.receive_all(A, a).is_empty());
+    }
+    world.fate = Box::new(|_| Fate::Deliver);
+    world.run_for(5 * SECOND);
+    assert!(is_restarted(&world, Z));
+    exchange(&mut world, [a, z], &[10]);
+}
+
+/// The attacker removes the parameter from the INIT of a restart, and adds it to the INIT ACK, so
+/// that the cookie is for an association without the DTLS chunk.
+#[test]
+fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
+    let loose = strict().with(|it| it.security = Security::DtlsChunkLoose);
+    let (mut world, [_, z], _) = restarting(loose.clone(), lose("INIT", 1));
+    world.run_for(15 * MILLISECOND);
+    let init = changed(A, &world.shot(A, "INIT"), |_| None);
+    world.fate = lose("INIT ACK", 1);
+    world.inject(Z, init);
+    let ack = world.shot(Z, "INIT ACK");
+    let Chunk::InitAck(mut init_ack) = chunks_of(&ack).remove(0) else {
+        panic!("INIT ACK");
+    };
+    let value = [0, 0, 0, 1, 7, 250];
+    let added = Tlv::new(kind::DTLS_KEY_MANAGEMENT, &value).expect("short");
+    let list = init_ack.0.parameters.iter().map(|it| it.expect("sound"));
+    let list: Vec<_> = list.chain([Parameter::Unknown(added)]).collect();
+    init_ack.0.parameters = Parameters::of(&list);
+    let tag = header_of(&ack).verification_tag;
+    world.inject(A, packet(Z, tag, &[&Chunk::InitAck(init_ack)]));
+    world.run_for(500 * MILLISECOND);
+    assert!(
+        world
+            .shots
+            .iter()
+            .any(|it| it.from == A && it.chunks == DTLS)
+    );
+    assert!(!is_restarted(&world, Z));
+    let association = world.endpoints[Z].association(z).expect("known");
+    assert!(association.is_protected());
+    assert!(discarded(&world, Z, Discard::Unprotected) > 0);
+    // The other way round: an INIT ACK without the parameter.
+    let (mut world, [a, _], _) = restarting(loose, lose("INIT ACK", 1));
+    world.run_for(15 * MILLISECOND);
+    let ack = changed(Z, &world.shot(Z, "INIT ACK"), |_| None);
+    world.inject(A, ack);
+    world.run_for(500 * MILLISECOND);
+    assert!(!world.story.iter().any(|it| it.contains("COOKIE ECHO")));
+    assert_eq!(world.state(A, a), StateName::Closed);
+    // The restart keys protect its ABORT.
+    let violation = Some(CloseReason::PeerViolation(Violation::BadInitAck));
+    assert_eq!(world.close_reason(A, a), violation);
+}
+
+/// A cookie that became stale makes the handshake of a restart start again, with the same keys, but
+/// not with the same nonces.
+#[test]
+fn restart_keys_that_have_sealed_cannot_be_set_again() {
+    let (mut world, [a, _], keys) = restarting(strict(), lose_records_of(A));
+    world.run_for(62 * SECOND);
+    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    world.fate = lose("INIT ACK", 1);
+    world.run_for(2 * SECOND);
+    assert_eq!(
+        world.state(A, a),
+        StateName::CookieWait,
+        "{:#?}",
+        world.story
+    );
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    assert!(!association.restart_with(&keys));
+    // The timer of the handshake has been doubled to its maximum.
+    world.run_for(70 * SECOND);
+    assert!(is_restarted(&world, Z));
+    let association = world.endpoints[A].association(a).expect("known");
+    assert!(association.is_protected());
 }

@@ -10,10 +10,11 @@ use anabranch_wire::packet::{Chunks, Frame, PacketBuilder};
 use bytes::{Bytes, BytesMut};
 
 use super::Association;
+use crate::cookie::Cookie;
 use crate::discard::{Discard, Discards};
 use crate::dtls_chunk::{
-    DTLS_OVERHEAD, DtlsStatistics, DtlsTerms, KeyAgreement, Phase, RestartKeys, SEALED_BEHIND,
-    SEALED_FRONT,
+    DTLS_OVERHEAD, DtlsChunk, DtlsStatistics, DtlsTerms, KeyAgreement, Phase, RestartKeys,
+    SEALED_BEHIND, SEALED_FRONT,
 };
 use crate::event::Event;
 use crate::send_options::SendOptions;
@@ -22,6 +23,8 @@ use crate::send_options::SendOptions;
 const KEY_STREAM: u16 = 0;
 /// An association that can seal fewer packets is aborted. The remainder suffices until then.
 const LEAST_LEFT: u64 = 65_536;
+/// The violation of a peer whose user data arrive without protection.
+const CLEAR_DATA: &str = "user data that is not protected";
 
 impl Association {
     /// The negotiated key management; `None` if the association does not use the DTLS chunk.
@@ -46,24 +49,32 @@ impl Association {
     /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
     ///
     /// # Errors
-    /// The epoch is not the next one, restart keys come first, or the DTLS chunk is not used.
+    /// The epoch is not the next one or in use, restart keys come first, or the DTLS chunk is not
+    /// used or still being negotiated.
     pub fn install_send_keys(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
-        let dtls = self.dtls.as_mut().ok_or(InstallError::NotUsed)?;
-        dtls.install_sealing(id, keys)
+        self.negotiated_dtls()?.install_sealing(id, keys)
     }
 
     /// Installs keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.5). Keys of
     /// earlier epochs stay until [`Association::remove_keys`].
     ///
     /// # Errors
-    /// The epoch is not the next one, or the DTLS chunk is not used.
+    /// The epoch is not the next one or in use, or the DTLS chunk is not used or still being
+    /// negotiated.
     pub fn install_receive_keys(
         &mut self,
         id: KeyId,
         keys: &KeyMaterial,
     ) -> Result<(), InstallError> {
-        let dtls = self.dtls.as_mut().ok_or(InstallError::NotUsed)?;
-        dtls.install_opening(id, keys)
+        self.negotiated_dtls()?.install_opening(id, keys)
+    }
+
+    /// The DTLS chunk after the handshake: no keys may be set in COOKIE-WAIT and COOKIE-ECHOED
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4).
+    fn negotiated_dtls(&mut self) -> Result<&mut DtlsChunk, InstallError> {
+        let dtls = self.dtls.as_deref_mut();
+        dtls.filter(|it| it.phase != Phase::Offered)
+            .ok_or(InstallError::NotUsed)
     }
 
     /// Removes keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.7). Returns
@@ -104,11 +115,12 @@ impl Association {
 
     /// Restarts the association of an earlier life of this endpoint, with its restart keys. To be
     /// called before the first packet is sent. Returns `false`, without effect, if the DTLS chunk
-    /// is not offered or the handshake has begun.
+    /// is not offered or the peer has answered, even if the handshake starts again after that.
     pub fn restart_with(&mut self, keys: &RestartKeys) -> bool {
         let begins = matches!(self.state, crate::state::State::CookieWait(_));
         match &mut self.dtls {
-            Some(dtls) if begins => {
+            // Keys that have sealed packets must not begin again with the first nonce.
+            Some(dtls) if begins && dtls.contexts.counters().sealed == 0 => {
                 dtls.restarting(keys);
                 true
             }
@@ -202,8 +214,7 @@ impl Association {
     #[inline]
     pub(super) fn refuses_unprotected(&self, kind: u8) -> bool {
         let Some(dtls) = &self.dtls else { return false };
-        let clear = matches!(kind, kind::INIT | kind::INIT_ACK | kind::DTLS);
-        dtls.requires_protection() && !dtls.is_opened() && !clear
+        !dtls.is_opened() && !dtls.admits_clear(kind)
     }
 
     /// Whether a COOKIE ECHO must be discarded because it is not protected.
@@ -211,9 +222,18 @@ impl Association {
         self.refuses_unprotected(kind::COOKIE_ECHO)
     }
 
-    /// Whether the packet at hand must not restart the association.
-    pub(crate) fn refuses_restart(&self) -> bool {
-        self.dtls.as_ref().is_some_and(|it| it.refuses_restart())
+    /// Whether the packet at hand must not restart the association by `cookie`. Its peer may be
+    /// authentic and the cookie be for an association without the DTLS chunk, if an attacker
+    /// changed the INIT.
+    pub(crate) fn refuses_restart(&self, cookie: &Cookie) -> bool {
+        self.dtls.as_ref().is_some_and(|it| {
+            it.refuses_restart() || it.requires_protection() && cookie.dtls.is_none()
+        })
+    }
+
+    /// Whether this end is restarting the association with restart keys.
+    pub(super) fn restarts_with_keys(&self) -> bool {
+        self.dtls.as_ref().is_some_and(|it| it.restarts())
     }
 
     /// Whether DTLS chunks can be processed: the DTLS chunk was negotiated, or is about to be in a
@@ -293,6 +313,10 @@ impl Association {
                 discards.count(Discard::BundledDtls);
                 return false;
             }
+            if clear && !dtls.admits_clear(frame.kind) {
+                self.count_unprotected(discards);
+                return false;
+            }
             if matches!(frame.kind, kind::DATA | kind::I_DATA) {
                 // The peer has all it needs to protect its data.
                 if keyed && clear {
@@ -330,11 +354,23 @@ impl Association {
         self.send_key_messages();
     }
 
+    /// Whether there are no keys yet, and more was received than the messages of key management
+    /// that were processed: none of it is the peer's, which waits for the answer to its last one.
+    fn holds_clear_data(&self) -> bool {
+        let Some(dtls) = &self.dtls else { return false };
+        let keyless = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_none();
+        keyless && self.rx.as_ref().is_some_and(|it| !it.holds_nothing())
+    }
+
     fn next_key_action(&mut self) -> Option<Action> {
         self.dtls.as_mut()?.method.as_mut()?.poll()
     }
 
     fn apply(&mut self, action: Action) {
+        if matches!(action, Action::InstallOpening(..)) && self.holds_clear_data() {
+            // Protected data would be mixed with it, or be discarded in favour of it.
+            return self.refuse_protocol(CLEAR_DATA);
+        }
         let Some(dtls) = &mut self.dtls else { return };
         let installed = match action {
             Action::Send(message) => {
@@ -391,7 +427,7 @@ impl Association {
         {
             // The user must not read it.
             self.rx = None;
-            self.refuse_protocol("user data that is not protected");
+            self.refuse_protocol(CLEAR_DATA);
         }
     }
 

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::{Association, Reply, Terms};
 use crate::address::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
+use crate::dtls_chunk::Mismatch;
 use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;
 use crate::handshake::{Offer, OfferError};
@@ -393,6 +394,11 @@ impl Association {
         let auth = offer.settle_auth(random.as_ref(), &mut extensions, unsigned);
         let own = self.dtls.as_ref().map(|it| it.own().clone());
         let dtls = match offer.settle_dtls(own, &mut extensions) {
+            // Even in loose mode: the association to restart is protected.
+            Ok(None) if self.restarts_with_keys() => Err(Mismatch::Missing),
+            settled => settled,
+        };
+        let dtls = match dtls {
             Ok(dtls) => dtls,
             Err(mismatch) => {
                 return self.refuse_offer(offer.initiate_tag, &OfferError::Dtls(mismatch));

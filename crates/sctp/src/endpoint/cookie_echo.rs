@@ -257,7 +257,7 @@ impl Endpoint {
                 self.table.touch(slot);
                 return None;
             }
-            Action::Restart if association.refuses_restart() => {
+            Action::Restart if association.refuses_restart(cookie) => {
                 self.discards.count(Discard::Unprotected);
                 return None;
             }
