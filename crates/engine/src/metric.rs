@@ -15,6 +15,7 @@ use anabranch_transport::{Nanos, Probe};
 
 use crate::agent::observer::{Observer, Observing};
 
+mod assignment;
 pub mod common_parameters;
 mod counts;
 mod cwnd;
@@ -82,6 +83,8 @@ pub const KINDS: &[&Entry<Made>] = &[
     &link::MARKS,
     &queue::LENGTH,
     &queue::DELAY,
+    &assignment::DELAY,
+    &assignment::EFFICIENCY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.

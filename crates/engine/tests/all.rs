@@ -3,6 +3,7 @@
 
 mod constellation;
 mod documents;
+mod dvb_rcs2;
 mod ecn;
 mod effects;
 mod examples;

@@ -71,7 +71,7 @@ pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
 pub use packet_tap::PacketTap;
 pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use propagation::Propagation;
-pub use queue::{CoDel, CoDelConfig, DropTail, Limit, QueueDiscipline};
+pub use queue::{Assignments, CoDel, CoDelConfig, DropTail, Limit, QueueDiscipline};
 pub use reachability::{PathFinder, Reachability};
 pub use rng::{Probability, Rng, Seed, start_time};
 pub use step_function::StepFunction;

@@ -20,6 +20,7 @@ const GIVEN: &[(&str, &str)] = &[
         "losses = [0, 0.05, 0.3], means = [\"200 ms\", \"200 ms\", \"100 ms\"]",
     ),
     ("token-bucket", "rate = \"2 Mbit/s\""),
+    ("dvb-rcs2", "terminals = 2, cra = \"64 kbit/s\""),
     ("step", "threshold = \"4 packets\""),
     ("priority", "order = [\"tcp\", \"udp\"]"),
     (
@@ -56,8 +57,12 @@ const GIVEN: &[(&str, &str)] = &[
 ];
 
 /// Parameters without an effect in the world below, because a packet takes longer there than the
-/// whole ramp, and classic packets rarely wait for others.
-const UNSEEN: &[&str] = &["dualpi2.ramp_from", "dualpi2.classic_share"];
+/// whole ramp, classic packets rarely wait for others, and each direction has one terminal.
+const UNSEEN: &[&str] = &[
+    "dualpi2.ramp_from",
+    "dualpi2.classic_share",
+    "dvb-rcs2.terminals",
+];
 /// The world below covers five seconds of an orbit, and no text there distinguishes places.
 const UNSEEN_KIND: &str = "satellites";
 

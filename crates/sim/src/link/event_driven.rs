@@ -52,7 +52,8 @@ impl EventDriven {
     ) -> Result<Self, BuildError> {
         let placed = std::mem::take(&mut config.losses);
         let [before_queue, after_queue] = losses(placed, name, seed);
-        let queue = std::mem::replace(&mut config.queue, Box::new(DropTail::unlimited()));
+        let mut queue = std::mem::replace(&mut config.queue, Box::new(DropTail::unlimited()));
+        queue.take_rate(&mut config.rate)?;
         Ok(Self {
             to,
             ingress: Ingress::new(&mut config, before_queue, link)?,
@@ -265,6 +266,7 @@ impl EventDriven {
         if let Some(departure) = self.in_service.filter(|departure| departure.at <= now) {
             departure.count(&mut stats);
         }
+        stats.assignments = self.queue.assignments(now);
         stats
     }
 }

@@ -3,6 +3,7 @@
 use anabranch_transport::Nanos;
 
 use crate::packet::DropCounts;
+use crate::queue::Assignments;
 
 /// Packets and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,4 +60,6 @@ pub struct LinkStats {
     /// run it is the mean number of packets in the queue, divided by the number of sent packets the
     /// mean sojourn time (Little's law).
     pub sojourn: u128,
+    /// Requests and assignments of capacity, if the link is assigned on demand.
+    pub assignments: Option<Assignments>,
 }

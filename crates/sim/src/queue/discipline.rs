@@ -2,9 +2,11 @@
 
 use anabranch_transport::{Ecn, Nanos};
 
-use super::{Limit, Occupancy};
+use super::{Assignments, Limit, Occupancy};
+use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::rng::Rng;
+use crate::step_function::StepFunction;
 
 /// A packet that is in a queue or arrives at one.
 #[derive(Debug)]
@@ -131,6 +133,23 @@ pub trait QueueDiscipline {
     /// The limit, if the discipline is a plain drop-tail queue: a link of constant rate can then
     /// compute the whole passage of a packet on its arrival, with one event.
     fn as_drop_tail(&self) -> Option<Limit> {
+        None
+    }
+
+    /// Called once with the rate of the link. A discipline that computes itself how long a packet
+    /// takes, takes the rate: [`QueueDiscipline::dequeue`] then returns a packet when its last bit
+    /// leaves.
+    ///
+    /// # Errors
+    /// [`BuildError::Parameters`] for a rate that the discipline cannot serve.
+    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
+        let _ = rate;
+        Ok(())
+    }
+
+    /// Requests and assignments of capacity up to `now`, if the link is assigned on demand.
+    fn assignments(&self, now: Nanos) -> Option<Assignments> {
+        let _ = now;
         None
     }
 }

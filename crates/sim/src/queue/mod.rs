@@ -1,10 +1,12 @@
 //! Queue disciplines: decide which packets are queued, which is sent next, and which are dropped or
 //! marked.
 
+mod assignments;
 mod codel;
 mod discipline;
 mod drop_tail;
 mod dualpi2;
+mod dvb_rcs2;
 mod fq_codel;
 mod limit;
 mod pie;
@@ -17,10 +19,12 @@ mod token_bucket;
 
 use anabranch_settings::{Entry, Kind, Registry, Setting, Value};
 
+pub use assignments::Assignments;
 pub use codel::{CoDel, CoDelConfig};
 pub use discipline::{EnqueueError, QueueDiscipline, QueuedPacket, Transmitter};
 pub use drop_tail::{DropTail, Fifo};
 pub use dualpi2::{DualPi2, DualPi2Config};
+pub use dvb_rcs2::{DvbRcs2, DvbRcs2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use limit::{Limit, Occupancy};
 pub use pie::{Pie, PieConfig};
@@ -40,6 +44,7 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &token_bucket::ENTRY,
     &dualpi2::ENTRY,
     &priority::ENTRY,
+    &dvb_rcs2::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own disciplines.

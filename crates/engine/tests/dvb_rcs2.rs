@@ -1,0 +1,184 @@
+//! Capacity on demand: utilisation and delay in three regimes, against values computed from the
+//! parameters.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+/// Ten terminals share 1.88 Mbit/s: 50 slots of 188 bytes in 40 ms, 0.8 ms each. A request and an
+/// assignment take 250 ms each, so a request is answered after 2 x 7 superframes, 560 ms.
+fn spec(queue: &str, workload: &str) -> String {
+    format!(
+        r#"
+anabranch = 1
+name = "dvb"
+world = {{ duration = "60 s" }}
+[[node]]
+name = "terminal"
+count = 10
+[[node]]
+name = "satellite"
+[[node]]
+name = "gateway"
+[[link]]
+name = "lan"
+between = ["terminal", "satellite"]
+rate = "1 Gbit/s"
+delay = "0 ms"
+[[link]]
+name = "return"
+between = ["satellite", "gateway"]
+rate = "1.88 Mbit/s"
+delay = "250 ms"
+queue = {{ forward = {{ kind = "dvb-rcs2", terminals = 10, {queue} }} }}
+[[flow]]
+name = "data"
+count = 10
+from = "terminal"
+to = "gateway"
+start = "3 ms"
+transport = {{ protocol = "udp" }}
+workload = {workload}
+[[measure]]
+metric = "link_utilization"
+link = "return"
+counting = "wire"
+window = ["20 s", "60 s"]
+[[measure]]
+metric = "queue_delay"
+link = "return"
+take = ["mean"]
+window = ["20 s", "60 s"]
+[[measure]]
+metric = "assignment_delay"
+link = "return"
+[[measure]]
+metric = "assignment_efficiency"
+link = "return"
+"#
+    )
+}
+
+fn plan(text: &str) -> Result<Plan, String> {
+    Plan::new(Request::new("dvb.toml", text)).map_err(|error| error.to_string())
+}
+
+fn run(text: &str) -> RunRecord {
+    let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
+    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+}
+
+fn value(record: &RunRecord, metric: &str) -> f64 {
+    let found = record.metrics.iter().find(|value| value.metric == metric);
+    found
+        .unwrap_or_else(|| panic!("{metric}: {:?}", record.metrics))
+        .value
+}
+
+#[track_caller]
+fn within_two_percent(record: &RunRecord, metric: &str, expected: f64) {
+    let value = value(record, metric);
+    assert!(
+        (value / expected - 1.0).abs() < 0.02,
+        "{metric}: {value}, expected {expected}"
+    );
+}
+
+/// Idle: a packet of 160 bytes, one slot, from each terminal each 2 s, 3 ms after the beginning of
+/// a superframe: the request is sent 37 ms later and answered 560 ms after that. The ten slots
+/// follow each other: they end 0.8 to 8 ms later.
+#[test]
+fn an_idle_link_costs_one_request_and_its_answer() {
+    let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
+    let record = run(&spec(r#"vbdc = "100 kB""#, workload));
+    within_two_percent(&record, "queue_delay_mean", 0.037 + 0.560 + 0.0044);
+    within_two_percent(&record, "assignment_delay_mean", 0.560);
+    within_two_percent(&record, "assignment_efficiency", 160.0 / 188.0 * 100.0);
+    within_two_percent(
+        &record,
+        "link_utilization_wire",
+        10.0 * 80.0 * 8.0 / 1.88e6 * 100.0,
+    );
+}
+
+/// Idle with CRA: 4.7 kbit/s are a slot each eighth superframe, 320 ms. A packet each 2 s finds
+/// it after 160 ms on average, and no request is sent.
+#[test]
+fn a_constant_rate_saves_the_request() {
+    let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
+    let queue = r#"cra = "4.7 kbit/s", vbdc = "0 B""#;
+    let record = run(&spec(queue, workload));
+    let delay = value(&record, "queue_delay_mean");
+    assert!((0.12..0.20).contains(&delay), "{delay}");
+    assert!(
+        record
+            .metrics
+            .iter()
+            .all(|it| it.metric != "assignment_delay_mean")
+    );
+}
+
+/// Loaded: 940 bytes, five slots, from each terminal in each 50 ms are 80 % of the link. A rate
+/// is requested that follows the arrivals; a packet arrives 20 ms before the next request on
+/// average, and its slots come 560 ms after that.
+#[test]
+fn a_loaded_link_is_used_as_offered_and_delays_by_the_loop() {
+    let workload = r#"{ kind = "cbr", rate = "145.92 kbit/s", message = "912 B" }"#;
+    let queue = r#"rbdc = "1 Mbit/s", vbdc = "0 B""#;
+    let record = run(&spec(queue, workload));
+    within_two_percent(&record, "link_utilization_wire", 80.0);
+    within_two_percent(&record, "queue_delay_mean", 0.020 + 0.560 + 0.020);
+}
+
+/// Overloaded: twice the rate of the link is offered, and all slots are used. Each terminal has a
+/// tenth of the link, and 50 packets of 940 bytes in its queue: 47000 bytes at 188 kbit/s.
+#[test]
+fn an_overloaded_link_is_full_and_delays_by_the_queue() {
+    let workload = r#"{ kind = "cbr", rate = "364.8 kbit/s", message = "912 B" }"#;
+    for queue in [
+        r#"vbdc = "1 MB", limit = "50 packets""#,
+        r#"rbdc = "1 Mbit/s", vbdc = "0 B", limit = "50 packets""#,
+        r#"fca = true, vbdc = "0 B", limit = "50 packets""#,
+    ] {
+        let record = run(&spec(queue, workload));
+        within_two_percent(&record, "link_utilization_wire", 100.0);
+        within_two_percent(&record, "queue_delay_mean", 49.5 * 940.0 * 8.0 / 188e3);
+        within_two_percent(&record, "assignment_efficiency", 100.0);
+    }
+}
+
+/// The errors name the link and the reason.
+#[test]
+fn a_queue_that_cannot_serve_is_refused() {
+    let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
+    let error = |queue: &str| match plan(&spec(queue, workload)) {
+        Err(error) => error,
+        Ok(plan) => {
+            let run = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]);
+            run.map(|_| ()).expect_err("an error").to_string()
+        }
+    };
+    for (queue, words) in [
+        (
+            r#"vbdc = "0 B""#,
+            "one of `cra`, `rbdc`, `vbdc` and `fca` is needed",
+        ),
+        (
+            r#"superframe = "1 ms", slot = "1 kB""#,
+            "must have 1 to 1000000 slots",
+        ),
+        (
+            r#"cra = "200 kbit/s""#,
+            "`cra` times `terminals` exceeds the rate",
+        ),
+        (
+            r#"cra = "1 kbit/s", vbdc = "0 B", request_delay = "1 ms""#,
+            "`rbdc` and `vbdc`",
+        ),
+    ] {
+        let error = error(queue);
+        println!("{error}");
+        assert!(error.contains(words), "{queue}: {error}");
+    }
+}

@@ -1,0 +1,343 @@
+//! Capacity on demand as in DVB-RCS2 (ETSI EN 301 545-2): terminals share a return link in
+//! superframes of time slots, and request slots from a network control centre (NCC), which assigns
+//! them. Requests and assignments take their time over the satellite.
+//!
+//! A terminal has four categories of capacity (EN 301 545-2; SNS3's `SatRequestManager` and
+//! `SatBeamScheduler`, OpenSAND's DAMA agents model the same):
+//!
+//! - CRA, constant rate assignment: slots without a request;
+//! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request;
+//! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests;
+//! - FCA, free capacity assignment: slots that nobody requested.
+//!
+//! All slots have one waveform and follow each other on one carrier. A packet occupies the slots of
+//! its terminal byte by byte, over several superframes if necessary, and leaves with its last slot.
+//! Requests are not lost and take no slots.
+
+mod controller;
+mod terminal;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_transport::Nanos;
+
+use super::{
+    Assignments, EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME,
+    Transmitter,
+};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+use crate::step_function::StepFunction;
+use controller::{Controller, Run};
+use terminal::Terminal;
+
+/// The most terminals that share a link.
+const MOST_TERMINALS: u64 = 10_000;
+/// The most slots of a superframe.
+const MOST_SLOTS: u128 = 1_000_000;
+
+/// A delay over the satellite, or a time of processing.
+const DELAY: Kind = Kind::duration(0, 60_000_000_000);
+
+kind! {
+    /// The settings of [`DvbRcs2`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DvbRcs2Config {
+        /// Number of terminals that share the link. Each source address that packets of the link
+        /// carry is one; if there are more addresses, they share the terminals in turn.
+        terminals: usize, Kind::count(1, MOST_TERMINALS);
+        /// Length of a superframe.
+        superframe: Nanos = "40 ms", TIME, "EN 301 545-2";
+        /// Bytes of packets in a time slot: 188 B is the reference waveform 14 (QPSK 1/2, 1616
+        /// symbols). A superframe has as many slots as the rate of the link allows.
+        slot: u64 = "188 B", Kind::bytes(1, 65_535), "EN 301 545-2, reference waveforms";
+        /// Constant rate assignment (CRA) of each terminal.
+        cra: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, CRA";
+        /// Maximum rate that a terminal requests (RBDC), in addition to `cra`. 0: it requests no
+        /// rate. The rate is that of the last `request_interval`, plus the rate that sends the rest
+        /// of the queue within one interval, minus `cra`.
+        rbdc: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, RBDC";
+        /// Maximum volume that a terminal has requested and not yet been assigned (VBDC). 0: it
+        /// requests no volume. It requests the bytes in its queue that no earlier request covers.
+        vbdc: u64 = "1 MB", Kind::bytes(0, 1 << 40), "EN 301 545-2, VBDC";
+        /// Share the slots that are left among all terminals (FCA).
+        fca: bool = false, Kind::Flag, "EN 301 545-2, FCA";
+        /// Time between two requests of a terminal, rounded up to whole superframes.
+        request_interval: Nanos = "40 ms", TIME;
+        /// Time of a request from the terminal to the NCC, over the satellite.
+        request_delay: Nanos = "250 ms", DELAY;
+        /// Time from the beginning of a superframe, at which the NCC assigns slots by the requests
+        /// that have arrived, until it sends the assignment.
+        processing_delay: Nanos = "0 ms", DELAY;
+        /// Time of an assignment from the NCC to the terminals, over the satellite. It applies to
+        /// the first superframe that begins afterwards.
+        assignment_delay: Nanos = "250 ms", DELAY;
+        /// Capacity of the queue of each terminal in packets or bytes. Unlimited if left out.
+        limit: Limit as LIMIT;
+    }
+    idle {
+        request_interval: |it, ()| no_requests(it);
+        request_delay: |it, ()| no_requests(it);
+        processing_delay: |it, ()| no_requests(it);
+        assignment_delay: |it, ()| no_requests(it);
+    }
+    /// Capacity on demand (DVB-RCS2): terminals share the link in superframes, and request time
+    /// slots over the satellite. The rate of the link is that of all slots together, without their
+    /// overhead, and constant.
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "dvb-rcs2", |config, ()| Ok(Box::new(DvbRcs2::new(config)?));
+}
+
+/// The reason why a delay of requests has no effect, if it has none.
+fn no_requests(config: &DvbRcs2Config) -> Option<String> {
+    idle_if(
+        config.rbdc == 0 && config.vbdc == 0,
+        "without `rbdc` and `vbdc`: the terminals request nothing",
+    )
+}
+
+impl DvbRcs2Config {
+    /// Superframes from the beginning of one, in which a request is sent, until the NCC uses it.
+    fn request_superframes(&self) -> u64 {
+        self.request_delay.div_ceil(self.superframe)
+    }
+
+    /// Superframes from the one at whose beginning the NCC assigns slots to the one with the slots.
+    fn assignment_superframes(&self) -> u64 {
+        (self.processing_delay + self.assignment_delay).div_ceil(self.superframe)
+    }
+
+    /// Superframes between two requests.
+    fn interval(&self) -> u64 {
+        self.request_interval.div_ceil(self.superframe).max(1)
+    }
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct DvbRcs2 {
+    config: DvbRcs2Config,
+    /// Slots of a superframe; 0 until the rate of the link is known.
+    slots: u64,
+    terminals: Vec<Terminal>,
+    /// The terminal of each source address.
+    addresses: BTreeMap<IpAddr, usize>,
+    controller: Controller,
+    /// Number of the next superframe to begin.
+    next: u64,
+    /// Slots of the current superframe that have not begun, by terminal.
+    plan: VecDeque<Run>,
+    /// Packets whose last slot has begun, with the end of that slot.
+    leaving: VecDeque<(Nanos, QueuedPacket)>,
+    /// All packets, including those that are leaving.
+    occupancy: Occupancy,
+    /// Superframes since there was anything queued, requested or assigned on request.
+    quiet: u64,
+    /// Bytes of slots that have begun and carried packets.
+    used: u64,
+}
+
+impl DvbRcs2 {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if no terminal can
+    /// have a slot.
+    pub fn new(config: DvbRcs2Config) -> Result<Self, BuildError> {
+        config.limit.checked()?;
+        if config.cra == 0 && config.rbdc == 0 && config.vbdc == 0 && !config.fca {
+            return Err(BuildError::Parameters(
+                "no terminal of `dvb-rcs2` can send: one of `cra`, `rbdc`, `vbdc` and `fca` is needed",
+            ));
+        }
+        let terminal = |_| Terminal::new(&config);
+        Ok(Self {
+            slots: 0,
+            terminals: (0..config.terminals).map(terminal).collect(),
+            addresses: BTreeMap::new(),
+            controller: Controller::new(&config),
+            next: 0,
+            plan: VecDeque::new(),
+            leaving: VecDeque::new(),
+            occupancy: Occupancy::default(),
+            quiet: 0,
+            used: 0,
+            config,
+        })
+    }
+
+    /// The terminal of a source address.
+    fn terminal_of(&mut self, source: IpAddr) -> usize {
+        let number = self.addresses.len() % self.terminals.len();
+        *self.addresses.entry(source).or_insert(number)
+    }
+
+    /// The beginning of a slot of the current superframe.
+    fn slot_start(&self, slot: u64) -> Nanos {
+        let since = u128::from(slot) * u128::from(self.config.superframe) / u128::from(self.slots);
+        (self.next - 1) * self.config.superframe + since as Nanos
+    }
+
+    /// Processes all slots and superframes that have begun by `now`.
+    fn advance(&mut self, now: Nanos) {
+        loop {
+            self.fill_slots(now);
+            if self.next * self.config.superframe > now {
+                return;
+            }
+            let last = now / self.config.superframe;
+            // Nothing is under way: until the last superframe nothing changes.
+            if self.quiet > self.controller.memory() && self.next < last {
+                self.controller.skip(self.next..last, self.slots);
+                self.next = last;
+            }
+            self.begin_superframe();
+        }
+    }
+
+    /// Fills the slots of the current superframe that have begun by `now`.
+    fn fill_slots(&mut self, now: Nanos) {
+        while let Some(&run) = self.plan.front() {
+            if self.slot_start(run.first) > now {
+                return;
+            }
+            let end = self.slot_start(run.first + 1);
+            let mut room = self.config.slot;
+            let terminal = &mut self.terminals[run.terminal];
+            while let Some(packet) = terminal.take(&mut room) {
+                self.leaving.push_back((end, packet));
+            }
+            self.used += self.config.slot - room;
+            match run.slots {
+                1 => drop(self.plan.pop_front()),
+                _ => self.plan[0] = run.without_first(),
+            }
+        }
+    }
+
+    /// Begins the next superframe: the terminals send their requests, the NCC assigns slots of a
+    /// later superframe by the requests that have arrived, and an earlier assignment applies.
+    fn begin_superframe(&mut self) {
+        let number = self.next;
+        let now = number * self.config.superframe;
+        self.next += 1;
+        let busy = self.occupancy.packets > 0;
+        if number.is_multiple_of(self.config.interval()) {
+            for (index, terminal) in self.terminals.iter_mut().enumerate() {
+                if let Some(request) = terminal.request() {
+                    self.controller.send(now, index, request);
+                }
+            }
+        }
+        let (plan, requested) = self.controller.step(number, self.slots);
+        for run in &plan {
+            self.terminals[run.terminal].assigned(run.by_volume * self.config.slot);
+        }
+        self.plan = plan;
+        let quiet = !busy && !requested;
+        self.quiet = if quiet { self.quiet + 1 } else { 0 };
+    }
+}
+
+impl QueueDiscipline for DvbRcs2 {
+    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
+        let constant = rate.take().and_then(|rate| rate.as_constant());
+        let rate = constant.ok_or(BuildError::Parameters(
+            "a queue of the kind `dvb-rcs2` needs a constant rate of its link",
+        ))?;
+        let config = &self.config;
+        let bits = u128::from(rate) * u128::from(config.superframe) / 1_000_000_000;
+        let slots = bits / (u128::from(config.slot) * 8);
+        if slots == 0 || slots > MOST_SLOTS {
+            return Err(BuildError::Parameters(
+                "a superframe of `dvb-rcs2` must have 1 to 1000000 slots: `superframe` times the rate of the link, \
+                 divided by `slot`",
+            ));
+        }
+        if u128::from(config.cra) * config.terminals as u128 > u128::from(rate) {
+            return Err(BuildError::Parameters(
+                "`cra` times `terminals` exceeds the rate of the link",
+            ));
+        }
+        self.slots = slots as u64;
+        Ok(())
+    }
+
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        packet: QueuedPacket,
+        _: &mut Transmitter<'_>,
+    ) -> Result<(), EnqueueError> {
+        self.advance(now);
+        let index = self.terminal_of(packet.packet().source);
+        let terminal = &mut self.terminals[index];
+        if !self
+            .config
+            .limit
+            .admits(terminal.occupancy(), packet.size())
+        {
+            let reason = DropReason::QueueFull;
+            return Err(EnqueueError { packet, reason });
+        }
+        self.occupancy.add(packet.size());
+        terminal.push(packet);
+        self.quiet = 0;
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+        self.advance(now);
+        if self.leaving.front()?.0 > now {
+            return None;
+        }
+        self.remove_leaving()
+    }
+
+    fn remove(&mut self) -> Option<QueuedPacket> {
+        if let Some(packet) = self.remove_leaving() {
+            return Some(packet);
+        }
+        let packet = self.terminals.iter_mut().find_map(Terminal::remove)?;
+        self.occupancy.remove(packet.size());
+        Some(packet)
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.occupancy
+    }
+
+    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
+        let leaving = self.leaving.front().map(|(at, _)| *at);
+        let waits = |run: &&Run| self.terminals[run.terminal].occupancy().packets > 0;
+        let slot = self.plan.iter().find(waits);
+        let slot = slot.map_or(self.next * self.config.superframe, |run| {
+            self.slot_start(run.first)
+        });
+        Some(leaving.map_or(slot, |at| at.min(slot)))
+    }
+
+    fn assignments(&self, now: Nanos) -> Option<Assignments> {
+        let mut all = self.controller.assignments();
+        let begun = now / self.config.superframe + 1;
+        if self.next < begun {
+            all.slots += self.controller.unrequested(self.next..begun, self.slots);
+        }
+        all.assigned = all.slots * self.config.slot;
+        all.used = self.used;
+        Some(all)
+    }
+}
+
+impl DvbRcs2 {
+    fn remove_leaving(&mut self) -> Option<QueuedPacket> {
+        let (_, packet) = self.leaving.pop_front()?;
+        self.occupancy.remove(packet.size());
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests;
