@@ -144,7 +144,7 @@ pub struct Association {
     /// Present if this side offers or uses the DTLS chunk.
     dtls: Option<Box<DtlsChunk>>,
     errands: Errands,
-    readable_told: bool,
+    readable_notified: bool,
     /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
     /// Messages take the slow path: there is a default policy for abandoning, or the DTLS chunk.

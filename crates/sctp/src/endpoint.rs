@@ -271,22 +271,23 @@ impl Endpoint {
         }
     }
 
-    /// Next association with output that it did not have when it was last returned here. The
-    /// reference should only be used to take output; for other uses see
-    /// [`Endpoint::association_mut`].
+    /// Next association with output that it did not have when it was last returned here. The caller
+    /// should drain `poll_transmit` after it has taken messages, because this opens the receive
+    /// window.
     #[inline]
     pub fn poll_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
-        self.table.next_to_tell()?;
+        self.table.next_ready()?;
         self.next_ready()
     }
 
     #[inline(never)]
     fn next_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
-        while let Some(slot) = self.table.next_to_tell() {
-            self.table.told();
+        while let Some(slot) = self.table.next_ready() {
+            self.table.pop_ready();
             let association = self.table.get_mut(slot);
             // Most are here because they were used, without new output.
             if association.is_some_and(Association::take_news) {
+                self.table.sends(slot);
                 let id = self.table.id_of(slot);
                 return self.table.get_mut(slot).map(|it| (id, it));
             }
@@ -298,7 +299,7 @@ impl Endpoint {
     /// [`Association::poll_output`] returns events in order with the messages.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
-        self.table.next_to_tell()?;
+        self.table.next_ready()?;
         match self.find_event() {
             true => self.next_event(),
             false => None,
@@ -309,21 +310,21 @@ impl Endpoint {
     /// from [`Self::next_event`] because most associations in the queue have messages only.
     #[inline(never)]
     fn find_event(&mut self) -> bool {
-        while let Some(slot) = self.table.next_to_tell() {
+        while let Some(slot) = self.table.next_ready() {
             if let Some(association) = self.table.get_mut(slot) {
                 if association.has_event() {
                     return true;
                 }
                 association.take_news();
             }
-            self.table.told();
+            self.table.pop_ready();
         }
         false
     }
 
     #[inline(never)]
     fn next_event(&mut self) -> Option<(AssociationId, Event)> {
-        let slot = self.table.next_to_tell()?;
+        let slot = self.table.next_ready()?;
         let event = self.table.get_mut(slot)?.poll_event()?;
         Some((self.table.id_of(slot), event))
     }

@@ -98,7 +98,9 @@ pub enum Event {
     MessageAbandoned(Box<AbandonedMessage>),
     /// A message was not acknowledged, and will not be sent any more (RFC 9260 §11.2 B;
     /// SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). Occurs for each such message, before
-    /// [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`].
+    /// [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`]; for a peer that restarts
+    /// again before all of those of its first restart were read, only their number is reported
+    /// ([`Event::Missed`]).
     MessageUndelivered(Box<UndeliveredMessage>),
     /// Delivery status of a message for which the user requested it
     /// ([`SendOptions::receipt`](crate::SendOptions::receipt)). None is dropped. Messages without a
@@ -185,7 +187,9 @@ pub enum Event {
     /// (RFC 9260 §11.2 H).
     PeerShutdown,
     /// Events were dropped because the user did not read them: the oldest if more than 256 wait, or
-    /// abandoned messages of more than one send buffer. Precedes the waiting events.
+    /// those with abandoned messages and lists of streams of more bytes than the send buffer.
+    /// [`Event::Established`], [`Event::Closed`], receipts and undelivered messages are not
+    /// dropped, except undelivered messages of repeated restarts. Precedes the waiting events.
     Missed {
         /// Number of events.
         events: u64,

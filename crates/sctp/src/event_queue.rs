@@ -11,6 +11,7 @@ use crate::event::{Event, UndeliveredMessage};
 use crate::lazy_box::{IsEmpty, LazyBox};
 use crate::pr_sctp::AbandonedMessage;
 use crate::tx::Delivery;
+use crate::work;
 
 /// Maximum number of waiting events, without one-time events, undelivered messages, receipts, and
 /// messages abandoned together.
@@ -23,35 +24,100 @@ struct Entry {
     number: u32,
 }
 
-/// Allocated only if several events wait.
+/// Amounts that have a separate limit, of one event or of all events in the queue.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Limited {
+    /// Bytes of abandoned messages, and of lists of streams, which the peer chooses.
+    bytes: usize,
+    /// Number of undelivered messages.
+    undelivered: usize,
+    /// Number of errors that the peer reported.
+    peer_errors: usize,
+}
+
+impl Limited {
+    const NONE: Self = Self {
+        bytes: 0,
+        undelivered: 0,
+        peer_errors: 0,
+    };
+
+    #[inline]
+    fn of(event: &Event) -> Self {
+        let mut of_it = Self::NONE;
+        match event {
+            Event::MessageAbandoned(message) => of_it.bytes = message.payload.len(),
+            Event::StreamsReset { streams, .. } => of_it.bytes = size_of_val(&streams[..]),
+            Event::MessageUndelivered(_) => of_it.undelivered = 1,
+            Event::PeerError { .. } => of_it.peer_errors = 1,
+            _ => {}
+        }
+        of_it
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.undelivered += other.undelivered;
+        self.peer_errors += other.peer_errors;
+    }
+
+    fn subtract(&mut self, other: &Self) {
+        self.bytes -= other.bytes;
+        self.undelivered -= other.undelivered;
+        self.peer_errors -= other.peer_errors;
+    }
+}
+
+/// Allocated only if several events wait, or one with a separate limit.
 #[derive(Debug, Default)]
 struct Backlog {
     /// Events after the first.
     events: VecDeque<Entry>,
+    /// Number of events at the front of `events` that are known not to be droppable.
+    kept: usize,
     receipts: VecDeque<(u32, u64, Delivery)>,
     /// Number of dropped events that were not reported to the user yet.
     missed: u64,
-    /// Bytes of abandoned messages in the queue.
-    bytes: usize,
-    /// Number of undelivered messages in the queue.
-    undelivered: usize,
+    /// Sums of all waiting events.
+    limited: Limited,
+}
+
+impl Backlog {
+    fn pop_front(&mut self) -> Option<Entry> {
+        self.kept = self.kept.saturating_sub(1);
+        self.events.pop_front()
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Entry> {
+        self.kept -= usize::from(place < self.kept);
+        self.events.remove(place)
+    }
+
+    /// Removes the oldest event that may be dropped. The events before it, which may be thousands
+    /// of undelivered messages, are examined once.
+    fn remove_oldest(&mut self) -> Option<Entry> {
+        let behind = self.events.range(self.kept..);
+        let kept = behind.take_while(|it| !may_go(&it.event)).count();
+        work::count(kept + 1);
+        self.kept += kept;
+        self.events.remove(self.kept)
+    }
 }
 
 impl IsEmpty for Backlog {
     const BLANK: &'static Self = &Self {
         events: VecDeque::new(),
+        kept: 0,
         receipts: VecDeque::new(),
         missed: 0,
-        bytes: 0,
-        undelivered: 0,
+        limited: Limited::NONE,
     };
 
     fn is_blank(&self) -> bool {
         self.events.is_empty()
             && self.receipts.is_empty()
             && self.missed == 0
-            && self.bytes == 0
-            && self.undelivered == 0
+            && self.limited == Limited::NONE
     }
 }
 
@@ -70,7 +136,7 @@ pub(crate) struct EventQueue {
     /// First waiting event. If it is `None`, no other event waits.
     first: Option<Entry>,
     backlog: LazyBox<Backlog>,
-    /// Maximum number of bytes of abandoned messages.
+    /// Maximum number of bytes of abandoned messages and lists of streams.
     max_bytes: usize,
     /// Number of events so far, which is the number of the next one.
     next: u32,
@@ -88,8 +154,8 @@ pub(crate) fn is_before(number: u32, preceding: u32) -> bool {
 }
 
 impl EventQueue {
-    /// Creates a queue for events with up to `max_bytes` of user data, plus messages abandoned
-    /// together beyond this limit.
+    /// Creates a queue for events with up to `max_bytes` of user data and lists of streams, plus
+    /// messages abandoned together beyond this limit.
     #[inline(always)]
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
@@ -139,7 +205,7 @@ impl EventQueue {
         messages: impl Iterator<Item = UndeliveredMessage>,
         last: bool,
     ) {
-        if self.backlog.undelivered > 0 && !last {
+        if self.backlog.limited.undelivered > 0 && !last {
             self.backlog.make().missed += messages.count() as u64;
             return;
         }
@@ -151,8 +217,8 @@ impl EventQueue {
         self.backlog.change(|_| ());
     }
 
-    /// Adds a receipt that the user requested. Their number is bounded by the messages that the
-    /// sender buffered.
+    /// Adds a receipt that the user requested. None is dropped: each belongs to a message that the
+    /// user sent, so that the peer cannot cause more.
     pub(crate) fn receipt(&mut self, number: u64, delivery: Delivery) {
         let place = self.count_one();
         let receipts = &mut self.backlog.make().receipts;
@@ -163,22 +229,24 @@ impl EventQueue {
     fn is_full(&self) -> bool {
         let backlog = &*self.backlog;
         let events = backlog.events.len() + usize::from(self.first.is_some());
-        events - backlog.undelivered >= MAX_WAITING || backlog.bytes > self.max_bytes
+        let Limited {
+            bytes, undelivered, ..
+        } = backlog.limited;
+        events - undelivered >= MAX_WAITING || bytes > self.max_bytes
     }
 
     /// Drops the oldest event that may be dropped. Returns `false` if there is none.
     #[cold]
     fn drop_oldest(&mut self) -> bool {
-        let Some(at) = self.iter().position(may_go) else {
+        let first = self.first.as_ref();
+        let dropped = match first.is_some_and(|it| may_go(&it.event)) {
+            true => self.take_first(),
+            false => self.backlog.change(Backlog::remove_oldest).flatten(),
+        };
+        let Some(dropped) = dropped else {
             return false;
         };
-        let dropped = match at {
-            0 => self.take_first(),
-            _ => self.backlog.make().events.remove(at - 1),
-        };
-        if let Some(dropped) = dropped {
-            self.let_go(&dropped.event);
-        }
+        self.let_go(&dropped.event);
         self.backlog.make().missed += 1;
         true
     }
@@ -194,10 +262,9 @@ impl EventQueue {
     #[inline]
     fn append(&mut self, event: Event) {
         let number = self.count_one();
-        match &event {
-            Event::MessageAbandoned(it) => self.backlog.make().bytes += it.payload.len(),
-            Event::MessageUndelivered(_) => self.backlog.make().undelivered += 1,
-            _ => {}
+        let limited = Limited::of(&event);
+        if limited != Limited::NONE {
+            self.backlog.make().limited.add(&limited);
         }
         let entry = Entry { event, number };
         match self.first {
@@ -283,26 +350,25 @@ impl EventQueue {
             self.let_go(&entry.event);
             return Some(entry.event);
         }
-        let entry = self
-            .backlog
-            .change(|it| it.events.remove(at - 1))
-            .flatten()?;
+        let entry = self.backlog.change(|it| it.remove(at - 1)).flatten()?;
         self.let_go(&entry.event);
         Some(entry.event)
     }
 
     fn take_first(&mut self) -> Option<Entry> {
-        let next = self.backlog.change(|it| it.events.pop_front()).flatten();
+        let next = self.backlog.change(Backlog::pop_front).flatten();
         std::mem::replace(&mut self.first, next)
     }
 
     /// Updates the counters for a removed event.
     fn let_go(&mut self, event: &Event) {
-        self.backlog.change(|it| match event {
-            Event::MessageAbandoned(message) => it.bytes -= message.payload.len(),
-            Event::MessageUndelivered(_) => it.undelivered -= 1,
-            _ => {}
-        });
+        let limited = Limited::of(event);
+        self.backlog.change(|it| it.limited.subtract(&limited));
+    }
+
+    /// Number of waiting [`Event::PeerError`].
+    pub(crate) fn peer_errors(&self) -> usize {
+        self.backlog.limited.peer_errors
     }
 
     /// Whether the queue is empty.
@@ -311,17 +377,14 @@ impl EventQueue {
         self.first.is_none() && !self.backlog.has_any()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Event> {
-        let entries = self.first.iter().chain(&self.backlog.events);
-        entries.map(|it| &it.event)
-    }
-
     /// Events since the last call, without receipts; they stay in the queue.
     pub(crate) fn unseen(&mut self) -> impl Iterator<Item = &Event> {
         let seen = std::mem::replace(&mut self.seen, self.next);
-        let entries = self.first.iter().chain(&self.backlog.events);
-        let unseen = entries.filter(move |it| !is_before(it.number, seen));
-        unseen.map(|it| &it.event)
+        let was_seen = move |it: &Entry| is_before(it.number, seen);
+        let first = self.first.iter().filter(move |it| !was_seen(it));
+        let events = &self.backlog.events;
+        let others = events.range(events.partition_point(was_seen)..);
+        first.chain(others).map(|it| &it.event)
     }
 }
 
@@ -402,153 +465,4 @@ fn may_go(event: &Event) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::CloseReason;
-    use crate::event::UndeliveredCause;
-    use crate::pr_sctp::{AbandonPolicy, AbandonedMessage};
-
-    fn key(key_id: u16) -> Event {
-        Event::PeerAuthKey { key_id }
-    }
-
-    fn all(events: &mut EventQueue) -> Vec<Event> {
-        std::iter::from_fn(|| events.pop_front()).collect()
-    }
-
-    #[test]
-    fn the_oldest_events_go_and_are_counted() {
-        let mut events = EventQueue::new(1_000);
-        events.push_back(Event::Established {
-            outbound_streams: 1,
-            inbound_streams: 1,
-        });
-        (0..300).for_each(|at| events.push_back(key(at)));
-        events.push_back(Event::Closed(CloseReason::Shutdown));
-        assert_eq!(events.iter().count(), MAX_WAITING);
-        let all = all(&mut events);
-        assert_eq!(all[0], Event::Missed { events: 46 });
-        assert!(matches!(all[1], Event::Established { .. }));
-        let keys: Vec<_> = (46..300).map(key).collect();
-        assert_eq!(all[2..256], keys);
-        assert_eq!(all[256..], [Event::Closed(CloseReason::Shutdown)]);
-        assert!(events.is_empty() && events.backlog.is_blank());
-    }
-
-    #[test]
-    fn events_and_receipts_are_one_order() {
-        let mut events = EventQueue::new(1_000);
-        let receipt = |number| Event::Receipt {
-            number,
-            delivery: Delivery::Acknowledged,
-        };
-        events.receipt(1, Delivery::Acknowledged);
-        events.push_back(key(0));
-        events.push_back(key(1));
-        events.receipt(2, Delivery::Acknowledged);
-        events.push_back(key(2));
-        let count = events.count();
-        assert_eq!(count, 5);
-        assert!(!events.has_before(0, true) && events.has_before(1, true));
-        assert!(!events.has_before(1, false) && events.has_before(2, false));
-        let expected = [receipt(1), key(0), key(1), receipt(2), key(2)];
-        assert_eq!(all(&mut events), expected);
-        assert!(!events.has_before(count, true));
-    }
-
-    #[test]
-    fn some_events_are_taken_before_others() {
-        let mut events = EventQueue::new(1_000);
-        (0..4).for_each(|at| events.push_back(key(at)));
-        let third = |it: &Event| *it == key(2);
-        assert_eq!(events.pop_where(Some(2), third), None, "it comes later");
-        assert_eq!(events.pop_where(Some(3), third), Some(key(2)));
-        assert_eq!(events.pop_where(None, |it| *it == key(0)), Some(key(0)));
-        assert_eq!(all(&mut events), [key(1), key(3)]);
-    }
-
-    #[test]
-    fn the_driver_sees_each_event_once_and_takes_none() {
-        let mut events = EventQueue::new(1_000);
-        assert!(!events.take_news());
-        (0..3).for_each(|at| events.push_back(key(at)));
-        assert!(events.take_news() && !events.take_news());
-        assert_eq!(events.unseen().count(), 3);
-        assert_eq!(events.pop_front(), Some(key(0)));
-        events.push_back(key(3));
-        assert_eq!(events.unseen().collect::<Vec<_>>(), [&key(3)]);
-        assert_eq!(events.unseen().count(), 0);
-        assert_eq!(all(&mut events), [key(1), key(2), key(3)]);
-    }
-
-    /// All messages are queued, whatever their number: those left by one restart, and those left at
-    /// the end.
-    #[test]
-    fn undelivered_messages_wait_beyond_the_bound() {
-        let mut events = EventQueue::new(1_000);
-        let message = |len: usize| UndeliveredMessage {
-            stream: Some(1),
-            ppid: 0,
-            unordered: false,
-            payload: vec![0; len].into(),
-            context: 0,
-            cause: UndeliveredCause::Restarted,
-            sent: false,
-        };
-        (0..300).for_each(|at| events.push_back(key(at)));
-        events.undelivered((0..400).map(|_| message(300)), false);
-        events.undelivered((0..7).map(|_| message(300)), false);
-        events.push_back(key(300));
-        events.undelivered((0..9).map(|_| message(300)), true);
-        let all = all(&mut events);
-        let is_it = |it: &&Event| matches!(it, Event::MessageUndelivered(_));
-        assert_eq!(all.iter().filter(is_it).count(), 400 + 9);
-        assert_eq!(all[0], Event::Missed { events: 44 + 7 + 1 });
-        assert!(events.backlog.is_blank());
-        events.undelivered([message(1)].into_iter(), false);
-        assert_eq!(events.iter().filter(is_it).count(), 1);
-    }
-
-    #[test]
-    fn abandoned_messages_hold_no_more_than_the_send_buffer() {
-        let mut events = EventQueue::new(1_000);
-        let message = |len: usize| AbandonedMessage {
-            stream: Some(1),
-            ppid: 0,
-            unordered: false,
-            payload: vec![0; len].into(),
-            context: 0,
-            policy: AbandonPolicy::Lifetime,
-            sent: false,
-        };
-        let event = |len| Event::MessageAbandoned(Box::new(message(len)));
-        // All messages abandoned together are queued; later ones replace them.
-        events.abandoned((0..400).map(|_| message(300)));
-        events.abandoned([message(1), message(2)].into_iter());
-        let mut expected = vec![Event::Missed { events: 397 }];
-        expected.extend((0..3).map(|_| event(300)));
-        expected.extend([event(1), event(2)]);
-        assert_eq!(all(&mut events), expected);
-        (0..6).for_each(|_| events.abandoned([message(300)].into_iter()));
-        events.push_back(key(0));
-        let mut expected = vec![Event::Missed { events: 3 }];
-        expected.extend((0..3).map(|_| event(300)));
-        expected.push(key(0));
-        assert_eq!(all(&mut events), expected);
-        assert!(events.backlog.is_blank());
-    }
-
-    #[test]
-    fn of_several_wishes_for_room_the_smallest_counts() {
-        let mut events = EventQueue::new(1_000);
-        assert_eq!(events.wanted_room(), None);
-        events.want_room(700);
-        events.want_room(300);
-        events.want_room(900);
-        assert!(events.follows_sending() && !events.take_writable());
-        assert_eq!(events.wanted_room(), Some(300));
-        events.has_room();
-        assert!(events.take_news() && events.take_writable());
-        assert!(!events.take_writable() && !events.follows_sending());
-    }
-}
+mod tests;

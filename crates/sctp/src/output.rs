@@ -48,7 +48,7 @@ impl Interest {
     pub const PARTS: Self = Self::of(PARTS);
     /// Events, including receipts.
     pub const EVENTS: Self = Self::of(EVENTS | RECEIPTS);
-    /// [`Event::Receipt`].
+    /// [`Event::Receipt`]; without [`Interest::EVENTS`], regardless of messages before it.
     pub const RECEIPTS: Self = Self::of(RECEIPTS);
     /// [`Output::Writable`].
     pub const WRITABLE: Self = Self::of(WRITABLE);

@@ -500,14 +500,23 @@ impl Receiver {
         while !self.preceding_events().is_some_and(&stops)
             && let Some(part) = self.take_first()
         {
-            if part.begins && part.ends {
-                return Ok(Some(part.into_message()));
-            }
-            if let Some(message) = self.assemble(part)? {
+            if let Some(message) = self.whole_or_assembled(part)? {
                 return Ok(Some(message));
             }
         }
         Ok(None)
+    }
+
+    /// The part, if it is a complete message, or the message that it completes.
+    #[inline(always)]
+    fn whole_or_assembled(
+        &mut self,
+        part: ReceivedPart,
+    ) -> Result<Option<ReceivedMessage>, TooLong> {
+        match part.begins && part.ends {
+            true => Ok(Some(part.into_message())),
+            false => self.assemble(part),
+        }
     }
 
     /// Whether nothing can be read, even on demand: with a closed window a part of a message may

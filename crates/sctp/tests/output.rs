@@ -6,7 +6,8 @@ use anabranch_sctp::{
     AssociationId, Config, Endpoint, Event, Interest, Output, Reconfiguration, SendError,
     SendOptions, StreamDirection,
 };
-use anabranch_transport::time::SECOND;
+use anabranch_transport::Transport;
+use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Ssn;
 use anabranch_wire::encode::Encode;
 use anabranch_wire::extension::{ForwardTsn, SkippedStream};
@@ -35,6 +36,9 @@ fn word(output: Output) -> String {
         Output::Event(Event::PeerShutdown) => "shutdown".into(),
         Output::Event(Event::Closed(_)) => "closed".into(),
         Output::Event(Event::PartialDeliveryAborted { stream, .. }) => format!("aborted {stream}"),
+        Output::Event(Event::AssociationReset { .. }) => "all reset".into(),
+        Output::Event(Event::PeerError { cause }) => format!("error {cause}"),
+        Output::Event(Event::Receipt { number, .. }) => format!("receipt {number}"),
         other => format!("{other:?}"),
     }
 }
@@ -63,7 +67,11 @@ fn resettable() -> Config {
 
 /// A sends a message, resets the stream, and sends another.
 fn with_a_reset() -> (World, AssociationId) {
-    let (mut world, [a, z]) = up(resettable());
+    with_a_reset_under(resettable())
+}
+
+fn with_a_reset_under(config: Config) -> (World, AssociationId) {
+    let (mut world, [a, z]) = up(config);
     world.send(A, a, 1, "one");
     world.run_for(SECOND);
     let association = world.endpoints[A].association_mut(a).expect("up");
@@ -79,10 +87,74 @@ fn with_a_reset() -> (World, AssociationId) {
 
 #[test]
 fn a_reset_is_between_the_messages_before_it_and_those_behind() {
-    for interest in [MESSAGES, PARTS] {
-        let (mut world, z) = with_a_reset();
-        assert_eq!(read(&mut world, z, interest), ["one", "reset [1]", "two"]);
+    for interleaving in [false, true] {
+        for interest in [MESSAGES, PARTS] {
+            let config = resettable().with(|it| it.interleaving = interleaving);
+            let (mut world, z) = with_a_reset_under(config);
+            assert_eq!(read(&mut world, z, interest), ["one", "reset [1]", "two"]);
+        }
     }
+}
+
+/// Messages of other streams and unordered ones are in the same order.
+#[test]
+fn an_event_is_between_messages_of_any_stream() {
+    let (mut world, [a, z]) = up(resettable());
+    let send = |world: &mut World, text: &'static str, options: &SendOptions| {
+        let association = world.endpoints[A].association_mut(a).expect("up");
+        association.send(0, text.into(), options).expect("room");
+        world.drain(A);
+        world.run_for(SECOND);
+    };
+    let unordered = |stream| SendOptions::on(stream).with_unordered(true);
+    send(&mut world, "one", &SendOptions::on(2));
+    send(&mut world, "two", &unordered(3));
+    for change in [
+        Reconfiguration::reset_outgoing([1]),
+        Reconfiguration::ResetAssociation,
+    ] {
+        let now = world.now;
+        let association = world.endpoints[A].association_mut(a).expect("up");
+        association.reconfigure(now, &change).expect("negotiated");
+        world.drain(A);
+        world.run_for(SECOND);
+        send(&mut world, "three", &unordered(2));
+        send(&mut world, "four", &SendOptions::on(3));
+    }
+    let expected = [
+        "one",
+        "two",
+        "reset [1]",
+        "three",
+        "four",
+        "all reset",
+        "three",
+        "four",
+    ];
+    assert_eq!(read(&mut world, z, MESSAGES), expected);
+}
+
+/// A SACK and the answer to the acknowledged message arrive in one packet.
+#[test]
+fn a_receipt_is_before_the_message_behind_its_sack() {
+    let (mut world, [a, z]) = up(Config::default());
+    // The first DATA is acknowledged at once.
+    world.send(A, a, 1, "before");
+    world.run_for(SECOND);
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    let options = SendOptions::on(1).with_receipt(Some(5));
+    association
+        .send(0, "question".into(), &options)
+        .expect("room");
+    world.leaves_events[A] = true;
+    world.drain(A);
+    world.run_for(15 * MILLISECOND);
+    world.send(Z, z, 1, "answer");
+    world.run_for(15 * MILLISECOND);
+    assert!(world.story.iter().any(|it| it == "Z -> SACK, DATA -> A"));
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    let all = std::iter::from_fn(|| association.poll_output(MESSAGES)).map(word);
+    assert_eq!(all.collect::<Vec<_>>(), ["receipt 5", "answer"]);
 }
 
 /// Likewise if all chunks arrive in one packet.
@@ -172,6 +244,22 @@ fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
     );
 }
 
+/// The end of a message does not go before an event because its beginning was not read.
+#[test]
+fn an_event_is_between_the_parts_of_a_message() {
+    for (interest, expected) in [
+        (PARTS, &["part 0;", "error 4", "part 1;E"][..]),
+        (MESSAGES, &["error 4", "0;1;"]),
+    ] {
+        let mut rig = rig();
+        rig.data(0, 3, 0, "B");
+        // ERROR: Out of Resource.
+        rig.raw(&[9, 0, 0, 8, 0, 4, 0, 4]);
+        rig.data(1, 3, 0, "E");
+        assert_eq!(read(&mut rig.world, rig.z, interest), expected);
+    }
+}
+
 /// Likewise for a message that has no end, without a FORWARD TSN.
 #[test]
 fn a_message_without_an_end_is_before_what_waited_for_it() {
@@ -181,6 +269,49 @@ fn a_message_without_an_end_is_before_what_waited_for_it() {
     rig.data(1, 3, 1, "B");
     let all = read(&mut rig.world, rig.z, PARTS);
     assert_eq!(all, ["aborted 3", "2;"], "the other was not begun");
+}
+
+/// A message that is too long ends the association. What arrived behind it is read all the same.
+#[test]
+fn what_is_behind_a_message_too_long_is_read() {
+    let mut rig = Rig::of(Config::default().with(|it| {
+        it.partial_delivery_point = Some(1);
+        it.max_message = 3;
+    }));
+    rig.world.leaves_events[Z] = true;
+    rig.data(0, 3, 0, "B");
+    assert_eq!(read(&mut rig.world, rig.z, MESSAGES), [""; 0]);
+    rig.data(1, 3, 0, "");
+    rig.data(2, 3, 0, "E");
+    rig.data(3, 3, 1, "BE");
+    rig.data(4, 3, 2, "BE");
+    assert_eq!(
+        read(&mut rig.world, rig.z, MESSAGES),
+        ["3;", "4;", "closed"]
+    );
+    let aborts = |rig: &Rig| {
+        let shots = rig.world.shots.iter();
+        shots.filter(|it| it.chunks == "ABORT").count()
+    };
+    assert_eq!(aborts(&rig), 1);
+}
+
+/// It causes no ABORT if the association was closed before it is read.
+#[test]
+fn a_message_too_long_of_a_closed_association_is_skipped() {
+    let mut rig = Rig::of(Config::default().with(|it| {
+        it.partial_delivery_point = Some(1);
+        it.max_message = 3;
+    }));
+    rig.world.leaves_events[Z] = true;
+    rig.data(0, 3, 0, "B");
+    assert_eq!(read(&mut rig.world, rig.z, MESSAGES), [""; 0]);
+    rig.data(1, 3, 0, "E");
+    rig.data(2, 3, 1, "BE");
+    rig.raw(&[6, 0, 0, 4]);
+    assert_eq!(read(&mut rig.world, rig.z, MESSAGES), ["2;", "closed"]);
+    let shots = rig.world.shots.iter();
+    assert_eq!(shots.filter(|it| it.chunks == "ABORT").count(), 0);
 }
 
 /// A reader of one stream waits for no other, and is notified of the end of its message.
@@ -198,6 +329,20 @@ fn a_reader_of_one_stream_leaves_the_others() {
         ["aborted 3", "4;"]
     );
     assert_eq!(read(&mut rig.world, rig.z, PARTS), ["0;", "3;"]);
+}
+
+/// A reader of the complete messages of one stream gets no parts.
+#[test]
+fn a_message_of_one_stream_is_put_together() {
+    let mut rig = rig();
+    rig.data(0, 5, 0, "BE");
+    rig.data(1, 3, 0, "B");
+    assert_eq!(read(&mut rig.world, rig.z, MESSAGES.on(3)), [""; 0]);
+    rig.data(2, 3, 0, "E");
+    rig.data(3, 3, 1, "BE");
+    let all = read(&mut rig.world, rig.z, MESSAGES.on(3));
+    assert_eq!(all, ["1;2;", "3;"]);
+    assert_eq!(read(&mut rig.world, rig.z, MESSAGES), ["0;"]);
 }
 
 /// An event after messages of another stream waits for those.
@@ -273,4 +418,23 @@ fn the_driver_is_told_who_has_output() {
     assert_eq!(association.unseen_events().count(), 0);
     let all = read(&mut world, z, MESSAGES);
     assert_eq!(all, ["three", "shutdown", "closed"]);
+}
+
+/// Taking messages opens the receive window: the association that the driver was given is asked for
+/// packets again.
+#[test]
+fn the_window_that_a_ready_association_opens_is_advertised() {
+    let (mut world, [a, _]) = up(Config::default().with(|it| it.receive_buffer = 4_000));
+    while world.endpoints[Z].poll_ready().is_some() {}
+    for _ in 0..10 {
+        world.send(A, a, 0, vec![1; 1_000]);
+    }
+    world.run_for(SECOND);
+    let mut out = BytesMut::new();
+    let now = world.now;
+    assert!(world.endpoints[Z].poll_transmit(now, &mut out).is_none());
+    let (_, association) = world.endpoints[Z].poll_ready().expect("it has messages");
+    assert!(std::iter::from_fn(|| association.poll_output(MESSAGES)).count() >= 3);
+    let sent = world.endpoints[Z].poll_transmit(now, &mut out);
+    assert!(sent.is_some(), "a SACK with the new window");
 }

@@ -126,6 +126,8 @@ impl Association {
             };
         };
         self.sack_path = from;
+        // A SACK before the DATA may have caused events.
+        rx.note_events(self.events.count());
         let (taken, next) = rx.take_run(now, first, &mut rest, from, &self.trace);
         match next {
             Next::End => {}

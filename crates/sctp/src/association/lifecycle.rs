@@ -192,7 +192,7 @@ impl Association {
                 addresses_changed: true,
                 marks: None,
                 errands: Errands::default(),
-                readable_told: false,
+                readable_notified: false,
                 send_defaults: None,
                 slow_send: offers_dtls || SendOptions::of(&config).has_policy(),
                 stream_values: LazyBox::default(),
@@ -378,7 +378,7 @@ impl Association {
         self.paths.set_as(&former);
         self.sack_path = PathId(0);
         self.replies = LazyBox::default();
-        self.readable_told = false;
+        self.readable_notified = false;
         self.error_count = 0;
         self.events.push_back(Event::Restarted { data_lost });
         if self.dtls.is_some() {
@@ -444,12 +444,7 @@ impl Association {
 
     /// Notifies the user of an error that the peer reported, unless many are waiting.
     pub(crate) fn report_peer_error(&mut self, cause: u16) {
-        let waiting = self
-            .events
-            .iter()
-            .filter(|event| matches!(event, Event::PeerError { .. }))
-            .count();
-        if waiting < MAX_PEER_ERRORS {
+        if self.events.peer_errors() < MAX_PEER_ERRORS {
             self.events.push_back(Event::PeerError { cause });
         }
     }

@@ -37,15 +37,30 @@ pub struct Negotiated {
 impl Negotiated {
     /// Names of the extensions in use.
     pub fn names(&self) -> Vec<&'static str> {
+        // A new field does not compile until it is listed.
+        let Self {
+            partial_reliability,
+            interleaving,
+            reconfiguration,
+            authentication,
+            security,
+            address_changes,
+            zero_checksum,
+            ecn,
+            rsctp,
+            local_auth_chunks: _,
+            peer_auth_chunks: _,
+        } = *self;
         let all = [
-            ("partial_reliability", self.partial_reliability),
-            ("interleaving", self.interleaving),
-            ("reconfiguration", self.reconfiguration),
-            ("authentication", self.authentication),
-            ("security", self.security),
-            ("address_changes", self.address_changes),
-            ("zero_checksum", self.zero_checksum),
-            ("ecn", self.ecn),
+            ("partial_reliability", partial_reliability),
+            ("interleaving", interleaving),
+            ("reconfiguration", reconfiguration),
+            ("authentication", authentication),
+            ("security", security),
+            ("address_changes", address_changes),
+            ("zero_checksum", zero_checksum),
+            ("ecn", ecn),
+            ("rsctp", rsctp),
         ];
         let used = all.iter().filter(|(_, used)| *used);
         used.map(|(name, _)| *name).collect()

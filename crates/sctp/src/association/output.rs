@@ -6,7 +6,7 @@ use anabranch_wire::cause::Cause;
 use super::Association;
 use crate::event::{CloseReason, Event};
 use crate::output::{Interest, Output};
-use crate::rx::{ReceivedMessage, ReceivedPart, TooLong};
+use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 
 impl Association {
     /// Next output in which the reader is interested, in the order of delivery: an event follows
@@ -59,7 +59,7 @@ impl Association {
             return Some(message);
         }
         if rx.has_nothing() {
-            self.readable_told = false;
+            self.readable_notified = false;
             return None;
         }
         self.poll_assembled(|_| false)
@@ -68,16 +68,27 @@ impl Association {
     /// Like [`Self::poll_message`], if no complete message waits.
     #[inline(never)]
     fn poll_assembled(&mut self, stops: impl Fn(u32) -> bool) -> Option<ReceivedMessage> {
-        let message = match self.rx.as_deref_mut()?.poll_assembled(stops) {
-            Ok(message) => message,
-            Err(TooLong) => {
-                let most = self.config.max_message;
-                self.abort_with(Cause::OutOfResource, CloseReason::MessageTooLong { most });
-                None
+        self.assembled(|rx| rx.poll_assembled(&stops))
+    }
+
+    /// Next message that `next` assembles.
+    fn assembled(
+        &mut self,
+        next: impl Fn(&mut Receiver) -> Result<Option<ReceivedMessage>, TooLong>,
+    ) -> Option<ReceivedMessage> {
+        let message = loop {
+            match next(self.rx.as_deref_mut()?) {
+                Ok(message) => break message,
+                // Other messages stay readable, and the peer of a closed association gets no ABORT.
+                Err(TooLong) if self.is_closed() => {}
+                Err(TooLong) => {
+                    let most = self.config.max_message;
+                    self.abort_with(Cause::OutOfResource, CloseReason::MessageTooLong { most });
+                }
             }
         };
         if message.is_none() {
-            self.readable_told = false;
+            self.readable_notified = false;
         }
         message
     }
@@ -101,7 +112,7 @@ impl Association {
         }
         let rx = self.rx.as_deref_mut()?;
         if rx.has_no_part() {
-            self.readable_told = false;
+            self.readable_notified = false;
             return None;
         }
         self.next_part()
@@ -111,7 +122,7 @@ impl Association {
     fn next_part(&mut self) -> Option<ReceivedPart> {
         let part = self.rx.as_deref_mut()?.poll_part();
         if part.is_none() {
-            self.readable_told = false;
+            self.readable_notified = false;
         }
         part
     }
@@ -255,12 +266,16 @@ impl Association {
                 return Some(Output::Event(event));
             }
         }
-        if !interest.messages() && !interest.parts() {
+        if interest.messages() {
+            let message = self.assembled(|rx| rx.poll_message_on(stream));
+            return message.map(Output::Message);
+        }
+        if !interest.parts() {
             return None;
         }
         let part = self.rx.as_deref_mut()?.poll_part_on(stream);
         if part.is_none() {
-            self.readable_told = false;
+            self.readable_notified = false;
         }
         part.map(Output::of_part)
     }

@@ -565,7 +565,7 @@ impl Association {
     #[inline(always)]
     pub(crate) fn tell_readable(&mut self) {
         let waits = || self.rx.as_deref().is_some_and(Receiver::has_message);
-        if !self.readable_told && waits() {
+        if !self.readable_notified && waits() {
             self.tell_of_messages();
         }
     }
@@ -573,8 +573,8 @@ impl Association {
     /// Notifies the user of waiting messages.
     #[inline(always)]
     pub(super) fn tell_of_messages(&mut self) {
-        if !(self.readable_told || self.dtls.is_some() && self.waits_for_keys()) {
-            self.readable_told = true;
+        if !(self.readable_notified || self.dtls.is_some() && self.waits_for_keys()) {
+            self.readable_notified = true;
             self.events.note_news();
         }
     }

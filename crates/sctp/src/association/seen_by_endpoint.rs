@@ -78,7 +78,6 @@ impl Association {
         self.reply_room = None;
         self.note_field(ecn);
         if let Some(rx) = &mut self.rx {
-            rx.note_events(self.events.count());
             rx.on_packet_begin(bytes);
         }
     }

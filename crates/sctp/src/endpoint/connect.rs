@@ -112,7 +112,7 @@ impl Endpoint {
         }
         let id = self.table.insert(association);
         self.table.await_init_ack(id, tag);
-        self.table.begins(id.slot);
+        self.table.touch_out_of_line(id.slot);
         Ok(id)
     }
 

@@ -105,7 +105,7 @@ impl Endpoint {
         if known.is_some() {
             self.table.index(slot);
         }
-        self.table.begins(slot);
+        self.table.touch_out_of_line(slot);
         match rest.next_frame() {
             Some(Ok(next)) => self.deliver(slot, arrival, next, rest, true),
             Some(Err(_)) => self.discards.count(Discard::ChunkLength),

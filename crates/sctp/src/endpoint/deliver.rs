@@ -93,15 +93,15 @@ impl Endpoint {
             return;
         };
         association.handle_chunks(now, way.path, first, rest, behind, &mut self.discards);
-        let tells = association.has_news();
+        let has_news = association.has_news();
         if association.addresses_changed() {
             association.follow_udp_port(way.path.remote, way.udp_port);
             self.renew_tag(now, slot);
             self.table.index(slot);
         }
         self.table.sends(slot);
-        if tells {
-            self.table.tells(slot);
+        if has_news {
+            self.table.note_output(slot);
         }
     }
 
@@ -150,10 +150,10 @@ impl Endpoint {
         match association.try_fast_path(now, way.path, first, chunks, &mut self.discards) {
             FastPath::Whole => {
                 // Most packets cause no events.
-                let tells = association.has_news();
+                let has_news = association.has_news();
                 self.table.sends(slot);
-                if tells {
-                    self.table.tells(slot);
+                if has_news {
+                    self.table.note_output(slot);
                 }
             }
             FastPath::Until {

@@ -163,10 +163,10 @@ impl Endpoint {
             return flow;
         }
         association.note_sending();
-        let (deadline, tells) = (association.deadline(), association.has_news());
+        let (deadline, has_news) = (association.deadline(), association.has_news());
         let ended = association.is_closed();
-        if tells {
-            self.table.tells(slot);
+        if has_news {
+            self.table.note_output(slot);
         }
         self.timers.set(slot, deadline);
         if ended {

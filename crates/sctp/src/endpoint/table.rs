@@ -67,9 +67,9 @@ struct Slot {
     keys: SmallVec<[Key; 1]>,
     /// Its keys in `claims`.
     claims: LazyBox<Vec<(Key, u32)>>,
-    /// Links of `to_transmit` and `to_tell`.
+    /// Links of `to_transmit` and `ready`.
     transmits: Place,
-    tells: Place,
+    ready: Place,
 }
 
 /// All associations, and the queues of those that have packets to send or events to report.
@@ -92,7 +92,7 @@ pub(super) struct Table {
     by_tag: Keyed<u32>,
     shard: Shard,
     to_transmit: Line,
-    to_tell: Line,
+    ready: Line,
 }
 
 impl Table {
@@ -109,7 +109,7 @@ impl Table {
             by_tag: Keyed::default(),
             shard: Shard::default(),
             to_transmit: Line::default(),
-            to_tell: Line::default(),
+            ready: Line::default(),
         }
     }
 
@@ -452,12 +452,12 @@ impl Table {
     #[inline]
     pub(super) fn touch(&mut self, slot: u32) {
         self.sends(slot);
-        self.tells(slot);
+        self.note_output(slot);
     }
 
     /// Like [`Self::touch`], for infrequent callers.
     #[inline(never)]
-    pub(super) fn begins(&mut self, slot: u32) {
+    pub(super) fn touch_out_of_line(&mut self, slot: u32) {
         self.touch(slot);
     }
 
@@ -469,8 +469,8 @@ impl Table {
 
     /// Records that `slot` has events to report.
     #[inline(always)]
-    pub(super) fn tells(&mut self, slot: u32) {
-        (self.to_tell).push(&mut self.slots, slot, |it| &mut it.tells);
+    pub(super) fn note_output(&mut self, slot: u32) {
+        (self.ready).push(&mut self.slots, slot, |it| &mut it.ready);
     }
 
     /// Next slot to send, round robin.
@@ -485,12 +485,12 @@ impl Table {
 
     /// Next slot with events, round robin.
     #[inline]
-    pub(super) fn next_to_tell(&self) -> Option<u32> {
-        self.to_tell.first()
+    pub(super) fn next_ready(&self) -> Option<u32> {
+        self.ready.first()
     }
 
     /// Removes the first slot of the event queue, which has no more events.
-    pub(super) fn told(&mut self) {
-        (self.to_tell).pop(&mut self.slots, |it| &mut it.tells);
+    pub(super) fn pop_ready(&mut self) {
+        (self.ready).pop(&mut self.slots, |it| &mut it.ready);
     }
 }

@@ -104,10 +104,11 @@ impl Delivery<'_> {
     #[inline(never)]
     fn add_part(&mut self, readable: Deliverable) {
         let Deliverable { part, .. } = &readable;
-        // Merges the part with an unread one of the same message.
+        // Merges the part with an unread one of the same message, if no event is between them.
         if !part.begins
             && let Some(last) = self.ready.back_mut()
             && last.part.stream == part.stream
+            && last.preceding == readable.preceding
             && !last.part.ends
         {
             let (stream, ends) = (part.stream, part.ends);

@@ -1,8 +1,8 @@
 //! Reading of parts: the next of all streams, or of one.
 
-use super::Receiver;
 use super::message::{ReceivedMessage, ReceivedPart};
 use super::ready_queue::Deliverable;
+use super::{Receiver, TooLong};
 
 impl Receiver {
     /// Whether [`Receiver::poll_part`] has none.
@@ -34,6 +34,23 @@ impl Receiver {
         if let Some(part) = self.assembly.take(stream) {
             return Some(part);
         }
+        self.take_first_on(stream)
+    }
+
+    /// Like [`Receiver::poll_message`], for `stream` alone.
+    pub(crate) fn poll_message_on(
+        &mut self,
+        stream: u16,
+    ) -> Result<Option<ReceivedMessage>, TooLong> {
+        while let Some(part) = self.take_first_on(stream) {
+            if let Some(message) = self.whole_or_assembled(part)? {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    fn take_first_on(&mut self, stream: u16) -> Option<ReceivedPart> {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }

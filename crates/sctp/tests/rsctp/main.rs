@@ -469,6 +469,7 @@ fn a_collision_agrees_on_it() {
     for (host, id) in [(A, a), (Z, z)] {
         assert_eq!(world.state(host, id), StateName::Established);
         assert!(of(&world, host, id).negotiated().rsctp);
+        assert!(of(&world, host, id).negotiated().names().contains(&"rsctp"));
     }
     let (mut next, mut got) = (0, Vec::new());
     transfer(&mut world, (a, z), &mut next, &mut got, 3);
