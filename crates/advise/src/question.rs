@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use anabranch_congestion::{Needs, Protocol, registry};
+use anabranch_congestion::{
+    Algorithm, Needs, Property, Protocol, bbr, binomial, cubic, registry, sctp_newreno, westwood,
+};
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::invalid_question::InvalidQuestion;
+use crate::recovery::{RACK, STANDARD};
 use crate::satellites::Satellites;
 use crate::{AdviseError, discipline, grid, recovery};
 
@@ -27,7 +30,7 @@ impl fmt::Display for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.profile, self.congestion)?;
         match self.recovery.as_str() {
-            recovery::STANDARD => Ok(()),
+            STANDARD => Ok(()),
             other => write!(f, " {other}"),
         }
     }
@@ -42,13 +45,13 @@ impl Control {
         let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);
         let of_an_rfc = Profile::by_name(&self.profile)
             .is_some_and(|profile| profile.name != Profile::ns2().name);
-        let recovers = self.recovery == recovery::STANDARD;
+        let recovers = self.recovery == STANDARD;
         algorithm.is_some() && algorithm == own && of_an_rfc && recovers
     }
 
     /// Whether its windows keep their shape on a [smaller path](Question::scale_for).
     fn keeps_its_shape(&self) -> bool {
-        !FULL_SIZE.contains(&self.congestion.as_str())
+        keeps_its_shape(&self.congestion)
     }
 }
 
@@ -81,7 +84,7 @@ pub struct Question {
     /// Congestion controls to test, in order of preference.
     pub congestion: Vec<String>,
     /// Loss recoveries to test with each of these. If none is named: the standard one for
-    /// congestion controls that were named, and the [usual](recovery::usual) ones otherwise.
+    /// congestion controls that were named, and the usual ones otherwise.
     pub recovery: Vec<String>,
     /// Default congestion controls that are omitted because they would be too expensive on this
     /// path.
@@ -136,11 +139,22 @@ fn algorithms() -> Vec<&'static str> {
 
 /// Default congestion controls. Each additional one would make the search longer; any other can be
 /// named.
-const TRIED: &[&str] = &["sctp", "westwood", "binomial", "cubic", "bbr"];
+/// Each has its default loss recoveries. The algorithm of the standard has both, which shows the
+/// effect of the recovery alone; CUBIC and BBR were designed for stacks with RACK-TLP.
+const TRIED: &[(&Algorithm, &[&str])] = &[
+    (&sctp_newreno::ALGORITHM, &[STANDARD, RACK]),
+    (&westwood::ALGORITHM, &[STANDARD]),
+    (&binomial::ALGORITHM, &[STANDARD]),
+    (&cubic::ALGORITHM, &[RACK]),
+    (&bbr::ALGORITHM, &[RACK]),
+];
 
-/// Congestion controls that must be simulated on the full-size path, because the window of CUBIC
-/// depends on time, that of BBR on the rate, and Vegas and Veno count packets in the queue.
-const FULL_SIZE: &[&str] = &["cubic", "bbr", "vegas", "veno"];
+/// Whether the windows of a congestion control keep their shape on a smaller path. Others must be
+/// simulated on the full-size path.
+fn keeps_its_shape(congestion: &str) -> bool {
+    let algorithm = registry::by_name(Protocol::Sctp, congestion);
+    !algorithm.is_some_and(|it| it.has(Property::AbsoluteScale))
+}
 /// Maximum number of packets in the shortest run on a full-size path. More would not give an answer
 /// within a minute.
 const MAX_PACKETS: f64 = 300_000.0;
@@ -175,7 +189,7 @@ impl Question {
             satellites: None,
             streams: STREAMS.to_vec(),
             profiles: names(PROFILES),
-            congestion: names(TRIED),
+            congestion: TRIED.iter().map(|(it, _)| it.name.to_owned()).collect(),
             recovery: Vec::new(),
             left_out: Vec::new(),
             duration: None,
@@ -269,10 +283,11 @@ impl Question {
             let found = format!("{:?} {path}", self.discipline);
             return Err(InvalidQuestion::new("discipline", found, &allowed));
         }
-        let usual = self.congestion == TRIED;
-        let costs = |name: &String| FULL_SIZE.contains(&name.as_str());
-        let (left_out, kept) = self.congestion.iter().cloned().partition(costs);
-        (self.left_out, self.congestion) = (left_out, kept);
+        let usual = self.is_usual();
+        let (kept, left_out) = std::mem::take(&mut self.congestion)
+            .into_iter()
+            .partition(|name| keeps_its_shape(name));
+        (self.congestion, self.left_out) = (kept, left_out);
         match (usual, self.left_out.first()) {
             (false, Some(name)) => Err(InvalidQuestion::new(
                 "congestion",
@@ -281,6 +296,12 @@ impl Question {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the congestion controls are the default ones.
+    fn is_usual(&self) -> bool {
+        let usual = TRIED.iter().map(|(algorithm, _)| algorithm.name);
+        self.congestion.iter().eq(usual)
     }
 
     fn path_makes_sense(&self) -> Result<(), InvalidQuestion> {
@@ -340,11 +361,9 @@ impl Question {
             all.retain(|name| seen.insert(name.clone()));
             return all;
         }
-        let usual = self.congestion == TRIED || !self.left_out.is_empty();
-        let names = match usual {
-            true => recovery::usual(congestion),
-            false => &[recovery::STANDARD],
-        };
+        let usual = self.is_usual() || !self.left_out.is_empty();
+        let tried = TRIED.iter().find(|(it, _)| usual && it.name == congestion);
+        let names = tried.map_or(&[STANDARD][..], |(_, recoveries)| recoveries);
         names.iter().map(|&name| name.to_owned()).collect()
     }
 

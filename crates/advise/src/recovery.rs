@@ -19,7 +19,7 @@ pub struct Recovery {
 /// The standard recovery, which every stack has.
 pub const STANDARD: &str = "standard";
 /// Time-based loss detection.
-const RACK: &str = "rack";
+pub const RACK: &str = "rack";
 
 /// All loss recoveries.
 pub const RECOVERIES: &[Recovery] = &[
@@ -62,17 +62,6 @@ pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
     match is_known && config.check_partners().is_err() {
         true => RACK,
         false => name,
-    }
-}
-
-/// Default recoveries for a congestion control if the question names neither. The algorithm of the
-/// standard has both variants, which shows the effect of the recovery alone; CUBIC and BBR were
-/// designed for stacks with RACK-TLP.
-pub fn usual(congestion: &str) -> &'static [&'static str] {
-    match congestion {
-        "sctp" => &[STANDARD, RACK],
-        "cubic" | "bbr" => &[RACK],
-        _ => &[STANDARD],
     }
 }
 

@@ -50,8 +50,8 @@ pub enum Needs {
     SeveralPaths,
 }
 
-/// A property of an algorithm that affects settings of the protocols: some settings have an effect
-/// only with it, others only without it.
+/// A property of an algorithm that others depend on. Most affect settings of the protocols: some
+/// settings have an effect only with it, others only without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Property {
@@ -73,6 +73,9 @@ pub enum Property {
     OwnFloor,
     /// It has its own rule for a window that is not fully used.
     OwnUnusedWindow,
+    /// Its window depends on time, on the rate, or on a number of packets in the queue. A smaller
+    /// path, with rate, queue and windows divided by the same factor, does not give the same shape.
+    AbsoluteScale,
 }
 
 /// An algorithm: its name in specs, a one-line description, and its factory.
@@ -86,7 +89,7 @@ pub struct Algorithm {
     pub only: Option<Protocol>,
     /// Requirements on the association.
     pub needs: Needs,
-    /// Its properties, if they affect settings of the protocols.
+    /// Its properties.
     pub properties: &'static [Property],
     /// Creates a controller.
     pub make: Factory,

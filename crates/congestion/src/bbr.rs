@@ -30,6 +30,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
         Property::PacesItself,
         Property::NeedsRateSamples,
         Property::OwnWindow,
+        Property::AbsoluteScale,
     ],
     make: &|base, _| Box::new(Bbr::new(base)),
 };

@@ -25,6 +25,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
         Property::PacesItself,
         Property::NeedsRateSamples,
         Property::OwnWindow,
+        Property::AbsoluteScale,
     ],
     make: &|base, numbers| Box::new(Bbr1::new(base, numbers.get())),
 };

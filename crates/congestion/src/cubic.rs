@@ -21,6 +21,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
         Property::OwnSlowStartExit,
         Property::OwnIncrease,
         Property::OwnFloor,
+        Property::AbsoluteScale,
     ],
     make: &|base, numbers| Box::new(Cubic::new(base, numbers.get())),
 };

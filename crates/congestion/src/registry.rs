@@ -55,8 +55,12 @@ fn added() -> Vec<&'static Algorithm> {
 }
 
 /// Adds a program's own algorithm for the whole process: specs and command lines that are read from
-/// now on can name it. It replaces one of the same name.
+/// now on can name it. It replaces one of the same name. Adding it again changes nothing.
 pub fn add(algorithm: &'static Algorithm) {
+    // The list only grows, and a program may add its algorithm before each run.
+    if added().iter().any(|known| std::ptr::eq(*known, algorithm)) {
+        return;
+    }
     let next = OnceLock::new();
     let mut last = Box::new(Added { algorithm, next });
     let mut place = &ADDED;
@@ -343,5 +347,11 @@ mod tests {
             assert_eq!(count, 1);
         }
         assert_eq!(by_name(Protocol::Tcp, "rsctp"), None);
+        let (mut entries, mut place) = (0, &ADDED);
+        while let Some(entry) = place.get() {
+            entries += usize::from(entry.algorithm.name == "own");
+            place = &entry.next;
+        }
+        assert_eq!(entries, 1, "the list does not grow");
     }
 }

@@ -19,7 +19,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "cwnd keeps 2 to 4 segments in queues, by the round-trip time (Brakmo and Peterson 1995)",
     only: None,
     needs: Needs::Nothing,
-    properties: &[Property::OwnIncrease],
+    properties: &[Property::OwnIncrease, Property::AbsoluteScale],
     make: &|base, _| Box::new(Vegas::new(base)),
 };
 

@@ -8,7 +8,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::algorithm::{Algorithm, Needs};
+use crate::algorithm::{Algorithm, Needs, Property};
 use crate::fractional_window::FractionalWindow;
 use crate::round_counter::RoundDelays;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
@@ -19,7 +19,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "a loss with short queues costs a fifth of cwnd, not half (Fu and Liew 2003)",
     only: None,
     needs: Needs::Nothing,
-    properties: &[],
+    properties: &[Property::AbsoluteScale],
     make: &|base, _| Box::new(Veno::new(base)),
 };
 

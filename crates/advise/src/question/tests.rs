@@ -208,6 +208,10 @@ fn what_goes_by_the_clock_is_simulated_at_its_size_or_not_at_all() {
         message.starts_with("congestion: found \"bbr\" on a path of 6083333 packets"),
         "{message}"
     );
+    for name in ["cubic", "bbr1", "vegas", "veno"] {
+        large(Some(name)).expect_err(name);
+    }
+    large(Some("westwood")).expect("simulated at a smaller scale");
     let discipline = geo().with(|it| it.rate = Rate(10_000_000_000));
     let discipline = discipline.with(|it| it.discipline = "codel".to_owned());
     let message = discipline.checked().expect_err("too large").to_string();
