@@ -208,8 +208,10 @@ impl Source {
             return Ok(point);
         }
         let refused = |problems| SpecError::new(&self.file, "", &[], problems);
-        let lean = self.resolve(summary.place(), true, &mut BTreeSet::new());
-        let made = Arc::new(lean.map_err(refused)?);
+        let resolve = |lean| self.resolve(summary.place(), lean, &mut BTreeSet::new());
+        // The lean spec lacks the key if a sweep sets one of the omitted parts.
+        let resolved = resolve(true).or_else(|_| resolve(false));
+        let made = Arc::new(resolved.map_err(refused)?);
         let mut open = self.opened();
         if let Some(point) = known(&open) {
             return Ok(point);

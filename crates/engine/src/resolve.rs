@@ -8,6 +8,7 @@ mod constellations;
 mod elements;
 mod finished;
 mod network;
+mod notes;
 mod overrides;
 mod windows;
 

@@ -13,6 +13,7 @@ mod link_paths;
 mod links;
 mod own_kinds;
 mod peers;
+mod points;
 mod proxies;
 mod questions;
 mod quic;

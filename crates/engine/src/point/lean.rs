@@ -114,8 +114,8 @@ fn swept(experiment: &Node) -> BTreeSet<&str> {
 }
 
 /// The facts of a point's spec against which the omitted parts are checked: names, numbers of
-/// members, kinds of transports, measures and durations. If they are equal at two points, one check
-/// of these parts is valid for both.
+/// members, kinds of transports, measures, records and durations. If they are equal at two points,
+/// one check of these parts is valid for both.
 pub(crate) fn facts(spec: &Spec, index: usize, kinds: &Standard) -> String {
     let mut text = String::new();
     let mut add = |part: &dyn std::fmt::Debug| {
@@ -138,7 +138,7 @@ pub(crate) fn facts(spec: &Spec, index: usize, kinds: &Standard) -> String {
     add(&spec.measures);
     add(&spec.world.duration);
     if let Some(own) = spec.experiments.get(index) {
-        add(&(&own.id, &own.measures, own.duration));
+        add(&(&own.id, &own.measures, &own.records, own.duration));
     }
     text
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anabranch_scenario::Spec;
 use anabranch_scenario::problem::Problem;
 
+use super::notes::Notes;
 use super::{add_new, at_points, beyond, constellations, elements, windows};
 use crate::ineffective_settings::Everywhere;
 use crate::point::{Order, PlannedPoint, PointSummary, Shape};
@@ -25,8 +26,8 @@ pub struct Across {
     everywhere: Everywhere,
     beyond: beyond::Times,
     windows: windows::Notes,
-    elements: elements::Notes,
-    constellations: constellations::Notes,
+    elements: Notes,
+    constellations: Notes,
 }
 
 impl Across {
@@ -39,8 +40,8 @@ impl Across {
         self.everywhere.add(order, &point.resolved.judged);
         self.beyond.add(&point.spec);
         self.windows.add(order, point);
-        self.elements.add(order, point);
-        self.constellations.add(order, point);
+        elements::add(&mut self.elements, order, point);
+        constellations::add(&mut self.constellations, order, point);
         let mut summary = point.summary(order.1);
         summary.share(&mut self.shape);
         summary

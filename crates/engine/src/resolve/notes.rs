@@ -1,0 +1,36 @@
+//! Notes about parts of a spec that many points have in common.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::point::Order;
+
+/// Notes about parts of points, each with the first point and the number of the part there. The
+/// keys are hashes of the parts, because the elements of satellites may be long.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(BTreeMap<[u8; 32], (Order, usize, Vec<String>)>);
+
+impl Notes {
+    /// Adds the part `number` of a point, which is described by `text`; `about` computes its notes
+    /// if no equal part is known.
+    pub fn add(
+        &mut self,
+        (order, number): (Order, usize),
+        text: &str,
+        about: impl FnOnce() -> Vec<String>,
+    ) {
+        let known = self.0.entry(Sha256::digest(text).into());
+        let known = known.or_insert_with(|| (order, number, about()));
+        (known.0, known.1) = (known.0, known.1).min((order, number));
+    }
+
+    /// Each note once, in the order of the points.
+    pub fn notes(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.0.values().collect();
+        all.sort_by_key(|(order, number, _)| (*order, *number));
+        let mut known = BTreeSet::new();
+        let all = all.into_iter().flat_map(|(_, _, about)| about);
+        all.filter(|note| known.insert(*note)).cloned().collect()
+    }
+}
