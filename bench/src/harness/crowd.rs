@@ -120,7 +120,7 @@ impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
         // Each uses the address of its packets, so that all can share the same settings.
         let settings = config(conditions, true).checked()?;
-        let mut server = Endpoint::sharing(settings.clone(), PORT, [1; 32]);
+        let mut server = Endpoint::with_shared_config(settings.clone(), PORT, [1; 32]);
         server.listen(true);
         let mut crowd = Self {
             server,
@@ -132,7 +132,7 @@ impl Crowd {
         };
         for number in 0..many {
             let address = address_of(number);
-            let mut client = Endpoint::sharing(settings.clone(), PORT, [2; 32]);
+            let mut client = Endpoint::with_shared_config(settings.clone(), PORT, [2; 32]);
             let id = client.connect(0, &[SERVER.into()], PORT)?;
             let path = Path::new(address, SERVER.into());
             crowd.clients.push((client, id, path));

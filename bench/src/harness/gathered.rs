@@ -77,7 +77,7 @@ impl Gathered for OursGathered {
     fn begin(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
         // Neither end lists addresses; the source addresses of packets are used.
         let settings = config(conditions, true).checked()?;
-        let end = |seed| Endpoint::sharing(settings.clone(), PORT, [seed; 32]);
+        let end = |seed| Endpoint::with_shared_config(settings.clone(), PORT, [seed; 32]);
         let mut ends = [end(1), end(2)];
         ends[1].listen(true);
         Ok(Self {

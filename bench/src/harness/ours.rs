@@ -60,7 +60,7 @@ impl<const CHECKSUM: bool> Ours<CHECKSUM> {
     #[inline(always)] // avoids moving the result
     fn new(conditions: &Conditions, config: CheckedConfig, path: Path, seed: u8) -> Self {
         Self {
-            endpoint: Endpoint::sharing(config, PORT, [seed; 32]),
+            endpoint: Endpoint::with_shared_config(config, PORT, [seed; 32]),
             association: None,
             path,
             up: false,
@@ -112,7 +112,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         let id = self.association.ok_or("not connected")?;
         let association = self.endpoint.association_mut(id).ok_or("gone")?;
         let mut options = SendOptions::new();
-        while association.buffered() + self.message <= self.send_buffer
+        while association.unsent_bytes() + self.message <= self.send_buffer
             && let Some((stream, payload)) = source()
         {
             options.stream = Some(stream);

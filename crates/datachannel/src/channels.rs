@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
 use crate::dcep::{Dcep, Open, is_open};
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use backpressure::SpaceQueue;
 use channel::{Channel, QueuedMessage};
 use channel_state::State;
@@ -153,7 +153,7 @@ pub struct Channels {
     /// Weighted fair queueing: virtual finish time of the message that was served last.
     served: u64,
     events: VecDeque<ChannelEvent>,
-    discards: Discards,
+    discards: DiscardCounts,
 }
 
 impl Channels {
@@ -177,7 +177,7 @@ impl Channels {
             reports_writable: false,
             served: 0,
             events: VecDeque::new(),
-            discards: Discards::default(),
+            discards: DiscardCounts::default(),
         }
     }
 
@@ -203,7 +203,7 @@ impl Channels {
     }
 
     /// Discarded messages of the peer.
-    pub fn discards(&self) -> &Discards {
+    pub fn discards(&self) -> &DiscardCounts {
         &self.discards
     }
 
@@ -394,13 +394,13 @@ impl Channels {
             return match Dcep::decode(&bytes) {
                 Ok(Dcep::Open(open)) => self.on_open(stream, open),
                 Ok(Dcep::Ack) => self.on_ack(stream),
-                Err(_) if is_open(&bytes) => self.refuse(stream, Discard::Dcep),
-                Err(_) => self.discards.count(Discard::Dcep),
+                Err(_) if is_open(&bytes) => self.refuse(stream, DiscardReason::Dcep),
+                Err(_) => self.discards.count(DiscardReason::Dcep),
             };
         }
         let channel = self.table.get_mut(&stream);
         let Some(channel) = channel.filter(|it| it.state != State::Closing) else {
-            return self.discards.count(Discard::NoChannel);
+            return self.discards.count(DiscardReason::NoChannel);
         };
         let id = channel.id;
         // Any message of the peer on the stream shows that it knows the channel (RFC 8832 §6).
@@ -410,7 +410,7 @@ impl Channels {
         }
         match Payload::from_wire(ppid, bytes) {
             Some(payload) => self.events.push_back(ChannelEvent::Message(id, payload)),
-            None => self.discards.count(Discard::Payload),
+            None => self.discards.count(DiscardReason::Payload),
         }
     }
 
@@ -428,11 +428,11 @@ impl Channels {
     fn on_open(&mut self, stream: u16, open: Open) {
         let theirs = stream % 2 != self.role.parity();
         if !theirs || !self.usable(stream) {
-            return self.refuse(stream, Discard::OpenRefused);
+            return self.refuse(stream, DiscardReason::OpenRefused);
         }
         let names = open.label.len() + open.protocol.len();
         if self.table.len() >= self.limits.max_channels || self.names + names > MAX_NAMES {
-            return self.refuse(stream, Discard::TooManyChannels);
+            return self.refuse(stream, DiscardReason::TooManyChannels);
         }
         self.names += names;
         let id = self.next_id(stream);
@@ -460,7 +460,7 @@ impl Channels {
                 let id = channel.id;
                 self.events.push_back(ChannelEvent::Opened(id));
             }
-            _ => self.discards.count(Discard::AckUnexpected),
+            _ => self.discards.count(DiscardReason::AckUnexpected),
         }
     }
 

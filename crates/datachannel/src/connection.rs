@@ -17,7 +17,7 @@ use crate::channel::{ChannelId, ChannelOptions, Payload};
 use crate::channels::{ChannelEvent, Channels, Limits, OpenError, Role, SendError};
 use crate::close::Closed;
 use crate::config::Config;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::dtls::{Dtls, MAX_DATAGRAM, OVERHEAD};
 use crate::ice::Lite;
 use crate::identity::{Identity, IdentityError};
@@ -89,7 +89,7 @@ pub struct Connection {
     unread: usize,
     transmits: VecDeque<(SocketAddr, Bytes)>,
     closed: bool,
-    discards: Discards,
+    discards: DiscardCounts,
     packet: BytesMut,
 }
 
@@ -138,7 +138,7 @@ impl Connection {
             unread: 0,
             transmits: VecDeque::new(),
             closed: false,
-            discards: Discards::default(),
+            discards: DiscardCounts::default(),
             packet: BytesMut::new(),
         };
         Ok((connection, answer))
@@ -148,7 +148,7 @@ impl Connection {
     /// not change any state, because any host can send it.
     pub fn handle_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
         if self.closed {
-            return self.discards.count(Discard::Late);
+            return self.discards.count(DiscardReason::Late);
         }
         match datagram.first() {
             Some(0..=3) => match self.ice.handle(now, from, datagram) {
@@ -163,8 +163,8 @@ impl Connection {
                     Err(reason) => return self.end(reason),
                 }
             }
-            Some(20..=63) => return self.discards.count(Discard::UncheckedAddress),
-            _ => return self.discards.count(Discard::NotOurs),
+            Some(20..=63) => return self.discards.count(DiscardReason::UncheckedAddress),
+            _ => return self.discards.count(DiscardReason::NotOurs),
         }
         self.drive(now);
     }
@@ -289,7 +289,7 @@ impl Connection {
     }
 
     /// Discarded input, without the messages counted by [`Channels::discards`].
-    pub fn discards(&self) -> &Discards {
+    pub fn discards(&self) -> &DiscardCounts {
         &self.discards
     }
 

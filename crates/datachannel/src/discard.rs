@@ -5,12 +5,12 @@ macro_rules! discards {
         /// Reasons for which input is discarded.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[non_exhaustive]
-        pub enum Discard { $($(#[$doc])* $variant),* }
+        pub enum DiscardReason { $($(#[$doc])* $variant),* }
 
-        impl Discard {
+        impl DiscardReason {
             /// Name of the reason.
             pub const fn name(self) -> &'static str {
-                match self { $(Discard::$variant => $name),* }
+                match self { $(DiscardReason::$variant => $name),* }
             }
         }
     };
@@ -59,20 +59,20 @@ discards! {
 
 /// Discard counters by reason.
 #[derive(Clone, Debug, Default)]
-pub struct Discards(std::collections::BTreeMap<Discard, u64>);
+pub struct DiscardCounts(std::collections::BTreeMap<DiscardReason, u64>);
 
-impl Discards {
-    pub(crate) fn count(&mut self, reason: Discard) {
+impl DiscardCounts {
+    pub(crate) fn count(&mut self, reason: DiscardReason) {
         *self.0.entry(reason).or_default() += 1;
     }
 
     /// The count for this reason.
-    pub fn of(&self, reason: Discard) -> u64 {
+    pub fn of(&self, reason: DiscardReason) -> u64 {
         self.0.get(&reason).copied().unwrap_or_default()
     }
 
     /// All reasons with a count.
-    pub fn iter(&self) -> impl Iterator<Item = (Discard, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (DiscardReason, u64)> + '_ {
         self.0.iter().map(|(&reason, &count)| (reason, count))
     }
 }

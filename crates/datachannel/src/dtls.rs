@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use crate::channels::Role;
 use crate::close::Closed;
-use crate::discard::Discards;
+use crate::discard::DiscardCounts;
 use crate::fingerprint::Fingerprint;
 use crate::identity::Identity;
 use cookie_exchange::{EngineBudget, EngineFactory};
@@ -111,7 +111,7 @@ impl Dtls {
         &mut self,
         now: Nanos,
         datagram: &[u8],
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> Result<bool, Closed> {
         if self.handshake.stage == Stage::Done && is_protected(datagram) {
             self.give(now, datagram)?;

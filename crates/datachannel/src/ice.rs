@@ -14,7 +14,7 @@ use stun_types::message::{
 };
 use stun_types::prelude::*;
 
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 
 const USE_CANDIDATE: AttributeType = AttributeType::new(0x0025);
 const ICE_CONTROLLED: AttributeType = AttributeType::new(0x8029);
@@ -78,20 +78,20 @@ impl Lite {
         now: Nanos,
         from: SocketAddr,
         bytes: &[u8],
-    ) -> Result<Vec<u8>, Discard> {
-        let message = Message::from_bytes(bytes).map_err(|_| Discard::Stun)?;
+    ) -> Result<Vec<u8>, DiscardReason> {
+        let message = Message::from_bytes(bytes).map_err(|_| DiscardReason::Stun)?;
         if !message.has_method(BINDING) || !message.has_class(MessageClass::Request) {
-            return Err(Discard::Stun);
+            return Err(DiscardReason::Stun);
         }
         let Ok(username) = message.attribute::<Username>() else {
-            return Err(Discard::StunCredentials);
+            return Err(DiscardReason::StunCredentials);
         };
         if username.username() != self.username
             || !message.has_attribute(MessageIntegrity::TYPE)
             || message.validate_integrity(&self.key).is_err()
         {
             // No response, because an unauthenticated sender could have chosen any source address.
-            return Err(Discard::StunCredentials);
+            return Err(DiscardReason::StunCredentials);
         }
         // A lite agent is controlled (RFC 8445 §6.1.1).
         if message.has_attribute(ICE_CONTROLLED) {
@@ -109,26 +109,30 @@ impl Lite {
         self.success(&message, from)
     }
 
-    fn success(&self, request: &Message<'_>, from: SocketAddr) -> Result<Vec<u8>, Discard> {
+    fn success(&self, request: &Message<'_>, from: SocketAddr) -> Result<Vec<u8>, DiscardReason> {
         let mut answer = Message::builder_success(request, MessageWriteVec::new());
         let mapped = XorMappedAddress::new(from, request.transaction_id());
-        answer.add_attribute(&mapped).map_err(|_| Discard::Stun)?;
+        answer
+            .add_attribute(&mapped)
+            .map_err(|_| DiscardReason::Stun)?;
         self.finish(answer)
     }
 
     /// Error response 487 (RFC 8445 §7.3.1.1).
-    fn role_conflict(&self, request: &Message<'_>) -> Result<Vec<u8>, Discard> {
+    fn role_conflict(&self, request: &Message<'_>) -> Result<Vec<u8>, DiscardReason> {
         let mut answer = Message::builder_error(request, MessageWriteVec::new());
-        let error = ErrorCode::new(487, "Role Conflict").map_err(|_| Discard::Stun)?;
-        answer.add_attribute(&error).map_err(|_| Discard::Stun)?;
+        let error = ErrorCode::new(487, "Role Conflict").map_err(|_| DiscardReason::Stun)?;
+        answer
+            .add_attribute(&error)
+            .map_err(|_| DiscardReason::Stun)?;
         self.finish(answer)
     }
 
-    fn finish(&self, mut answer: MessageWriteVec) -> Result<Vec<u8>, Discard> {
+    fn finish(&self, mut answer: MessageWriteVec) -> Result<Vec<u8>, DiscardReason> {
         answer
             .add_message_integrity(&self.key, IntegrityAlgorithm::Sha1)
             .and_then(|()| answer.add_fingerprint())
-            .map_err(|_| Discard::Stun)?;
+            .map_err(|_| DiscardReason::Stun)?;
         Ok(answer.finish())
     }
 }

@@ -49,7 +49,7 @@ pub use channels::{OpenError, SendError};
 pub use close::Closed;
 pub use config::Config;
 pub use connection::{AcceptError, Connection, Event, RandomSeed};
-pub use discard::{Discard, Discards};
+pub use discard::{DiscardCounts, DiscardReason};
 pub use fingerprint::Fingerprint;
 pub use identity::{Identity, IdentityError};
 pub use peer::{BindError, DataChannel, PeerConnection};

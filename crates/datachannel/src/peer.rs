@@ -112,7 +112,7 @@ impl PeerConnection {
     }
 
     /// Number of discarded inputs by reason.
-    pub fn discards(&self) -> Vec<(crate::Discard, u64)> {
+    pub fn discards(&self) -> Vec<(crate::DiscardReason, u64)> {
         self.shared.with(|state| {
             let connection = &state.connection;
             let own = connection.discards().iter();

@@ -7,7 +7,9 @@ use crate::world;
 use std::net::SocketAddr;
 
 use anabranch_datachannel::channels::{ChannelEvent, OpenError};
-use anabranch_datachannel::{ChannelOptions, Closed, Config, Connection, Discard, Event, Payload};
+use anabranch_datachannel::{
+    ChannelOptions, Closed, Config, Connection, DiscardReason, Event, Payload,
+};
 use bytes::Bytes;
 use common::{attribute, check};
 use stun_types::attribute::{AttributeType, RawAttribute, Username};
@@ -86,7 +88,7 @@ fn a_refused_channel_is_closed_at_its_opener() {
         assert_eq!((opened, closed), (number < 2, number >= 2), "{number}");
     }
     let resets = world.ends[0].channels().discards();
-    assert_eq!(resets.of(Discard::TooManyChannels), 3);
+    assert_eq!(resets.of(DiscardReason::TooManyChannels), 3);
     let now = world.now;
     world.ends[1].close_channel(now, ids[0]);
     world.run(SECOND);
@@ -105,7 +107,7 @@ fn a_refused_channel_is_closed_at_its_opener() {
     }
     world.run(SECOND);
     let refused = world.ends[0].channels().discards();
-    assert_eq!(refused.of(Discard::TooManyChannels), 4);
+    assert_eq!(refused.of(DiscardReason::TooManyChannels), 4);
 }
 
 /// No plain text should appear on the wire, nor SCTP outside DTLS.
@@ -232,10 +234,10 @@ fn strangers() {
     world.ends[1].handle_datagram(world.now, stranger, &[128, 0]);
     world.ends[1].handle_datagram(world.now, stranger, &[]);
     let discards = world.ends[1].discards();
-    assert_eq!(discards.of(Discard::StunCredentials), 2);
-    assert_eq!(discards.of(Discard::Stun), 3);
-    assert_eq!(discards.of(Discard::UncheckedAddress), 1);
-    assert_eq!(discards.of(Discard::NotOurs), 2);
+    assert_eq!(discards.of(DiscardReason::StunCredentials), 2);
+    assert_eq!(discards.of(DiscardReason::Stun), 3);
+    assert_eq!(discards.of(DiscardReason::UncheckedAddress), 1);
+    assert_eq!(discards.of(DiscardReason::NotOurs), 2);
     assert_eq!(world.ends[1].poll_transmit(), None);
     // Noise instead of DTLS, from the peer's address.
     for noise in 0..200_u8 {
@@ -359,9 +361,9 @@ fn an_end_that_closes_is_heard() {
     for end in 0..2 {
         assert!(world.has(end, ChannelEvent::Closed(id)));
     }
-    let late = world.ends[1].discards().of(Discard::Late);
+    let late = world.ends[1].discards().of(DiscardReason::Late);
     world.ends[1].handle_datagram(world.now, address(0), &[22]);
-    assert_eq!(world.ends[1].discards().of(Discard::Late), late + 1);
+    assert_eq!(world.ends[1].discards().of(DiscardReason::Late), late + 1);
 }
 
 /// A user that does not poll should get no more than the window: buffered data is bounded.

@@ -10,7 +10,7 @@ use anabranch_datachannel::sctp_transport::{
     OutgoingMessage, ReconfigUnavailable, SctpTransport, SendRefused,
 };
 use anabranch_datachannel::sdp::{Offer, SdpError};
-use anabranch_datachannel::{ChannelOptions, Config, Discard, Event, Payload};
+use anabranch_datachannel::{ChannelOptions, Config, DiscardReason, Event, Payload};
 use bytes::Bytes;
 use world::{SECOND, World};
 
@@ -57,7 +57,7 @@ fn server(change: impl FnOnce(&mut Limits)) -> Channels {
     channels
 }
 
-fn counts(channels: &Channels) -> BTreeMap<Discard, u64> {
+fn counts(channels: &Channels) -> BTreeMap<DiscardReason, u64> {
     channels.discards().iter().collect()
 }
 
@@ -112,7 +112,7 @@ fn dcep_that_cannot_be_read() {
     assert_eq!(sink.resets, [0]);
     channels.handle_reset_done(0);
     channels.handle_reset(0);
-    let expected = BTreeMap::from([(Discard::Dcep, bad.len() as u64)]);
+    let expected = BTreeMap::from([(DiscardReason::Dcep, bad.len() as u64)]);
     assert_eq!(counts(&channels), expected);
     assert!(events(&mut channels).is_empty() && channels.streams().is_empty());
     channels.handle_message(0, DCEP, sound);
@@ -139,7 +139,10 @@ fn dcep_where_it_does_not_belong() {
     }
     channels.handle_message(own.stream(), DCEP, Bytes::from_static(&[2]));
     channels.handle_message(own.stream(), DCEP, Bytes::from_static(&[2]));
-    let expected = [(Discard::OpenRefused, 7), (Discard::AckUnexpected, 4)];
+    let expected = [
+        (DiscardReason::OpenRefused, 7),
+        (DiscardReason::AckUnexpected, 4),
+    ];
     assert_eq!(counts(&channels), BTreeMap::from(expected));
     channels.pump(0, &mut sink);
     let answers = sink.taken.iter().filter(|it| it.payload[..] == [2]);
@@ -170,7 +173,7 @@ fn too_many_channels() {
     let taken = channels.streams().len();
     assert_eq!(taken, (1 << 20) / 65_535);
     let refused = 32_768 - taken as u64;
-    let expected = BTreeMap::from([(Discard::TooManyChannels, refused)]);
+    let expected = BTreeMap::from([(DiscardReason::TooManyChannels, refused)]);
     assert_eq!(counts(&channels), expected);
 
     let mut channels = server(|limits| limits.max_channels = 100);
@@ -178,7 +181,7 @@ fn too_many_channels() {
         channels.handle_message(stream, DCEP, open(0, [0, 0], b""));
     }
     assert_eq!(channels.streams().len(), 100);
-    assert_eq!(counts(&channels)[&Discard::TooManyChannels], 400);
+    assert_eq!(counts(&channels)[&DiscardReason::TooManyChannels], 400);
 }
 
 /// The acknowledgements of channels that are opened and closed, while the association accepts no
@@ -241,7 +244,7 @@ fn data_that_is_none() {
     ] {
         channels.handle_message(0, ppid, Bytes::copy_from_slice(bytes));
     }
-    let expected = [(Discard::NoChannel, 2), (Discard::Payload, 9)];
+    let expected = [(DiscardReason::NoChannel, 2), (DiscardReason::Payload, 9)];
     assert_eq!(counts(&channels), BTreeMap::from(expected));
     // The byte of an empty message is ignored (RFC 8831 §6.6).
     channels.handle_message(0, 56, Bytes::from_static(b"anything"));

@@ -3,7 +3,7 @@
 
 use crate::world;
 
-use anabranch_datachannel::{ChannelOptions, Closed, Discard, Event, Payload};
+use anabranch_datachannel::{ChannelOptions, Closed, DiscardReason, Event, Payload};
 use bytes::Bytes;
 use world::{MS, SECOND, World, address};
 
@@ -320,7 +320,7 @@ fn a_hello_before_the_peers() {
     let mut world = World::new(1, 0);
     // The server knows the address of its peer.
     world.step(0);
-    let before = world.ends[1].discards().of(Discard::DtlsHello);
+    let before = world.ends[1].discards().of(DiscardReason::DtlsHello);
     for hello in &hellos {
         world.ends[1].handle_datagram(0, address(0), hello);
         // The responses should be small, and reach no waiting client.
@@ -329,7 +329,7 @@ fn a_hello_before_the_peers() {
         }
     }
     // The number of responses is limited.
-    let refused = world.ends[1].discards().of(Discard::DtlsHello) - before;
+    let refused = world.ends[1].discards().of(DiscardReason::DtlsHello) - before;
     assert!((3..=5).contains(&refused), "{refused}");
     let mut world = shake(world, |_, _| ());
     assert!(world.now < 700 * MS, "{} ms", world.now / MS);

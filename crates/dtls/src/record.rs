@@ -30,7 +30,7 @@ pub const TAG: usize = 16;
 /// Bytes that a record adds to its content: header, the content's type, tag.
 pub const OVERHEAD: usize = HEADER + 1 + TAG;
 /// Maximum content of a record, bytes (RFC 9147 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1).
-pub const MOST_CONTENT: usize = 1 << 14;
+pub const MAX_CONTENT: usize = 1 << 14;
 
 /// The fixed bits of the first byte: 001, no connection ID, 16 bits of sequence number, no length.
 const FIXED: u8 = 0x28;
@@ -162,7 +162,7 @@ impl SealingKey {
             .len()
             .checked_sub(OVERHEAD)
             .ok_or(SealError::Length)?;
-        if content > MOST_CONTENT {
+        if content > MAX_CONTENT {
             return Err(SealError::Length);
         }
         if self.left() == 0 {
@@ -241,7 +241,7 @@ impl OpeningKey {
         self.opened += 1;
         // Zeros after the type are padding (RFC 9147 §4).
         match inner.iter().rposition(|&byte| byte != 0) {
-            Some(content) if inner[content] == APPLICATION_DATA && content <= MOST_CONTENT => {
+            Some(content) if inner[content] == APPLICATION_DATA && content <= MAX_CONTENT => {
                 Ok(content)
             }
             _ => Err(OpenError::Content),

@@ -43,7 +43,7 @@ pub fn members(spec: &Spec) -> impl Iterator<Item = Members<'_>> {
 }
 
 /// The source port and the sink port of a member number. The checks of the spec keep the number
-/// below [`MOST_FLOWS`](anabranch_scenario::validate::MOST_FLOWS).
+/// below [`MAX_FLOWS`](anabranch_scenario::validate::MAX_FLOWS).
 pub fn ports(number: u32) -> [u16; 2] {
     FIRST_PORTS.map(|first| first + number as u16)
 }

@@ -59,7 +59,7 @@ pub const KINDS: &[&Entry<Made>] = &[
     &probe::ENTRY,
     &percentiles::ENTRY,
     &probe::BLOCKED_BY_RWND,
-    &probe::MOST_HELD,
+    &probe::MAX_HELD,
     &counts::STREAM_LIMITS_MET,
     &fairness::THROUGHPUT_INCREASE,
     &link::UTILIZATION,

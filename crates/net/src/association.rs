@@ -378,7 +378,7 @@ impl Association {
     /// number. A message that was sent in part is sent to its end.
     pub fn cancel_unsent(&self) -> usize {
         let mut state = self.shared.lock();
-        let withdrawn = state.association(self.id).map(Protocol::withdraw_unsent);
+        let withdrawn = state.association(self.id).map(Protocol::cancel_unsent);
         state.wake_driver();
         withdrawn.unwrap_or(0)
     }

@@ -416,7 +416,7 @@ fn protocol(
     endpoint.decide_incoming(config.undecided);
     // No other process receives packets to our UDP port; directly over IP, other processes have
     // ports of their own.
-    endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);
+    endpoint.answer_unknown_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
 }
 

@@ -9,7 +9,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Discards, Icmp, Outgoing, Recipient, TransmitOptions,
+    AssociationId, CloseReason, DiscardCounts, Icmp, Recipient, TransmitOptions, UdpTransmit,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -62,7 +62,7 @@ struct DriverLocal {
     /// Socket errors that the statistics include.
     failures: u64,
     /// Discards that were logged.
-    told: Discards,
+    told: DiscardCounts,
     /// A clone of the driver task's waker; `None`: it was taken.
     waker: Option<Waker>,
     /// New peers from which an association accepted a packet that was not reported yet.
@@ -90,7 +90,7 @@ impl EndpointDriver {
             since: 0,
             leaving: Vec::new(),
             failures: 0,
-            told: Discards::default(),
+            told: DiscardCounts::default(),
             waker: None,
             new_peers: Vec::new(),
         };
@@ -449,7 +449,7 @@ fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
 
 /// Records the destination of a packet, which is the last of `bytes`.
 fn gather(
-    outgoing: &Outgoing,
+    outgoing: &UdpTransmit,
     bytes: &mut BytesMut,
     runs: &mut GsoBatches,
     sockets: &Sockets,

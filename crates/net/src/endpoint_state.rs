@@ -294,7 +294,7 @@ impl EndpointState {
             true => self.backlog.saturating_sub(self.waiting.len() + self.kept),
             false => 0,
         };
-        self.endpoint.listen_for(room);
+        self.endpoint.set_backlog(room);
     }
 }
 

@@ -148,8 +148,8 @@ mod waiters;
 
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
-    CloseReason, Event, KeyError, Negotiated, PathState, ReconfigError, ReconfigOutcome,
-    Reconfiguration, Refusal, RuntimeError, SendOptions, SharedKeys, StreamDirection,
+    CloseReason, DynamicSettingError, Event, KeyError, Negotiated, PathState, ReconfigError,
+    ReconfigOutcome, Reconfiguration, Refusal, SendOptions, SharedKeys, StreamDirection,
     UndeliveredCause,
 };
 pub use association::{Association, Output};

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use anabranch_sctp::{AbandonPolicy, CloseReason, Delivery};
+use anabranch_sctp::{AbandonPolicy, CloseReason, DeliveryStatus};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -101,11 +101,15 @@ impl Receipts {
     }
 
     /// The protocol reported the outcome of a message.
-    pub(crate) fn answer(&mut self, number: u64, delivery: Delivery) -> Option<CompletedReceipt> {
+    pub(crate) fn answer(
+        &mut self,
+        number: u64,
+        delivery: DeliveryStatus,
+    ) -> Option<CompletedReceipt> {
         let receipt = self.open.remove(&number)?;
         let answer = match delivery {
-            Delivery::Acknowledged => Ok(()),
-            Delivery::Abandoned(policy) => Err(DeliveryError::Abandoned(policy)),
+            DeliveryStatus::Acknowledged => Ok(()),
+            DeliveryStatus::Abandoned(policy) => Err(DeliveryError::Abandoned(policy)),
             // Nothing was sent of the others.
             _ => Err(DeliveryError::Unsent),
         };

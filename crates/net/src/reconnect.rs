@@ -59,9 +59,9 @@ pub struct ReconnectPolicy {
     /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
     /// never.
     pub max_failures: Option<u32>,
-    /// An association that lasted this long ends a run of failures, and its end is the first failure
-    /// of the next run; 10 s by default. The end of a shorter one continues the run, so that a peer
-    /// that accepts and aborts is not called in a loop.
+    /// An association that lasted this long ends a run of failures, and its end is the first
+    /// failure of the next run; 10 s by default. The end of a shorter one continues the run, so
+    /// that a peer that accepts and aborts is not called in a loop.
     pub stable_after: Duration,
     /// Decides whether a failure ends the client; [`ConnectionFailure::is_permanent`] by default. A
     /// graceful shutdown by either side is [`ConnectionFailure::Closed`] with
@@ -256,8 +256,8 @@ impl ReconnectingClient {
         }
     }
 
-    /// The association, after further attempts if necessary, whose events are not returned then. One
-    /// that is shutting down accepts no messages: this waits for its end.
+    /// The association, after further attempts if necessary, whose events are not returned then.
+    /// One that is shutting down accepts no messages: this waits for its end.
     ///
     /// Cancel-safe: if the future is dropped, the next call continues.
     ///

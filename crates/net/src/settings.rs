@@ -51,7 +51,7 @@ impl AssociationSettings {
     pub(crate) fn put_in(
         &self,
         association: &mut sctp::Association,
-    ) -> Result<(), sctp::RuntimeError> {
+    ) -> Result<(), sctp::DynamicSettingError> {
         association.set_settings(association.settings().with(|it| {
             it.association_max_retrans = self.association_max_retrans;
             it.delayed_sack = self.delayed_sack;

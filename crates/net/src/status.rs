@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anabranch_sctp::stats::AssociationStatistics;
-use anabranch_sctp::{Association, Discards, PathState, StateName};
+use anabranch_sctp::{Association, AssociationState, DiscardCounts, PathState};
 use bytes::Bytes;
 
 use crate::socket_errors::SocketError;
@@ -16,7 +16,7 @@ use crate::socket_errors::SocketError;
 #[non_exhaustive]
 pub struct Status {
     /// The state (RFC 9260 §4).
-    pub state: StateName,
+    pub state: AssociationState,
     /// The peer's SCTP port.
     pub peer_port: u16,
     /// Estimate of the peer's remaining receive window, bytes.
@@ -114,7 +114,7 @@ impl Status {
     /// programs that show it.
     pub fn new(path: PathStatus) -> Self {
         Self {
-            state: StateName::Established,
+            state: AssociationState::Established,
             peer_port: 0,
             rwnd: 0,
             unackdata: 0,
@@ -168,7 +168,7 @@ impl Status {
             peer_port: status.remote_port,
             rwnd: status.peer_rwnd,
             unackdata: status.outstanding_chunks,
-            penddata: association.buffered(),
+            penddata: association.unsent_bytes(),
             instrms: status.inbound_streams,
             outstrms: status.outbound_streams,
             fragmentation_point: status.fragmentation_point,
@@ -211,7 +211,7 @@ pub struct EndpointStatistics {
     /// truncated.
     pub foreign: u64,
     /// Packets and chunks that the protocol dropped, by reason.
-    pub discards: Discards,
+    pub discards: DiscardCounts,
 }
 
 impl fmt::Display for EndpointStatistics {

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
-use anabranch_sctp::Outgoing;
+use anabranch_sctp::UdpTransmit;
 use anabranch_transport::{Ecn, Path, Transmit};
 use anabranch_wire::checksum;
 use bytes::BytesMut;
@@ -48,7 +48,7 @@ struct GsoBatch {
 impl GsoBatch {
     /// Returns true if such a packet may be its next one. `has_zero`: the packet is sent without a
     /// checksum.
-    fn can_append(&self, outgoing: &Outgoing, has_zero: bool, max_segments: usize) -> bool {
+    fn can_append(&self, outgoing: &UdpTransmit, has_zero: bool, max_segments: usize) -> bool {
         let Transmit {
             path,
             len,
@@ -104,9 +104,9 @@ impl GsoBatches {
         &mut self,
         bytes: &mut BytesMut,
         sockets: &Sockets,
-        outgoing: &Outgoing,
+        outgoing: &UdpTransmit,
     ) -> bool {
-        let &Outgoing {
+        let &UdpTransmit {
             transmit:
                 Transmit {
                     path,

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anabranch_net::{Association, Config, Endpoint, Packet, PacketSocket, Received, SharedSockets};
-use anabranch_sctp::{ConnectOptions, Endpoint as Protocol, StateName};
+use anabranch_sctp::{AssociationState, ConnectOptions, Endpoint as Protocol};
 use anabranch_transport::{Ecn, Path};
 use bytes::{Bytes, BytesMut};
 
@@ -155,7 +155,7 @@ impl Crowd {
     fn are_up(&self) -> usize {
         let is_up = |peer: &&Protocol| {
             let all = || peer.associations().filter_map(|id| peer.association(id));
-            all().any(|it| it.state() == StateName::Established)
+            all().any(|it| it.state() == AssociationState::Established)
         };
         self.peers.iter().filter(is_up).count()
     }

@@ -5,7 +5,7 @@ use crate::common;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_net::{Config, RuntimeError, SendOptions};
+use anabranch_net::{Config, DynamicSettingError, SendOptions};
 use common::{LOOPBACK, bounded, pair, without_timers};
 
 /// The settings of the core, under their names, and its errors.
@@ -32,14 +32,17 @@ fn settings_of_a_living_association_are_read_changed_and_refused() {
         assert_eq!(client.path_settings(LOOPBACK), Some(changed));
         let other: IpAddr = [127, 0, 0, 9].into();
         let error = client.set_path_settings(Some(other), path);
-        assert_eq!(error, Err(RuntimeError::NoSuchPath(other)));
+        assert_eq!(error, Err(DynamicSettingError::NoSuchPath(other)));
         assert_eq!(client.path_settings(other), None);
 
         client.set_stream_value(9, 3).expect("ten streams");
         assert_eq!(client.stream_value(9), Some(3));
         let error = client.set_stream_value(10, 3);
         let (stream, most) = (10, 9);
-        assert_eq!(error, Err(RuntimeError::NoSuchStream { stream, most }));
+        assert_eq!(
+            error,
+            Err(DynamicSettingError::NoSuchStream { stream, most })
+        );
         assert_eq!(client.stream_value(10), None);
     });
 }
@@ -61,7 +64,7 @@ fn messages_have_the_policies_of_the_defaults() {
         server.shutdown().await.expect("graceful");
         // The server ends first, and the client is notified.
         client.closed().await;
-        assert_eq!(client.set_settings(brief), Err(RuntimeError::Closed));
+        assert_eq!(client.set_settings(brief), Err(DynamicSettingError::Closed));
     });
 }
 

@@ -12,11 +12,11 @@ use crate::nearest::nearest;
 use crate::place::Place;
 
 /// Maximum number of allowed values in a message. The rest of a longer list is only counted.
-const MOST_ALLOWED: usize = 500;
+const MAX_ALLOWED: usize = 500;
 
 /// Maximum characters of a message. The limit is needed because a message may quote a text of any
 /// length.
-const MOST_SHOWN: usize = 1_000;
+const MAX_SHOWN: usize = 1_000;
 
 /// The class of a fault, as far as other faults depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,10 +101,10 @@ impl Problem {
         let all = self.allowed.iter().map(String::as_str);
         let all: Vec<&str> = all.chain(new).collect();
         self.nearest = nearest(found, all.iter().copied()).map(str::to_owned);
-        let shown = all.iter().take(MOST_ALLOWED);
+        let shown = all.iter().take(MAX_ALLOWED);
         let mut shown: Vec<String> = shown.map(|&word| word.to_owned()).collect();
-        if all.len() > MOST_ALLOWED {
-            shown.push(format!("and {} more", all.len() - MOST_ALLOWED));
+        if all.len() > MAX_ALLOWED {
+            shown.push(format!("and {} more", all.len() - MAX_ALLOWED));
         }
         self.allowed = shown;
         self
@@ -279,7 +279,7 @@ fn snippet<'a>(
 
 /// Shortens a message to a readable length.
 fn shortened(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(MOST_SHOWN) {
+    if let Some((end, _)) = message.char_indices().nth(MAX_SHOWN) {
         message.truncate(end);
         message.push_str(" ...");
     }

@@ -35,7 +35,7 @@ use measure::check_measures;
 use names::{check_flow_name, check_link_name, check_node};
 
 /// Maximum number of flows in a world, all members counted, because each uses two ports.
-pub const MOST_FLOWS: u64 = 10_000;
+pub const MAX_FLOWS: u64 = 10_000;
 
 /// Checks a decoded spec against the tree that it was decoded from, and its names against a
 /// vocabulary.
@@ -147,9 +147,9 @@ fn check_flows(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     for (index, flow) in spec.flows.iter().enumerate() {
         check_flow(c, spec, vocabulary, flow, &format!("flow.{index}"));
         members += u64::from(flow.count.0);
-        if members > MOST_FLOWS {
+        if members > MAX_FLOWS {
             let message = format!(
-                "found {members} members of flows up to here; a world holds at most {MOST_FLOWS}"
+                "found {members} members of flows up to here; a world holds at most {MAX_FLOWS}"
             );
             c.problem(&format!("flow.{index}.count"), message);
             break;

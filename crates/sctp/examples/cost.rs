@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Outgoing, SendOptions, TransmitOptions};
+use anabranch_sctp::{AssociationId, Config, Endpoint, SendOptions, TransmitOptions, UdpTransmit};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -56,7 +56,7 @@ impl Pipe {
     /// Transfers all packets of an end to the other.
     fn give(&mut self, end: usize) {
         let wire = &mut self.wires[1 - end];
-        let give = |outgoing: Outgoing, out: &mut BytesMut| {
+        let give = |outgoing: UdpTransmit, out: &mut BytesMut| {
             wire.push_back((outgoing.transmit.path.reversed(), out.split().freeze()));
             ControlFlow::Continue(())
         };

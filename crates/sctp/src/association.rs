@@ -4,30 +4,30 @@
 //! heartbeat. Received packets are processed in `association/receive.rs`, sent packets assembled in
 //! `association/transmit.rs`, and timers handled in `association/timers.rs`.
 
-mod address_changes;
+mod asconf;
 mod authentication;
-mod common_out;
 mod cookie_echo;
 mod dtls;
+mod dynamic_settings;
 mod ecn;
-mod errands;
+mod endpoint_interface;
+mod extension_chunks;
 mod fast_path_rx;
+mod fast_path_tx;
 mod heartbeat;
 mod icmp;
 mod interleaving;
 mod lazy_receiver;
 mod lifecycle;
 mod negotiated;
-mod other;
 mod output;
+mod pending_control;
 mod pmtu;
 mod pr_sctp;
 mod receive;
 mod receive_data;
 mod reconfig;
 mod rsctp;
-mod runtime;
-mod seen_by_endpoint;
 mod shutdown;
 mod status;
 mod timers;
@@ -49,15 +49,16 @@ use anabranch_wire::tlv::TlvList;
 use bytes::Bytes;
 
 use ecn::Marks;
-use errands::{Errand, Errands};
 pub(crate) use fast_path_rx::FastPath;
 use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
 pub use negotiated::Negotiated;
+use pending_control::{ControlTask, PendingControl};
 pub(crate) use receive::Admission;
 pub(crate) use shutdown::MAX_REASON;
 pub use status::AssociationStatus;
 
+use crate::association_state::AssociationState;
 use crate::authentication::Authenticator;
 use crate::compact_option::OptionalNanos;
 use crate::config::Config;
@@ -72,10 +73,9 @@ use crate::random::CompactRandom;
 use crate::rsctp::Rsctp;
 use crate::rx::Receiver;
 use crate::state::State;
-use crate::state_name::StateName;
 use crate::stats::{AssociationStatistics, ControlCounters};
 use crate::tx::{LazySender, Message, SendError, Sender};
-use crate::zero_checksum::Sums;
+use crate::zero_checksum::ChecksumMode;
 
 /// Maximum number of waiting replies; further requests of a peer are not answered.
 const MAX_REPLIES: usize = 32;
@@ -138,12 +138,12 @@ pub struct Association {
     addresses_changed: bool,
     /// Present if both ends use ECN.
     marks: Option<Box<Marks>>,
-    sums: Sums,
+    checksum_mode: ChecksumMode,
     /// Present if this side offers AUTH.
     auth: Option<Box<Authenticator>>,
     /// Present if this side offers or uses the DTLS chunk.
     dtls: Option<Box<DtlsChunk>>,
-    errands: Errands,
+    pending_control: PendingControl,
     readable_notified: bool,
     /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
@@ -224,7 +224,7 @@ pub(crate) enum LastChunk {
 
 impl Association {
     /// State (RFC 9260 §4).
-    pub fn state(&self) -> StateName {
+    pub fn state(&self) -> AssociationState {
         self.state.name()
     }
 
@@ -291,7 +291,7 @@ impl Association {
 
     /// Whether packets without a checksum are accepted.
     pub(crate) fn accepts_zero_checksums(&self) -> bool {
-        self.sums.accepts_zero()
+        self.checksum_mode.accepts_zero()
     }
 
     /// Whether a SACK must be sent now. Reading messages may cause this, because it can open a
@@ -360,8 +360,8 @@ impl Association {
         self.send_with(now, payload, options)
     }
 
-    /// Whether a message on a given stream takes the fast path: it has no options other than stream,
-    /// PPID and order.
+    /// Whether a message on a given stream takes the fast path: it has no options other than
+    /// stream, PPID and order.
     #[inline(always)]
     pub(crate) fn sends_plainly(&self, options: &SendOptions) -> bool {
         options.is_plain() && !self.slow_send
@@ -369,28 +369,28 @@ impl Association {
 
     /// Cancels the messages of which nothing was sent yet; returns their number. A message in
     /// transmission is completed.
-    pub fn withdraw_unsent(&mut self) -> usize {
-        let withdrawn = self.tx.get_mut().map_or(0, Sender::withdraw_unsent);
+    pub fn cancel_unsent(&mut self) -> usize {
+        let withdrawn = self.tx.get_mut().map_or(0, Sender::cancel_unsent);
         self.tell_receipts();
         self.advance_reconfiguration();
         withdrawn
     }
 
     /// Bytes of user data accepted and not yet sent.
-    pub fn buffered(&self) -> usize {
-        self.tx.get().map_or(0, Sender::buffered)
+    pub fn unsent_bytes(&self) -> usize {
+        self.tx.get().map_or(0, Sender::unsent_bytes)
     }
 
     /// Bytes of user data accepted for `stream` and not yet sent, without messages that have no
     /// stream yet.
-    pub fn buffered_on(&self, stream: u16) -> usize {
-        self.tx.get().map_or(0, |it| it.buffered_on(stream))
+    pub fn unsent_bytes_on(&self, stream: u16) -> usize {
+        self.tx.get().map_or(0, |it| it.unsent_bytes_on(stream))
     }
 
     /// Memory in bytes that messages use until the peer acknowledges them cumulatively: user data
     /// queued and sent, independent of Gap Ack Blocks, and the overhead of each message and chunk.
     /// A million messages of one byte use 193 times their user data.
-    pub fn held_to_send(&self) -> usize {
+    pub fn send_buffer_used(&self) -> usize {
         self.tx.held()
     }
 
@@ -409,7 +409,7 @@ impl Association {
     /// Cumulative TSN of received data; 0 before the handshake.
     pub fn cumulative_tsn(&self) -> u32 {
         match &self.state {
-            State::Known(known) => self.cumulative(known).0,
+            State::Active(known) => self.cumulative(known).0,
             _ => 0,
         }
     }

@@ -2,25 +2,25 @@
 //! by an HMAC.
 //!
 //! - In INIT or INIT ACK, each end lists the chunk types that it accepts only if authenticated, and
-//!   sends a random number. Both ends compute the key of the association ([`vector`]) from these
-//!   parameters and a shared secret ([`SharedKeys`], empty by default).
+//!   sends a random number. Both ends compute the key of the association ([`association_key`]) from
+//!   these parameters and a shared secret ([`SharedKeys`], empty by default).
 //! - This module works without packets: the association ([`crate::association`]) asks which chunks
 //!   must be authenticated, and has packets signed and verified.
 
 mod algorithm;
+mod association_key;
 mod chunk_types;
 mod keys;
-mod offer;
-mod vector;
+mod parameters;
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::Auth;
 use bytes::{BufMut, Bytes, BytesMut};
 
-pub(crate) use algorithm::{Algorithm, Keyed};
+pub(crate) use algorithm::{Algorithm, HmacKey};
 pub use chunk_types::ChunkTypes;
 pub use keys::{KeyError, SharedKeys};
-pub(crate) use offer::{AuthOffer, Collected, RANDOM_LEN, take_random};
+pub(crate) use parameters::{AuthParameters, AuthParametersBuilder, RANDOM_LEN, take_random};
 
 /// Use of AUTH by an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,30 +54,30 @@ anabranch_settings::spelled!(AuthHmac: AuthHmac::Sha256 = "sha256", AuthHmac::Sh
 
 /// Negotiated parameters: this end's random number, and the peer's offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AuthTerms {
+pub(crate) struct NegotiatedAuth {
     pub(crate) random: [u8; RANDOM_LEN],
-    pub(crate) peer: AuthOffer,
+    pub(crate) peer: AuthParameters,
 }
 
-impl AuthTerms {
+impl NegotiatedAuth {
     /// Encodes the parameters into a cookie, without any secret (RFC 4895 §6.3).
     pub(crate) fn encode(&self, out: &mut BytesMut) {
         out.put_slice(&self.random);
         self.peer.encode(out);
     }
 
-    /// Decodes parameters encoded by [`AuthTerms::encode`].
+    /// Decodes parameters encoded by [`NegotiatedAuth::encode`].
     pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
         Some(Self {
             random: take_random(body)?,
-            peer: AuthOffer::decode(body)?,
+            peer: AuthParameters::decode(body)?,
         })
     }
 }
 
 /// Why the chunks after an AUTH chunk are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unproved {
+pub(crate) enum AuthFailure {
     /// The algorithm was not offered.
     Algorithm(u16),
     /// The key does not exist, or the HMAC is wrong.
@@ -87,7 +87,7 @@ pub(crate) enum Unproved {
 /// AUTH state of an association whose local end offers AUTH.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
-    own: AuthOffer,
+    own: AuthParameters,
     /// Chunk types that this end accepts only if authenticated.
     demanded: ChunkTypes,
     keys: SharedKeys,
@@ -96,13 +96,13 @@ pub(crate) struct Authenticator {
 
 /// Additional state once the peer has offered AUTH, too.
 struct Agreed {
-    peer: AuthOffer,
+    peer: AuthParameters,
     /// Chunk types that the peer accepts only if authenticated.
     demanded: ChunkTypes,
     /// Algorithm for sent packets.
     algorithm: Algorithm,
     /// Keys of the association for each algorithm in use.
-    keyed: Vec<(u16, Keyed)>,
+    keyed: Vec<(u16, HmacKey)>,
     /// Key that the peer used last.
     peers_key: Option<u16>,
     /// The following chunks of the current packet were authenticated together with the COOKIE ECHO
@@ -122,7 +122,7 @@ impl std::fmt::Debug for Agreed {
 
 impl Authenticator {
     /// State of an end that offers `own` in its INIT or INIT ACK.
-    pub(crate) fn new(own: AuthOffer, keys: SharedKeys) -> Self {
+    pub(crate) fn new(own: AuthParameters, keys: SharedKeys) -> Self {
         Self {
             demanded: own.demanded(),
             own,
@@ -132,7 +132,7 @@ impl Authenticator {
     }
 
     /// State of an association whose ends offered `own` and `peer`.
-    pub(crate) fn agreed(own: AuthOffer, peer: &AuthOffer, keys: SharedKeys) -> Self {
+    pub(crate) fn agreed(own: AuthParameters, peer: &AuthParameters, keys: SharedKeys) -> Self {
         let mut this = Self::new(own, keys);
         this.agreed = Some(Agreed {
             // ASCONF and ASCONF-ACK are always sent authenticated, even if the peer does not list
@@ -206,8 +206,8 @@ impl Authenticator {
         }
         agreed.keyed.clear();
         for (id, secret) in self.keys.iter() {
-            let key = vector::association_key(secret, &ours, &peers);
-            let keyed = algorithms.iter().map(|it| (id, Keyed::new(*it, &key)));
+            let key = association_key::association_key(secret, &ours, &peers);
+            let keyed = algorithms.iter().map(|it| (id, HmacKey::new(*it, &key)));
             agreed.keyed.extend(keyed);
         }
     }
@@ -216,7 +216,7 @@ impl Authenticator {
     /// support AUTH.
     pub(crate) fn blank(&self, key: u16) -> Option<Auth> {
         let agreed = self.agreed.as_ref()?;
-        let zeros = &[0; Algorithm::LONGEST][..agreed.algorithm.len()];
+        let zeros = &[0; Algorithm::MAX_LEN][..agreed.algorithm.len()];
         Some(Auth {
             shared_key_id: key,
             hmac_id: agreed.algorithm.id(),
@@ -245,25 +245,29 @@ impl Authenticator {
 
     /// Verifies the HMAC of `auth` over `covered`, the packet from the AUTH chunk on (RFC 4895
     /// §6.3). Returns the key identifier if it differs from the key that the peer used before.
-    pub(crate) fn verify(&mut self, auth: &Auth, covered: &[u8]) -> Result<Option<u16>, Unproved> {
+    pub(crate) fn verify(
+        &mut self,
+        auth: &Auth,
+        covered: &[u8],
+    ) -> Result<Option<u16>, AuthFailure> {
         let Some(agreed) = &mut self.agreed else {
-            return Err(Unproved::Wrong);
+            return Err(AuthFailure::Wrong);
         };
         let offered =
             Algorithm::of(auth.hmac_id).filter(|it| self.own.algorithms().any(|own| own == *it));
         let Some(algorithm) = offered else {
-            return Err(Unproved::Algorithm(auth.hmac_id));
+            return Err(AuthFailure::Algorithm(auth.hmac_id));
         };
         let keyed = agreed.keyed(auth.shared_key_id, algorithm);
         let end = Auth::HEADER + auth.hmac.len();
         let (Some(keyed), Some(header), Some(behind)) =
             (keyed, covered.get(..Auth::HEADER), covered.get(end..))
         else {
-            return Err(Unproved::Wrong);
+            return Err(AuthFailure::Wrong);
         };
-        let zeros = &[0; Algorithm::LONGEST][..algorithm.len()];
+        let zeros = &[0; Algorithm::MAX_LEN][..algorithm.len()];
         if auth.hmac.len() != zeros.len() || !keyed.verify(&[header, zeros, behind], &auth.hmac) {
-            return Err(Unproved::Wrong);
+            return Err(AuthFailure::Wrong);
         }
         let former = agreed.peers_key.replace(auth.shared_key_id);
         let changed = former.is_some_and(|former| former != auth.shared_key_id);
@@ -285,7 +289,7 @@ impl Authenticator {
 }
 
 impl Agreed {
-    fn keyed(&self, id: u16, algorithm: Algorithm) -> Option<&Keyed> {
+    fn keyed(&self, id: u16, algorithm: Algorithm) -> Option<&HmacKey> {
         let mut all = self.keyed.iter();
         let found = all.find(|(known, keyed)| *known == id && keyed.algorithm() == algorithm);
         found.map(|(_, keyed)| keyed)

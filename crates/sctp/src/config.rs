@@ -1,8 +1,8 @@
 //! Settings of an endpoint and its associations.
 
 mod buffer_split;
-mod check;
 mod security;
+mod validate;
 mod zero_checksum;
 
 use std::net::IpAddr;
@@ -20,17 +20,17 @@ use anabranch_wire::chunk::kind;
 
 pub use crate::stream_scheduler::{SchedulerKind, StreamValues};
 pub use buffer_split::BufferSplit;
-pub use check::{CheckedConfig, ConfigError};
-use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
-pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
+pub use validate::{CheckedConfig, ConfigError};
+use validate::{MAX_BYTES, MAX_ERRORS, MIN_RECEIVE_BUFFER};
+pub(crate) use validate::{MAX_SACK_DELAY, MAX_SPAN, MIN_RTO};
 pub use zero_checksum::ZeroChecksum;
 
 use crate::address::common_prefix;
 use crate::authentication::{
-    AuthHmac, AuthOffer, Authentication, ChunkTypes, RANDOM_LEN, SharedKeys,
+    AuthHmac, AuthParameters, Authentication, ChunkTypes, RANDOM_LEN, SharedKeys,
 };
 use crate::dtls_chunk::{KeyMethods, Security};
-use crate::mtu::{self, LEAST_MTU, MOST_MTU};
+use crate::mtu::{self, MAX_MTU, MIN_MTU};
 use crate::profile::Profile;
 use crate::stream_allocation::AllocationKind;
 
@@ -79,7 +79,7 @@ settings! {
         frto: bool = false, Kind::Flag, "RFC 5682 §3, RFC 4138", not with cmt;
         /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the
         /// upper limit of the search, which is the MTU of the interface.
-        mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";
+        mtu: usize = 1500, Kind::bytes(MIN_MTU as u64, MAX_MTU as u64), "RFC 9260 §7.3";
         /// Discover the path MTU of each path, up to `mtu`, by HEARTBEATs with padding. The first
         /// packets have 1200 bytes over IPv4 and 1280 over IPv6. RSCTP's HEARTBEATs measure
         /// bandwidth instead. Off: packets have up to `mtu` bytes.
@@ -106,7 +106,7 @@ settings! {
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
         /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts
         /// them.
-        receive_buffer: u32 = 65_536, Kind::bytes(LEAST_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
+        receive_buffer: u32 = 65_536, Kind::bytes(MIN_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
         /// Delivery of a message starts before its end has arrived once this many of its bytes are
         /// there without a gap and nothing before it in its stream is missing. Off: only if the
         /// message fills the receive buffer, since nothing else can make room then (RFC 9260 §6.9).
@@ -114,41 +114,41 @@ settings! {
         ///
         /// [`Association::poll_part`]: crate::Association::poll_part
         partial_delivery_point: Option<usize> = None,
-            Kind::Either(OFF, &Kind::Bytes { least: 1, most: MOST_BYTES }), "RFC 6458 §8.1.21";
+            Kind::Either(OFF, &Kind::Bytes { least: 1, most: MAX_BYTES }), "RFC 6458 §8.1.21";
         /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was
         /// sent and is not acknowledged is kept beside it: at most this and twice `receive_buffer`,
         /// however large the peer's window is.
-        send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
+        send_buffer: usize = 256 * 1024, Kind::bytes(1, MAX_BYTES), "";
         /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`.
         /// Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
         /// With `delayed_sack`: longest delay of a SACK.
-        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack,
+        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MAX_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack,
             not with sack_frequency = 1;
         /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at
         /// every second packet at least.
         sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2", needs delayed_sack;
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
-        rto_min: Nanos = SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C6";
+        rto_min: Nanos = SECOND, Kind::duration(MIN_RTO, MAX_SPAN), "RFC 9260 §6.3.1 C6";
         /// RTO.Max: upper bound of the retransmission timeout.
-        rto_max: Nanos = 60 * SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C7";
+        rto_max: Nanos = 60 * SECOND, Kind::duration(MIN_RTO, MAX_SPAN), "RFC 9260 §6.3.1 C7";
         /// HB.interval: time between HEARTBEATs on an idle path, beside its RTO. Off: no HEARTBEAT
         /// on idle paths.
         heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
-            Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §8.3";
+            Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MAX_SPAN }), "RFC 9260 §8.3";
         /// Path.Max.Retrans: a path with more consecutive errors than this becomes inactive.
-        path_max_retrans: u32 = 5, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.2";
+        path_max_retrans: u32 = 5, Kind::count(0, MAX_ERRORS), "RFC 9260 §8.2";
         /// PotentiallyFailed.Max.Retrans (PFMR): with `potentially_failed`, a path with more
         /// consecutive errors than this becomes potentially failed. RFC 7829 recommends 0.
-        pf_max_retrans: u32 = 0, Kind::count(0, MOST_ERRORS), "RFC 7829 §3", needs potentially_failed;
+        pf_max_retrans: u32 = 0, Kind::count(0, MAX_ERRORS), "RFC 7829 §3", needs potentially_failed;
         /// Primary.Switchover.Max.Retrans (PSMR): after more consecutive errors than this, the
         /// alternate path permanently becomes the primary. At least PFMR with `potentially_failed`,
         /// else at least `path_max_retrans`. Off: data returns to the primary path once it is
         /// active again.
         primary_switch_max_retrans: Option<u32> = None,
-            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7829 §5";
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MAX_ERRORS }), "RFC 7829 §5";
         /// Association.Max.Retrans: an association with more consecutive errors than this fails.
-        association_max_retrans: u32 = 10, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.1";
+        association_max_retrans: u32 = 10, Kind::count(0, MAX_ERRORS), "RFC 9260 §8.1";
         /// After either side has closed, the association is aborted
         /// ([`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout)) if the peer
         /// acknowledges no new data for this time. So is one whose SHUTDOWN ACK brings no answer,
@@ -156,12 +156,12 @@ settings! {
         /// every probe keeps the association for ever (RFC 9260 §6.1 A; RFC 6429 describes the same
         /// for TCP). The default is longer than it takes to detect a silent peer. Off: no limit.
         drain_timeout: Option<Nanos> = Some(900 * SECOND),
-            Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §9.2";
+            Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MAX_SPAN }), "RFC 9260 §9.2";
         /// Max.Init.Retransmits: setup fails after this many retransmissions of INIT or COOKIE
         /// ECHO.
-        max_init_retransmits: u32 = 8, Kind::count(0, MOST_ERRORS), "RFC 9260 §5.1.6";
+        max_init_retransmits: u32 = 8, Kind::count(0, MAX_ERRORS), "RFC 9260 §5.1.6";
         /// Valid.Cookie.Life: how long a cookie is valid.
-        valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MOST_SPAN), "RFC 9260 §5.1.3";
+        valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MAX_SPAN), "RFC 9260 §5.1.3";
         /// Put several DATA chunks into one packet where they fit.
         bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
         /// A message of several chunks starts in the space that the previous message left in its
@@ -186,11 +186,11 @@ settings! {
         /// Default lifetime of messages, with `partial_reliability`: a message that is not
         /// acknowledged after this time is abandoned.
         lifetime: Option<Nanos> = None,
-            Kind::Either(OFF, &Kind::Duration { least: 1, most: MOST_SPAN }), "RFC 3758 §4.1", needs partial_reliability;
+            Kind::Either(OFF, &Kind::Duration { least: 1, most: MAX_SPAN }), "RFC 3758 §4.1", needs partial_reliability;
         /// Default limit of retransmissions, with `partial_reliability`: a message is abandoned
         /// when one of its chunks would be retransmitted more often than this.
         max_retransmits: Option<u32> = None,
-            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1", needs partial_reliability;
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MAX_ERRORS }), "RFC 7496 §3.1", needs partial_reliability;
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other
         /// streams. `scheduler` decides the order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
@@ -334,12 +334,12 @@ impl Config {
     }
 
     /// AUTH parameters to offer.
-    pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthOffer {
+    pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthParameters {
         let mut chunks = self.authenticated_chunks.unwrap_or_default();
         if self.address_changes {
             chunks = chunks.and(&[kind::ASCONF, kind::ASCONF_ACK]);
         }
-        AuthOffer::own(random, chunks, self.authentication_hmac)
+        AuthParameters::own(random, chunks, self.authentication_hmac)
     }
 
     /// Size of the largest SCTP packet to `remote` in bytes, with the common header, without IP and

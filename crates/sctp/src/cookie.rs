@@ -22,7 +22,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use subtle::ConstantTimeEq;
 
 use crate::address::{Addresses, MAX_PEER_ADDRESSES, put_address, take_address};
-use crate::authentication::AuthTerms;
+use crate::authentication::NegotiatedAuth;
 use crate::dtls_chunk::DtlsTerms;
 use crate::extensions::{AUTH, DTLS, Extensions};
 use crate::handshake::OptionalParameters;
@@ -73,7 +73,7 @@ pub(crate) struct Cookie {
     /// Extensions that both ends offered.
     pub(crate) extensions: Extensions,
     /// AUTH parameters of both ends, if AUTH is among them.
-    pub(crate) auth: Option<Box<AuthTerms>>,
+    pub(crate) auth: Option<Box<NegotiatedAuth>>,
     /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<Box<DtlsTerms>>,
     /// Optional parameters of the peer.
@@ -225,7 +225,7 @@ impl Cookie {
     fn decode_more(&mut self, remarked: bool, body: &mut &[u8]) -> Option<()> {
         if self.extensions.has(&AUTH) {
             let mut rest = Bytes::copy_from_slice(body);
-            self.auth = Some(Box::new(AuthTerms::decode(&mut rest)?));
+            self.auth = Some(Box::new(NegotiatedAuth::decode(&mut rest)?));
             body.advance(body.len() - rest.len());
         }
         if self.extensions.has(&DTLS) {

@@ -8,15 +8,15 @@ macro_rules! discards {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]
-        pub enum Discard { $($(#[$doc])* $variant),* }
+        pub enum DiscardReason { $($(#[$doc])* $variant),* }
 
-        impl Discard {
+        impl DiscardReason {
             /// All reasons in numerical order.
-            pub const ALL: &'static [Discard] = &[$(Discard::$variant),*];
+            pub const ALL: &'static [DiscardReason] = &[$(DiscardReason::$variant),*];
 
             /// Name used in reports.
             pub const fn name(self) -> &'static str {
-                match self { $(Discard::$variant => $name),* }
+                match self { $(DiscardReason::$variant => $name),* }
             }
         }
     };
@@ -127,19 +127,19 @@ discards! {
 
 /// Number of discards by reason. Allocated at the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Discards(Option<Box<[u64; Discard::ALL.len()]>>);
+pub struct DiscardCounts(Option<Box<[u64; DiscardReason::ALL.len()]>>);
 
-impl Discards {
+impl DiscardCounts {
     /// Counts a discard. Cold, so that callers keep it out of the fast path.
     #[cold]
     #[inline(never)]
-    pub(crate) fn count(&mut self, reason: Discard) {
-        let none = || Box::new([0; Discard::ALL.len()]);
+    pub(crate) fn count(&mut self, reason: DiscardReason) {
+        let none = || Box::new([0; DiscardReason::ALL.len()]);
         self.0.get_or_insert_with(none)[reason as usize] += 1;
     }
 
     /// Number of discards with this `reason`.
-    pub fn of(&self, reason: Discard) -> u64 {
+    pub fn of(&self, reason: DiscardReason) -> u64 {
         self.0.as_ref().map_or(0, |counts| counts[reason as usize])
     }
 
@@ -149,15 +149,15 @@ impl Discards {
     }
 
     /// Reasons that occurred, with their counts.
-    pub fn iter(&self) -> impl Iterator<Item = (Discard, u64)> + '_ {
-        Discard::ALL
+    pub fn iter(&self) -> impl Iterator<Item = (DiscardReason, u64)> + '_ {
+        DiscardReason::ALL
             .iter()
             .map(|&reason| (reason, self.of(reason)))
             .filter(|&(_, count)| count > 0)
     }
 }
 
-impl fmt::Display for Discards {
+impl fmt::Display for DiscardCounts {
     /// Reasons that occurred, by name, with their counts: `checksum 2, data 1`; or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -178,11 +178,11 @@ mod tests {
 
     #[test]
     fn reasons_that_occurred_are_shown_by_name() {
-        let mut discards = Discards::default();
+        let mut discards = DiscardCounts::default();
         assert_eq!(discards.to_string(), "none");
-        discards.count(Discard::Data);
-        discards.count(Discard::Checksum);
-        discards.count(Discard::Checksum);
+        discards.count(DiscardReason::Data);
+        discards.count(DiscardReason::Checksum);
+        discards.count(DiscardReason::Checksum);
         assert_eq!(discards.to_string(), "checksum 2, data 1");
     }
 }

@@ -1,24 +1,24 @@
 //! SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
-mod address_changes;
-mod answers;
+mod asconf;
+mod association_table;
 mod authentication;
 mod connect;
 mod cookie_echo;
-mod deliver;
+mod demux;
 mod dtls;
+mod happy_eyeballs;
 mod icmp;
 mod incoming;
 mod init;
 mod init_ack;
-mod keyed;
-mod line;
+mod intrusive_queue;
 mod out_of_the_blue;
-mod racing;
 mod shard;
+mod sharding;
 mod shares;
-mod sharing;
-mod table;
+mod siphash_map;
+mod stateless_replies;
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -37,29 +37,29 @@ use crate::association::Association;
 use crate::association_id::AssociationId;
 use crate::config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
 use crate::cookie::CookieJar;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::Event;
 use crate::extensions::AUTH;
 use crate::lazy_box::LazyBox;
 use crate::random::Random;
 use crate::timer::Timers;
-use answers::{Answer, Answers, DynEncode};
+use association_table::{AssociationTable, FlowKey};
 pub use connect::ConnectOptions;
-use incoming::Undecided;
-pub use incoming::{Gone, Incoming, Refusal};
-use racing::Racers;
-use retired::RetiredTags;
+use happy_eyeballs::ConnectAttempts;
+use incoming::PendingIncoming;
+pub use incoming::{Incoming, IncomingGone, Refusal};
+use retired_tags::RetiredTags;
 pub use shard::ShardPeers;
 use shares::Shares;
-use table::{Table, Way};
+use stateless_replies::{DynEncode, ReplyQueue, StatelessReply};
 
-mod outgoing;
-mod retired;
-mod slots;
+mod retired_tags;
+mod slab;
+mod transmit;
 
 /// Maximum number of waiting stateless replies. A driver that drains `poll_transmit` leaves space
 /// for the reply to each packet; beyond this, packets are not answered.
-const MAX_ANSWERS: usize = 64;
+const MAX_REPLIES: usize = 64;
 /// Default maximum number of associations.
 const DEFAULT_MAX_ASSOCIATIONS: usize = 65_536;
 
@@ -123,13 +123,13 @@ pub struct Endpoint {
     /// Present while the maximum number of associations is reached.
     shares: Option<Box<Shares>>,
     /// Present if the user decides about incoming associations.
-    undecided: Option<Box<Undecided>>,
-    racers: Racers,
-    table: Table,
+    undecided: Option<Box<PendingIncoming>>,
+    racers: ConnectAttempts,
+    table: AssociationTable,
     timers: Timers,
-    answers: Answers,
+    answers: ReplyQueue,
     retired: LazyBox<RetiredTags>,
-    discards: Discards,
+    discards: DiscardCounts,
     /// Slot of the association that processed the last packet.
     taken: Option<u32>,
     /// Latest time passed to the endpoint.
@@ -144,12 +144,12 @@ impl Endpoint {
     /// # Errors
     /// An invalid setting; see [`Config::check`].
     pub fn new(config: Config, port: u16, seed: [u8; 32]) -> Result<Self, ConfigError> {
-        Ok(Self::sharing(config.checked()?, port, seed))
+        Ok(Self::with_shared_config(config.checked()?, port, seed))
     }
 
     /// Like [`Endpoint::new`], with settings that are shared with other endpoints. Many endpoints
     /// are created faster and need less memory, because settings are validated and stored once.
-    pub fn sharing(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
+    pub fn with_shared_config(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
         let mut random = Random::new(seed);
         let [cookies, peers] = random.keys();
         Self {
@@ -162,12 +162,12 @@ impl Endpoint {
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
             shares: None,
             undecided: None,
-            racers: Racers::default(),
-            table: Table::new(peers),
+            racers: ConnectAttempts::default(),
+            table: AssociationTable::new(peers),
             timers: Timers::default(),
-            answers: Answers::default(),
+            answers: ReplyQueue::default(),
             retired: LazyBox::default(),
-            discards: Discards::default(),
+            discards: DiscardCounts::default(),
             taken: None,
             latest: 0,
         }
@@ -206,19 +206,19 @@ impl Endpoint {
 
     /// Starts or stops accepting incoming associations.
     pub fn listen(&mut self, accept: bool) {
-        self.listen_for(if accept { usize::MAX } else { 0 });
+        self.set_backlog(if accept { usize::MAX } else { 0 });
     }
 
     /// Accepts this number of further incoming associations, and then stops: for a backlog, which
     /// peers that connect at the same time could otherwise exceed. Associations that the user
     /// decides about ([`Endpoint::accept_incoming`]) do not count.
-    pub fn listen_for(&mut self, most: usize) {
+    pub fn set_backlog(&mut self, most: usize) {
         self.may_begin = most;
     }
 
     /// Sets whether packets for other ports are answered as out of the blue (RFC 9260 §8.4), for an
     /// endpoint that is the only SCTP stack of its host. By default they are ignored.
-    pub fn answer_for_other_ports(&mut self, answer: bool) {
+    pub fn answer_unknown_ports(&mut self, answer: bool) {
         self.answers_for_other_ports = answer;
     }
 
@@ -330,7 +330,7 @@ impl Endpoint {
     }
 
     /// Counters of discarded packets and chunks, by reason.
-    pub fn discards(&self) -> &Discards {
+    pub fn discards(&self) -> &DiscardCounts {
         &self.discards
     }
 
@@ -363,8 +363,8 @@ impl Endpoint {
         verification_tag: u32,
         chunks: &[&dyn DynEncode],
     ) {
-        if self.answers.len() >= MAX_ANSWERS {
-            return self.discards.count(Discard::Overload);
+        if self.answers.len() >= MAX_REPLIES {
+            return self.discards.count(DiscardReason::Overload);
         }
         let header = arrival.header_of_answer(verification_tag);
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
@@ -374,7 +374,7 @@ impl Endpoint {
         let mut packet = PacketBuilder::new(&mut out, header, limit);
         for chunk in chunks {
             if chunk.push_to(&mut packet).is_err() {
-                return self.discards.count(Discard::Overload);
+                return self.discards.count(DiscardReason::Overload);
             }
         }
         packet.finish(self.config.checksum);
@@ -384,17 +384,17 @@ impl Endpoint {
     /// Likewise, for chunks in `packet` after the space for the common header.
     fn answer_with(&mut self, arrival: Arrival, verification_tag: u32, mut packet: BytesMut) {
         let header = arrival.header_of_answer(verification_tag);
-        let has_room = self.answers.len() < MAX_ANSWERS;
+        let has_room = self.answers.len() < MAX_REPLIES;
         let whole = PacketBuilder::around(&mut packet, header).ok();
         let Some(whole) = whole.filter(|_| has_room) else {
-            return self.discards.count(Discard::Overload);
+            return self.discards.count(DiscardReason::Overload);
         };
         whole.finish(self.config.checksum);
         self.queue_answer(arrival, packet);
     }
 
     fn queue_answer(&mut self, arrival: Arrival, packet: BytesMut) {
-        self.answers.push(Answer {
+        self.answers.push(StatelessReply {
             path: arrival.path,
             udp_port: arrival.udp_port,
             packet: packet.freeze(),
@@ -466,29 +466,29 @@ impl Endpoint {
             Ok(packet) => packet,
             Err(error) => return self.discards.count(reason_of(error)),
         };
-        let way = Way {
+        let way = FlowKey {
             header: packet.header,
             udp_port,
             path,
         };
-        if !without && self.take_again(now, ecn, &way, &packet) {
+        if !without && self.deliver_to_last_flow(now, ecn, &way, &packet) {
             return;
         }
         let elsewhere = packet.header.destination_port != self.port;
         if elsewhere && !self.answers_for_other_ports {
-            return self.discards.count(Discard::Port);
+            return self.discards.count(DiscardReason::Port);
         }
         if !is_unicast(path.remote) || path.local.is_multicast() {
-            return self.discards.count(Discard::NotUnicast);
+            return self.discards.count(DiscardReason::NotUnicast);
         }
         let mut chunks = packet.chunks();
         let first = match chunks.next_frame() {
             Some(Ok(first)) => first,
-            _ => return self.discards.count(Discard::ChunkLength),
+            _ => return self.discards.count(DiscardReason::ChunkLength),
         };
         // Also if no association with a matching tag is known (RFC 9260 §8.5.1 A).
         if packet.header.verification_tag == 0 && first.kind != kind::INIT {
-            return self.discards.count(Discard::ZeroTag);
+            return self.discards.count(DiscardReason::ZeroTag);
         }
         let arrival = Arrival {
             now,
@@ -503,7 +503,7 @@ impl Endpoint {
             && (elsewhere || matches!(first.kind, kind::INIT | kind::COOKIE_ECHO))
             && !packet.is_intact()
         {
-            return self.discards.count(Discard::ZeroChecksum);
+            return self.discards.count(DiscardReason::ZeroChecksum);
         }
         if matches!(first.kind, kind::COOKIE_ECHO | kind::AUTH)
             && let Some(undecided) = &mut self.undecided
@@ -553,10 +553,10 @@ impl Transport for Endpoint {
     }
 }
 
-fn reason_of(error: PacketError) -> Discard {
+fn reason_of(error: PacketError) -> DiscardReason {
     match error {
-        PacketError::TooShort { .. } | PacketError::NoChunk => Discard::Malformed,
-        PacketError::BadChecksum => Discard::Checksum,
-        PacketError::PortZero => Discard::Port,
+        PacketError::TooShort { .. } | PacketError::NoChunk => DiscardReason::Malformed,
+        PacketError::BadChecksum => DiscardReason::Checksum,
+        PacketError::PortZero => DiscardReason::Port,
     }
 }

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use anabranch_wire::cause;
 use anabranch_wire::serial::{Ssn, Tsn};
 
-use crate::address_changes::{AddressChange, AddressChangeOutcome};
+use crate::asconf::{AddressChange, AddressChangeOutcome};
+use crate::association_state::AssociationState;
 use crate::dtls_chunk::KeyAgreement;
 use crate::path::{PathId, PathState};
 use crate::pr_sctp::AbandonedMessage;
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
-use crate::state_name::StateName;
-use crate::tx::{Delivery, Returned};
+use crate::tx::{DeliveryStatus, Returned};
 use bytes::Bytes;
 
 /// Notification to the user of an association. The type is exhaustive: a user that does not handle
@@ -109,7 +109,7 @@ pub enum Event {
         /// Number given with the message.
         number: u64,
         /// Delivery status.
-        delivery: Delivery,
+        delivery: DeliveryStatus,
     },
     /// Streams restart at number 0, or a requested reset failed (SCTP_STREAM_RESET_EVENT, RFC 6525
     /// §6.1.1), requested by [`Association::reconfigure`](crate::Association::reconfigure) or by
@@ -297,9 +297,9 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// Reason for an association whose setup failed because no answer arrived in this state.
-    pub fn unanswered(state: StateName) -> Self {
+    pub fn unanswered(state: AssociationState) -> Self {
         match state {
-            StateName::CookieEchoed => CloseReason::NoCookieAck,
+            AssociationState::CookieEchoed => CloseReason::NoCookieAck,
             _ => CloseReason::NoAnswer,
         }
     }

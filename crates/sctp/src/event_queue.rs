@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::event::{Event, UndeliveredMessage};
 use crate::lazy_box::{IsEmpty, LazyBox};
 use crate::pr_sctp::AbandonedMessage;
-use crate::tx::Delivery;
+use crate::tx::DeliveryStatus;
 use crate::work;
 
 /// Maximum number of waiting events, without one-time events, undelivered messages, receipts, and
@@ -75,7 +75,7 @@ struct Backlog {
     events: VecDeque<Entry>,
     /// Number of events at the front of `events` that are known not to be droppable.
     kept: usize,
-    receipts: VecDeque<(u32, u64, Delivery)>,
+    receipts: VecDeque<(u32, u64, DeliveryStatus)>,
     /// Number of dropped events that were not reported to the user yet.
     missed: u64,
     /// Sums of all waiting events.
@@ -219,7 +219,7 @@ impl EventQueue {
 
     /// Adds a receipt that the user requested. None is dropped: each belongs to a message that the
     /// user sent, so that the peer cannot cause more.
-    pub(crate) fn receipt(&mut self, number: u64, delivery: Delivery) {
+    pub(crate) fn receipt(&mut self, number: u64, delivery: DeliveryStatus) {
         let place = self.count_one();
         let receipts = &mut self.backlog.make().receipts;
         receipts.push_back((place, number, delivery));

@@ -1,7 +1,7 @@
 //! Extensions beyond RFC 9260, which are used if both ends offer them. Each has a file or directory
 //! that declares an [`Extension`]; [`REGISTRY`] is the only list.
 
-mod address_changes;
+mod asconf;
 mod authentication;
 mod dtls;
 mod ecn;
@@ -11,10 +11,10 @@ use anabranch_wire::tlv::TlvWriter;
 use bytes::Bytes;
 
 use crate::config::Config;
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 use crate::{interleaving, pr_sctp, reconfig, rsctp, zero_checksum};
 
-pub(crate) use address_changes::ASCONF;
+pub(crate) use asconf::ASCONF;
 pub(crate) use authentication::AUTH;
 pub(crate) use dtls::DTLS;
 pub(crate) use ecn::ECN;

@@ -9,7 +9,7 @@ const SCTP: u8 = 132;
 const UDP: u8 = 17;
 /// Maximum number of IPv6 extension headers parsed in a quoted packet; more than any packet of this
 /// stack has.
-const MOST_EXTENSIONS: usize = 8;
+const MAX_EXTENSIONS: usize = 8;
 
 /// ICMP message without its IP header. The driver or the operating system should verify its
 /// checksum.
@@ -29,7 +29,7 @@ pub struct Icmp<'a> {
 
 /// Meaning of a message for SCTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum IcmpError {
     /// Ignored (§10 ICMP1, 2, 4).
     Nothing,
     /// Packet too big: maximum size of an IP packet in bytes (ICMP7).
@@ -62,7 +62,7 @@ impl<'a> Icmp<'a> {
 
     /// SCTP source port of the quoted packet; `None` if the quoted packet is not SCTP.
     pub fn source_port(&self) -> Option<u16> {
-        Some(Quote::read(self.v6, self.quoted)?.source_port)
+        Some(QuotedPacket::read(self.v6, self.quoted)?.source_port)
     }
 
     /// Whether the quoted packet was sent from SCTP port `port`. A driver that receives all ICMP
@@ -71,22 +71,22 @@ impl<'a> Icmp<'a> {
         self.source_port() == Some(port)
     }
 
-    pub(crate) fn meaning(&self) -> Meaning {
+    pub(crate) fn meaning(&self) -> IcmpError {
         match (self.v6, self.kind, self.code) {
             // A router that reports no MTU predates RFC 1191.
-            (false, 3, 4) | (true, 2, _) if self.mtu == 0 => Meaning::Nothing,
-            (false, 3, 4) | (true, 2, _) => Meaning::TooBig(self.mtu),
-            (false, 3, 2) | (true, 4, 1) => Meaning::NoProtocol,
-            (false, 3, 3) | (true, 1, 4) => Meaning::NoPort,
-            (false, 3, _) | (true, 1, _) => Meaning::Unreachable,
-            _ => Meaning::Nothing,
+            (false, 3, 4) | (true, 2, _) if self.mtu == 0 => IcmpError::Nothing,
+            (false, 3, 4) | (true, 2, _) => IcmpError::TooBig(self.mtu),
+            (false, 3, 2) | (true, 4, 1) => IcmpError::NoProtocol,
+            (false, 3, 3) | (true, 1, 4) => IcmpError::NoPort,
+            (false, 3, _) | (true, 1, _) => IcmpError::Unreachable,
+            _ => IcmpError::Nothing,
         }
     }
 }
 
 /// Quoted packet sent by this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quote {
+pub(crate) struct QuotedPacket {
     /// Destination address.
     pub(crate) remote: IpAddr,
     /// Peer's UDP port; 0 without UDP encapsulation.
@@ -98,7 +98,7 @@ pub(crate) struct Quote {
     pub(crate) initiate_tag: Option<u32>,
 }
 
-impl Quote {
+impl QuotedPacket {
     /// Parses a quoted packet; `None` if it is not an SCTP packet, not a first fragment, or
     /// truncated before its verification tag.
     pub(crate) fn read(v6: bool, packet: &[u8]) -> Option<Self> {
@@ -146,7 +146,7 @@ fn above_v6(packet: &[u8]) -> Option<(IpAddr, u8, &[u8])> {
     }
     let remote: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
     let (mut next, mut rest) = (packet[6], packet.get(40..)?);
-    for _ in 0..MOST_EXTENSIONS {
+    for _ in 0..MAX_EXTENSIONS {
         let length = match next {
             HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(*rest.get(1)?) + 1) * 8,
             FRAGMENT if be16(rest, 2)? >> 3 == 0 => 8,
@@ -199,13 +199,13 @@ mod tests {
 
     #[test]
     fn quoted_packets_over_both_families_and_udp() {
-        let quote = Quote::read(false, &v4(SCTP, &sctp(kind::INIT))).expect("whole");
+        let quote = QuotedPacket::read(false, &v4(SCTP, &sctp(kind::INIT))).expect("whole");
         assert_eq!(quote.remote, IpAddr::from([10, 0, 0, 2]));
         assert_eq!((quote.source_port, quote.destination_port), (5_000, 7));
         assert_eq!((quote.verification_tag, quote.initiate_tag), (9, Some(77)));
         let mut udp = vec![0x26, 0xAB, 0x30, 0x39, 0, 28, 0, 0];
         udp.extend_from_slice(&sctp(kind::DATA));
-        let quote = Quote::read(false, &v4(UDP, &udp)).expect("whole");
+        let quote = QuotedPacket::read(false, &v4(UDP, &udp)).expect("whole");
         assert_eq!((quote.udp_port, quote.initiate_tag), (12_345, None));
         let mut extended = vec![SCTP, 0, 0, 0, 0, 0, 0, 0];
         extended.extend_from_slice(&sctp(kind::DATA));
@@ -214,7 +214,7 @@ mod tests {
             v6(60, &extended),
             v6(44, &extended),
         ] {
-            let quote = Quote::read(true, &packet).expect("whole");
+            let quote = QuotedPacket::read(true, &packet).expect("whole");
             assert_eq!(quote.remote, IpAddr::from(Ipv6Addr::LOCALHOST));
             assert_eq!(quote.destination_port, 7);
         }
@@ -224,21 +224,21 @@ mod tests {
     fn what_is_cut_short_or_another_fragment_is_no_quote() {
         let whole = v4(SCTP, &sctp(kind::INIT));
         for cut in 0..28 {
-            assert_eq!(Quote::read(false, &whole[..cut]), None, "{cut}");
+            assert_eq!(QuotedPacket::read(false, &whole[..cut]), None, "{cut}");
         }
         // Old routers quote only eight bytes of payload, which is enough for ports and tag.
-        let short = Quote::read(false, &whole[..28]).expect("ports and tag");
+        let short = QuotedPacket::read(false, &whole[..28]).expect("ports and tag");
         assert_eq!(short.initiate_tag, None);
         let mut fragment = whole.clone();
         fragment[7] = 1;
-        assert_eq!(Quote::read(false, &fragment), None);
-        assert_eq!(Quote::read(true, &whole), None);
-        assert_eq!(Quote::read(false, &v4(6, &sctp(0))), None);
+        assert_eq!(QuotedPacket::read(false, &fragment), None);
+        assert_eq!(QuotedPacket::read(true, &whole), None);
+        assert_eq!(QuotedPacket::read(false, &v4(6, &sctp(0))), None);
         let later = [SCTP, 0, 0, 8, 0, 0, 0, 0];
-        assert_eq!(Quote::read(true, &v6(44, &later)), None);
+        assert_eq!(QuotedPacket::read(true, &v6(44, &later)), None);
         // An endless chain of extension headers.
         let chain = [60, 0, 0, 0, 0, 0, 0, 0].repeat(50);
-        assert_eq!(Quote::read(true, &v6(60, &chain)), None);
+        assert_eq!(QuotedPacket::read(true, &v6(60, &chain)), None);
     }
 
     #[test]
@@ -253,19 +253,19 @@ mod tests {
             };
             icmp.meaning()
         };
-        assert_eq!(meaning(false, 3, 4, 1_400), Meaning::TooBig(1_400));
-        assert_eq!(meaning(false, 3, 4, 0), Meaning::Nothing);
-        assert_eq!(meaning(false, 3, 2, 0), Meaning::NoProtocol);
-        assert_eq!(meaning(false, 3, 3, 0), Meaning::NoPort);
-        assert_eq!(meaning(false, 3, 1, 0), Meaning::Unreachable);
-        assert_eq!(meaning(false, 11, 0, 0), Meaning::Nothing);
-        assert_eq!(meaning(false, 4, 1, 0), Meaning::Nothing, "source quench");
-        assert_eq!(meaning(true, 2, 0, 1_280), Meaning::TooBig(1_280));
-        assert_eq!(meaning(true, 4, 1, 0), Meaning::NoProtocol);
-        assert_eq!(meaning(true, 4, 0, 0), Meaning::Nothing);
-        assert_eq!(meaning(true, 1, 4, 0), Meaning::NoPort);
-        assert_eq!(meaning(true, 1, 3, 0), Meaning::Unreachable);
-        assert_eq!(meaning(true, 128, 0, 0), Meaning::Nothing);
+        assert_eq!(meaning(false, 3, 4, 1_400), IcmpError::TooBig(1_400));
+        assert_eq!(meaning(false, 3, 4, 0), IcmpError::Nothing);
+        assert_eq!(meaning(false, 3, 2, 0), IcmpError::NoProtocol);
+        assert_eq!(meaning(false, 3, 3, 0), IcmpError::NoPort);
+        assert_eq!(meaning(false, 3, 1, 0), IcmpError::Unreachable);
+        assert_eq!(meaning(false, 11, 0, 0), IcmpError::Nothing);
+        assert_eq!(meaning(false, 4, 1, 0), IcmpError::Nothing, "source quench");
+        assert_eq!(meaning(true, 2, 0, 1_280), IcmpError::TooBig(1_280));
+        assert_eq!(meaning(true, 4, 1, 0), IcmpError::NoProtocol);
+        assert_eq!(meaning(true, 4, 0, 0), IcmpError::Nothing);
+        assert_eq!(meaning(true, 1, 4, 0), IcmpError::NoPort);
+        assert_eq!(meaning(true, 1, 3, 0), IcmpError::Unreachable);
+        assert_eq!(meaning(true, 128, 0, 0), IcmpError::Nothing);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use anabranch_wire::chunk::kind;
 
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 
 /// Off unless the setting `interleaving` is on.
 pub(crate) static INTERLEAVING: Extension = Extension {

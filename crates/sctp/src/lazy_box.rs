@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Deref;
 
-use crate::queue::Queue;
+use crate::shrinking_queue::Queue;
 
 /// Types with an empty value.
 pub(crate) trait IsEmpty: Default + 'static {

@@ -84,77 +84,79 @@
 #![warn(missing_debug_implementations, unnameable_types)]
 
 mod address;
-mod address_changes;
+mod asconf;
 mod association;
 mod association_id;
+mod association_state;
 mod authentication;
 mod compact_option;
 pub mod config;
+mod control_retransmission;
 mod cookie;
 mod discard;
-#[cfg(test)]
-mod draws;
 mod dtls_chunk;
+mod dynamic_settings;
 mod endpoint;
 mod error;
 mod event;
 mod event_queue;
-mod extension;
+mod extension_descriptor;
 mod extensions;
+mod fast_path;
 mod handshake;
 mod icmp;
 mod interleaving;
 mod lazy_box;
 pub mod mtu;
-mod outgoing;
 mod output;
 pub mod path;
 mod pr_sctp;
 pub mod profile;
-mod queue;
 mod random;
 mod reconfig;
-mod retry;
 mod rsctp;
-mod runtime;
 pub mod rx;
 mod send_options;
+mod shrinking_queue;
 mod state;
-mod state_name;
 pub mod stats;
 pub mod stream_allocation;
 mod stream_scheduler;
 mod stream_set;
 mod stream_table;
+#[cfg(test)]
+mod test_rng;
 mod timer;
+mod transmit;
 pub mod tx;
-mod uncommon;
 #[doc(hidden)]
 pub mod work;
 mod zero_checksum;
 
 pub use anabranch_dtls as dtls;
 
-pub use address_changes::{AddressChange, AddressChangeError, AddressChangeOutcome};
+pub use asconf::{AddressChange, AddressChangeError, AddressChangeOutcome};
 pub use association::{Association, AssociationStatus, Negotiated};
 pub use association_id::AssociationId;
+pub use association_state::AssociationState;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{CheckedConfig, Config, ConfigError, ZeroChecksum};
-pub use discard::{Discard, Discards};
+pub use discard::{DiscardCounts, DiscardReason};
 pub use dtls_chunk::{
     DTLS_OVERHEAD, DtlsStatistics, KeyAgreement, KeyMethods, RestartKeys, Security,
 };
-pub use endpoint::{ConnectOptions, Endpoint, Gone, Incoming, Recipient, Refusal, ShardPeers};
+pub use dynamic_settings::{AssociationSettings, DynamicSettingError, PathSettings};
+pub use endpoint::{
+    ConnectOptions, Endpoint, Incoming, IncomingGone, Recipient, Refusal, ShardPeers,
+};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage, Violation};
 pub use icmp::Icmp;
-pub use outgoing::{Outgoing, TransmitOptions};
 pub use output::{Interest, Output};
 pub use path::{PathId, PathState};
 pub use pr_sctp::{AbandonPolicy, AbandonedCount, AbandonedMessage, SendOptions};
 pub use profile::Profile;
 pub use reconfig::{ReconfigError, ReconfigOutcome, Reconfiguration, StreamDirection};
-pub use runtime::{AssociationSettings, PathSettings, RuntimeError};
 pub use rx::{MessageBytes, ReceivedMessage, ReceivedPart};
-pub use state_name::StateName;
-pub use tx::{Delivery, SendError};
+pub use transmit::{TransmitOptions, UdpTransmit};
+pub use tx::{DeliveryStatus, SendError};

@@ -7,11 +7,11 @@ pub const COMMON_HEADER: usize = 12;
 /// Length of the DATA chunk header in bytes.
 pub const DATA_HEADER: usize = 16;
 /// Minimum MTU: space for the headers and a little data. Smaller values are raised to it.
-pub const LEAST_MTU: usize = 128;
+pub const MIN_MTU: usize = 128;
 /// Maximum value of the length field of an IPv4 packet.
-pub const MOST_MTU: usize = 65_535;
+pub const MAX_MTU: usize = 65_535;
 /// Maximum number of bytes that an encapsulation may add to each packet.
-pub const MOST_ENCAPSULATION: usize = LEAST_MTU / 4;
+pub const MAX_ENCAPSULATION: usize = MIN_MTU / 4;
 
 /// Length in bytes of the IP header of packets to `remote`, without options or extension headers.
 pub const fn ip_header(remote: IpAddr) -> usize {
@@ -21,8 +21,7 @@ pub const fn ip_header(remote: IpAddr) -> usize {
 /// Size of the largest SCTP packet (common header and chunks) in an IP packet of `mtu` bytes to
 /// `remote`, with `encapsulation` bytes between IP and SCTP. A multiple of 4.
 pub fn max_packet(mtu: usize, remote: IpAddr, encapsulation: usize) -> usize {
-    (mtu.clamp(LEAST_MTU, MOST_MTU) - ip_header(remote) - encapsulation.min(MOST_ENCAPSULATION))
-        & !3
+    (mtu.clamp(MIN_MTU, MAX_MTU) - ip_header(remote) - encapsulation.min(MAX_ENCAPSULATION)) & !3
 }
 
 /// Size of the largest DATA chunk in a packet of `max_packet` bytes, including its header (PMDCS).
@@ -38,8 +37,8 @@ pub const fn max_user_data(max_packet: usize) -> usize {
 /// Space left in a packet of `max_packet` bytes by an AUTH chunk of `reserved` bytes (RFC 4895
 /// §6.2), at least enough for a chunk with a little data.
 pub(crate) fn less_reserved(max_packet: usize, reserved: usize) -> usize {
-    const LEAST: usize = COMMON_HEADER + DATA_HEADER + 16;
+    const MIN_CHUNK: usize = COMMON_HEADER + DATA_HEADER + 16;
     max_packet
         .saturating_sub(reserved)
-        .max(LEAST.min(max_packet))
+        .max(MIN_CHUNK.min(max_packet))
 }

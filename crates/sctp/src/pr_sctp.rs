@@ -15,7 +15,7 @@ pub(crate) use crate::send_options::{MessageRoute, PrPolicy};
 pub use counters::AbandonedCount;
 pub(crate) use sender::{ForwardTsnKind, MessageId, PrSctpSender, TrackedMessage};
 
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 
 /// Off unless the setting `partial_reliability` is on.
 pub(crate) static PARTIAL_RELIABILITY: Extension = Extension {

@@ -2,8 +2,8 @@
 //! module of ns-2.35 is a named switch with its clause and reason, so that a spec can start from a
 //! profile and change single switches. Switches that begin with `rsctp` are in `profile/rsctp.rs`.
 
-mod parts;
 mod rsctp;
+mod subsets;
 mod values;
 
 pub use anabranch_congestion::binomial::Exponent;
@@ -11,7 +11,7 @@ use anabranch_congestion::registry::{own_increase, own_slow_start_exit, own_wind
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
-pub(crate) use parts::{OfReceiver, OfSender};
+pub(crate) use subsets::{OfReceiver, OfSender};
 pub(crate) use values::Summed;
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Htna, IdleDecay,
@@ -27,13 +27,13 @@ pub use rsctp::{HeartbeatLoss, ProbeSize};
 use rsctp::{with_rsctp, without_rsctp};
 
 /// Minimum timeout: a shorter one is less than the response time of a host.
-pub(crate) const LEAST_RTO: Nanos = MILLISECOND;
+pub(crate) const MIN_RTO: Nanos = MILLISECOND;
 /// Maximum duration of a timer.
-pub(crate) const MOST_SPAN: Nanos = 86_400 * SECOND;
+pub(crate) const MAX_SPAN: Nanos = 86_400 * SECOND;
 /// Range of timeouts.
-const TIMEOUT: Kind = Kind::duration(LEAST_RTO, MOST_SPAN);
+const TIMEOUT: Kind = Kind::duration(MIN_RTO, MAX_SPAN);
 /// Range of measurement intervals.
-const INTERVAL: Kind = Kind::duration(MILLISECOND, MOST_SPAN);
+const INTERVAL: Kind = Kind::duration(MILLISECOND, MAX_SPAN);
 
 with_rsctp! {
     /// Number of SACKs that must report a TSN missing before it is fast retransmitted. RFC 2960: 4.

@@ -26,7 +26,7 @@ pub use request::Reconfiguration;
 pub(crate) use responses::{DeferredReset, QuietPeriod, RequestClass, ResponseSent, Responses};
 pub(crate) use streams::Streams;
 
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 use crate::path::PathId;
 
 /// Off unless the setting `reconfiguration` is on.

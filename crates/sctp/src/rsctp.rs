@@ -17,7 +17,7 @@ use anabranch_wire::rsctp::{NO_LOSS_RATE, WHOLE};
 
 pub(crate) use meter::{Meter, Report};
 
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 use crate::path::Role;
 
 /// Offered if the switch `rsctp` is on.
@@ -45,7 +45,7 @@ pub(crate) struct Rsctp {
 
 /// A report, and the sender's data to check it against.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PathReport {
     pub(crate) report: Report,
     pub(crate) role: Role,
     /// Bytes of DATA sent since the last answered HEARTBEAT.
@@ -54,7 +54,7 @@ pub(crate) struct Claim {
     pub(crate) interval: Nanos,
 }
 
-impl Claim {
+impl PathReport {
     /// Whether the report is plausible.
     pub(crate) fn is_plausible(&self) -> bool {
         let Report {
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use anabranch_transport::time::SECOND;
 
-    fn claim(role: Role, available_bandwidth: u32, chunk_loss_rate: u32) -> Claim {
-        Claim {
+    fn claim(role: Role, available_bandwidth: u32, chunk_loss_rate: u32) -> PathReport {
+        PathReport {
             report: Report {
                 available_bandwidth,
                 chunk_loss_rate,

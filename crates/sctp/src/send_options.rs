@@ -23,8 +23,8 @@ pub struct SendOptions {
     pub ppid: u32,
     /// Unordered delivery.
     pub unordered: bool,
-    /// Whether one of the following, other than `reliable`, is set: such a message takes the slow path
-    /// of sending. It is kept because sending would otherwise test each of them.
+    /// Whether one of the following, other than `reliable`, is set: such a message takes the slow
+    /// path of sending. It is kept because sending would otherwise test each of them.
     special: bool,
     /// Requests an immediate SACK of its end (RFC 9260 §6.1), which may otherwise be delayed by 200
     /// ms.
@@ -227,7 +227,8 @@ impl SendOptions {
         self
     }
 
-    /// Whether no option is set except stream, PPID and order, so that the message takes the fast path.
+    /// Whether no option is set except stream, PPID and order, so that the message takes the fast
+    /// path.
     #[inline(always)]
     pub(crate) const fn is_plain(&self) -> bool {
         !self.special

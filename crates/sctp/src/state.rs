@@ -5,13 +5,13 @@ use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 use bytes::Bytes;
 
-use crate::address_changes::AddressChanges;
+use crate::asconf::AsconfState;
+use crate::association_state::AssociationState;
+pub(crate) use crate::control_retransmission::ControlRetransmission;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
 use crate::path::PathId;
 use crate::reconfig::ReconfigState;
-pub(crate) use crate::retry::Retry;
-use crate::state_name::StateName;
 use crate::stats::SenderStatistics;
 
 /// State of an association.
@@ -21,22 +21,22 @@ pub(crate) enum State {
     /// INIT was sent; nothing is known of the peer.
     CookieWait(CookieWait),
     /// The peer is known, and packets can be received from it.
-    Known(Known),
+    Active(Tcb),
     /// Closed.
     Closed(Box<Closed>),
 }
 
 /// Association whose peer is known.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct Tcb {
     pub(crate) peer: Peer,
     /// Negotiated extensions.
     pub(crate) extensions: Extensions,
     /// Present if both ends support RE-CONFIG.
     pub(crate) reconfig: Option<Box<ReconfigState>>,
     /// Present if both ends support ASCONF.
-    pub(crate) addresses: Option<Box<AddressChanges>>,
-    pub(crate) stage: Stage,
+    pub(crate) addresses: Option<Box<AsconfState>>,
+    pub(crate) stage: EstablishedState,
 }
 
 /// Parameters announced by the peer.
@@ -68,7 +68,7 @@ pub(crate) struct Closed {
 /// association is established nearly all its life.
 #[derive(Clone, Debug)]
 #[repr(u8)] // as `State`
-pub(crate) enum Stage {
+pub(crate) enum EstablishedState {
     /// COOKIE ECHO was sent.
     CookieEchoed(Box<CookieEchoed>),
     Established,
@@ -84,7 +84,7 @@ pub(crate) enum Stage {
 
 #[derive(Clone, Debug)]
 pub(crate) struct CookieWait {
-    pub(crate) init: Retry,
+    pub(crate) init: ControlRetransmission,
     /// Suggested cookie life-span increment in milliseconds, after a Stale Cookie error (RFC 9260
     /// §5.2.6).
     pub(crate) cookie_preservative: Option<u32>,
@@ -98,7 +98,7 @@ impl CookieWait {
     /// Initial state, with the INIT to be sent over the first path.
     pub(crate) fn first() -> Self {
         Self {
-            init: Retry::new(PathId(0)),
+            init: ControlRetransmission::new(PathId(0)),
             cookie_preservative: None,
             stale_cookies: 0,
             shutdown_when_open: false,
@@ -108,7 +108,7 @@ impl CookieWait {
 
 #[derive(Clone, Debug)]
 pub(crate) struct CookieEchoed {
-    pub(crate) echo: Retry,
+    pub(crate) echo: ControlRetransmission,
     pub(crate) cookie: Bytes,
     /// Error causes to send with the COOKIE ECHO: complete unrecognized parameters of the INIT ACK
     /// (RFC 9260 §3.2.1).
@@ -121,55 +121,58 @@ pub(crate) struct CookieEchoed {
 #[derive(Clone, Debug)]
 pub(crate) struct Closing {
     /// Retransmission of SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
-    pub(crate) retry: Retry,
+    pub(crate) retry: ControlRetransmission,
     /// Expiration time of T5-shutdown-guard. Only the sender of a SHUTDOWN has it (RFC 9260 §9.2).
     pub(crate) guard: Option<Nanos>,
 }
 
-impl Stage {
-    fn name(&self) -> StateName {
+impl EstablishedState {
+    fn name(&self) -> AssociationState {
         match self {
-            Stage::CookieEchoed(_) => StateName::CookieEchoed,
-            Stage::Established => StateName::Established,
-            Stage::ShutdownPending => StateName::ShutdownPending,
-            Stage::ShutdownSent(_) => StateName::ShutdownSent,
-            Stage::ShutdownReceived => StateName::ShutdownReceived,
-            Stage::ShutdownAckSent(_) => StateName::ShutdownAckSent,
+            EstablishedState::CookieEchoed(_) => AssociationState::CookieEchoed,
+            EstablishedState::Established => AssociationState::Established,
+            EstablishedState::ShutdownPending => AssociationState::ShutdownPending,
+            EstablishedState::ShutdownSent(_) => AssociationState::ShutdownSent,
+            EstablishedState::ShutdownReceived => AssociationState::ShutdownReceived,
+            EstablishedState::ShutdownAckSent(_) => AssociationState::ShutdownAckSent,
         }
     }
 }
 
-impl Stage {
+impl EstablishedState {
     /// Whether SHUTDOWN or SHUTDOWN ACK was sent.
     #[inline]
     pub(crate) fn is_shutting_down(&self) -> bool {
-        matches!(self, Stage::ShutdownSent(_) | Stage::ShutdownAckSent(_))
+        matches!(
+            self,
+            EstablishedState::ShutdownSent(_) | EstablishedState::ShutdownAckSent(_)
+        )
     }
 }
 
 impl State {
     /// Name of the state in the RFC.
-    pub(crate) fn name(&self) -> StateName {
+    pub(crate) fn name(&self) -> AssociationState {
         match self {
-            State::CookieWait(_) => StateName::CookieWait,
-            State::Known(known) => known.stage.name(),
-            State::Closed(_) => StateName::Closed,
+            State::CookieWait(_) => AssociationState::CookieWait,
+            State::Active(known) => known.stage.name(),
+            State::Closed(_) => AssociationState::Closed,
         }
     }
 
     /// Stage of an association whose peer is known.
     #[inline]
-    pub(crate) fn stage(&self) -> Option<&Stage> {
+    pub(crate) fn stage(&self) -> Option<&EstablishedState> {
         match self {
-            State::Known(known) => Some(&known.stage),
+            State::Active(known) => Some(&known.stage),
             _ => None,
         }
     }
 
     /// Mutable version of [`Self::stage`].
-    pub(crate) fn stage_mut(&mut self) -> Option<&mut Stage> {
+    pub(crate) fn stage_mut(&mut self) -> Option<&mut EstablishedState> {
         match self {
-            State::Known(known) => Some(&mut known.stage),
+            State::Active(known) => Some(&mut known.stage),
             _ => None,
         }
     }
@@ -178,7 +181,7 @@ impl State {
     #[inline]
     pub(crate) fn peer_tag(&self) -> Option<u32> {
         match self {
-            State::Known(known) => Some(known.peer.tag),
+            State::Active(known) => Some(known.peer.tag),
             State::Closed(closed) => closed.peer_tag,
             State::CookieWait(_) => None,
         }
@@ -186,15 +189,18 @@ impl State {
 
     /// Whether this side is in the handshake.
     pub(crate) fn is_being_set_up(&self) -> bool {
-        matches!(self.name(), StateName::CookieWait | StateName::CookieEchoed)
+        matches!(
+            self.name(),
+            AssociationState::CookieWait | AssociationState::CookieEchoed
+        )
     }
 
     /// Flag for a shutdown as soon as the association is established, while this side sets it up.
     pub(crate) fn shutdown_when_open(&mut self) -> Option<&mut bool> {
         match self {
             State::CookieWait(wait) => Some(&mut wait.shutdown_when_open),
-            State::Known(known) => match &mut known.stage {
-                Stage::CookieEchoed(echoed) => Some(&mut echoed.shutdown_when_open),
+            State::Active(known) => match &mut known.stage {
+                EstablishedState::CookieEchoed(echoed) => Some(&mut echoed.shutdown_when_open),
                 _ => None,
             },
             State::Closed(_) => None,
@@ -204,17 +210,18 @@ impl State {
     /// Shutdown in progress: SHUTDOWN or SHUTDOWN ACK was sent.
     pub(crate) fn closing(&self) -> Option<&Closing> {
         match self.stage()? {
-            Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => Some(closing),
+            EstablishedState::ShutdownSent(closing)
+            | EstablishedState::ShutdownAckSent(closing) => Some(closing),
             _ => None,
         }
     }
 
     /// Control chunk being retransmitted, if there is one.
-    pub(crate) fn retry(&self) -> Option<&Retry> {
+    pub(crate) fn retry(&self) -> Option<&ControlRetransmission> {
         match self {
             State::CookieWait(wait) => Some(&wait.init),
-            State::Known(known) => match &known.stage {
-                Stage::CookieEchoed(echoed) => Some(&echoed.echo),
+            State::Active(known) => match &known.stage {
+                EstablishedState::CookieEchoed(echoed) => Some(&echoed.echo),
                 _ => self.closing().map(|closing| &closing.retry),
             },
             State::Closed(_) => None,
@@ -222,14 +229,13 @@ impl State {
     }
 
     /// Mutable version of [`Self::retry`].
-    pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
+    pub(crate) fn retry_mut(&mut self) -> Option<&mut ControlRetransmission> {
         match self {
             State::CookieWait(wait) => Some(&mut wait.init),
-            State::Known(known) => match &mut known.stage {
-                Stage::CookieEchoed(echoed) => Some(&mut echoed.echo),
-                Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => {
-                    Some(&mut closing.retry)
-                }
+            State::Active(known) => match &mut known.stage {
+                EstablishedState::CookieEchoed(echoed) => Some(&mut echoed.echo),
+                EstablishedState::ShutdownSent(closing)
+                | EstablishedState::ShutdownAckSent(closing) => Some(&mut closing.retry),
                 _ => None,
             },
             State::Closed(_) => None,
@@ -250,7 +256,7 @@ impl State {
     /// Whether the state is ESTABLISHED, in which only DATA and related chunks need to be sent.
     #[inline]
     pub(crate) fn is_established(&self) -> bool {
-        matches!(self.stage(), Some(Stage::Established))
+        matches!(self.stage(), Some(EstablishedState::Established))
     }
 
     /// Whether the association is closed.
@@ -264,7 +270,11 @@ impl State {
     pub(crate) fn receives_data(&self) -> bool {
         matches!(
             self.stage(),
-            Some(Stage::Established | Stage::ShutdownPending | Stage::ShutdownSent(_))
+            Some(
+                EstablishedState::Established
+                    | EstablishedState::ShutdownPending
+                    | EstablishedState::ShutdownSent(_)
+            )
         )
     }
 
@@ -273,7 +283,11 @@ impl State {
     pub(crate) fn sends_data(&self) -> bool {
         matches!(
             self.stage(),
-            Some(Stage::Established | Stage::ShutdownPending | Stage::ShutdownReceived)
+            Some(
+                EstablishedState::Established
+                    | EstablishedState::ShutdownPending
+                    | EstablishedState::ShutdownReceived
+            )
         )
     }
 
@@ -287,9 +301,9 @@ impl State {
     pub(crate) fn takes_messages(&self) -> bool {
         match self {
             State::CookieWait(wait) => !wait.shutdown_when_open,
-            State::Known(known) => match &known.stage {
-                Stage::CookieEchoed(echoed) => !echoed.shutdown_when_open,
-                Stage::Established => true,
+            State::Active(known) => match &known.stage {
+                EstablishedState::CookieEchoed(echoed) => !echoed.shutdown_when_open,
+                EstablishedState::Established => true,
                 _ => false,
             },
             State::Closed(_) => false,

@@ -62,8 +62,8 @@ pub(crate) struct ServedData {
 
 /// A scheduler: keeps the nonempty queues in the order of selection.
 pub(crate) trait Discipline {
-    /// A message was queued at `queue_id`, which has `waiting` of them now. Returns whether it may be
-    /// selected next instead of another.
+    /// A message was queued at `queue_id`, which has `waiting` of them now. Returns whether it may
+    /// be selected next instead of another.
     fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool;
 
     /// The next queue, if any has messages.

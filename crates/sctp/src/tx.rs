@@ -7,18 +7,19 @@
 
 mod abandon;
 mod ack;
+mod bundling;
 mod burst;
 mod cmt;
 mod compared;
 mod deadlines;
+mod delivery_receipts;
 mod ecn;
 mod f_rto;
 mod fast_path_data;
 mod fast_path_gap_sack;
 mod fast_path_sack;
-mod fill;
 mod fragmented_messages;
-mod gaps;
+mod gap_blocks;
 mod interleaving;
 mod lazy_sender;
 mod memory_limits;
@@ -28,12 +29,11 @@ mod outstanding;
 mod per_message_options;
 mod prr;
 mod rack;
-mod receipts;
 mod recovery;
-mod reset;
 mod send_queue;
 mod sent_streams;
 mod spurious_retransmission;
+mod stream_reset;
 mod tsn_set;
 mod undelivered;
 
@@ -45,11 +45,11 @@ use thiserror::Error;
 
 pub use ack::SackOutcome;
 pub(crate) use cmt::sack_flags;
+pub use delivery_receipts::DeliveryStatus;
 pub(crate) use ecn::Heard;
 #[cfg(test)]
 pub(crate) use lazy_sender::EARLY;
 pub(crate) use lazy_sender::LazySender;
-pub use receipts::Delivery;
 pub use recovery::T3Outcome;
 pub(crate) use send_queue::Message;
 pub(crate) use undelivered::Returned;
@@ -64,12 +64,12 @@ use crate::stream_scheduler::QueueId;
 use ack::PathAck;
 use burst::Burst;
 use cmt::Cmt;
-use gaps::Run;
+use delivery_receipts::Receipts;
+use gap_blocks::Run;
 use new_sender::SenderComponents;
 use optional_recovery::OptionalRecovery;
 use outstanding::Outstanding;
 use per_message_options::ChunkAuthKeys;
-use receipts::Receipts;
 use send_queue::{SendQueue, Unsent};
 
 /// Maximum number of chunks sent and not cumulatively acknowledged. The 16-bit sequence numbers
@@ -95,7 +95,7 @@ pub enum SendError {
     /// DATA must not be empty (RFC 9260 §3.3.1).
     #[error("a message must not be empty")]
     Empty,
-    /// The send buffer is full; try again when `buffered` has decreased.
+    /// The send buffer is full; try again when `unsent_bytes` has decreased.
     #[error("the send buffer is full")]
     BufferFull,
     /// The setting [`security`](crate::Config::security) requires protection, which is not
@@ -271,7 +271,7 @@ impl Sender {
 
     /// Whether a message of that size is certainly accepted, whatever its options.
     #[inline]
-    pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
+    pub fn can_send(&self, stream: Option<u16>, size: usize) -> bool {
         size > 0
             && stream.is_none_or(|stream| self.check_stream(stream).is_ok())
             && self.has_room_for(size)
@@ -283,21 +283,21 @@ impl Sender {
     }
 
     /// Bytes of unsent user data, for back-pressure.
-    pub fn buffered(&self) -> usize {
+    pub fn unsent_bytes(&self) -> usize {
         self.queue.bytes()
     }
 
     /// Bytes of unsent user data on `stream`.
-    pub fn buffered_on(&self, stream: u16) -> usize {
+    pub fn unsent_bytes_on(&self, stream: u16) -> usize {
         self.queue.bytes_of(stream)
     }
 
     /// Cancels the unsent messages. Returns their number.
-    pub fn withdraw_unsent(&mut self) -> usize {
+    pub fn cancel_unsent(&mut self) -> usize {
         let withdrawn = self.queue.withdraw();
         self.answer_all(
             withdrawn.iter().filter_map(|it| it.receipt),
-            Delivery::Withdrawn,
+            DeliveryStatus::Withdrawn,
         );
         withdrawn.len()
     }

@@ -8,7 +8,7 @@
 use anabranch_wire::extension::{InitParameter, edmid};
 
 use crate::config::{Config, ZeroChecksum};
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 
 /// Announced if the setting `zero_checksum` names the method.
 pub(crate) static ZERO_CHECKSUM: Extension = Extension {
@@ -23,7 +23,7 @@ pub(crate) static ZERO_CHECKSUM: Extension = Extension {
 
 /// Checksum mode of an association.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sums {
+pub(crate) struct ChecksumMode {
     /// Whether checksums are computed and verified at all.
     computed: bool,
     /// The peer accepts packets without a checksum.
@@ -32,7 +32,7 @@ pub(crate) struct Sums {
     announced: bool,
 }
 
-impl Sums {
+impl ChecksumMode {
     /// `begins`: this end sends the INIT.
     pub(crate) fn new(config: &Config, begins: bool) -> Self {
         Self {

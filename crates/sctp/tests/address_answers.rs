@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use anabranch_sctp::{
-    AddressChange, AddressChangeError, AddressChangeOutcome, CloseReason, Config, Discard, Event,
-    StateName,
+    AddressChange, AddressChangeError, AddressChangeOutcome, AssociationState, CloseReason, Config,
+    DiscardReason, Event,
 };
 use anabranch_transport::Path;
 use anabranch_transport::time::SECOND;
@@ -144,22 +144,25 @@ fn a_lost_answer_comes_again_and_duplicates_change_nothing() {
     assert!(lost.get() >= 2);
     let added = |it: &Event| matches!(it, Event::PeerAddressAdded { .. });
     assert_eq!(pair.world.told(Z).iter().filter(|it| added(it)).count(), 1);
-    assert_eq!(pair.a().state(), StateName::Established);
+    assert_eq!(pair.a().state(), AssociationState::Established);
     // A late copy of an earlier ASCONF-ACK is discarded, and does not affect the outstanding
     // request.
     let serial = serial_of(&pair.asconfs()[0].bytes);
     pair.silence();
     pair.change(&[Add(third())]);
-    let before = discarded(&pair.world, A, Discard::BadAsconf);
+    let before = discarded(&pair.world, A, DiscardReason::BadAsconf);
     pair.acknowledge(serial, &[]);
     pair.acknowledge(serial.wrapping_add(2), &[]);
-    assert_eq!(discarded(&pair.world, A, Discard::BadAsconf), before + 2);
+    assert_eq!(
+        discarded(&pair.world, A, DiscardReason::BadAsconf),
+        before + 2
+    );
     assert_eq!(pair.outcomes().len(), 1);
     pair.acknowledge(serial.wrapping_add(1), &[]);
     assert_eq!(pair.outcomes()[1], (Add(third()), Performed));
     // Nothing is outstanding: an ASCONF-ACK for an unused serial number ends the association.
     pair.acknowledge(serial.wrapping_add(1), &[]);
-    assert_eq!(pair.a().state(), StateName::Established);
+    assert_eq!(pair.a().state(), AssociationState::Established);
     pair.acknowledge(serial.wrapping_add(2), &[]);
     assert!(matches!(
         pair.a().close_reason(),
@@ -176,12 +179,12 @@ fn an_abort_to_an_address_that_goes_is_ignored() {
     pair.change(&[Add(new()), Remove(old())]);
     let abort = [6, 0, 0, 4];
     pair.say(old(), &abort);
-    assert_eq!(pair.a().state(), StateName::Established);
+    assert_eq!(pair.a().state(), AssociationState::Established);
     let serial = serial_of(&pair.asconfs()[0].bytes);
     pair.acknowledge(serial, &[]);
     pair.say(old(), &abort);
-    assert_eq!(pair.a().state(), StateName::Established);
-    assert_eq!(discarded(&pair.world, A, Discard::BlindEnd), 2);
+    assert_eq!(pair.a().state(), AssociationState::Established);
+    assert_eq!(discarded(&pair.world, A, DiscardReason::BlindEnd), 2);
     pair.say(new(), &abort);
     assert!(pair.a().is_closed());
 }
@@ -204,8 +207,8 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     pair.change(&[Add(new())]);
     reflected(&mut pair, new());
     // An ABORT with the right tag is processed.
-    assert_eq!(pair.a().state(), StateName::Established);
-    assert_eq!(discarded(&pair.world, A, Discard::BlindEnd), 1);
+    assert_eq!(pair.a().state(), AssociationState::Established);
+    assert_eq!(discarded(&pair.world, A, DiscardReason::BlindEnd), 1);
     // So is an ABORT to an address that the peer knows, or if no other address is left.
     let mut known = Pair::new();
     known.silence();

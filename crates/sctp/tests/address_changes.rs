@@ -5,8 +5,8 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    Association, AssociationId, Authentication, CloseReason, Config, Discard, Event, PathState,
-    StateName,
+    Association, AssociationId, AssociationState, Authentication, CloseReason, Config,
+    DiscardReason, Event, PathState,
 };
 use anabranch_transport::Path;
 use anabranch_transport::time::SECOND;
@@ -58,7 +58,7 @@ impl Rig {
         let z = world.only_association(Z);
         assert_eq!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{:#?}",
             world.story
         );
@@ -233,7 +233,7 @@ fn a_station_moves_to_an_address_that_nobody_knew() {
     // A packet from the old address belongs to no association now.
     let answers = rig.say(old(), &[4, 0, 0, 8, 0, 1, 0, 4]);
     assert_eq!(answers[0].chunks, "ABORT");
-    assert_eq!(rig.z().state(), StateName::Established);
+    assert_eq!(rig.z().state(), AssociationState::Established);
 }
 
 #[test]
@@ -342,8 +342,8 @@ fn cve_2014_3687_and_3688_serials_that_come_again() {
         let signed = rig.signer.sign(&rig.chunk(serial, &[]));
         assert!(rig.say(old(), &signed).is_empty(), "{serial}");
     }
-    assert_eq!(discarded(&rig.world, Z, Discard::BadAsconf), 3);
-    assert_eq!(rig.z().state(), StateName::Established);
+    assert_eq!(discarded(&rig.world, Z, DiscardReason::BadAsconf), 3);
+    assert_eq!(rig.z().state(), AssociationState::Established);
 }
 
 #[test]
@@ -361,8 +361,8 @@ fn nothing_is_changed_without_authentication() {
         *altered.last_mut().expect("long") ^= 1;
         assert!(rig.say(source, &altered).is_empty());
     }
-    assert_eq!(discarded(&rig.world, Z, Discard::Unauthenticated), 2);
-    assert_eq!(discarded(&rig.world, Z, Discard::BadAuth), 2);
+    assert_eq!(discarded(&rig.world, Z, DiscardReason::Unauthenticated), 2);
+    assert_eq!(discarded(&rig.world, Z, DiscardReason::BadAuth), 2);
     assert_eq!(rig.addresses(), [old()]);
     // A wrong tag does not find the association.
     rig.tag ^= 1;
@@ -386,11 +386,11 @@ fn what_an_asconf_found_is_not_found_without_it() {
     let first = rig.serial;
     let together = [data(first), rig.chunk(first, &[])].concat();
     rig.say(new(), &together);
-    assert_eq!(discarded(&rig.world, Z, Discard::Unauthenticated), 1);
+    assert_eq!(discarded(&rig.world, Z, DiscardReason::Unauthenticated), 1);
     let answers = rig.say(new(), &data(first.wrapping_add(1)));
     let answers: Vec<_> = answers.iter().map(|it| &it.chunks[..]).collect();
     assert_eq!(answers, ["ABORT"], "out of the blue");
-    assert_eq!(rig.z().state(), StateName::Established);
+    assert_eq!(rig.z().state(), AssociationState::Established);
 }
 
 #[test]
@@ -427,7 +427,7 @@ fn an_answer_to_nothing_that_was_asked_is_illegal() {
     let serial = initial_tsn_of_z();
     let signed = rig.signer.sign(&ack(serial.wrapping_sub(1)));
     rig.say(old(), &signed);
-    assert_eq!(rig.z().state(), StateName::Established);
+    assert_eq!(rig.z().state(), AssociationState::Established);
     let signed = rig.signer.sign(&ack(serial));
     let answers = rig.say(old(), &signed);
     assert_eq!(answers[0].bytes[12 + 4..12 + 8], [0, 0xA3, 0, 4]);

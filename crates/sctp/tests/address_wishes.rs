@@ -3,7 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AddressChange, AddressChangeOutcome, CloseReason, Config, Endpoint, StateName,
+    AddressChange, AddressChangeOutcome, AssociationState, CloseReason, Config, Endpoint,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
@@ -158,14 +158,24 @@ fn renumbered_before_the_cookie_ack(gone: bool) {
     world.run_for(200 * MILLISECOND);
     let z = world.only_association(Z);
     let states = [world.state(A, a), world.state(Z, z)];
-    assert_eq!(states, [StateName::CookieEchoed, StateName::Established]);
+    assert_eq!(
+        states,
+        [
+            AssociationState::CookieEchoed,
+            AssociationState::Established
+        ]
+    );
     let now = world.now;
     let association = world.endpoints[Z].association_mut(z).expect("up");
     let changes = [Add(new), Remove(old)];
     association.change_addresses(now, &changes).expect("taken");
     world.drain(Z);
     world.run_for(60 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established, "gone: {gone}");
+    assert_eq!(
+        world.state(A, a),
+        AssociationState::Established,
+        "gone: {gone}"
+    );
     let association = world.endpoints[A].association(a).expect("up");
     assert_eq!(association.remote_addresses().collect::<Vec<_>>(), [new]);
     world.send(A, a, 0, "to where Z is now");
@@ -298,7 +308,7 @@ fn a_peer_that_begins_anew_knows_the_addresses_of_its_handshake() {
         .expect("none");
     pair.world.drain(Z);
     pair.world.run_for(SECOND);
-    assert_eq!(pair.world.state(Z, z), StateName::Established);
+    assert_eq!(pair.world.state(Z, z), AssociationState::Established);
     assert_eq!(pair.outcomes()[1], (Add(third()), Failed));
     assert_eq!(pair.a().local_addresses(), [old()]);
     // Serial numbers restart as well.
@@ -328,7 +338,7 @@ fn both_sides_change_at_once_and_while_they_close() {
     pair.world.shutdown(A, a);
     pair.world.run_for(20 * MILLISECOND);
     let ending = pair.world.state(A, a);
-    assert_eq!(ending, StateName::ShutdownPending);
+    assert_eq!(ending, AssociationState::ShutdownPending);
     assert_eq!(pair.outcomes(), [(Add(new()), Performed)]);
     assert!(pair.a().remote_addresses().any(|it| it == zs));
     assert_eq!(pair.try_change(&[Add(third())]), Ok(()));

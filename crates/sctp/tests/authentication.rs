@@ -4,8 +4,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    Association, AssociationId, AuthHmac, Authentication, ChunkTypes, CloseReason, Config, Discard,
-    Event, KeyError, Reconfiguration, SharedKeys, StateName,
+    Association, AssociationId, AssociationState, AuthHmac, Authentication, ChunkTypes,
+    CloseReason, Config, DiscardReason, Event, KeyError, Reconfiguration, SharedKeys,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, kind};
@@ -54,7 +54,7 @@ impl Rig {
         let z = world.only_association(Z);
         assert_eq!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{:#?}",
             world.story
         );
@@ -85,7 +85,8 @@ impl Rig {
     }
 
     fn counted(&self, host: usize) -> [u64; 2] {
-        [Discard::Unauthenticated, Discard::BadAuth].map(|it| discarded(&self.world, host, it))
+        [DiscardReason::Unauthenticated, DiscardReason::BadAuth]
+            .map(|it| discarded(&self.world, host, it))
     }
 
     /// Both ends send a long message, and both receive it.
@@ -301,7 +302,7 @@ fn a_demanded_chunk_without_an_auth_is_dropped_and_the_others_are_taken() {
     assert_eq!(rig.counted(Z), [3, 0]);
     let read = rig.world.receive_all(Z, rig.ids[Z]);
     assert_eq!(read.len(), 1, "the one behind it");
-    assert_eq!(rig.of(Z).state(), StateName::Established);
+    assert_eq!(rig.of(Z).state(), AssociationState::Established);
 }
 
 #[test]
@@ -400,7 +401,7 @@ fn short_and_overlong_auths_are_dropped() {
             .iter()
             .any(|it| it.contains("HEARTBEAT ACK"))
     );
-    assert_eq!(rig.of(Z).state(), StateName::Established);
+    assert_eq!(rig.of(Z).state(), AssociationState::Established);
 }
 
 #[test]
@@ -543,7 +544,7 @@ fn a_blind_abort_means_nothing_where_aborts_are_demanded() {
         let reflecting = raw_packet(A, tag, &bytes);
         rig.world.inject(Z, reflecting);
     }
-    assert_eq!(rig.of(Z).state(), StateName::Established);
+    assert_eq!(rig.of(Z).state(), AssociationState::Established);
     assert_eq!(rig.counted(Z)[0], 2);
     let now = rig.world.now;
     rig.of(A)

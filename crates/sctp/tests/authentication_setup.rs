@@ -3,8 +3,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, Authentication, ChunkTypes, CloseReason, Config, Discard, Endpoint, Event,
-    SharedKeys, StateName,
+    AssociationId, AssociationState, Authentication, ChunkTypes, CloseReason, Config,
+    DiscardReason, Endpoint, Event, SharedKeys,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, CookieEcho, Init, kind};
@@ -83,7 +83,7 @@ fn offers_that_break_a_rule_are_aborted() {
         world.inject(Z, init(&parameters));
         let abort = world.shot(Z, "ABORT");
         assert_eq!(abort[16..18], [0, 13], "Protocol Violation: {parameters:?}");
-        assert_eq!(discarded(&world, Z, Discard::BadInit), 1);
+        assert_eq!(discarded(&world, Z, DiscardReason::BadInit), 1);
         // For an end without AUTH they are unknown parameters.
         let mut world = World::new(Config::default());
         asked(&mut world, &parameters);
@@ -123,7 +123,7 @@ fn a_cookie_echo_is_taken_only_with_the_key() {
     let wrong = Signer::new(&asking, &ack, b"of another", 1);
     let null = Signer::new(&asking, &ack, b"", 0);
     let count = |world: &World| {
-        [Discard::Unauthenticated, Discard::BadAuth].map(|it| discarded(world, Z, it))
+        [DiscardReason::Unauthenticated, DiscardReason::BadAuth].map(|it| discarded(world, Z, it))
     };
     world.inject(Z, raw_packet(A, tag, &echo));
     assert_eq!((up(&world), count(&world)), (0, [1, 0]));
@@ -184,7 +184,10 @@ fn data_behind_a_cookie_echo_is_vouched_for() {
         // The next packet must be authenticated.
         world.inject(Z, raw_packet(A, tag, &text));
         let unproved = u64::from(!taken) + 1;
-        assert_eq!(discarded(&world, Z, Discard::Unauthenticated), unproved);
+        assert_eq!(
+            discarded(&world, Z, DiscardReason::Unauthenticated),
+            unproved
+        );
     }
 }
 
@@ -218,13 +221,13 @@ fn cve_2014_0101_auth_before_a_cookie_echo_that_offers_none() {
 fn established(world: &World, a: AssociationId, z: AssociationId) {
     assert_eq!(
         world.state(A, a),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
     assert_eq!(
         world.state(Z, z),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
@@ -324,15 +327,15 @@ fn a_restart_without_the_old_key_is_refused_where_cookie_echoes_are_demanded() {
         let (_, z) = world.established();
         let a = restart_a(&mut world, restarted.clone(), 14);
         world.run_for(500 * MILLISECOND);
-        assert_eq!(world.state(A, a), StateName::CookieEchoed);
+        assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
         assert!(
             !world
                 .told(Z)
                 .iter()
                 .any(|it| matches!(it, Event::Restarted { .. }))
         );
-        assert_eq!(world.state(Z, z), StateName::Established);
-        let reasons = [Discard::BadAuth, Discard::Unauthenticated];
+        assert_eq!(world.state(Z, z), AssociationState::Established);
+        let reasons = [DiscardReason::BadAuth, DiscardReason::Unauthenticated];
         let count: u64 = reasons.iter().map(|it| discarded(&world, Z, *it)).sum();
         assert!(count > 0);
     }
@@ -347,7 +350,7 @@ fn keys_that_differ_keep_strangers_out() {
         world.run_for(500 * SECOND);
         assert_eq!(world.close_reason(A, a), Some(CloseReason::NoCookieAck));
         assert_eq!(up(&world), 0);
-        assert!(discarded(&world, Z, Discard::BadAuth) > 3);
+        assert!(discarded(&world, Z, DiscardReason::BadAuth) > 3);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Discard, work};
+use anabranch_sctp::{Config, DiscardReason, work};
 use anabranch_wire::extension::{ForwardTsn, IData, ReConfig, ReConfigParameter, SkippedStream};
 use anabranch_wire::tlv::{TlvList, U16List};
 use anabranch_wire::{Encode, Ssn};
@@ -110,7 +110,8 @@ fn a_request_costs_the_same_however_many_resets_wait() {
             .collect();
         check(&mut rig, &encoded(&more), "more streams");
         let discards = rig.world.endpoints[Z].discards();
-        let refused = [Discard::BadReConfig, Discard::Overload].map(|it| discards.of(it));
+        let refused =
+            [DiscardReason::BadReConfig, DiscardReason::Overload].map(|it| discards.of(it));
         assert_eq!(refused, [0, 0], "all were heard");
     }
 }
@@ -253,11 +254,17 @@ fn requests_beyond_what_is_answered_are_left_alone() {
         .map(|at| incoming_reset(&rig, at, &[at as u16]))
         .collect();
     rig.raw(&encoded(&resets));
-    let overload = |rig: &Rig| rig.world.endpoints[Z].discards().of(Discard::Overload);
+    let overload = |rig: &Rig| {
+        rig.world.endpoints[Z]
+            .discards()
+            .of(DiscardReason::Overload)
+    };
     let left = overload(&rig);
     assert_eq!(left, 24);
     ask_all(&mut rig, &resets[16..]);
     assert_eq!(overload(&rig), left);
-    let bad = rig.world.endpoints[Z].discards().of(Discard::BadReConfig);
+    let bad = rig.world.endpoints[Z]
+        .discards()
+        .of(DiscardReason::BadReConfig);
     assert_eq!(bad, 0, "their numbers were next");
 }

@@ -143,7 +143,7 @@ impl World {
         let Some(association) = self.ends[SENDER].association_mut(self.sender) else {
             return;
         };
-        while association.buffered() < 100 * MESSAGE {
+        while association.unsent_bytes() < 100 * MESSAGE {
             let message = payload.clone();
             association
                 .send(0, message, &SendOptions::new().with_stream(None))

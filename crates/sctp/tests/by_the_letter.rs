@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Discard, StateName, Violation};
+use anabranch_sctp::{AssociationState, CloseReason, DiscardReason, Violation};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{
@@ -30,7 +30,7 @@ fn raw(kind: u8, flags: u8, length: usize, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
+fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
@@ -41,7 +41,7 @@ fn sent_by_a(world: &World) -> Vec<&Shot> {
 
 /// World in which A is in `state`, with its association and the tag of packets to A; sent packets
 /// are recorded.
-fn at(state: StateName) -> (World, anabranch_sctp::AssociationId, u32) {
+fn at(state: AssociationState) -> (World, anabranch_sctp::AssociationId, u32) {
     let (mut world, tag) = in_state(state);
     world.narrate = true;
     world.forget();
@@ -85,13 +85,21 @@ fn an_abort_whose_causes_cannot_be_read_is_discarded() {
         &[0, 4, 0, 4, 0, 13, 1, 0],
     ];
     for causes in broken {
-        let (mut world, a, to_a) = at(StateName::Established);
+        let (mut world, a, to_a) = at(AssociationState::Established);
         let abort = raw(kind::ABORT, 0, 4 + causes.len(), causes);
         // Chunks after it are still processed.
         let both = [abort, encoded(&heartbeat())].concat();
         world.inject(A, raw_packet(Z, to_a, &both));
-        assert_eq!(world.state(A, a), StateName::Established, "{causes:?}");
-        assert_eq!(discarded(&world, A, Discard::ChunkFields), 1, "{causes:?}");
+        assert_eq!(
+            world.state(A, a),
+            AssociationState::Established,
+            "{causes:?}"
+        );
+        assert_eq!(
+            discarded(&world, A, DiscardReason::ChunkFields),
+            1,
+            "{causes:?}"
+        );
         assert_eq!(sent_by_a(&world)[0].chunks, "HEARTBEAT ACK");
     }
     // Valid ABORTs end the association, whether or not the length includes the padding of the last
@@ -102,10 +110,10 @@ fn an_abort_whose_causes_cannot_be_read_is_discarded() {
         &[0, 12, 0, 5, b'x', 0, 0, 0],
         &[0x7F, 0xFF, 0, 4],
     ] {
-        let (mut world, a, to_a) = at(StateName::Established);
+        let (mut world, a, to_a) = at(AssociationState::Established);
         let abort = raw(kind::ABORT, 0, 4 + causes.len(), causes);
         world.inject(A, raw_packet(Z, to_a, &abort));
-        assert_eq!(world.state(A, a), StateName::Closed, "{causes:?}");
+        assert_eq!(world.state(A, a), AssociationState::Closed, "{causes:?}");
         assert!(sent_by_a(&world).is_empty(), "never answered");
     }
 }
@@ -114,7 +122,7 @@ fn an_abort_whose_causes_cannot_be_read_is_discarded() {
 /// answered by an ABORT.
 #[test]
 fn an_init_ack_with_a_small_window_changes_nothing() {
-    let (mut world, a, to_a) = at(StateName::CookieWait);
+    let (mut world, a, to_a) = at(AssociationState::CookieWait);
     for a_rwnd in [0, 1, 1_499] {
         world.forget();
         let ack = Chunk::InitAck(InitAck(Init {
@@ -122,7 +130,7 @@ fn an_init_ack_with_a_small_window_changes_nothing() {
             ..init_ack()
         }));
         world.inject(A, packet(Z, to_a, &[&ack]));
-        assert_eq!(world.state(A, a), StateName::CookieWait, "{a_rwnd}");
+        assert_eq!(world.state(A, a), AssociationState::CookieWait, "{a_rwnd}");
         assert_eq!(world.told(A), []);
         let answer = world.shot(A, "ABORT");
         assert_eq!(header_of(&answer).verification_tag, 0xAC4);
@@ -135,19 +143,19 @@ fn an_init_ack_with_a_small_window_changes_nothing() {
             Some(Ok(Cause::InvalidMandatoryParameter))
         );
     }
-    assert_eq!(discarded(&world, A, Discard::BadInit), 3);
+    assert_eq!(discarded(&world, A, DiscardReason::BadInit), 3);
     // The attempt continues with its tag.
     world.forget();
     let ack = Chunk::InitAck(InitAck(init_ack()));
     world.inject(A, packet(Z, to_a, &[&ack]));
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
 }
 
 /// RFC 9260 §3.3.3: tag 0 ends the attempt, and is answered by an ABORT with the T bit, because no
 /// other tag is available.
 #[test]
 fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
-    let (mut world, a, to_a) = at(StateName::CookieWait);
+    let (mut world, a, to_a) = at(AssociationState::CookieWait);
     let ack = Chunk::InitAck(InitAck(Init {
         initiate_tag: 0,
         ..init_ack()
@@ -170,7 +178,7 @@ fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
     assert_eq!(sent_by_a(&world).len(), 1);
     // An unexpected one is silently discarded.
     for state in STATES {
-        if state == StateName::CookieWait {
+        if state == AssociationState::CookieWait {
             continue;
         }
         let (mut world, a, to_a) = at(state);
@@ -193,10 +201,10 @@ fn an_init_ack_behind_another_chunk_is_not_believed() {
     let ack = Chunk::InitAck(InitAck(init_ack()));
     let pad = Chunk::Pad(Pad { length: 8 });
     for chunks in [[&pad, &ack], [&ack, &pad]] {
-        let (mut world, a, to_a) = at(StateName::CookieWait);
+        let (mut world, a, to_a) = at(AssociationState::CookieWait);
         world.inject(A, packet(Z, to_a, &chunks));
-        assert_eq!(world.state(A, a), StateName::CookieWait);
-        assert_eq!(discarded(&world, A, Discard::ForbiddenBundle), 1);
+        assert_eq!(world.state(A, a), AssociationState::CookieWait);
+        assert_eq!(discarded(&world, A, DiscardReason::ForbiddenBundle), 1);
         assert!(sent_by_a(&world).is_empty());
     }
 }
@@ -211,15 +219,19 @@ fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
         (heartbeat(), true),
         (Chunk::Pad(Pad { length: 4 }), true),
     ] {
-        let (mut world, a, to_a) = at(StateName::ShutdownAckSent);
+        let (mut world, a, to_a) = at(AssociationState::ShutdownAckSent);
         world.inject(A, packet(Z, to_a, &[&before, &complete(tag_reflected)]));
-        assert_eq!(world.state(A, a), StateName::ShutdownAckSent, "{before:?}");
-        assert_eq!(discarded(&world, A, Discard::ForbiddenBundle), 1);
+        assert_eq!(
+            world.state(A, a),
+            AssociationState::ShutdownAckSent,
+            "{before:?}"
+        );
+        assert_eq!(discarded(&world, A, DiscardReason::ForbiddenBundle), 1);
     }
-    let (mut world, a, to_a) = at(StateName::ShutdownAckSent);
+    let (mut world, a, to_a) = at(AssociationState::ShutdownAckSent);
     world.inject(A, packet(Z, to_a, &[&complete(true)]));
-    assert_eq!(world.state(A, a), StateName::ShutdownAckSent);
-    assert_eq!(discarded(&world, A, Discard::BlindEnd), 1);
+    assert_eq!(world.state(A, a), AssociationState::ShutdownAckSent);
+    assert_eq!(discarded(&world, A, DiscardReason::BlindEnd), 1);
     world.inject(A, packet(Z, to_a, &[&complete(false)]));
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
@@ -242,17 +254,17 @@ fn what_must_stand_alone_is_not_believed_behind_a_cookie_echo() {
         let chunks = [&echo[12..], &behind].concat();
         world.inject(Z, raw_packet(A, tag, &chunks));
         let z = world.only_association(Z);
-        assert_eq!(world.state(Z, z), StateName::Established);
+        assert_eq!(world.state(Z, z), AssociationState::Established);
     }
-    assert_eq!(discarded(&world, Z, Discard::BlindEnd), 1);
-    assert_eq!(discarded(&world, Z, Discard::ForbiddenBundle), 2);
+    assert_eq!(discarded(&world, Z, DiscardReason::BlindEnd), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::ForbiddenBundle), 2);
 }
 
 /// RFC 9260 §3.2, §3.2.2, §3.3.10.8: the lengths of cause and chunk exclude the padding of the last
 /// parameter.
 #[test]
 fn the_padding_of_the_last_parameter_reported_is_not_counted() {
-    let (mut world, _, to_a) = at(StateName::CookieWait);
+    let (mut world, _, to_a) = at(AssociationState::CookieWait);
     let mut list = vec![0xC0, 0x0C, 0, 6, 1, 2, 0, 0];
     list.extend_from_slice(&[0xC0, 0x0D, 0, 5, 3, 0, 0, 0]);
     list.extend_from_slice(&[0, 7, 0, 8, b'c', b'o', b'o', b'k']);
@@ -272,7 +284,7 @@ fn the_padding_of_the_last_parameter_reported_is_not_counted() {
 #[test]
 fn the_padding_of_an_unknown_chunk_reported_is_counted() {
     for kind in [0xEF, 0x6F] {
-        let (mut world, _, to_a) = at(StateName::Established);
+        let (mut world, _, to_a) = at(AssociationState::Established);
         world.inject(A, raw_packet(Z, to_a, &[kind, 0, 0, 5, 1, 0, 0, 0]));
         let error = world.shot(A, "ERROR");
         let expected = [9, 0, 0, 16, 0, 6, 0, 12, kind, 0, 0, 5, 1, 0, 0, 0];
@@ -285,7 +297,7 @@ fn the_padding_of_an_unknown_chunk_reported_is_counted() {
 #[test]
 fn an_unknown_chunk_is_reported_with_the_length_that_is_sent() {
     for (length, reported) in [(257, 260), (1_400, 1_400), (1_460, 1_460), (9_000, 1_460)] {
-        let (mut world, _, to_a) = at(StateName::Established);
+        let (mut world, _, to_a) = at(AssociationState::Established);
         let value: Vec<u8> = (4..length).map(|at| at as u8).collect();
         world.inject(A, raw_packet(Z, to_a, &raw(0xEF, 3, length, &value)));
         let error = world.shot(A, "ERROR");
@@ -343,7 +355,7 @@ fn last_tsn_of_a(world: &World) -> Tsn {
 #[test]
 fn a_shutdown_with_a_wrong_cumulative_tsn_still_shuts_down() {
     for outstanding in [false, true] {
-        let (mut world, a, to_a) = at(StateName::Established);
+        let (mut world, a, to_a) = at(AssociationState::Established);
         if outstanding {
             world.fate = lose("DATA", 1);
         }
@@ -357,23 +369,23 @@ fn a_shutdown_with_a_wrong_cumulative_tsn_still_shuts_down() {
         });
         world.inject(A, packet(Z, to_a, &[&wrong]));
         let expected = if outstanding {
-            StateName::ShutdownReceived
+            AssociationState::ShutdownReceived
         } else {
-            StateName::ShutdownAckSent
+            AssociationState::ShutdownAckSent
         };
         assert_eq!(world.state(A, a), expected);
-        assert_eq!(discarded(&world, A, Discard::BadSack), 1);
+        assert_eq!(discarded(&world, A, DiscardReason::BadSack), 1);
         // Z had requested nothing, so the SHUTDOWN ACK has no meaning for it.
         world.run_for(5 * SECOND);
         assert_eq!(world.receive_all(Z, z).len(), 1, "what was lost goes again");
-        assert_eq!(world.state(A, a), StateName::ShutdownAckSent);
+        assert_eq!(world.state(A, a), AssociationState::ShutdownAckSent);
     }
 }
 
 /// The close reason names the peer's violation.
 #[test]
 fn a_close_for_a_broken_rule_says_which() {
-    let (mut world, a, to_a) = at(StateName::Established);
+    let (mut world, a, to_a) = at(AssociationState::Established);
     world.send(A, a, 0, "x");
     let beyond = last_tsn_of_a(&world).add(5).0.to_be_bytes();
     let sack = [&[3, 0, 0, 16][..], &beyond, &[0, 0, 255, 255, 0, 0, 0, 0]].concat();
@@ -488,7 +500,7 @@ fn addresses_that_the_init_ack_does_not_name_are_given_up() {
         assert_eq!(echo.chunks, "COOKIE ECHO");
         assert_eq!(echo.path.remote, called[from]);
         world.inject_from(Z, path, packet(A, init.initiate_tag, &[&Chunk::CookieAck]));
-        assert_eq!(world.state(Z, z), StateName::Established);
+        assert_eq!(world.state(Z, z), AssociationState::Established);
         let association = world.endpoints[Z].association(z).unwrap();
         let remote: Vec<_> = association.remote_addresses().collect();
         assert_eq!(remote, kept, "{listed:?} from {from}");
@@ -512,7 +524,7 @@ fn addresses_that_the_init_ack_does_not_name_are_given_up() {
 /// RFC 9260 §9.1: the reason given by the peer's user is readable.
 #[test]
 fn the_reason_of_an_abort_can_be_read() {
-    let (mut world, a, _) = at(StateName::Established);
+    let (mut world, a, _) = at(AssociationState::Established);
     let z = world.only_association(Z);
     let now = world.now;
     let association = world.endpoints[Z].association_mut(z).unwrap();

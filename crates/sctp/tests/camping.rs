@@ -5,7 +5,9 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Discard, Event, PathState, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, CloseReason, Config, DiscardReason, Event, PathState,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::Causes;
 use anabranch_wire::chunk::{Abort, Chunk, CookieEcho, HeartbeatAck};
@@ -97,7 +99,7 @@ fn the_owner_of_a_listed_address_is_served_and_the_address_is_its_own() {
     camper.say(&mut world, &[&message_of(0, b"whose")]);
     assert_eq!(texts(&mut world, served), [b"mine"]);
     assert_eq!(texts(&mut world, camped), [b"whose"]);
-    assert_eq!(world.state(Z, camped), StateName::Established);
+    assert_eq!(world.state(Z, camped), AssociationState::Established);
 }
 
 #[test]
@@ -151,11 +153,15 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     assert!(probes(&world, CAMPER, CAMPERS_TAG) > 0);
     assert!(probes(&world, VICTIM, VICTIMS_TAG) > 0);
     // A packet from there with the attacker's tag is a forgery.
-    let before = world.endpoints[Z].discards().of(Discard::VerificationTag);
+    let before = world.endpoints[Z]
+        .discards()
+        .of(DiscardReason::VerificationTag);
     camper
         .moved(VICTIM)
         .say(&mut world, &[&message_of(0, b"forged")]);
-    let after = world.endpoints[Z].discards().of(Discard::VerificationTag);
+    let after = world.endpoints[Z]
+        .discards()
+        .of(DiscardReason::VerificationTag);
     assert_eq!(after, before + 1);
     assert_eq!(texts(&mut world, camped), [b""; 0]);
 }
@@ -183,7 +189,7 @@ fn of_two_associations_that_list_one_address_each_hears_its_own_packets() {
         causes: Causes::empty(),
     });
     camper.moved(VICTIM).say(&mut world, &[&abort]);
-    assert_eq!(world.state(Z, camped), StateName::Closed);
+    assert_eq!(world.state(Z, camped), AssociationState::Closed);
     victim
         .moved(VICTIM)
         .say(&mut world, &[&message_of(1, b"still mine")]);
@@ -202,7 +208,7 @@ fn packets_of_the_owner_out_of_the_blue_are_answered() {
     assert_eq!(answers.len(), 1, "{:#?}", world.story);
     assert_eq!(answers[0].chunks, "ABORT");
     assert_eq!(header_of(&answers[0].bytes).verification_tag, 0x5717);
-    assert_eq!(world.state(Z, camped), StateName::Established);
+    assert_eq!(world.state(Z, camped), AssociationState::Established);
 }
 
 /// The owner's stack answers the HEARTBEAT of an unknown association by ABORT, which ends the
@@ -215,7 +221,7 @@ fn the_owners_abort_of_what_it_does_not_know_ends_the_campers_association() {
         causes: Causes::empty(),
     });
     say_from(&mut world, VICTIM, 0x5717, &[&abort]);
-    assert_eq!(world.state(Z, camped), StateName::Established);
+    assert_eq!(world.state(Z, camped), AssociationState::Established);
     say_from(&mut world, VICTIM, CAMPERS_TAG, &[&abort]);
     assert_eq!(
         world.close_reason(Z, camped),
@@ -239,8 +245,8 @@ fn a_verified_address_is_not_camped_upon() {
     assert_eq!(world.only_association(Z), served);
     assert_eq!(addresses(&world, served), [VICTIM]);
     let discards = world.endpoints[Z].discards();
-    assert_eq!(discards.of(Discard::LateCookie), 1);
-    assert_eq!(discards.of(Discard::RestartNewAddress), 1);
+    assert_eq!(discards.of(DiscardReason::LateCookie), 1);
+    assert_eq!(discards.of(DiscardReason::RestartNewAddress), 1);
 }
 
 /// The INIT ACK went to the attacker: a COOKIE ECHO that appears to come from the listed address
@@ -297,7 +303,7 @@ fn a_server_that_lists_a_clients_address_does_not_get_it() {
     let ack = Chunk::InitAck(anabranch_wire::chunk::InitAck(ack));
     say_from(&mut world, CAMPER, init.initiate_tag, &[&ack]);
     say_from(&mut world, CAMPER, init.initiate_tag, &[&Chunk::CookieAck]);
-    assert_eq!(world.state(Z, called), StateName::Established);
+    assert_eq!(world.state(Z, called), AssociationState::Established);
     assert_eq!(addresses(&world, called), [CAMPER]);
     world.forget();
     world.run_for(100 * SECOND);

@@ -2,7 +2,9 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Discard, Endpoint, Event, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, CloseReason, Config, DiscardReason, Endpoint, Event,
+};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::cause::code;
@@ -50,7 +52,7 @@ fn echo_of(init_ack: &Bytes) -> Bytes {
     )
 }
 
-fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
+fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
@@ -78,11 +80,11 @@ fn both_begin_at_the_same_time_action_d() {
     world.run_for(SECOND);
     assert_eq!(
         world.state(A, a),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     assert_eq!(world.only_association(A), a, "one association, not two");
     assert_eq!(world.only_association(Z), z);
     world.send(A, a, 0, "over");
@@ -95,8 +97,8 @@ fn both_begin_at_the_same_time_action_d() {
 #[test]
 fn init_in_cookie_wait_and_cookie_echoed_is_answered_with_the_same_tag() {
     for (lost, state) in [
-        ("INIT", StateName::CookieWait),
-        ("COOKIE ECHO", StateName::CookieEchoed),
+        ("INIT", AssociationState::CookieWait),
+        ("COOKIE ECHO", AssociationState::CookieEchoed),
     ] {
         let mut world = World::new(Config::default());
         world.fate = lose(lost, 100);
@@ -194,8 +196,12 @@ fn a_restart_with_a_new_address_is_refused() {
         abort.causes.iter().next().unwrap().unwrap().code(),
         code::RESTART_WITH_NEW_ADDRESSES
     );
-    assert_eq!(world.state(Z, z), StateName::Established, "untouched");
-    assert_eq!(discarded(&world, Z, Discard::RestartNewAddress), 1);
+    assert_eq!(
+        world.state(Z, z),
+        AssociationState::Established,
+        "untouched"
+    );
+    assert_eq!(discarded(&world, Z, DiscardReason::RestartNewAddress), 1);
     assert!(world.endpoints[A].association(a).unwrap().is_closed());
 }
 
@@ -209,8 +215,8 @@ fn an_init_from_elsewhere_that_lists_our_peer_is_refused() {
         std::net::IpAddr::V6(_) => unreachable!(),
     };
     world.inject_from(Z, stranger, fresh_init(Parameters::of(&[listed])));
-    assert_eq!(discarded(&world, Z, Discard::RestartNewAddress), 1);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(discarded(&world, Z, DiscardReason::RestartNewAddress), 1);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     assert_eq!(
         world.shots.last().unwrap().path,
         stranger,
@@ -227,8 +233,8 @@ fn action_a_without_the_right_tie_tags_is_no_restart() {
     world.forget();
     let (a, z) = world.established();
     world.inject(Z, echo);
-    assert_eq!(discarded(&world, Z, Discard::LateCookie), 1);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(discarded(&world, Z, DiscardReason::LateCookie), 1);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     world.send(A, a, 0, "still here");
     world.run_for(SECOND);
     assert_eq!(world.receive_all(Z, z).len(), 1);
@@ -249,7 +255,7 @@ fn tie_tags_of_a_former_life_do_not_restart_the_next() {
         1,
         "its own cookie: answered, no restart"
     );
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
 }
 
 #[test]
@@ -260,7 +266,7 @@ fn action_b_the_peer_began_anew_meanwhile() {
     world.fate = lose("COOKIE ECHO", 1);
     let a = world.connect();
     world.run_for(25 * MILLISECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     let config = Config::default().with(|it| it.addresses = vec![address(Z, 0)]);
     world.endpoints[Z] = Endpoint::new(config, PORT_Z, [8; 32]).expect("settings");
     world.endpoints[Z].listen(true);
@@ -272,13 +278,13 @@ fn action_b_the_peer_began_anew_meanwhile() {
     world.run_for(5 * SECOND);
     assert_eq!(
         world.state(A, a),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
     assert_eq!(
         world.state(Z, z),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
@@ -312,8 +318,8 @@ fn action_b_in_cookie_wait_where_the_peers_tag_is_unknown() {
         "A -> COOKIE ACK -> Z",
     ];
     assert_eq!(world.story, expected);
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
 }
 
 #[test]
@@ -338,7 +344,7 @@ fn action_c_a_cookie_that_arrives_late_is_dropped() {
         ["? -> COOKIE ECHO -> Z"],
         "X M 0 0: in silence"
     );
-    assert_eq!(discarded(&world, Z, Discard::LateCookie), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::LateCookie), 1);
     assert_eq!(world.only_association(Z), z);
 }
 
@@ -386,7 +392,7 @@ fn restart_in_shutdown_ack_sent_is_put_off() {
     world.fate = lose("SHUTDOWN COMPLETE", 100);
     world.shutdown(A, a);
     world.run_for(50 * MILLISECOND);
-    assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
+    assert_eq!(world.state(Z, z), AssociationState::ShutdownAckSent);
     world.forget();
     world.inject(Z, echo);
     let line = world
@@ -395,7 +401,7 @@ fn restart_in_shutdown_ack_sent_is_put_off() {
         .find(|line| line.starts_with("Z -> "))
         .unwrap();
     assert_eq!(line, "Z -> ERROR, SHUTDOWN ACK -> A");
-    assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
+    assert_eq!(world.state(Z, z), AssociationState::ShutdownAckSent);
     // An INIT is answered by the SHUTDOWN ACK only (RFC 9260 §9.2).
     world.forget();
     world.inject(Z, fresh_init(Parameters::empty()));
@@ -412,9 +418,9 @@ fn init_ack_and_cookie_ack_where_nobody_waits_for_them() {
     world.forget();
     world.inject(A, init_ack);
     world.inject(A, cookie_ack);
-    assert_eq!(discarded(&world, A, Discard::Unexpected), 2);
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::Unexpected), 2);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     assert!(
         !world.story.iter().any(|line| line.starts_with("A -> ")),
         "no answer"
@@ -427,7 +433,7 @@ fn a_restart_does_not_undo_the_users_wish_to_close() {
     let (_, z) = world.established();
     world.fate = lose("SHUTDOWN", 1);
     world.shutdown(Z, z);
-    assert_eq!(world.state(Z, z), StateName::ShutdownSent);
+    assert_eq!(world.state(Z, z), AssociationState::ShutdownSent);
     restart_a(&mut world, vec![address(A, 0)]);
     world.run_for(5 * SECOND);
     assert!(
@@ -495,11 +501,11 @@ fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
             .all(|to| to == address(Z, 0)),
         "nothing goes to the stranger"
     );
-    assert_eq!(world.state(A, a), StateName::CookieWait);
+    assert_eq!(world.state(A, a), AssociationState::CookieWait);
     // The called peer answers, and no other peer is in the association.
     world.fate = Box::new(|_| Fate::Deliver);
     world.run_for(10 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let remote: Vec<_> = world.endpoints[A]
         .association(a)
         .unwrap()

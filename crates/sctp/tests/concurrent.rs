@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use anabranch_sctp::config::BufferSplit;
 use anabranch_sctp::profile::RetransmissionPath;
-use anabranch_sctp::{AssociationId, Config, PathId, PathState, Profile, SendOptions, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, Config, PathId, PathState, Profile, SendOptions,
+};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -244,7 +246,7 @@ fn play(seed: u64, paths: usize) {
     world.fate = Box::new(|_| Fate::Deliver);
     world.shutdown(A, a);
     world.run_for(120 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Closed, "{told}");
+    assert_eq!(world.state(A, a), AssociationState::Closed, "{told}");
 }
 
 /// Range of seeds per case; `CONCURRENT_SEEDS=1000` runs more, and prints them.

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Event, PathId, PathState, StateName};
+use anabranch_sctp::{AssociationId, AssociationState, Config, Endpoint, Event, PathId, PathState};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::Chunk;
@@ -53,7 +53,7 @@ fn both_up(world: &mut World) -> (AssociationId, AssociationId) {
     world.drain(A);
     world.run_for(5 * SECOND);
     let z = world.only_association(Z);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     world.forget();
     (a, z)
 }
@@ -82,7 +82,7 @@ fn tag_zero_draws_no_answer() {
     assert_eq!(
         world.endpoints[Z]
             .discards()
-            .of(anabranch_sctp::Discard::ZeroTag),
+            .of(anabranch_sctp::DiscardReason::ZeroTag),
         3
     );
 }
@@ -104,14 +104,14 @@ fn a_cookie_echo_goes_to_no_unconfirmed_address() {
         world.story
     );
     world.run_for(SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 /// RFC 9260 §5.1: until the COOKIE ACK arrives only the COOKIE ECHO is sent (and answers to
 /// HEARTBEATs, §8.3).
 #[test]
 fn a_cookie_echo_is_followed_by_no_other_packet() {
-    let (mut world, tag) = in_state(StateName::CookieEchoed);
+    let (mut world, tag) = in_state(AssociationState::CookieEchoed);
     world.narrate = true;
     world.forget();
     let unknown = raw_packet(Z, tag, &[0xC0, 0, 0, 8, 1, 2, 3, 4]);
@@ -394,7 +394,7 @@ fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
     world.shutdown(A, a);
     // T2-shutdown expires after 1, 3, 7, 15, 25 and 35 s.
     world.run_for(40 * SECOND);
-    assert_eq!(world.state(A, a), StateName::ShutdownSent);
+    assert_eq!(world.state(A, a), AssociationState::ShutdownSent);
     assert_eq!(networks_of(&world, A, "SHUTDOWN").len(), 7);
 }
 

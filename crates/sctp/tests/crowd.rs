@@ -5,7 +5,8 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    AssociationId, Config, Endpoint, Interest, Output, SendError, SendOptions, StateName, work,
+    AssociationId, AssociationState, Config, Endpoint, Interest, Output, SendError, SendOptions,
+    work,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -93,7 +94,7 @@ impl Crowd {
         let is_up = |it: &usize| {
             let peer = &self.peers[*it];
             let all = || peer.associations().filter_map(|id| peer.association(id));
-            all().any(|it| it.state() == StateName::Established)
+            all().any(|it| it.state() == AssociationState::Established)
         };
         (0..self.peers.len()).filter(is_up).collect()
     }
@@ -103,7 +104,7 @@ impl Crowd {
 #[test]
 fn no_more_begin_than_are_let() {
     let mut crowd = Crowd::new(10, |_| {});
-    crowd.hub.listen_for(3);
+    crowd.hub.set_backlog(3);
     (0..8).for_each(|peer| crowd.call(peer));
     crowd.exchange(|_| true);
     assert_eq!(crowd.are_up().len(), 3);
@@ -111,7 +112,7 @@ fn no_more_begin_than_are_let() {
     crowd.call(8);
     crowd.exchange(|_| true);
     assert_eq!(crowd.are_up().len(), 3, "no more");
-    crowd.hub.listen_for(1);
+    crowd.hub.set_backlog(1);
     crowd.call(9);
     crowd.exchange(|_| true);
     assert!(crowd.are_up().contains(&9));

@@ -10,7 +10,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, SendOptions, StateName};
+use anabranch_sctp::{AssociationId, AssociationState, Config, DiscardReason, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
 use anabranch_wire::parameter::{Parameter, Parameters};
@@ -70,7 +70,7 @@ fn cve_2016_9555_and_2010_0008_lengths_out_of_the_blue() {
         }
     }
     assert_eq!(sent_by(&world, Z).len(), 0, "none is answered");
-    assert_eq!(discarded(&world, Z, Discard::ChunkLength), 256 * 7);
+    assert_eq!(discarded(&world, Z, DiscardReason::ChunkLength), 256 * 7);
 }
 
 #[test]
@@ -80,9 +80,17 @@ fn cve_2006_2934_a_packet_without_chunks() {
         world.inject(A, raw_packet(Z, to_a, &[0; 3][..len.min(3)]));
     }
     assert_eq!(sent_by(&world, A).len(), 0);
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(discarded(&world, A, Discard::Malformed), 1, "no chunk");
-    assert_eq!(discarded(&world, A, Discard::ChunkLength), 3, "part of one");
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(
+        discarded(&world, A, DiscardReason::Malformed),
+        1,
+        "no chunk"
+    );
+    assert_eq!(
+        discarded(&world, A, DiscardReason::ChunkLength),
+        3,
+        "part of one"
+    );
 }
 
 /// A parameter of any type that claims to be longer than its chunk: nothing after it is read, and
@@ -113,7 +121,7 @@ fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
             answers.iter().all(|shot| !shot.bytes.contains(&0x5E)),
             "{kind:#x}: what lay behind the chunk is told"
         );
-        assert_eq!(discarded(&world, Z, Discard::BadInit), 1, "{kind:#x}");
+        assert_eq!(discarded(&world, Z, DiscardReason::BadInit), 1, "{kind:#x}");
         assert_eq!(world.endpoints[Z].associations().count(), 0);
     }
 }
@@ -158,9 +166,13 @@ fn cve_2021_3655_chunks_shorter_than_their_fields() {
             // Other chunks of the packet take the place of its fields.
             let rest = chunk(0xBF, 20, &[0xFF; 16]);
             world.inject(A, raw_packet(Z, to_a, &[short, rest].concat()));
-            assert_eq!(world.state(A, a), StateName::Established, "{kind} {len}");
+            assert_eq!(
+                world.state(A, a),
+                AssociationState::Established,
+                "{kind} {len}"
+            );
             assert_eq!(sent_by(&world, A).len(), 0, "{kind} {len}");
-            let reasons = [Discard::ChunkFields, Discard::ForbiddenBundle];
+            let reasons = [DiscardReason::ChunkFields, DiscardReason::ForbiddenBundle];
             let thrown = reasons.map(|reason| discarded(&world, A, reason));
             assert_eq!(thrown.iter().sum::<u64>(), 1, "{kind} {len}");
         }
@@ -171,7 +183,7 @@ fn cve_2021_3655_chunks_shorter_than_their_fields() {
         let short = chunk(kind::INIT, 4 + len as u16, &vec![1; len]);
         world.inject(Z, raw_packet(A, 0, &short));
         assert_eq!(sent_by(&world, Z).len(), 0, "{len}");
-        assert_eq!(discarded(&world, Z, Discard::ChunkFields), 1, "{len}");
+        assert_eq!(discarded(&world, Z, DiscardReason::ChunkFields), 1, "{len}");
     }
 }
 
@@ -191,7 +203,7 @@ fn cve_2018_5803_an_answer_made_of_the_peers_input_outgrows_no_packet() {
             .iter()
             .all(|shot| shot.bytes.len() <= 1_480)
     );
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -250,7 +262,7 @@ fn cve_2021_3772_a_bad_chunk_under_a_wrong_tag_ends_nothing() {
             world.inject(A, raw_packet(Z, tag, chunks));
         }
     }
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 /// A packet full of one-byte fragments, the last one first: no recursion, and little work.
@@ -315,7 +327,7 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
         while sent < 3_000 {
             let message = Bytes::from(vec![sent as u8; 1]);
             let association = world.endpoints[A].association_mut(a).unwrap();
-            if association.buffered() > 200
+            if association.unsent_bytes() > 200
                 || association
                     .send(world.now, message, &SendOptions::new())
                     .is_err()
@@ -392,7 +404,7 @@ fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
     assert!(probes <= 8, "{probes}");
 }
 
-fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
+fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
@@ -423,7 +435,7 @@ fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
             world.inject(A, raw_packet(Z, to_a, &one.repeat(1_400 / one.len())));
         }
     }
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let answers = sent_by(&world, A);
     assert!(answers.iter().all(|shot| shot.bytes.len() <= 1_480));
     assert!(
@@ -449,7 +461,7 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
     let z = world.only_association(Z);
     for _ in 0..3 {
         world.inject(Z, echo.clone());
-        assert_eq!(world.state(Z, z), StateName::Established);
+        assert_eq!(world.state(Z, z), AssociationState::Established);
     }
     // During and after the shutdown.
     world.fate = lose("SHUTDOWN ACK", 2);
@@ -464,9 +476,9 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
     let left: Vec<_> = world.endpoints[Z].associations().collect();
     assert!(
         left.iter()
-            .all(|&id| world.state(Z, id) == StateName::Closed)
+            .all(|&id| world.state(Z, id) == AssociationState::Closed)
     );
-    assert!(discarded(&world, Z, Discard::LateCookie) > 0);
+    assert!(discarded(&world, Z, DiscardReason::LateCookie) > 0);
 }
 
 /// A state cookie is fully determined by the seed and the INIT: it contains no uninitialized
@@ -491,7 +503,7 @@ fn cve_2006_2271_ecne_where_there_is_no_association() {
         world.inject(Z, raw_packet(A, 9, &chunk(kind, 8, &[0, 0, 0, 1])));
     }
     assert_eq!(world.endpoints[Z].associations().count(), 0);
-    assert_eq!(discarded(&world, Z, Discard::OutOfTheBlue), 2);
+    assert_eq!(discarded(&world, Z, DiscardReason::OutOfTheBlue), 2);
 }
 
 /// A COOKIE ECHO in fragments: each one is a forgery.
@@ -511,7 +523,10 @@ fn cve_2006_2272_a_cookie_echo_in_pieces() {
         let one = chunk(kind::COOKIE_ECHO, 4 + piece.len() as u16, piece);
         world.inject(Z, raw_packet(A, tag, &one));
     }
-    assert_eq!(discarded(&world, Z, Discard::ForgedCookie), pieces as u64);
+    assert_eq!(
+        discarded(&world, Z, DiscardReason::ForgedCookie),
+        pieces as u64
+    );
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
@@ -573,7 +588,7 @@ fn cve_2015_1421_and_2014_5077_a_collision_with_the_parameters_of_auth() {
             for echo in [&echoes[1], &echoes[0], &echoes[1]] {
                 world.inject(A, echo.clone());
                 assert_eq!(world.only_association(A), a);
-                assert_eq!(world.state(A, a), StateName::Established);
+                assert_eq!(world.state(A, a), AssociationState::Established);
             }
             assert_eq!(world.tag_sent_by(A), 0x22, "the younger life's");
         }

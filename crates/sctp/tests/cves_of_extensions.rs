@@ -6,7 +6,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Authentication, Config, Discard, StateName};
+use anabranch_sctp::{AssociationId, AssociationState, Authentication, Config, DiscardReason};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::kind;
 use common::*;
@@ -65,13 +65,13 @@ fn cve_2020_6831_an_auth_of_any_length() {
                 world.inject(Z, raw_packet(A, tag, &chunks));
                 sent += 1;
                 assert!(thrown_away(&world) > before, "{hmac_id} {len} {length}");
-                assert_eq!(world.state(Z, z), StateName::Established);
+                assert_eq!(world.state(Z, z), AssociationState::Established);
             }
         }
     }
     assert!(sent > 1_000);
     let discards = world.endpoints[Z].discards();
-    assert!(discards.of(Discard::BadAuth) > 300, "most were AUTHs");
+    assert!(discards.of(DiscardReason::BadAuth) > 300, "most were AUTHs");
     let answered = world.shots.iter().filter(|it| it.from == Z).count();
     assert!(answered <= sent, "one ERROR each at most");
 }
@@ -92,7 +92,7 @@ fn cve_2022_46871_requests_and_pieces_of_any_length() {
                 world.inject(Z, raw_packet(A, tag, &chunks));
                 assert_eq!(
                     world.state(Z, z),
-                    StateName::Established,
+                    AssociationState::Established,
                     "{parameter} {len} {inner}"
                 );
             }
@@ -106,7 +106,11 @@ fn cve_2022_46871_requests_and_pieces_of_any_length() {
             let value = vec![0; len];
             world.inject(Z, raw_packet(A, tag, &chunk(kind, 4 + len as u16, &value)));
             assert_eq!(thrown_away(&world), 1, "{kind} {len}");
-            assert_eq!(world.state(Z, z), StateName::Established, "{kind} {len}");
+            assert_eq!(
+                world.state(Z, z),
+                AssociationState::Established,
+                "{kind} {len}"
+            );
         }
     }
 }
@@ -121,8 +125,16 @@ fn cve_2021_3655_asconfs_shorter_than_their_fields() {
             let value = vec![0; len];
             world.inject(Z, raw_packet(A, tag, &chunk(kind, 4 + len as u16, &value)));
             let discards = world.endpoints[Z].discards();
-            assert_eq!(discards.of(Discard::Unauthenticated), 1, "{kind} {len}");
-            assert_eq!(world.state(Z, z), StateName::Established, "{kind} {len}");
+            assert_eq!(
+                discards.of(DiscardReason::Unauthenticated),
+                1,
+                "{kind} {len}"
+            );
+            assert_eq!(
+                world.state(Z, z),
+                AssociationState::Established,
+                "{kind} {len}"
+            );
             assert!(world.shots.iter().all(|it| it.from == A), "{kind} {len}");
         }
     }

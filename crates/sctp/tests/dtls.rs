@@ -5,8 +5,8 @@ use crate::common;
 use anabranch_dtls::preshared::{Flights, Settings};
 use anabranch_dtls::{InstallError, KeyId, KeyMaterial, Role, Suite};
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Endpoint, Event, KeyMethods, Security, SendError,
-    SendOptions, StateName,
+    AssociationId, AssociationState, CloseReason, Config, Endpoint, Event, KeyMethods, Security,
+    SendError, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::Chunk;
@@ -165,7 +165,7 @@ fn another_secret_ends_the_association() {
     let mut world = World::with_configs(strict(), with_methods(other));
     let a = world.connect();
     world.run_for(SECOND);
-    assert_eq!(world.state(A, a), StateName::Closed);
+    assert_eq!(world.state(A, a), AssociationState::Closed);
     let told = [A, Z].map(|host| world.told(host));
     let established = |it: &Event| matches!(it, Event::Established { .. });
     assert!(!told.iter().flatten().any(established));
@@ -304,12 +304,12 @@ fn a_restart_without_the_keys_is_refused() {
     world.forget();
     let a = world.connect();
     world.run_for(3 * SECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     let association = world.endpoints[Z].association(z).expect("known");
     assert!(association.is_protected());
     assert!(!(world.told(Z).iter()).any(|it| matches!(it, Event::Restarted { .. })));
-    let unprotected = wrong::discarded(&world, Z, anabranch_sctp::Discard::Unprotected);
+    let unprotected = wrong::discarded(&world, Z, anabranch_sctp::DiscardReason::Unprotected);
     assert!(
         unprotected >= 2,
         "each COOKIE ECHO is counted: {unprotected}"

@@ -5,8 +5,8 @@ use crate::common;
 use crate::dtls::{DTLS, contains, exchange, protected, strict};
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Discard, Endpoint, Event, RestartKeys, Security,
-    SendOptions, StateName, Violation,
+    AssociationId, AssociationState, CloseReason, Config, DiscardReason, Endpoint, Event,
+    RestartKeys, Security, SendOptions, Violation,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Causes;
@@ -145,11 +145,11 @@ fn packets_that_are_not_protected_are_counted_and_have_no_effect() {
         ];
         for (number, chunk) in chunks.into_iter().enumerate() {
             world.inject(host, raw_packet(1 - host, tags[host], chunk));
-            let count = discarded(&world, host, Discard::Unprotected);
+            let count = discarded(&world, host, DiscardReason::Unprotected);
             assert_eq!(count, number as u64 + 1, "{chunk:?}");
         }
         let after = world.endpoints[host].association(ids[host]).expect("known");
-        assert_eq!(after.state(), StateName::Established);
+        assert_eq!(after.state(), AssociationState::Established);
         assert_eq!((after.cumulative_tsn(), after.stats()), (point, stats));
         assert_eq!(after.dtls_statistics().dropped_unprotected, 8);
     }
@@ -166,7 +166,7 @@ fn packets_that_were_seen_before_are_discarded() {
     }
     for host in [A, Z] {
         let sent = shots.iter().filter(|it| it.from != host).count() as u64;
-        assert_eq!(discarded(&world, host, Discard::ReplayedDtls), sent);
+        assert_eq!(discarded(&world, host, DiscardReason::ReplayedDtls), sent);
         assert!(world.receive_all(host, ids[host]).is_empty());
     }
     exchange(&mut world, ids, &[10]);
@@ -197,7 +197,7 @@ fn records_that_were_changed_or_cut_are_discarded() {
     }
     assert!(injected > 400);
     let association = world.endpoints[Z].association(ids[Z]).expect("known");
-    assert_eq!(association.state(), StateName::Established);
+    assert_eq!(association.state(), AssociationState::Established);
     assert!(association.dtls_statistics().aead_failures > 400);
     assert!(
         world.shots.iter().all(|it| it.chunks == DTLS),
@@ -216,7 +216,7 @@ fn a_dtls_chunk_beside_another_chunk_is_discarded() {
     let tag = header_of(&shot).verification_tag;
     let pad = [0x84, 0, 0, 4];
     world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
-    assert_eq!(discarded(&world, Z, Discard::BundledDtls), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
     // Likewise before protection is required, in any position.
     let mut world = World::new(strict());
     world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
@@ -227,7 +227,7 @@ fn a_dtls_chunk_beside_another_chunk_is_discarded() {
     world.run_for(100 * MILLISECOND);
     let tag = world.tag_sent_by(A);
     world.inject(Z, raw_packet(A, tag, &[&pad[..], &shot[12..]].concat()));
-    assert_eq!(discarded(&world, Z, Discard::BundledDtls), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
 }
 
 /// The association ends by T3-rtx, and the user never considers it established.
@@ -243,7 +243,12 @@ fn a_peer_that_never_finishes_is_given_up() {
         }
     });
     world.run_for(100 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Closed, "{:?}", world.told(A));
+    assert_eq!(
+        world.state(A, a),
+        AssociationState::Closed,
+        "{:?}",
+        world.told(A)
+    );
     for host in [A, Z] {
         let told = world.told(host);
         let established = |it: &Event| matches!(it, Event::Established { .. });
@@ -295,7 +300,7 @@ fn what_was_seen_of_the_handshake_is_of_no_use() {
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).expect("known");
         assert!(association.is_protected());
-        assert_eq!(association.state(), StateName::Established);
+        assert_eq!(association.state(), AssociationState::Established);
     }
     exchange(&mut world, [a, z], &[100]);
 }
@@ -382,7 +387,7 @@ fn is_restarted(world: &World, host: usize) -> bool {
 fn an_end_that_restarts_takes_nothing_in_clear() {
     let (mut world, [a, z], _) = restarting(strict(), lose_records_of(A));
     world.run_for(100 * MILLISECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     let tsn = match chunks_of(&world.shot(Z, "INIT ACK")).remove(0) {
         Chunk::InitAck(ack) => ack.initial_tsn.0,
         other => panic!("{other:?}"),
@@ -401,9 +406,9 @@ fn an_end_that_restarts_takes_nothing_in_clear() {
     .enumerate()
     {
         world.inject(A, packet(Z, tag, chunks));
-        let count = discarded(&world, A, Discard::Unprotected);
+        let count = discarded(&world, A, DiscardReason::Unprotected);
         assert_eq!(count, number as u64 + 1, "{chunks:?}");
-        assert_eq!(world.state(A, a), StateName::CookieEchoed);
+        assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
         assert!(world.receive_all(A, a).is_empty());
     }
     world.fate = Box::new(|_| Fate::Deliver);
@@ -443,7 +448,7 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     assert!(!is_restarted(&world, Z));
     let association = world.endpoints[Z].association(z).expect("known");
     assert!(association.is_protected());
-    assert!(discarded(&world, Z, Discard::Unprotected) > 0);
+    assert!(discarded(&world, Z, DiscardReason::Unprotected) > 0);
     // The other way round: an INIT ACK without the parameter.
     let (mut world, [a, _], _) = restarting(loose, lose("INIT ACK", 1));
     world.run_for(15 * MILLISECOND);
@@ -451,7 +456,7 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     world.inject(A, ack);
     world.run_for(500 * MILLISECOND);
     assert!(!world.story.iter().any(|it| it.contains("COOKIE ECHO")));
-    assert_eq!(world.state(A, a), StateName::Closed);
+    assert_eq!(world.state(A, a), AssociationState::Closed);
     // The restart keys protect its ABORT.
     let violation = Some(CloseReason::PeerViolation(Violation::BadInitAck));
     assert_eq!(world.close_reason(A, a), violation);
@@ -463,12 +468,12 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
 fn restart_keys_that_have_sealed_cannot_be_set_again() {
     let (mut world, [a, _], keys) = restarting(strict(), lose_records_of(A));
     world.run_for(62 * SECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     world.fate = lose("INIT ACK", 1);
     world.run_for(2 * SECOND);
     assert_eq!(
         world.state(A, a),
-        StateName::CookieWait,
+        AssociationState::CookieWait,
         "{:#?}",
         world.story
     );

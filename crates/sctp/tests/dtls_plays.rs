@@ -8,7 +8,7 @@ use crate::dtls::{DTLS, contains, strict};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, RestartKeys, SendOptions, StateName};
+use anabranch_sctp::{AssociationId, AssociationState, Config, Endpoint, RestartKeys, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
@@ -84,7 +84,8 @@ impl Play {
     fn up(&self, host: usize) -> Option<AssociationId> {
         let id = self.ids[host]?;
         let association = self.world.endpoints[host].association(id)?;
-        (association.is_protected() && association.state() == StateName::Established).then_some(id)
+        (association.is_protected() && association.state() == AssociationState::Established)
+            .then_some(id)
     }
 
     fn run(&mut self, span: u64) {

@@ -4,7 +4,7 @@
 use crate::common;
 
 use anabranch_sctp::profile::MaxBurst;
-use anabranch_sctp::{AssociationId, Config, Discard, PathId, Profile, SendOptions};
+use anabranch_sctp::{AssociationId, Config, DiscardReason, PathId, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Probe, ProbeSet};
 use anabranch_wire::chunk::{Chunk, Cwr, Ecne};
@@ -314,7 +314,7 @@ fn what_was_never_sent_moves_no_window_and_a_flood_moves_it_once() {
     ] {
         assert_eq!(tell(&mut world, &[&ecne(wrong)]), [""; 0], "{wrong:?}");
     }
-    assert_eq!(world.endpoints[A].discards().of(Discard::BadEcne), 5);
+    assert_eq!(world.endpoints[A].discards().of(DiscardReason::BadEcne), 5);
     assert_eq!(cwnd(&world, a, 0), before);
     let many = vec![ecne(last); 100];
     let many: Vec<_> = many.iter().collect();
@@ -360,12 +360,12 @@ fn without_agreement_the_chunks_mean_nothing() {
     let Chunk::Data(data) = chunks_of(&data).remove(0) else {
         panic!("no DATA");
     };
-    let unexpected = world.endpoints[A].discards().of(Discard::Unexpected);
+    let unexpected = world.endpoints[A].discards().of(DiscardReason::Unexpected);
     let cwr = Chunk::Cwr(Cwr {
         lowest_tsn: data.tsn,
     });
     assert_eq!(tell(&mut world, &[&ecne(data.tsn), &cwr]), [""; 0]);
-    let now = world.endpoints[A].discards().of(Discard::Unexpected);
+    let now = world.endpoints[A].discards().of(DiscardReason::Unexpected);
     assert_eq!(now, unexpected + 2);
     assert_eq!((cwnd(&world, a, 0), reductions(&world, a)), (before, 0));
 }

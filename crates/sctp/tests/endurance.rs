@@ -3,8 +3,8 @@
 //! nothing stays in flight, the window is open, and the association closes normally.
 
 use anabranch_sctp::{
-    AddressChange, AssociationId, Authentication, CloseReason, Config, Reconfiguration,
-    SendOptions, StateName, ZeroChecksum,
+    AddressChange, AssociationId, AssociationState, Authentication, CloseReason, Config,
+    Reconfiguration, SendOptions, ZeroChecksum,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -226,10 +226,10 @@ impl Play {
         for host in HOSTS {
             let association = self.world.endpoints[host].association(self.ids[host]);
             let association = association.expect("up");
-            assert_eq!(association.state(), StateName::Established, "{host}");
+            assert_eq!(association.state(), AssociationState::Established, "{host}");
             let left = (
                 association.status().outstanding_chunks,
-                association.buffered(),
+                association.unsent_bytes(),
             );
             assert_eq!(left, (0, 0), "{host}: in flight, waiting");
         }

@@ -4,7 +4,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Event, PathId, PathState, Profile, SendOptions, StateName,
+    AssociationId, AssociationState, CloseReason, Config, Event, PathId, PathState, Profile,
+    SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
@@ -41,7 +42,7 @@ fn established(world: &mut World) -> (AssociationId, AssociationId) {
     world.drain(A);
     world.run_for(4 * SECOND);
     let z = world.only_association(Z);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     world.forget();
     (a, z)
 }
@@ -257,7 +258,7 @@ fn the_least_failed_path_carries_data_when_none_is_active() {
     world.fate = Box::new(|_| Fate::Drop);
     world.send(A, a, 0, "into the dark");
     world.run_for(3_300 * MILLISECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let paths = world.endpoints[A].association(a).expect("known").paths();
     let errors: Vec<_> = paths.iter().map(|(_, entry)| entry.error_count()).collect();
     assert!(
@@ -518,7 +519,7 @@ fn a_cookie_ack_to_an_unverified_address_shares_its_packet_with_a_heartbeat() {
     world.fate = dies(0, world.now + 15 * MILLISECOND);
     world.drain(A);
     world.run_for(5 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let acks: Vec<_> = world
         .shots
         .iter()

@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use common::*;
 
 /// Maximum number of answers to one packet.
-const MOST_ANSWERS: usize = 48;
+const MAX_ANSWERS: usize = 48;
 
 fn files(dir: &FilePath, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("a directory") {
@@ -37,7 +37,7 @@ fn give(world: &mut World, bytes: Bytes) {
         .is_some()
     {
         answers += 1;
-        assert!(answers <= MOST_ANSWERS, "a storm");
+        assert!(answers <= MAX_ANSWERS, "a storm");
     }
     assert!(out.len() <= 60_000, "{} bytes of answers", out.len());
     while world.endpoints[A].poll_event().is_some() {}

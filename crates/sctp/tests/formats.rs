@@ -4,7 +4,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, Config, ConnectError, Discard, Event, SendError, SendOptions, StateName,
+    AssociationId, AssociationState, Config, ConnectError, DiscardReason, Event, SendError,
+    SendOptions,
 };
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -24,7 +25,7 @@ fn chunk(kind: u8, flags: u8, length: usize, value: &[u8]) -> Vec<u8> {
 }
 
 /// A's association in `state`, and the tag of packets to A.
-fn at(state: StateName) -> (World, AssociationId, u32) {
+fn at(state: AssociationState) -> (World, AssociationId, u32) {
     let (mut world, tag) = in_state(state);
     world.narrate = true;
     world.forget();
@@ -36,7 +37,7 @@ fn sent_by_a(world: &World) -> Vec<&Shot> {
     world.shots.iter().filter(|shot| shot.from == A).collect()
 }
 
-fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
+fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
@@ -118,7 +119,7 @@ fn reserved_flags_and_padding_mean_nothing() {
         Z,
         raw_packet(A, to_z, &chunk(kind::SHUTDOWN_ACK, 0xFE, 4, &[])),
     );
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
 }
 
 /// §3.2: a chunk is accepted whether or not its length includes the padding of its last parameter.
@@ -220,7 +221,7 @@ fn supported_address_types_refuse_nobody() {
 #[test]
 fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
     for (addresses, cookie) in [(1_000_u32, 100), (0, 1_460), (0, 9_000)] {
-        let (mut world, a, to_a) = at(StateName::CookieWait);
+        let (mut world, a, to_a) = at(AssociationState::CookieWait);
         let cookie: Bytes = (0..cookie).map(|at| (at * 7) as u8).collect();
         let mut list: Vec<_> = (0..addresses)
             .map(|it| Parameter::Ipv4Address((0x0B00_0000 + it).into()))
@@ -235,7 +236,7 @@ fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
             parameters: Parameters::of(&list),
         }));
         world.inject(A, packet(Z, to_a, &[&ack]));
-        assert_eq!(world.state(A, a), StateName::CookieEchoed);
+        assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
         let echo = world.shot(A, "COOKIE ECHO");
         assert_eq!(
             chunks_of(&echo)[0],
@@ -252,11 +253,11 @@ fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
 /// §3.3.7, §8.4: chunks after an ABORT are ignored, and an ABORT is never answered.
 #[test]
 fn what_follows_an_abort_is_ignored() {
-    let (mut world, a, to_a) = at(StateName::Established);
+    let (mut world, a, to_a) = at(AssociationState::Established);
     let heartbeat = [4, 0, 0, 8, 0, 1, 0, 4];
     let both = [&[6, 0, 0, 4][..], &heartbeat].concat();
     world.inject(A, raw_packet(Z, to_a, &both));
-    assert_eq!(world.state(A, a), StateName::Closed);
+    assert_eq!(world.state(A, a), AssociationState::Closed);
     assert!(sent_by_a(&world).is_empty(), "{:#?}", world.story);
 }
 
@@ -264,7 +265,7 @@ fn what_follows_an_abort_is_ignored() {
 /// retransmitted.
 #[test]
 fn a_shutdown_withdraws_no_gap_block() {
-    let (mut world, a, to_a) = at(StateName::Established);
+    let (mut world, a, to_a) = at(AssociationState::Established);
     world.fate = Box::new(|_| Fate::Drop);
     for _ in 0..3 {
         world.send(A, a, 0, vec![1; 1_400]);
@@ -298,12 +299,12 @@ fn a_shutdown_withdraws_no_gap_block() {
 /// §3.3.9, §6.10: DATA after a SHUTDOWN ACK is ignored; the SHUTDOWN ACK counts.
 #[test]
 fn data_beside_a_shutdown_ack_is_not_taken() {
-    let (mut world, a, to_a) = at(StateName::ShutdownSent);
+    let (mut world, a, to_a) = at(AssociationState::ShutdownSent);
     world.inject(
         A,
         packet(Z, to_a, &[&Chunk::ShutdownAck, &message_of(0, b"late")]),
     );
-    assert_eq!(world.state(A, a), StateName::Closed);
+    assert_eq!(world.state(A, a), AssociationState::Closed);
     let sent: Vec<_> = sent_by_a(&world)
         .iter()
         .map(|shot| shot.chunks.clone())
@@ -328,7 +329,7 @@ fn data_beside_a_cookie_ack_is_taken() {
     data.tsn = ack.initial_tsn;
     world.forget();
     world.inject(A, packet(Z, to_a, &[&Chunk::CookieAck, &Chunk::Data(data)]));
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     assert_eq!(world.receive_all(A, a).len(), 1);
     assert_eq!(sent_by_a(&world)[0].chunks, "SACK");
 }
@@ -363,7 +364,9 @@ fn closing_states_take_no_new_messages() {
         let (mut world, a, _) = at(state);
         let taken = matches!(
             state,
-            StateName::CookieWait | StateName::CookieEchoed | StateName::Established
+            AssociationState::CookieWait
+                | AssociationState::CookieEchoed
+                | AssociationState::Established
         );
         let message = Bytes::from_static(b"more");
         let association = world.endpoints[A].association_mut(a).unwrap();
@@ -390,9 +393,9 @@ fn heartbeats_are_answered_from_cookie_echoed_on() {
         let (mut world, a, to_a) = at(state);
         let info = Bytes::from_static(b"whatever it is\0");
         let heartbeat = Chunk::Heartbeat(Heartbeat { info: info.clone() });
-        let before = discarded(&world, A, Discard::ChunkFields);
+        let before = discarded(&world, A, DiscardReason::ChunkFields);
         world.inject(A, raw_packet(Z, to_a, &[4, 0, 0, 4]));
-        assert_eq!(discarded(&world, A, Discard::ChunkFields), before + 1);
+        assert_eq!(discarded(&world, A, DiscardReason::ChunkFields), before + 1);
         assert!(sent_by_a(&world).is_empty());
         world.inject(A, packet(Z, to_a, &[&heartbeat]));
         let acks: Vec<_> = sent_by_a(&world)
@@ -403,7 +406,7 @@ fn heartbeats_are_answered_from_cookie_echoed_on() {
                 _ => None,
             })
             .collect();
-        let expected = usize::from(state != StateName::CookieWait);
+        let expected = usize::from(state != AssociationState::CookieWait);
         assert_eq!(acks, vec![info; expected], "{state:?}");
         assert_eq!(world.state(A, a), state);
     }
@@ -426,7 +429,7 @@ fn unknown_parameters_stop_no_handshake() {
         // The first two types end processing; the cookie is echoed at any position.
         let cookie = Parameter::StateCookie(Bytes::from_static(b"a cookie"));
         for parameters in [[&cookie, &unknown], [&unknown, &cookie]] {
-            let (mut world, a, to_a) = at(StateName::CookieWait);
+            let (mut world, a, to_a) = at(AssociationState::CookieWait);
             let ack = Chunk::InitAck(InitAck(Init {
                 initiate_tag: 0xAC4,
                 a_rwnd: 1_500,
@@ -436,7 +439,11 @@ fn unknown_parameters_stop_no_handshake() {
                 parameters: Parameters::of(&parameters.map(Parameter::clone)),
             }));
             world.inject(A, packet(Z, to_a, &[&ack]));
-            assert_eq!(world.state(A, a), StateName::CookieEchoed, "{kind:#x}");
+            assert_eq!(
+                world.state(A, a),
+                AssociationState::CookieEchoed,
+                "{kind:#x}"
+            );
             let sent = &sent_by_a(&world)[0].chunks;
             let expected = if kind & 0x4000 != 0 {
                 "COOKIE ECHO, ERROR"

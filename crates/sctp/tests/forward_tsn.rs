@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Discard, Event, SendOptions, StateName};
+use anabranch_sctp::{AssociationState, Config, DiscardReason, Event, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Ssn;
 use anabranch_wire::chunk::Chunk;
@@ -130,7 +130,7 @@ fn incomplete_messages_are_dropped() {
     rig.data(8, 0, 1, "BE");
     assert_eq!(rig.read(), ["6;7;", "8;"]);
     let association = rig.world.endpoints[Z].association(rig.z).expect("known");
-    assert_eq!(association.state(), StateName::Established);
+    assert_eq!(association.state(), AssociationState::Established);
     // The end fragment whose beginning was abandoned (5) is dropped with the next.
     rig.data(10, 0, 2, "BE");
     rig.forward_tsn(9, &[]);
@@ -327,7 +327,7 @@ fn what_was_skipped_and_comes_is_a_duplicate() {
         rig.data(number, 0, number as u16, "BE");
     }
     assert_eq!(rig.read(), [""; 0]);
-    assert_eq!(rig.world.endpoints[Z].discards().of(Discard::Data), 3);
+    assert_eq!(rig.world.endpoints[Z].discards().of(DiscardReason::Data), 3);
     assert_eq!(rig.sack(), (2, vec![]));
 }
 
@@ -354,14 +354,20 @@ fn cve_2021_3655_lengths_that_do_not_fit() {
     rig.raw(&of(7, &[tsn[0], tsn[1], tsn[2], 0]));
     rig.raw(&of(10, &[&tsn[..], &[0, 0, 0, 0]].concat()));
     assert_eq!(
-        rig.world.endpoints[Z].discards().of(Discard::ChunkFields),
+        rig.world.endpoints[Z]
+            .discards()
+            .of(DiscardReason::ChunkFields),
         3
     );
     rig.raw(&of(0, &tsn));
     rig.raw(&of(200, &tsn));
     assert_eq!(
-        rig.world.endpoints[Z].discards().of(Discard::ChunkLength)
-            + rig.world.endpoints[Z].discards().of(Discard::Malformed),
+        rig.world.endpoints[Z]
+            .discards()
+            .of(DiscardReason::ChunkLength)
+            + rig.world.endpoints[Z]
+                .discards()
+                .of(DiscardReason::Malformed),
         2
     );
     rig.data(0, 0, 0, "BE");
@@ -409,7 +415,7 @@ fn numbers_do_not_skip_what_is_being_delivered() {
 fn states_that_take_no_data_take_none() {
     let mut rig = Rig::with_forward_tsn(|_| {});
     rig.world.shutdown(Z, rig.z);
-    assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownSent);
+    assert_eq!(rig.world.state(Z, rig.z), AssociationState::ShutdownSent);
     rig.forward_tsn(3, &[]);
     let told = rig.world.shots.iter().flat_map(|it| chunks_of(&it.bytes));
     let told = told.filter_map(|chunk| match chunk {
@@ -428,11 +434,18 @@ fn states_that_take_no_data_take_none() {
         .expect("room");
     rig.world.drain(Z);
     rig.raw(&shutdown);
-    assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownReceived);
-    let before = rig.world.endpoints[Z].discards().of(Discard::Unexpected);
+    assert_eq!(
+        rig.world.state(Z, rig.z),
+        AssociationState::ShutdownReceived
+    );
+    let before = rig.world.endpoints[Z]
+        .discards()
+        .of(DiscardReason::Unexpected);
     rig.forward_tsn(3, &[]);
     assert_eq!(
-        rig.world.endpoints[Z].discards().of(Discard::Unexpected),
+        rig.world.endpoints[Z]
+            .discards()
+            .of(DiscardReason::Unexpected),
         before + 1
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseError, CloseReason, Config, Event, StateName};
+use anabranch_sctp::{AssociationState, CloseError, CloseReason, Config, Event};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::cause::code;
 use bytes::Bytes;
@@ -129,7 +129,7 @@ fn an_idle_association_fails_by_heartbeat() {
     let mut world = World::new(config);
     let (a, z) = world.established();
     world.run_for(60 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     assert!(world.story.iter().any(|line| line == "A -> HEARTBEAT -> Z"));
     world.fate = Box::new(|_| Fate::Drop);
     world.run_for(60 * SECOND);
@@ -164,7 +164,7 @@ fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
             anabranch_sctp::PathState::Active
         ]
     );
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 /// RFC 9260 §8.1, §9.1: a peer that is alive, but whose packets do not arrive, is notified by an

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Event, Profile, StateName, Violation};
+use anabranch_sctp::{AssociationState, CloseReason, Config, Event, Profile, Violation};
 use anabranch_transport::Transport;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::cause::code;
@@ -16,9 +16,9 @@ use common::*;
 fn four_packets_and_both_are_up() {
     let mut world = World::new(Config::default());
     let a = world.connect();
-    assert_eq!(world.state(A, a), StateName::CookieWait);
+    assert_eq!(world.state(A, a), AssociationState::CookieWait);
     world.run_for(20 * MILLISECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     assert_eq!(
         world.endpoints[Z].associations().count(),
         0,
@@ -33,8 +33,8 @@ fn four_packets_and_both_are_up() {
     ];
     assert_eq!(world.story, expected);
     let z = world.only_association(Z);
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     let up = vec![Event::Established {
         outbound_streams: 10,
         inbound_streams: 10,
@@ -88,13 +88,13 @@ fn each_handshake_packet_may_be_lost() {
         world.run_for(900 * MILLISECOND);
         assert_ne!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{lost}: RTO.Initial is 1 s"
         );
         world.run_for(300 * MILLISECOND);
         assert_eq!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{lost}: {:#?}",
             world.story
         );
@@ -273,7 +273,7 @@ fn unknown_parameters_of_the_init_ack_are_reported_with_the_cookie_echo() {
     world.run_for(SECOND);
     assert_eq!(
         world.state(A, a),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
@@ -338,7 +338,7 @@ fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
         "Z -> COOKIE ACK -> A",
     ];
     assert_eq!(world.story, expected);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let second = world
         .shots
         .iter()
@@ -376,7 +376,7 @@ fn stale_cookie_errors_mean_nothing_once_up() {
         A,
         packet(Z, tag_of_a, &[&Chunk::Error(ErrorChunk { causes })]),
     );
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn data_may_ride_with_the_cookie_echo_and_survives_its_loss() {
             world.run_for(SECOND);
             assert_eq!(
                 world.state(A, a),
-                StateName::Established,
+                AssociationState::Established,
                 "{:#?}",
                 world.story
             );

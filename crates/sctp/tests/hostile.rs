@@ -5,7 +5,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Discard, StateName};
+use anabranch_sctp::{AssociationState, CloseReason, Config, DiscardReason};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Path, Transport};
 use anabranch_wire::Cause;
@@ -45,16 +45,16 @@ fn forged_replayed_and_truncated_cookies() {
         send(&mut world, forged.into());
     }
     assert_eq!(
-        discarded(&world, Z, Discard::ForgedCookie),
+        discarded(&world, Z, DiscardReason::ForgedCookie),
         6 + cookie.len() as u64
     );
     assert!(
         !world.story.iter().any(|line| line.starts_with("Z -> ")),
         "in silence"
     );
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     // With another port, address or tag, even a genuine cookie is invalid.
-    let before = discarded(&world, Z, Discard::ForgedCookie);
+    let before = discarded(&world, Z, DiscardReason::ForgedCookie);
     let stranger = Path::new(address(Z, 0), [10, 9, 9, 9].into());
     world.inject_from(Z, stranger, echo.clone());
     world.inject(Z, retag(&echo, tag ^ 1));
@@ -62,7 +62,10 @@ fn forged_replayed_and_truncated_cookies() {
     other_port[1] ^= 1;
     anabranch_wire::checksum::fill(&mut other_port);
     world.inject(Z, other_port.into());
-    assert_eq!(discarded(&world, Z, Discard::ForgedCookie), before + 3);
+    assert_eq!(
+        discarded(&world, Z, DiscardReason::ForgedCookie),
+        before + 3
+    );
     assert_eq!(world.endpoints[Z].associations().count(), 1);
 }
 
@@ -78,12 +81,12 @@ fn a_cookie_seen_on_the_way_revives_nothing_after_the_end() {
     assert!(world.endpoints[Z].release(z));
     world.inject(Z, echo.clone());
     assert_eq!(world.endpoints[Z].associations().count(), 0);
-    assert_eq!(discarded(&world, Z, Discard::LateCookie), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::LateCookie), 1);
     // Later it is stale as well.
     world.run_for(130 * SECOND);
     world.inject(Z, echo);
     assert_eq!(world.endpoints[Z].associations().count(), 0);
-    assert_eq!(discarded(&world, Z, Discard::StaleCookie), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::StaleCookie), 1);
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn wrong_tags_touch_nothing() {
             world.inject(A, packet(Z, tag, &[&chunk]));
             assert_eq!(
                 world.state(A, a),
-                StateName::Established,
+                AssociationState::Established,
                 "{tag:#x} {chunk:?}"
             );
         }
@@ -124,8 +127,8 @@ fn wrong_tags_touch_nothing() {
     // ABORT with this side's tag and the T bit, or the peer's tag without it (RFC 9260 §8.5.1 B).
     world.inject(A, packet(Z, to_a, &[&abort(true)]));
     world.inject(A, packet(Z, to_z, &[&abort(false)]));
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert!(discarded(&world, A, Discard::BlindEnd) >= 2);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert!(discarded(&world, A, DiscardReason::BlindEnd) >= 2);
     assert!(
         !world.story.iter().any(|line| line.starts_with("A -> ")),
         "no answer: {:#?}",
@@ -156,10 +159,10 @@ fn init_must_be_alone_and_under_tag_0() {
         A,
         packet(Z, to_a, &[&Chunk::CookieAck, &init(Parameters::empty())]),
     );
-    assert_eq!(discarded(&world, A, Discard::VerificationTag), 1);
-    assert_eq!(discarded(&world, A, Discard::ForbiddenBundle), 2);
+    assert_eq!(discarded(&world, A, DiscardReason::VerificationTag), 1);
+    assert_eq!(discarded(&world, A, DiscardReason::ForbiddenBundle), 2);
     assert!(!world.story.iter().any(|line| line.contains("INIT ACK")));
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
     assert_eq!(world.endpoints[Z].poll_timeout(), None);
     // If the driver does not send, only a few answers wait.
-    assert!(discarded(&world, Z, Discard::Overload) > 0);
+    assert!(discarded(&world, Z, DiscardReason::Overload) > 0);
     let mut out = BytesMut::new();
     let mut answers = 0;
     while world.endpoints[Z]
@@ -211,8 +214,8 @@ fn an_init_whose_parameters_cannot_be_read_changes_nothing() {
     let list = Parameters::of(&[Parameter::Ipv4Address([10, 1, 1, 1].into())]);
     let cut = Parameters::from_bytes(list.as_bytes().slice(..6));
     world.inject(A, packet(Z, 0, &[&init(cut)]));
-    assert_eq!(discarded(&world, A, Discard::BadInit), 1);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::BadInit), 1);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     assert_eq!(
         header_of(&world.shot(A, "ABORT")).verification_tag,
         0xAAAA,
@@ -324,7 +327,7 @@ fn nobody_answers_a_broadcast() {
         let path = Path::new(address(Z, 0), remote.into());
         world.inject_from(Z, path, packet(A, 0, &[&init(Parameters::empty())]));
     }
-    assert_eq!(discarded(&world, Z, Discard::NotUnicast), 3);
+    assert_eq!(discarded(&world, Z, DiscardReason::NotUnicast), 3);
     assert_eq!(world.story.len(), 3);
 }
 
@@ -339,7 +342,7 @@ fn a_wrong_checksum_or_port_is_out_of_reach_packet() {
     port[3] ^= 1;
     anabranch_wire::checksum::fill(&mut port);
     world.inject(Z, port.into());
-    assert_eq!(discarded(&world, Z, Discard::Checksum), 1);
-    assert_eq!(discarded(&world, Z, Discard::Port), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::Checksum), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::Port), 1);
     assert_eq!(world.story.len(), 2);
 }

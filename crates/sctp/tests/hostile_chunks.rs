@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Discard, Event, StateName, Violation};
+use anabranch_sctp::{AssociationState, CloseReason, Config, DiscardReason, Event, Violation};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::cause::code;
 use anabranch_wire::chunk::{Chunk, Data, Ecne, Heartbeat, HeartbeatAck};
@@ -28,9 +28,9 @@ fn zero_length_and_overlong_chunks_end_the_packet() {
         world.inject(Z, raw_packet(A, 0x1234, chunk));
     }
     world.inject(A, raw_packet(Z, to_a, &[]));
-    assert_eq!(discarded(&world, A, Discard::ChunkLength), 6);
-    assert_eq!(discarded(&world, A, Discard::Malformed), 1);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::ChunkLength), 6);
+    assert_eq!(discarded(&world, A, DiscardReason::Malformed), 1);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     assert!(!world.story.iter().any(|line| line.starts_with("A -> ")));
 }
 
@@ -49,8 +49,8 @@ fn chunks_before_a_broken_one_count() {
             .iter()
             .any(|line| line == "A -> HEARTBEAT ACK -> Z")
     );
-    assert_eq!(discarded(&world, A, Discard::ChunkLength), 1);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::ChunkLength), 1);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn sack_that_counts_more_than_it_holds() {
     world.inject(A, raw_packet(Z, to_a, &sack));
     sack[12..16].copy_from_slice(&[0, 1, 0, 0]);
     world.inject(A, raw_packet(Z, to_a, &sack));
-    assert_eq!(discarded(&world, A, Discard::ChunkFields), 2);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::ChunkFields), 2);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn data_on_a_stream_that_does_not_exist_is_reported() {
         error.causes.iter().next(),
         Some(Ok(Cause::InvalidStreamIdentifier { stream_id: 2 }))
     );
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn data_before_the_cookie() {
     let a = world.connect();
     world.run_for(45 * MILLISECOND);
     // The COOKIE ACK was lost; DATA that arrives in COOKIE-ECHOED is ignored (RFC 9260 §6).
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     let z = world.only_association(Z);
     world.send(Z, z, 0, "early");
     world.run_for(30 * MILLISECOND);
-    assert_eq!(discarded(&world, A, Discard::Unexpected), 1);
+    assert_eq!(discarded(&world, A, DiscardReason::Unexpected), 1);
     world.run_for(10 * SECOND);
     assert_eq!(world.receive_all(A, a).len(), 1, "it comes again");
 }
@@ -223,9 +223,9 @@ fn a_packet_full_of_unknown_chunks_draws_few_answers() {
         .sum();
     assert!(sent <= bytes.len(), "no amplification: {sent} bytes");
     // A packet has reason to contain a few.
-    assert_eq!(discarded(&world, A, Discard::UnknownChunk), 16);
-    assert_eq!(discarded(&world, A, Discard::Overload), 284);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::UnknownChunk), 16);
+    assert_eq!(discarded(&world, A, DiscardReason::Overload), 284);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -237,8 +237,8 @@ fn heartbeat_acks_that_answer_nothing() {
         });
         world.inject(A, packet(Z, to_a, &[&ack]));
     }
-    assert_eq!(discarded(&world, A, Discard::HeartbeatNonce), 5);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, A, DiscardReason::HeartbeatNonce), 5);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -248,9 +248,12 @@ fn a_heartbeat_ack_counts_once() {
     world.established();
     world.run_for(4 * SECOND);
     let ack = world.shot(Z, "HEARTBEAT ACK");
-    let before = discarded(&world, A, Discard::HeartbeatNonce);
+    let before = discarded(&world, A, DiscardReason::HeartbeatNonce);
     world.inject(A, ack);
-    assert_eq!(discarded(&world, A, Discard::HeartbeatNonce), before + 1);
+    assert_eq!(
+        discarded(&world, A, DiscardReason::HeartbeatNonce),
+        before + 1
+    );
 }
 
 #[test]
@@ -260,7 +263,7 @@ fn ecn_chunks_are_taken_and_mean_nothing() {
         A,
         packet(Z, to_a, &[&Chunk::Ecne(Ecne { lowest_tsn: Tsn(1) })]),
     );
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     assert_eq!(world.story.len(), 1);
 }
 

@@ -4,7 +4,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, ConnectOptions, Discard, Icmp, PathId, PathState, StateName,
+    AssociationId, AssociationState, CloseReason, Config, ConnectOptions, DiscardReason, Icmp,
+    PathId, PathState,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{Bytes, BytesMut};
@@ -52,7 +53,7 @@ fn tell(world: &mut World, (kind, code, mtu): (u8, u8, u32), quoted: &[u8]) {
     world.drain(A);
 }
 
-fn discarded(world: &World, reason: Discard) -> u64 {
+fn discarded(world: &World, reason: DiscardReason) -> u64 {
     world.endpoints[A].discards().of(reason)
 }
 
@@ -98,7 +99,7 @@ fn protocol_unreachable_ends_the_association_as_an_abort() {
 #[test]
 fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
     let init_of = |world: &World| world.shot(A, "INIT");
-    let (mut world, _) = in_state(StateName::CookieWait);
+    let (mut world, _) = in_state(AssociationState::CookieWait);
     world.narrate = true;
     world.forget();
     world.run_for(2 * SECOND);
@@ -113,8 +114,8 @@ fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
     let mut other = init.to_vec();
     other[19] ^= 1;
     tell(&mut world, PROTOCOL, &quoted(address(Z, 0), 132, &other));
-    assert_eq!(discarded(&world, Discard::IcmpTag), 2);
-    assert_eq!(world.state(A, a), StateName::CookieWait);
+    assert_eq!(discarded(&world, DiscardReason::IcmpTag), 2);
+    assert_eq!(world.state(A, a), AssociationState::CookieWait);
     tell(
         &mut world,
         PROTOCOL,
@@ -130,20 +131,20 @@ fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
     let init = init_of(&world);
     world.run_for(SECOND);
     tell(&mut world, PROTOCOL, &quoted(address(Z, 0), 132, &init));
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(discarded(&world, Discard::IcmpIgnored), 1);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(discarded(&world, DiscardReason::IcmpIgnored), 1);
 }
 
 #[test]
 fn port_unreachable_counts_inside_udp_only() {
     let (mut world, a, _, packet) = under_way();
     tell(&mut world, PORT, &quoted(address(Z, 0), 132, &packet));
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(discarded(&world, Discard::IcmpIgnored), 1);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(discarded(&world, DiscardReason::IcmpIgnored), 1);
     // The packet was not encapsulated in UDP.
     tell(&mut world, PORT, &over_udp(address(Z, 0), 9_899, &packet));
-    assert_eq!(discarded(&world, Discard::IcmpStranger), 1);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(discarded(&world, DiscardReason::IcmpStranger), 1);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 
     let mut world = World::new(Config::default());
     let mut out = BytesMut::new();
@@ -156,7 +157,7 @@ fn port_unreachable_counts_inside_udp_only() {
     // Another UDP port was closed, and the mandatory eight quoted bytes do not include SCTP's tag.
     tell(&mut world, PORT, &over_udp(remote, 9_900, &out));
     tell(&mut world, PORT, &over_udp(remote, 9_899, &out)[..28]);
-    assert_eq!(world.state(A, a), StateName::CookieWait);
+    assert_eq!(world.state(A, a), AssociationState::CookieWait);
     tell(&mut world, PORT, &over_udp(remote, 9_899, &out));
     assert_eq!(
         world.close_reason(A, a),
@@ -257,7 +258,7 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
     assert_eq!(standing(&world), (6, PathState::Inactive));
     assert_eq!(
         world.state(A, a),
-        StateName::Established,
+        AssociationState::Established,
         "the association counts none"
     );
     world.forget();
@@ -288,8 +289,8 @@ fn nobody_who_saw_no_packet_moves_anything() {
             tell(&mut world, message, &quoted(address(Z, 0), 132, &forged));
         }
     }
-    assert_eq!(discarded(&world, Discard::IcmpStranger), 4 * 3);
-    assert_eq!(discarded(&world, Discard::IcmpTag), 4 * 3);
+    assert_eq!(discarded(&world, DiscardReason::IcmpStranger), 4 * 3);
+    assert_eq!(discarded(&world, DiscardReason::IcmpTag), 4 * 3);
     for message in all {
         tell(
             &mut world,
@@ -316,7 +317,7 @@ fn nobody_who_saw_no_packet_moves_anything() {
             &quoted(address(Z, 0), 132, &retag(&packet, own)),
         );
     }
-    assert_eq!(discarded(&world, Discard::IcmpQuote), 6);
+    assert_eq!(discarded(&world, DiscardReason::IcmpQuote), 6);
     assert_eq!(before(&world), paths);
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(7);
     for _ in 0..20_000 {
@@ -338,7 +339,7 @@ fn nobody_who_saw_no_packet_moves_anything() {
         }
     }
     assert_eq!(before(&world), paths);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     assert_eq!(acted(&world, a), 0);
 }
 
@@ -351,5 +352,5 @@ fn a_message_about_an_association_that_ended_is_a_strangers() {
     world.run_for(SECOND);
     tell(&mut world, PROTOCOL, &quoted(address(Z, 0), 132, &packet));
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
-    assert_eq!(discarded(&world, Discard::IcmpStranger), 1);
+    assert_eq!(discarded(&world, DiscardReason::IcmpStranger), 1);
 }

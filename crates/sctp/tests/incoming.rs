@@ -5,7 +5,9 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{CloseReason, Config, Discard, Endpoint, Event, Gone, Refusal, SendOptions};
+use anabranch_sctp::{
+    CloseReason, Config, DiscardReason, Endpoint, Event, IncomingGone, Refusal, SendOptions,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Transport};
 use bytes::{Bytes, BytesMut};
@@ -112,7 +114,7 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
     // T1-cookie: the retransmission changes nothing.
     hosts.timeout(0);
     assert_eq!((hosts.answers[0], hosts.server.poll_incoming()), (1, None));
-    assert_eq!(hosts.server.discards().of(Discard::Undecided), 1);
+    assert_eq!(hosts.server.discards().of(DiscardReason::Undecided), 1);
 
     let id = hosts
         .server
@@ -128,7 +130,7 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
             .is_some_and(|it| it.is_established())
     }));
     let again = hosts.server.accept_incoming(hosts.now, incoming.number);
-    assert_eq!(again, Err(Gone));
+    assert_eq!(again, Err(IncomingGone));
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn a_refused_peer_is_told_why_and_nothing_is_kept() {
         }
         assert_eq!(hosts.server.associations().count(), 0);
         let again = hosts.server.refuse_incoming(Some(number), &refusal);
-        assert_eq!(again, Err(Gone));
+        assert_eq!(again, Err(IncomingGone));
     }
 }
 
@@ -175,7 +177,7 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
         [host(1)]
     );
     assert_eq!(hosts.server.poll_incoming(), None);
-    assert_eq!(hosts.server.discards().of(Discard::Overload), 1);
+    assert_eq!(hosts.server.discards().of(DiscardReason::Overload), 1);
     assert_eq!(hosts.answers, [1, 1, 1], "only INIT ACKs");
     hosts
         .server
@@ -200,7 +202,7 @@ fn a_peer_that_begins_anew_waits_once() {
     let later = hosts.server.poll_incoming().expect("it came again");
     assert_eq!(
         hosts.server.accept_incoming(hosts.now, former.number),
-        Err(Gone)
+        Err(IncomingGone)
     );
     hosts
         .server
@@ -234,7 +236,7 @@ fn whoever_waits_longer_than_its_cookie_is_good_is_gone() {
     );
     assert_eq!(
         hosts.server.accept_incoming(hosts.now, waiting.number),
-        Err(Gone)
+        Err(IncomingGone)
     );
 
     let mut hosts = Hosts::new(1, 1);
@@ -243,9 +245,9 @@ fn whoever_waits_longer_than_its_cookie_is_good_is_gone() {
     hosts.now += 61 * SECOND;
     assert_eq!(
         hosts.server.accept_incoming(hosts.now, waiting.number),
-        Err(Gone)
+        Err(IncomingGone)
     );
-    assert_eq!(hosts.server.discards().of(Discard::StaleCookie), 1);
+    assert_eq!(hosts.server.discards().of(DiscardReason::StaleCookie), 1);
     assert_eq!(hosts.server.associations().count(), 0);
 }
 

@@ -4,7 +4,7 @@ use crate::common;
 
 use anabranch_sctp::config::{Config, SchedulerKind};
 use anabranch_sctp::{
-    CloseReason, Discard, Event, Profile, ReconfigOutcome, SendOptions, Violation,
+    CloseReason, DiscardReason, Event, Profile, ReconfigOutcome, SendOptions, Violation,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -320,7 +320,7 @@ fn i_data_that_was_not_agreed_on_is_unknown() {
     rig.position(0, (0, 0, 0), "E");
     rig.i_forward_tsn(3, &[]);
     let discards = rig.world.endpoints[Z].discards();
-    assert_eq!(discards.of(Discard::UnknownChunk), 2);
+    assert_eq!(discards.of(DiscardReason::UnknownChunk), 2);
     assert!(rig.is_up() && rig.read().is_empty());
 }
 

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, StateName};
+use anabranch_sctp::{AssociationId, AssociationState, Config, DiscardReason, Endpoint};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -26,7 +26,7 @@ fn abandoned_call_of_z(world: &mut World) -> (AssociationId, Bytes) {
         .unwrap();
     world.drain(Z);
     world.run_for(100 * MILLISECOND);
-    assert_eq!(world.state(Z, z), StateName::CookieEchoed);
+    assert_eq!(world.state(Z, z), AssociationState::CookieEchoed);
     let late = world.shot(Z, "COOKIE ECHO");
     world.fate = Box::new(|shot| {
         if shot.chunks == "ABORT" {
@@ -51,13 +51,13 @@ fn a_cookie_of_a_call_that_the_peer_gave_up_does_not_restart_the_association() {
     let (a, late) = abandoned_call_of_z(&mut world);
     world.run_for(5 * SECOND);
     let z = world.only_association(Z);
-    assert_eq!(world.state(A, a), StateName::Established);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     world.forget();
     world.inject(A, late);
     assert_eq!(world.story, ["? -> COOKIE ECHO -> A"], "in silence");
     assert_eq!(world.told(A), []);
-    assert_eq!(discarded(&world, A, Discard::LateCookie), 1);
+    assert_eq!(discarded(&world, A, DiscardReason::LateCookie), 1);
     world.send(A, a, 0, "over");
     world.send(Z, z, 0, "back");
     world.run_for(SECOND);
@@ -72,15 +72,15 @@ fn in_cookie_echoed_an_older_cookie_waits_for_the_answer_to_ours() {
     let mut world = World::new(Config::default());
     let (a, late) = abandoned_call_of_z(&mut world);
     let begun = world.now;
-    while world.state(A, a) == StateName::CookieWait {
+    while world.state(A, a) == AssociationState::CookieWait {
         assert!(world.step(begun + 5 * SECOND), "{:#?}", world.story);
     }
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     world.inject(A, late.clone());
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     world.run_for(100 * MILLISECOND);
     let z = world.only_association(Z);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     world.send(A, a, 0, "over");
     world.run_for(SECOND);
     assert_eq!(world.receive_all(Z, z).len(), 1);
@@ -94,9 +94,9 @@ fn in_cookie_echoed_an_older_cookie_counts_once_ours_was_repeated() {
     let (a, late) = abandoned_call_of_z(&mut world);
     world.fate = lose("COOKIE ECHO", 99);
     world.run_for(5 * SECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     world.inject(A, late);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 /// A server with successive clients.
@@ -167,8 +167,8 @@ fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered()
         assert_eq!(door.server.associations().count(), 0, "after {others}");
     }
     // The closed association is no longer recorded: its peer, if it were new, has to start again.
-    assert_eq!(door.server.discards().of(Discard::LateCookie), 1);
-    assert_eq!(door.server.discards().of(Discard::StaleCookie), 1);
+    assert_eq!(door.server.discards().of(DiscardReason::LateCookie), 1);
+    assert_eq!(door.server.discards().of(DiscardReason::StaleCookie), 1);
     let said = door.said().expect("an ERROR");
     assert!(describe(&said).contains("ERROR"), "{}", describe(&said));
 }

@@ -3,7 +3,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Event, PathId, PathState, Profile, SendOptions, StateName,
+    AssociationId, AssociationState, CloseReason, Config, Event, PathId, PathState, Profile,
+    SendOptions,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -109,7 +110,7 @@ fn t1_init_alternates_over_the_addresses_the_user_gave() {
     world.drain(A);
     world.run_for(30 * SECOND);
     assert_eq!(networks_of(&world, "INIT"), [0, 1], "{:#?}", world.story);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -124,7 +125,7 @@ fn t1_cookie_alternates_once_the_peer_has_told_its_addresses() {
     world.drain(A);
     world.run_for(30 * SECOND);
     assert_eq!(networks_of(&world, "COOKIE ECHO"), [0, 1]);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn the_primary_dies_in_mid_transfer_and_comes_back() {
         world.run_for(30 * SECOND);
         assert_eq!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{name}: idle on the other path"
         );
         world.forget();
@@ -265,7 +266,7 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
         Fate::Deliver
     });
     world.run_for(300 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     // Now the other path fails as well.
     world.fate = Box::new(|_| Fate::Drop);
     world.run_for(100 * SECOND);

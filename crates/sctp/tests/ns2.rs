@@ -168,7 +168,7 @@ impl World {
     /// Sends data of an endless source, and any SACK that is due.
     fn send_all(&mut self) {
         loop {
-            while self.sender.buffered() < 2 * MESSAGE {
+            while self.sender.unsent_bytes() < 2 * MESSAGE {
                 let payload = Bytes::from_static(&[0; MESSAGE]);
                 let message = payload;
                 let stream = (self.messages % u64::from(self.streams)) as u16;

@@ -149,7 +149,7 @@ impl World {
     /// Sends data of an endless source, and any SACK that is due.
     fn send_all(&mut self) {
         loop {
-            while self.sender.buffered() < 2 * MESSAGE {
+            while self.sender.unsent_bytes() < 2 * MESSAGE {
                 let message = Bytes::from_static(&[0; MESSAGE]);
                 self.sender
                     .send(self.now, message, &SendOptions::new())

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Discard};
+use anabranch_sctp::{Config, DiscardReason};
 use anabranch_wire::cause::Causes;
 use anabranch_wire::chunk::{Abort, Chunk, CookieEcho, Init};
 use anabranch_wire::packet::CommonHeader;
@@ -17,7 +17,7 @@ const TAG: u32 = 0x1234_5678;
 
 fn world() -> World {
     let mut world = World::new(Config::default());
-    world.endpoints[Z].answer_for_other_ports(true);
+    world.endpoints[Z].answer_unknown_ports(true);
     world
 }
 
@@ -105,7 +105,7 @@ fn an_init_that_breaks_a_rule_draws_no_init_ack() {
     let mut world = world();
     world.inject(Z, astray(0, &[&init(), &Chunk::CookieAck]));
     assert_eq!(world.story.len(), 1, "{:?}", world.story);
-    assert_eq!(world.endpoints[Z].discards().of(Discard::Port), 1);
+    assert_eq!(world.endpoints[Z].discards().of(DiscardReason::Port), 1);
     // Rule 3 is for INITs with tag 0, rule 8 for others.
     world.inject(Z, astray(TAG, &[&init()]));
     let (header, chunks) = answer(&world);

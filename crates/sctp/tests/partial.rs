@@ -7,7 +7,7 @@ use crate::common;
 use anabranch_sctp::config::Config;
 use anabranch_sctp::path::PathId;
 use anabranch_sctp::rx::{DataOutcome, Receiver, TooLong};
-use anabranch_sctp::{CloseReason, Endpoint, Event, ReceivedPart, SendOptions, StateName};
+use anabranch_sctp::{AssociationState, CloseReason, Endpoint, Event, ReceivedPart, SendOptions};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Probe, ProbeSet, Trace};
 use anabranch_wire::chunk::Data;
@@ -379,7 +379,7 @@ fn any_message_gets_through_any_buffer() {
             let mut ended = false;
             while !ended {
                 world.run_for(SECOND / 100);
-                assert_eq!(world.state(A, a), StateName::Established);
+                assert_eq!(world.state(A, a), AssociationState::Established);
                 let association = world.endpoints[Z].association_mut(z).unwrap();
                 if in_parts {
                     while let Some(part) = association.poll_part() {

@@ -3,8 +3,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AbandonPolicy, AbandonedCount, AbandonedMessage, AssociationId, CloseReason, Config, Event,
-    SendError, SendOptions, StateName,
+    AbandonPolicy, AbandonedCount, AbandonedMessage, AssociationId, AssociationState, CloseReason,
+    Config, Event, SendError, SendOptions,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -280,13 +280,13 @@ fn a_long_message_is_given_up_whole() {
         assert_eq!(
             (
                 association.status().outstanding_chunks,
-                association.buffered()
+                association.unsent_bytes()
             ),
             (0, 0)
         );
         let entry = association.paths().get(anabranch_sctp::PathId(0));
         assert_eq!((entry.flightsize(), entry.marked_bytes()), (0, 0));
-        assert_eq!(world.state(Z, z), StateName::Established);
+        assert_eq!(world.state(Z, z), AssociationState::Established);
     }
 }
 

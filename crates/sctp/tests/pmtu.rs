@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use anabranch_sctp::path::PathId;
-use anabranch_sctp::{AssociationId, Authentication, ChunkTypes, Config, Profile, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, Authentication, ChunkTypes, Config, Profile,
+};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
@@ -155,7 +157,7 @@ fn a_black_hole_is_left_and_all_arrives() {
         fragmented,
         "new messages are cut smaller"
     );
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     // Ten minutes later the path MTU is restored.
     pipe.mtu.set(1500);
     world.run_for(610 * SECOND);
@@ -233,7 +235,12 @@ fn lossy(seed: u64, permille: u64, discovery: bool) -> (f64, u32) {
     });
     let (mut bytes, mut falls, mut size) = (0, 0, 0);
     for _ in 0..1_500 {
-        while world.endpoints[A].association(a).expect("up").buffered() < 200_000 {
+        while world.endpoints[A]
+            .association(a)
+            .expect("up")
+            .unsent_bytes()
+            < 200_000
+        {
             world.send(A, a, 0, vec![0; 10_000]);
         }
         world.run_for(50 * MILLISECOND);
@@ -320,7 +327,7 @@ fn a_cookie_echo_arrives_where_its_data_is_too_large() {
     world.send(A, a, 0, vec![1; 700]);
     world.send(A, a, 0, vec![2; 700]);
     world.run_for(120 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let z = world.only_association(Z);
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
@@ -338,7 +345,7 @@ fn an_old_answer_to_a_probe_means_nothing() {
     world.run_for(60 * SECOND);
     assert_eq!(packet_of(&world, A, a), 1200 - IP, "no answer came in time");
     let discards = world.endpoints[A].discards();
-    assert!(discards.of(anabranch_sctp::Discard::HeartbeatNonce) > 2);
+    assert!(discards.of(anabranch_sctp::DiscardReason::HeartbeatNonce) > 2);
     let association = world.endpoints[A].association(a).expect("known");
     assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }

@@ -4,7 +4,9 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Config, ConnectOptions, Discard, Endpoint, Event, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, Config, ConnectOptions, DiscardReason, Endpoint, Event,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -75,7 +77,7 @@ impl Hosts {
         }
     }
 
-    fn state(&self, id: AssociationId) -> StateName {
+    fn state(&self, id: AssociationId) -> AssociationState {
         self.client.association(id).expect("not released").state()
     }
 }
@@ -85,9 +87,9 @@ fn one_of_two_attempts_at_one_host_goes_on() {
     let mut hosts = Hosts::new();
     let [first, second] = [1, 2].map(|last| hosts.race(last));
     hosts.exchange();
-    assert_eq!(hosts.state(first), StateName::Established);
-    assert_eq!(hosts.state(second), StateName::CookieWait);
-    assert_eq!(hosts.client.discards().of(Discard::Outrun), 1);
+    assert_eq!(hosts.state(first), AssociationState::Established);
+    assert_eq!(hosts.state(second), AssociationState::CookieWait);
+    assert_eq!(hosts.client.discards().of(DiscardReason::Outrun), 1);
     let events: Vec<Event> = std::iter::from_fn(|| hosts.server.poll_event())
         .map(|(_, event)| event)
         .collect();
@@ -100,7 +102,7 @@ fn one_of_two_attempts_at_one_host_goes_on() {
     let last_words = Hosts::sent(&mut hosts.client, hosts.now);
     assert_eq!(last_words, [], "no trace");
     hosts.exchange();
-    assert_eq!(hosts.state(first), StateName::Established);
+    assert_eq!(hosts.state(first), AssociationState::Established);
 }
 
 /// A race survives the failure of its first attempt: the other continues when its INIT is answered
@@ -113,8 +115,8 @@ fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     Hosts::take(&mut hosts.server, hosts.now, inits);
     let acks = Hosts::sent(&mut hosts.server, hosts.now);
     Hosts::take(&mut hosts.client, hosts.now, acks);
-    assert_eq!(hosts.state(first), StateName::CookieEchoed);
-    assert_eq!(hosts.state(second), StateName::CookieWait);
+    assert_eq!(hosts.state(first), AssociationState::CookieEchoed);
+    assert_eq!(hosts.state(second), AssociationState::CookieWait);
     // Its COOKIE ECHO is lost, and its user aborts it.
     Hosts::sent(&mut hosts.client, hosts.now);
     let association = hosts.client.association_mut(first).expect("not released");
@@ -125,6 +127,6 @@ fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     hosts.now = hosts.client.poll_timeout().expect("T1-init");
     hosts.client.handle_timeout(hosts.now);
     hosts.exchange();
-    assert_eq!(hosts.state(second), StateName::Established);
+    assert_eq!(hosts.state(second), AssociationState::Established);
     assert_eq!(hosts.server.associations().count(), 1);
 }

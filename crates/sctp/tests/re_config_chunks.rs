@@ -2,7 +2,9 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Discard, Event, ReconfigOutcome, Reconfiguration, StreamDirection};
+use anabranch_sctp::{
+    Config, DiscardReason, Event, ReconfigOutcome, Reconfiguration, StreamDirection,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::extension::{Extension, ReConfig, ReConfigParameter, ReConfigResult};
@@ -132,7 +134,7 @@ impl Rig {
 
     fn bad(&self) -> u64 {
         let discards = self.world.endpoints[Z].discards();
-        discards.of(Discard::BadReConfig)
+        discards.of(DiscardReason::BadReConfig)
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::common;
 
 use anabranch_sctp::{
-    AbandonPolicy, AssociationId, CloseReason, Config, Delivery, Event, SendError, SendOptions,
+    AbandonPolicy, AssociationId, CloseReason, Config, DeliveryStatus, Event, SendError,
+    SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use common::*;
@@ -23,7 +24,7 @@ fn ask(
     association.send(now, payload.into(), &options)
 }
 
-fn receipts(world: &World) -> Vec<(u64, Delivery)> {
+fn receipts(world: &World) -> Vec<(u64, DeliveryStatus)> {
     let told = world.told(A).into_iter();
     told.filter_map(|event| match event {
         Event::Receipt { number, delivery } => Some((number, delivery)),
@@ -68,7 +69,7 @@ fn a_gap_ack_block_is_no_receipt() {
     );
     assert_eq!(receipts(&world), []);
     world.run_for(10 * SECOND);
-    let both = [7, 8].map(|number| (number, Delivery::Acknowledged));
+    let both = [7, 8].map(|number| (number, DeliveryStatus::Acknowledged));
     assert_eq!(receipts(&world), both);
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
@@ -91,7 +92,7 @@ fn all_of_a_message_has_one_receipt() {
         let mut told = receipts(&world);
         // Streams are served round robin: the scheduler decides which message ends first.
         told.sort_by_key(|it| it.0);
-        let all = [1, 2, 3].map(|number| (number, Delivery::Acknowledged));
+        let all = [1, 2, 3].map(|number| (number, DeliveryStatus::Acknowledged));
         assert_eq!(told, all, "interleaving: {interleaving}");
         assert_eq!(world.receive_all(Z, z).len(), 5);
     }
@@ -117,8 +118,8 @@ fn what_is_given_up_is_not_acknowledged() {
     world.run_for(10 * SECOND);
     let mut told = receipts(&world);
     told.sort_by_key(|it| it.0);
-    let lost = Delivery::Abandoned(AbandonPolicy::Retransmissions);
-    let rest = (1..5).map(|number| (number, Delivery::Acknowledged));
+    let lost = DeliveryStatus::Abandoned(AbandonPolicy::Retransmissions);
+    let rest = (1..5).map(|number| (number, DeliveryStatus::Acknowledged));
     let expected: Vec<_> = std::iter::once((0, lost)).chain(rest).collect();
     assert_eq!(told, expected);
     assert_eq!(world.receive_all(Z, z).len(), 4);
@@ -137,7 +138,7 @@ fn a_lifetime_ends_a_message_under_way_and_one_in_the_queue() {
     ask(&mut world, a, (Some(0), vec![1; 9]), &short, 2).expect("room");
     world.drain(A);
     world.run_for(20 * SECOND);
-    let over = Delivery::Abandoned(AbandonPolicy::Lifetime);
+    let over = DeliveryStatus::Abandoned(AbandonPolicy::Lifetime);
     assert_eq!(receipts(&world), [(1, over), (2, over)]);
 }
 
@@ -160,9 +161,9 @@ fn what_is_never_sent_is_told_of() {
     let mut told = receipts(&world);
     told.sort_by_key(|it| it.0);
     let expected = [
-        (1, Delivery::NoSuchStream),
-        (2, Delivery::Acknowledged),
-        (3, Delivery::NoSuchStream),
+        (1, DeliveryStatus::NoSuchStream),
+        (2, DeliveryStatus::Acknowledged),
+        (3, DeliveryStatus::NoSuchStream),
     ];
     assert_eq!(told, expected);
     // The window is full, and the waiting messages are cancelled.
@@ -173,9 +174,9 @@ fn what_is_never_sent_is_told_of() {
     ask(&mut world, a, (Some(0), vec![1; 9]), &PLAIN, 5).expect("an own place");
     ask(&mut world, a, (None, vec![1; 9]), &PLAIN, 6).expect("an own place");
     let association = world.endpoints[A].association_mut(a).expect("known");
-    assert_eq!(association.withdraw_unsent(), 2);
+    assert_eq!(association.cancel_unsent(), 2);
     world.drain(A);
-    let back = [5, 6].map(|number| (number, Delivery::Withdrawn));
+    let back = [5, 6].map(|number| (number, DeliveryStatus::Withdrawn));
     assert_eq!(receipts(&world), back);
 }
 
@@ -212,7 +213,7 @@ fn no_receipt_is_missed() {
     world.drain(A);
     world.run_for(10 * SECOND);
     let all: Vec<_> = (0..500)
-        .map(|number| (number, Delivery::Acknowledged))
+        .map(|number| (number, DeliveryStatus::Acknowledged))
         .collect();
     assert!(receipts(&world) == all, "each once, in their order");
     assert_eq!(world.receive_all(Z, z).len(), 500);

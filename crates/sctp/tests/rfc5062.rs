@@ -4,7 +4,7 @@ use crate::common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{Config, Discard, StateName};
+use anabranch_sctp::{AssociationState, Config, DiscardReason};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::Causes;
 use anabranch_wire::chunk::{Abort, Chunk, CookieEcho, Heartbeat};
@@ -45,20 +45,23 @@ fn a_stored_cookie_sets_off_one_round_of_heartbeats() {
         say_from(&mut world, VICTIM, 7, &[&abort]);
         let all: Vec<_> = world.endpoints[Z].associations().collect();
         for id in all {
-            assert_eq!(world.state(Z, id), StateName::Closed);
+            assert_eq!(world.state(Z, id), AssociationState::Closed);
             assert!(world.endpoints[Z].release(id));
         }
         world.run_for(SECOND);
     }
     assert_eq!(sent_to(&world, VICTIM).len(), 1, "{:#?}", world.story);
-    assert_eq!(world.endpoints[Z].discards().of(Discard::LateCookie), 19);
+    assert_eq!(
+        world.endpoints[Z].discards().of(DiscardReason::LateCookie),
+        19
+    );
 }
 
 /// §7: a cookie is valid only for the two ports of its INIT, and with its tag.
 #[test]
 fn a_cookie_is_good_between_its_own_ports_only() {
     let mut world = alone();
-    world.endpoints[Z].answer_for_other_ports(true);
+    world.endpoints[Z].answer_unknown_ports(true);
     let answers = ask(&mut world, ATTACKER, 7, &[]);
     let (tag, cookie) = cookie_of(&answers[0].bytes);
     let echo = packet(A, tag, &[&Chunk::CookieEcho(CookieEcho { cookie })]);
@@ -105,8 +108,8 @@ fn one_packet_draws_one_packet() {
         world.inject_from(Z, path, bytes);
         assert_eq!(sent_to(&world, ATTACKER).len(), 1, "{:#?}", world.story);
         let id = world.only_association(Z);
-        assert_eq!(world.state(Z, id), StateName::Established);
-        assert!(world.endpoints[Z].discards().of(Discard::Overload) > 0);
+        assert_eq!(world.state(Z, id), AssociationState::Established);
+        assert!(world.endpoints[Z].discards().of(DiscardReason::Overload) > 0);
     }
     // Likewise out of the blue.
     let mut world = alone();

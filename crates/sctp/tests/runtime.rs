@@ -4,8 +4,8 @@ use crate::common;
 
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{
-    AssociationId, AssociationSettings, CloseReason, Config, Endpoint, Event, PathId, PathSettings,
-    PathState, RuntimeError, SendOptions,
+    AssociationId, AssociationSettings, CloseReason, Config, DynamicSettingError, Endpoint, Event,
+    PathId, PathSettings, PathState, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Data};
@@ -120,7 +120,7 @@ fn what_is_out_of_range_is_named_and_changes_nothing() {
     }
     let stranger = address(Z, 9);
     let error = association.set_path_settings(0, Some(stranger), path);
-    assert_eq!(error, Err(RuntimeError::NoSuchPath(stranger)));
+    assert_eq!(error, Err(DynamicSettingError::NoSuchPath(stranger)));
     let defaults = SendOptions::on(10);
     let error = association.set_settings(
         association
@@ -200,7 +200,7 @@ fn errors_that_a_path_and_the_association_stand_are_set() {
     let association = world.endpoints[A].association_mut(a).expect("known");
     let settings = association.settings();
     let error = association.set_settings(settings);
-    assert_eq!(error, Err(RuntimeError::Closed));
+    assert_eq!(error, Err(DynamicSettingError::Closed));
 }
 
 #[test]

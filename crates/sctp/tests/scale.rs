@@ -4,7 +4,7 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, SendOptions};
+use anabranch_sctp::{AssociationId, Config, DiscardReason, Endpoint, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::chunk::{Chunk, Init};
@@ -217,5 +217,5 @@ fn a_million_inits_cost_no_memory_and_stop_no_work() {
     assert!(grown < 16 * 1024, "{grown} bytes");
     assert_eq!(server.associations().count(), 1);
     assert_eq!(received, 1_000);
-    assert_eq!(server.discards().of(Discard::Overload), 0);
+    assert_eq!(server.discards().of(DiscardReason::Overload), 0);
 }

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, ConnectError, Discard, Endpoint, Event, Interest, Output,
-    PathState, Recipient, SendOptions, StateName,
+    AssociationId, AssociationState, CloseReason, Config, ConnectError, DiscardReason, Endpoint,
+    Event, Interest, Output, PathState, Recipient, SendOptions,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -240,7 +240,7 @@ impl World {
         begun.is_ok()
     }
 
-    fn discarded(&self, reason: Discard) -> u64 {
+    fn discarded(&self, reason: DiscardReason) -> u64 {
         self.server.iter().map(|it| it.discards().of(reason)).sum()
     }
 }
@@ -379,7 +379,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
 fn shards_are_to_their_peers_what_one_endpoint_is() {
     let (mut handed, mut ups, mut restarts) = (0, 0, 0);
     let reasons = |world: &World| {
-        let all = Discard::ALL.iter();
+        let all = DiscardReason::ALL.iter();
         all.map(|&it| (it, world.discarded(it)))
             .filter(|it| it.1 > 0)
             .collect::<Vec<_>>()
@@ -470,7 +470,7 @@ fn a_peer_that_restarts_from_another_address_finds_its_association() {
         let here = world.clients[0]
             .association(begun.expect("free"))
             .expect("up");
-        assert_eq!(here.state(), StateName::Established);
+        assert_eq!(here.state(), AssociationState::Established);
     }
 }
 
@@ -524,7 +524,7 @@ fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
             bytes: packet(tag, &abort),
         };
         world.deliver(&shot(peer_tag.wrapping_add(1).max(1)));
-        assert_eq!(world.discarded(Discard::BlindEnd), 1);
+        assert_eq!(world.discarded(DiscardReason::BlindEnd), 1);
         assert_eq!(world.open(), [(at, id)]);
         world.deliver(&shot(peer_tag));
         let reason = world.server[at]
@@ -565,5 +565,5 @@ fn two_shards_do_not_take_in_one_peer() {
         world.deliver(echo);
     }
     assert_eq!(world.open().len(), 1);
-    assert_eq!(world.discarded(Discard::LateCookie), 2);
+    assert_eq!(world.discarded(DiscardReason::LateCookie), 2);
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, CloseReason, Config, Endpoint, Event, SendOptions,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -54,8 +56,8 @@ impl Net {
         for _ in 0..200 {
             let association = self.peers[number].1.association_mut(id);
             match association.map(|it| it.state()) {
-                Some(StateName::CookieWait | StateName::CookieEchoed) => (),
-                state => return state == Some(StateName::Established),
+                Some(AssociationState::CookieWait | AssociationState::CookieEchoed) => (),
+                state => return state == Some(AssociationState::Established),
             }
             self.now += 50 * MILLISECOND;
             let peers = self.peers.iter_mut().map(|(_, peer)| peer);
@@ -71,7 +73,7 @@ impl Net {
 
     fn is_up(&mut self, number: usize, id: AssociationId) -> bool {
         let association = self.peers[number].1.association_mut(id);
-        association.is_some_and(|it| it.state() == StateName::Established)
+        association.is_some_and(|it| it.state() == AssociationState::Established)
     }
 
     fn exchange(&mut self) {

@@ -2,7 +2,9 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Event, PathId, SendError, SendOptions, StateName};
+use anabranch_sctp::{
+    AssociationState, CloseReason, Config, Event, PathId, SendError, SendOptions,
+};
 use anabranch_transport::Transport;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, Shutdown};
@@ -20,7 +22,7 @@ fn three_packets_and_both_are_closed() {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     world.shutdown(A, a);
-    assert_eq!(world.state(A, a), StateName::ShutdownSent);
+    assert_eq!(world.state(A, a), AssociationState::ShutdownSent);
     finish(&mut world);
     let expected = [
         "A -> SHUTDOWN -> Z",
@@ -49,7 +51,7 @@ fn what_was_accepted_is_delivered_first_from_both_sides() {
         world.send(Z, z, 0, vec![100 + number; 1_000]);
     }
     world.shutdown(A, a);
-    assert_eq!(world.state(A, a), StateName::ShutdownPending);
+    assert_eq!(world.state(A, a), AssociationState::ShutdownPending);
     let late = Bytes::from_static(b"late");
     assert_eq!(
         world.endpoints[A]
@@ -135,7 +137,7 @@ fn a_lost_shutdown_complete_is_made_good_out_of_the_blue() {
     world.fate = lose("SHUTDOWN COMPLETE", 1);
     world.shutdown(A, a);
     world.run_for(100 * MILLISECOND);
-    assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
+    assert_eq!(world.state(Z, z), AssociationState::ShutdownAckSent);
     assert!(world.endpoints[A].release(a));
     finish(&mut world);
     // T2-shutdown; A has no state any more and answers with the received tag (RFC 9260 §8.4, rule
@@ -219,7 +221,7 @@ fn t5_guards_a_shutdown_whose_peer_goes_on_sending() {
     });
     let began = world.now;
     world.shutdown(A, a);
-    while world.state(A, a) != StateName::Closed && world.now < began + 60 * SECOND {
+    while world.state(A, a) != AssociationState::Closed && world.now < began + 60 * SECOND {
         world.send(Z, z, 0, "more");
         world.run_for(200 * MILLISECOND);
     }
@@ -254,7 +256,7 @@ fn shutdown_ack_in_cookie_wait_is_out_of_the_blue() {
         panic!()
     };
     assert!(complete.tag_reflected);
-    assert_eq!(world.state(A, a), StateName::CookieWait);
+    assert_eq!(world.state(A, a), AssociationState::CookieWait);
 }
 
 #[test]
@@ -269,10 +271,10 @@ fn shutdown_in_the_cookie_states_is_ignored() {
         panic!()
     };
     world.inject(A, packet(Z, init.initiate_tag, &[&shutdown]));
-    assert_eq!(world.state(A, a), StateName::CookieWait);
+    assert_eq!(world.state(A, a), AssociationState::CookieWait);
     world.run_for(25 * MILLISECOND);
     world.inject(A, packet(Z, init.initiate_tag, &[&shutdown]));
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
 }
 
 /// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN, and ends the
@@ -373,7 +375,7 @@ fn a_shutdown_within_a_limit_ends_with_the_limit() {
         association.shutdown(now, Some(60 * SECOND)).unwrap();
         world.drain(A);
         world.run_for(7 * SECOND - 1);
-        assert_ne!(world.state(A, a), StateName::Closed, "{silent_from}");
+        assert_ne!(world.state(A, a), AssociationState::Closed, "{silent_from}");
         world.run_for(1);
         let reason = Some(CloseReason::ShutdownTimeout);
         assert_eq!(world.close_reason(A, a), reason, "{silent_from}");
@@ -404,7 +406,7 @@ fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
         world.run_for(30 * SECOND);
         assert_eq!(world.receive_all(Z, z).len(), 4);
         world.run_for(39 * SECOND);
-        assert_eq!(world.state(A, a), StateName::ShutdownPending);
+        assert_eq!(world.state(A, a), AssociationState::ShutdownPending);
         world.run_for(if ended { 2 * SECOND } else { 86_400 * SECOND });
         let reason = ended.then_some(CloseReason::ShutdownTimeout);
         assert_eq!(world.close_reason(A, a), reason);
@@ -433,13 +435,13 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
             }
             let began = world.now;
             let span = 30 * SECOND;
-            while world.now < began + span && world.state(A, a) == StateName::Established {
+            while world.now < began + span && world.state(A, a) == AssociationState::Established {
                 let association = world.endpoints[A].association_mut(a).unwrap();
                 association.request_heartbeat(PathId(0));
                 world.drain(A);
                 world.run_for(every * MILLISECOND);
             }
-            let closed = world.state(A, a) == StateName::Closed;
+            let closed = world.state(A, a) == AssociationState::Closed;
             assert_eq!(closed, dead, "asked every {every} ms");
             if dead {
                 // One error per RTO, which doubles: not one per HEARTBEAT.
@@ -469,7 +471,7 @@ fn a_shutdown_that_is_only_repeated_is_not_answered_for_ever() {
     while world.now < began + 380 * SECOND {
         world.inject(Z, shutdown.clone());
         world.run_for(20 * SECOND);
-        assert_eq!(world.state(Z, z), StateName::ShutdownAckSent);
+        assert_eq!(world.state(Z, z), AssociationState::ShutdownAckSent);
     }
     world.inject(Z, shutdown);
     world.run_for(21 * SECOND);

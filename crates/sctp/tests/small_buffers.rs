@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Profile, SendOptions, StateName};
+use anabranch_sctp::{AssociationId, AssociationState, Config, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
 use common::{A, Fate, Shot, World, Z};
@@ -50,7 +50,7 @@ fn carry(
             let reason = world.close_reason(host, id);
             assert_eq!(
                 world.state(host, id),
-                StateName::Established,
+                AssociationState::Established,
                 "{place}: {reason:?}"
             );
         }

@@ -74,7 +74,7 @@ impl Bulk {
         let association = self.world.endpoints[A]
             .association_mut(self.a)
             .expect("known");
-        while association.buffered() < buffered {
+        while association.unsent_bytes() < buffered {
             association
                 .send(self.world.now, message(self.next, 1400), &ANY)
                 .expect("open, with room");

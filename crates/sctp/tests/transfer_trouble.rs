@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Discard, SendOptions, StateName};
+use anabranch_sctp::{AssociationState, CloseReason, Config, DiscardReason, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{Chunk, GapAckBlock, OutgoingSack};
 use anabranch_wire::serial::Tsn;
@@ -19,7 +19,7 @@ fn a_message_larger_than_the_receive_buffer_waits_for_its_reader() {
     let (a, z) = world.established();
     world.send(A, a, 0, vec![7; 200_000]);
     world.run_for(600 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let mut messages = Vec::new();
     while messages.is_empty() {
         messages = world.receive_all(Z, z);
@@ -39,7 +39,7 @@ fn a_closed_window_is_probed_for_ever() {
         world.send(A, a, 0, vec![1; 1_000]);
     }
     world.run_for(86_400 * SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let probes = world.endpoints[A]
         .association(a)
         .unwrap()
@@ -184,7 +184,7 @@ fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
     world.send(A, a, 0, vec![2; 20_000]);
     world.run_for(60 * SECOND);
     assert_eq!(world.receive_all(Z, z).len(), 2);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
 /// A SACK with at most one gap block.
@@ -255,7 +255,10 @@ fn one_sack_of_a_packet_is_taken() {
     let (sent, sacks) = count(&world);
     let [first, second] = [1, 2].map(|acked| sack(before.add(acked), None));
     world.inject(A, packet(Z, tag, &[&first, &second, &second]));
-    assert_eq!(world.endpoints[A].discards().of(Discard::SecondSack), 2);
+    assert_eq!(
+        world.endpoints[A].discards().of(DiscardReason::SecondSack),
+        2
+    );
     assert_eq!(count(&world).1, sacks + 1);
     assert!(count(&world).0 >= sent - 1);
     world.inject(A, packet(Z, tag, &[&second]));

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{CloseReason, Config, Event, StateName, UndeliveredCause};
+use anabranch_sctp::{AssociationState, CloseReason, Config, Event, UndeliveredCause};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Transport};
 use anabranch_wire::chunk::{Chunk, ErrorChunk, Init};
@@ -54,7 +54,7 @@ fn an_unknown_chunk_in_cookie_wait_draws_no_storm_of_inits() {
         // The attempt continues.
         world.fate = Box::new(|_| Fate::Deliver);
         world.run_for(10 * SECOND);
-        assert_eq!(world.state(A, a), StateName::Established);
+        assert_eq!(world.state(A, a), AssociationState::Established);
     }
 }
 
@@ -64,7 +64,7 @@ fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
     world.fate = lose("COOKIE ECHO", 1);
     let a = world.connect();
     world.run_for(100 * MILLISECOND);
-    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     let tag = tag_in_init(&world, A);
     let stale = Chunk::Error(ErrorChunk {
         causes: Causes::of(&[Cause::StaleCookie {
@@ -101,7 +101,7 @@ fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
     world.run_for(60 * SECOND);
     assert_eq!(
         world.state(A, a),
-        StateName::Established,
+        AssociationState::Established,
         "{:#?}",
         world.story
     );
@@ -133,9 +133,9 @@ fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
         let a = world.connect();
         for _ in 0..times {
             world.run_for(100 * MILLISECOND);
-            assert_eq!(world.state(A, a), StateName::CookieEchoed);
+            assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
             let z = world.only_association(Z);
-            assert_eq!(world.state(Z, z), StateName::Established);
+            assert_eq!(world.state(Z, z), AssociationState::Established);
             let causes = Causes::of(&[Cause::StaleCookie {
                 measure_of_staleness: 1,
             }]);
@@ -150,7 +150,7 @@ fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
         let z = world.only_association(Z);
         assert_eq!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{:#?}",
             world.story
         );
@@ -179,7 +179,7 @@ fn action_b_in_established_begins_both_directions_anew() {
     });
     world.drain(Z);
     world.run_for(600 * MILLISECOND);
-    assert_eq!(world.state(Z, z), StateName::CookieEchoed);
+    assert_eq!(world.state(Z, z), AssociationState::CookieEchoed);
     // Hand-made second incarnation of A.
     let second = Chunk::Init(Init {
         initiate_tag: 0x0BAD_CAFE,
@@ -205,7 +205,7 @@ fn action_b_in_established_begins_both_directions_anew() {
         })
         .expect("a cookie");
     world.run_for(3 * SECOND);
-    assert_eq!(world.state(Z, z), StateName::Established);
+    assert_eq!(world.state(Z, z), AssociationState::Established);
     for _ in 0..3 {
         world.send(Z, z, 0, "for the first life");
     }
@@ -288,9 +288,9 @@ fn unknown_chunks_of_all_classes_in_every_state() {
                 .flat_map(|shot| shot.chunks.split(", "))
                 .collect();
             let count = |name: &str| all.iter().filter(|&&chunk| chunk == name).count();
-            let waiting = state == StateName::CookieWait;
+            let waiting = state == AssociationState::CookieWait;
             let context = format!("{state:?} {kind:#x}: {all:?}");
-            let silent = waiting || state == StateName::CookieEchoed;
+            let silent = waiting || state == AssociationState::CookieEchoed;
             assert_eq!(count("ERROR"), usize::from(report && !silent), "{context}");
             let answered = usize::from(goes_on && !waiting);
             assert_eq!(count("HEARTBEAT ACK"), answered, "{context}");
@@ -323,7 +323,7 @@ fn a_path_too_narrow_for_the_cookie() {
     let mut world = World::with_configs(narrow, Config::default());
     let a = world.connect();
     world.run_for(SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     let echo = world.shots.iter().find(|it| it.chunks == "COOKIE ECHO");
     let echo = echo.expect("sent");
     assert!(echo.may_fragment && echo.bytes.len() > 128 - 20);
@@ -343,7 +343,7 @@ fn a_path_too_narrow_for_the_init_ack() {
         let mut world = World::with_configs(narrow(), narrow());
         let a = world.connect();
         world.run_for(SECOND);
-        assert_eq!(world.state(A, a), StateName::Established, "{mtu}");
+        assert_eq!(world.state(A, a), AssociationState::Established, "{mtu}");
         for shot in &world.shots {
             let large = shot.bytes.len() + 20 > mtu;
             assert_eq!(shot.may_fragment, large, "{mtu}: {}", shot.chunks);

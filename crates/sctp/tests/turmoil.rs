@@ -11,8 +11,8 @@ mod wire;
 use anabranch_congestion::{Needs, Protocol, registry};
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{
-    Association, AssociationId, Authentication, ChunkTypes, CloseReason, Config, ConnectOptions,
-    Endpoint, Event, Reconfiguration, SendOptions, SharedKeys, StateName, ZeroChecksum,
+    Association, AssociationId, AssociationState, Authentication, ChunkTypes, CloseReason, Config,
+    ConnectOptions, Endpoint, Event, Reconfiguration, SendOptions, SharedKeys, ZeroChecksum,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
@@ -277,7 +277,7 @@ impl Play {
         };
         let stream = (roll % u64::from(association.status().outbound_streams.max(1))) as u16;
         let taken = association.send(now, message, &options.with_stream(Some(stream)));
-        let held = association.held_to_send();
+        let held = association.send_buffer_used();
         let most = 2 * SEND_BUFFER + 2 * RECEIVE_BUFFER as usize + 20_000;
         assert!(held <= most, "{held} bytes held");
         if taken.is_ok() {
@@ -339,7 +339,7 @@ impl Play {
     fn is_agreed(&mut self) -> bool {
         HOSTS.into_iter().all(|host| {
             let up = self.association(host);
-            let up = up.is_some_and(|it| it.state() == StateName::Established);
+            let up = up.is_some_and(|it| it.state() == AssociationState::Established);
             up && self.ledgers[host].epoch == self.epoch
         })
     }
@@ -442,7 +442,9 @@ impl Play {
 
     fn left(&mut self, host: usize) -> (usize, usize) {
         let association = self.association(host);
-        association.map_or((0, 0), |it| (it.status().outstanding_chunks, it.buffered()))
+        association.map_or((0, 0), |it| {
+            (it.status().outstanding_chunks, it.unsent_bytes())
+        })
     }
 
     /// Both ends can still exchange data, and close gracefully.

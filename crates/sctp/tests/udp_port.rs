@@ -5,7 +5,7 @@ use crate::common;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_sctp::{
-    AssociationId, Config, ConnectOptions, Discard, Endpoint, Event, Outgoing, SendOptions,
+    AssociationId, Config, ConnectOptions, DiscardReason, Endpoint, Event, SendOptions, UdpTransmit,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -76,7 +76,7 @@ impl Net {
         let mut out = BytesMut::new();
         loop {
             let mut quiet = true;
-            while let Some(Outgoing {
+            while let Some(UdpTransmit {
                 transmit, udp_port, ..
             }) = poll_one(&mut self.client, self.now, &mut out)
             {
@@ -93,7 +93,7 @@ impl Net {
                     (&bytes, 0..bytes.len()),
                 );
             }
-            while let Some(Outgoing {
+            while let Some(UdpTransmit {
                 transmit, udp_port, ..
             }) = poll_one(&mut self.server, self.now, &mut out)
             {
@@ -197,7 +197,7 @@ fn a_packet_under_a_wrong_tag_moves_nothing() {
     damaged[last] ^= 1;
     net.inject(SECOND_PORT, damaged.into());
     assert_eq!(net.port_of(served), FIRST);
-    assert_eq!(net.server.discards().of(Discard::Checksum), 1);
+    assert_eq!(net.server.discards().of(DiscardReason::Checksum), 1);
     // The original packet replayed from elsewhere does, because RFC 6951 §5.4 only requires the
     // tag.
     net.inject(SECOND_PORT, data);
@@ -233,7 +233,7 @@ fn an_init_from_another_port_restarts_nothing() {
         (*port, header_of(answer).verification_tag),
         (SECOND_PORT, 0xAAAA)
     );
-    assert_eq!(net.server.discards().of(Discard::RestartNewPort), 1);
+    assert_eq!(net.server.discards().of(DiscardReason::RestartNewPort), 1);
     assert_eq!(net.port_of(served), FIRST);
     // From the known port it may be the peer after losing its state, and is answered normally.
     let answers = net.inject(FIRST, packet(common::A, 0, &[&init()]));

@@ -3,7 +3,9 @@
 
 use crate::common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Profile, StateName, ZeroChecksum};
+use anabranch_sctp::{
+    AssociationId, AssociationState, Config, DiscardReason, Profile, ZeroChecksum,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::{Chunk, CookieEcho, Init};
 use anabranch_wire::extension::InitParameter;
@@ -58,7 +60,7 @@ fn talked(a: Config, z: Config) -> (World, AssociationId, AssociationId) {
     world.run_for(SECOND);
     let z = world.only_association(Z);
     for (host, id) in [(A, a), (Z, z)] {
-        assert_eq!(world.state(host, id), StateName::Established);
+        assert_eq!(world.state(host, id), AssociationState::Established);
         world.send(host, id, 0, vec![7; 3_000]);
     }
     world.run_for(SECOND);
@@ -78,7 +80,7 @@ fn zero_sent(world: &World, host: usize) -> Vec<String> {
 
 fn discards(world: &World, host: usize) -> [u64; 2] {
     let discards = world.endpoints[host].discards();
-    [Discard::ZeroChecksum, Discard::Checksum].map(|it| discards.of(it))
+    [DiscardReason::ZeroChecksum, DiscardReason::Checksum].map(|it| discards.of(it))
 }
 
 /// §4, §5.1: the parameter is in INIT and INIT ACK with the identifier of DTLS; §5.2: all packets
@@ -229,7 +231,7 @@ fn an_initiator_takes_them_whatever_the_peer_announced() {
     world.inject(Z, without(&sent));
     assert_eq!(discards(&world, Z), [0, 1], "zero is a wrong checksum");
     assert!(world.receive_all(Z, z).is_empty());
-    assert_eq!(world.endpoints[A].discards().of(Discard::Checksum), 0);
+    assert_eq!(world.endpoints[A].discards().of(DiscardReason::Checksum), 0);
 }
 
 /// §5.2, §5.3: INIT, COOKIE ECHO and packets without an association must have a checksum; each
@@ -252,7 +254,7 @@ fn what_must_have_a_checksum_is_dropped_without() {
     assert_eq!(discards(&world, Z), [2, 0]);
     world.inject(Z, without(&packet(A, 9, &[&Chunk::ShutdownAck])));
     assert_eq!(discards(&world, Z), [3, 0], "out of the blue");
-    world.endpoints[Z].answer_for_other_ports(true);
+    world.endpoints[Z].answer_unknown_ports(true);
     let mut elsewhere = packet(A, 9, &[&Chunk::ShutdownAck]).to_vec();
     elsewhere[2..4].copy_from_slice(&99_u16.to_be_bytes());
     world.inject(Z, without(&elsewhere.into()));
@@ -282,7 +284,7 @@ fn a_restart_settles_it_anew() {
     world.endpoints[A] = plain.expect("settings");
     let a = world.connect();
     world.run_for(SECOND);
-    assert_eq!(world.state(A, a), StateName::Established);
+    assert_eq!(world.state(A, a), AssociationState::Established);
     world.send(Z, z, 0, "x");
     let sent = world.shot(Z, "DATA");
     assert!(checksum::verify(&sent) && !is_zero(&sent));

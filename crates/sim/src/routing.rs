@@ -4,7 +4,7 @@ use anabranch_orbit::{Edge, Graph, Tree};
 use anabranch_settings::{Entry, Registry, kind};
 
 /// All kinds of routing over moving nodes.
-pub const KINDS: &[&Entry<Box<dyn RoutingKind>>] = &[&LEAST_DELAY, &FEWEST_LINKS];
+pub const KINDS: &[&Entry<Box<dyn RoutingKind>>] = &[&MIN_DELAY, &FEWEST_LINKS];
 
 /// The registry of [`KINDS`], to which a program may add its own kinds.
 pub fn kinds() -> Registry<Box<dyn RoutingKind>> {
@@ -35,7 +35,7 @@ kind! {
     /// The minimum sum of propagation delays.
     pub(crate) struct LeastDelay {}
     /// Routes of the least sum of propagation delays.
-    static LEAST_DELAY: Entry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
+    static MIN_DELAY: Entry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
 }
 
 impl RoutingKind for LeastDelay {

@@ -51,10 +51,10 @@ fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
     let failed = |error| Failure::Usage(format!("{option}: cannot read the file: {error}"));
     let mut secret = Vec::new();
     // Not more than is needed to detect that it is too long: it may be a device.
-    let mut opened = File::open(file).map_err(failed)?.take(MOST_SECRET + 1);
+    let mut opened = File::open(file).map_err(failed)?.take(MAX_SECRET + 1);
     opened.read_to_end(&mut secret).map_err(failed)?;
-    if secret.len() as u64 > MOST_SECRET {
-        let what = format!("{option}: found more than {MOST_SECRET} bytes");
+    if secret.len() as u64 > MAX_SECRET {
+        let what = format!("{option}: found more than {MAX_SECRET} bytes");
         return Err(Failure::Usage(what));
     }
     if secret.last() == Some(&b'\n') {
@@ -65,7 +65,7 @@ fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
 }
 
 /// Maximum size of the file of a secret, bytes.
-const MOST_SECRET: u64 = 65_536;
+const MAX_SECRET: u64 = 65_536;
 /// Minimum size of a pre-shared secret, bytes.
 const MIN_SECRET: usize = 16;
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Channels;
 use super::channel_state::State;
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 use crate::sctp_transport::SctpTransport;
 
 /// Reset state of a stream.
@@ -86,7 +86,7 @@ impl Refusals {
 impl Channels {
     /// Refuses a DATA_CHANNEL_OPEN: closes the channel of the stream, or resets a stream without
     /// one. No DATA_CHANNEL_ACK is sent.
-    pub(super) fn refuse(&mut self, stream: u16, reason: Discard) {
+    pub(super) fn refuse(&mut self, stream: u16, reason: DiscardReason) {
         self.discards.count(reason);
         match self.table.get_mut(&stream) {
             Some(channel) => {

@@ -253,7 +253,7 @@ fn data_opens_as_an_ack_does() {
     );
     a.channels
         .handle_message(id.stream, 50, Bytes::from_static(&[2]));
-    assert_eq!(a.channels.discards().of(Discard::AckUnexpected), 1);
+    assert_eq!(a.channels.discards().of(DiscardReason::AckUnexpected), 1);
 }
 
 #[test]
@@ -268,18 +268,18 @@ fn openings_that_are_refused() {
     };
     // Wrong parity; beyond the association's streams; reserved.
     for stream in [0, 1_001, 65_535] {
-        refused(&mut a, stream, Discard::OpenRefused);
+        refused(&mut a, stream, DiscardReason::OpenRefused);
     }
     a.channels
         .handle_message(9, 50, Bytes::from_static(&[3, 3]));
-    assert_eq!(a.channels.discards().of(Discard::Dcep), 1);
+    assert_eq!(a.channels.discards().of(DiscardReason::Dcep), 1);
     // Names of maximum length: 16 MiB of them should not be kept.
     for stream in (101..301).step_by(2) {
         a.channels
             .handle_message(stream, 50, open("x".repeat(65_535)));
     }
     assert_eq!(a.events().len(), 16);
-    assert_eq!(a.channels.discards().of(Discard::TooManyChannels), 84);
+    assert_eq!(a.channels.discards().of(DiscardReason::TooManyChannels), 84);
     for stream in (301..999).step_by(2) {
         a.channels.handle_message(stream, 50, open(String::new()));
     }
@@ -291,17 +291,17 @@ fn messages_for_nobody() {
     let (mut a, _) = pair();
     let bytes = Bytes::from_static(b"?");
     a.channels.handle_message(3, 51, bytes.clone());
-    assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
+    assert_eq!(a.channels.discards().of(DiscardReason::NoChannel), 1);
     let id = a.open(ChannelOptions::new(""));
     for ppid in [0, 52, 54, 99] {
         a.channels.handle_message(id.stream, ppid, bytes.clone());
     }
     a.channels
         .handle_message(id.stream, 51, Bytes::from_static(&[0xFF]));
-    assert_eq!(a.channels.discards().of(Discard::Payload), 5);
+    assert_eq!(a.channels.discards().of(DiscardReason::Payload), 5);
     a.channels.close(id);
     a.channels.handle_message(id.stream, 51, bytes);
-    assert_eq!(a.channels.discards().of(Discard::NoChannel), 2);
+    assert_eq!(a.channels.discards().of(DiscardReason::NoChannel), 2);
 }
 
 #[test]

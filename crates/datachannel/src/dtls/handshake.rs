@@ -13,7 +13,7 @@ use super::flight::{Flight, Message, RejectedFragment, first_certificate, messag
 use super::record::{self, HandshakeFragment, Record, kind};
 use crate::channels::Role;
 use crate::close::Closed;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::fingerprint::Fingerprint;
 
 /// Number of encrypted records buffered before keys are available: a Finished and the data sent
@@ -112,7 +112,7 @@ impl Handshake {
         now: Nanos,
         piece: &HandshakeFragment<'_>,
         expected: Fingerprint,
-    ) -> Result<(), Discard> {
+    ) -> Result<(), DiscardReason> {
         let server = matches!(self.stage, Stage::Hello | Stage::Flight) && !self.flight.is_server();
         let hello = server && piece.kind == message::CLIENT_HELLO;
         let verify = self.flight.is_server() && piece.kind == message::HELLO_VERIFY_REQUEST;
@@ -132,21 +132,21 @@ impl Handshake {
                     first_certificate(body).is_some_and(|it| Fingerprint::of(it) == expected)
                 };
                 self.flight.take(piece, trusted).map_err(|why| match why {
-                    RejectedFragment::Unexpected => Discard::DtlsMessage,
+                    RejectedFragment::Unexpected => DiscardReason::DtlsMessage,
                     RejectedFragment::Certificate => {
                         self.foreign = true;
-                        Discard::DtlsCertificate
+                        DiscardReason::DtlsCertificate
                     }
                 })
             }
-            _ => Err(Discard::DtlsMessage),
+            _ => Err(DiscardReason::DtlsMessage),
         }
     }
 
     /// Buffers an encrypted record until keys are available; drops the oldest.
-    fn hold(&mut self, record: Record<'_>) -> Result<(), Discard> {
+    fn hold(&mut self, record: Record<'_>) -> Result<(), DiscardReason> {
         if record.whole.len() > MAX_HELD_LENGTH {
-            return Err(Discard::DtlsEarly);
+            return Err(DiscardReason::DtlsEarly);
         }
         let full = self.held.len() >= MAX_HELD;
         if full {
@@ -154,7 +154,7 @@ impl Handshake {
         }
         self.held.push_back(Bytes::copy_from_slice(record.whole));
         if full {
-            return Err(Discard::DtlsEarly);
+            return Err(DiscardReason::DtlsEarly);
         }
         Ok(())
     }
@@ -167,11 +167,11 @@ impl Dtls {
         &mut self,
         now: Nanos,
         record: Option<Record<'_>>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> Result<bool, Closed> {
         let done = self.handshake.stage == Stage::Done;
         let Some(record) = record else {
-            discards.count(Discard::DtlsRecord);
+            discards.count(DiscardReason::DtlsRecord);
             return Ok(false);
         };
         match (record.kind, record.epoch) {
@@ -184,12 +184,12 @@ impl Dtls {
                 if let &[_, description] = record.fragment {
                     self.handshake.alert = Some(description);
                 }
-                discards.count(Discard::DtlsAlert);
+                discards.count(DiscardReason::DtlsAlert);
             }
             (kind::ALERT..=kind::DATA, 1) if record.fragment.len() >= MIN_PROTECTED => {
                 return self.take_protected(now, record, discards);
             }
-            _ => discards.count(Discard::DtlsRecord),
+            _ => discards.count(DiscardReason::DtlsRecord),
         }
         Ok(false)
     }
@@ -198,15 +198,15 @@ impl Dtls {
         &mut self,
         now: Nanos,
         fragment: &[u8],
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> Result<bool, Closed> {
         let mut moved = false;
         if fragment.is_empty() {
-            discards.count(Discard::DtlsRecord);
+            discards.count(DiscardReason::DtlsRecord);
         }
         for piece in record::pieces(fragment) {
             let Some(piece) = piece else {
-                discards.count(Discard::DtlsRecord);
+                discards.count(DiscardReason::DtlsRecord);
                 continue;
             };
             // The engine retransmits its response, at a limited rate.
@@ -230,7 +230,7 @@ impl Dtls {
         &mut self,
         now: Nanos,
         record: Record<'_>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> Result<bool, Closed> {
         match self.handshake.stage {
             Stage::Done => self.give(now, record.whole).map(|()| true),
@@ -253,14 +253,14 @@ impl Dtls {
         &mut self,
         now: Nanos,
         record: &[u8],
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> Result<bool, Closed> {
         self.handle_timeout(now)?;
         match self.inner.handle_packet(record) {
             Ok(()) => Ok(true),
             // A record that cannot be deciphered has changed no state.
             Err(dimpl::Error::CryptoError(_)) => {
-                discards.count(Discard::DtlsRecord);
+                discards.count(DiscardReason::DtlsRecord);
                 Ok(false)
             }
             Err(error) => Err(self.ended(error)),
@@ -270,7 +270,11 @@ impl Dtls {
     /// Passes complete input to the engine; returns whether there was any. Must be called after all
     /// records of a datagram, so that a flight in a single datagram is accepted completely,
     /// whatever was forged before.
-    pub(super) fn advance(&mut self, now: Nanos, discards: &mut Discards) -> Result<bool, Closed> {
+    pub(super) fn advance(
+        &mut self,
+        now: Nanos,
+        discards: &mut DiscardCounts,
+    ) -> Result<bool, Closed> {
         let mut moved = self.advance_hellos(now, discards)?;
         if self.handshake.stage == Stage::Flight
             && let Some(flight) = self.handshake.flight.finish()
@@ -296,7 +300,7 @@ impl Dtls {
         Ok(moved)
     }
 
-    fn advance_hellos(&mut self, now: Nanos, discards: &mut Discards) -> Result<bool, Closed> {
+    fn advance_hellos(&mut self, now: Nanos, discards: &mut DiscardCounts) -> Result<bool, Closed> {
         let mut moved = false;
         for place in 0..2 {
             let place = &mut self.handshake.hellos[place];
@@ -309,7 +313,7 @@ impl Dtls {
                 _ => self.admit(now, hello)?,
             };
             if !taken {
-                discards.count(Discard::DtlsHello);
+                discards.count(DiscardReason::DtlsHello);
             }
             moved |= taken;
         }

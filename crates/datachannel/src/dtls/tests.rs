@@ -39,7 +39,7 @@ fn the_engine_alone_is_ended_by_forty_records() {
     let refused = given.filter(Result::is_err).count();
     assert_eq!(refused, 10);
 
-    let mut discards = Discards::default();
+    let mut discards = DiscardCounts::default();
     let mut dtls = server();
     for count in 0..10_000 {
         let datagram = [change(count), protected(count), protected(0)].concat();
@@ -47,7 +47,7 @@ fn the_engine_alone_is_ended_by_forty_records() {
         assert_eq!(moved, Ok(false));
     }
     assert_eq!(dtls.handshake.stage, Stage::Hello);
-    let kept = discards.of(crate::Discard::DtlsEarly);
+    let kept = discards.of(crate::DiscardReason::DtlsEarly);
     assert_eq!(kept, 20_000 - 8);
 }
 

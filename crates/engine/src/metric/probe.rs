@@ -166,7 +166,7 @@ kind! {
     }
     /// Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the
     /// smallest a_rwnd advertised; mean over the members.
-    pub(super) static MOST_HELD: Entry<Made> = "most_held", |it, ()| Ok(Box::new(it));
+    pub(super) static MAX_HELD: Entry<Made> = "most_held", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for MostHeld {

@@ -16,7 +16,7 @@ use anabranch_scenario::names::{Name, member_name};
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Count;
 use anabranch_scenario::tree::Node;
-use anabranch_scenario::validate::MOST_FLOWS;
+use anabranch_scenario::validate::MAX_FLOWS;
 use anabranch_scenario::{Flow, Spec};
 use anabranch_settings::{Prepared, Refusal};
 use anabranch_sim::loss::{Loss, Traffic};
@@ -169,7 +169,7 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
         Pairs::All => {
             let all = from.flat_map(|one| to.clone().map(move |other| [one, other]));
             let all = all.filter(|[one, other]| !same || one != other);
-            all.take(MOST_FLOWS as usize + 1).collect()
+            all.take(MAX_FLOWS as usize + 1).collect()
         }
         Pairs::List(list) => {
             for (index, [one, other]) in list.iter().enumerate() {
@@ -215,7 +215,7 @@ fn drawn(
         true => from.len() / 2,
         false => from.len() * to.len(),
     };
-    let most = most.min(MOST_FLOWS as usize);
+    let most = most.min(MAX_FLOWS as usize);
     let wanted = random.random as usize;
     if wanted == 0 || wanted > most {
         let message = format!("found {wanted} random pairs; allowed: 1 to {most}");

@@ -23,7 +23,7 @@ use super::{Entry, Made, Proxy};
 use crate::transport::tcp;
 
 /// Maximum number of concurrent connections. A SYN beyond the limit is not answered.
-const MOST_CONNECTIONS: usize = 65_536;
+const MAX_CONNECTIONS: usize = 65_536;
 
 /// Its entry in the registry.
 pub static ENTRY: Entry = Entry {
@@ -130,7 +130,7 @@ impl Splitter {
         }
         let flags = Flags(datagram[13]);
         let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
-        if !opens || self.relays.len() >= MOST_CONNECTIONS {
+        if !opens || self.relays.len() >= MAX_CONNECTIONS {
             return None;
         }
         // The second connection uses the client's initial sequence number, so that a capture shows

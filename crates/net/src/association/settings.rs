@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::RuntimeError;
+use anabranch_sctp::DynamicSettingError;
 use anabranch_sctp::config::SchedulerKind;
 
 use super::{Association, Protocol};
@@ -20,8 +20,8 @@ impl Association {
     /// change one of them:
     ///
     /// ```no_run
-    /// # use anabranch_net::{Association, RuntimeError};
-    /// # fn change(association: &Association) -> Result<(), RuntimeError> {
+    /// # use anabranch_net::{Association, DynamicSettingError};
+    /// # fn change(association: &Association) -> Result<(), DynamicSettingError> {
     /// if let Some(settings) = association.settings() {
     ///     association.set_settings(settings.with(|it| it.sack_frequency = 4))?;
     /// }
@@ -31,7 +31,7 @@ impl Association {
     ///
     /// # Errors
     /// One of them is out of its range, or the association is closed; nothing changes then.
-    pub fn set_settings(&self, settings: AssociationSettings) -> Result<(), RuntimeError> {
+    pub fn set_settings(&self, settings: AssociationSettings) -> Result<(), DynamicSettingError> {
         self.change(|association| settings.put_in(association))
     }
 
@@ -53,7 +53,7 @@ impl Association {
         &self,
         address: Option<IpAddr>,
         settings: PathSettings,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<(), DynamicSettingError> {
         let now = self.shared.now();
         self.change(|association| {
             let any = address.unwrap_or(
@@ -64,7 +64,7 @@ impl Association {
                     .remote,
             );
             let former = association.path_settings(any);
-            let mut changed = former.ok_or(RuntimeError::NoSuchPath(any))?;
+            let mut changed = former.ok_or(DynamicSettingError::NoSuchPath(any))?;
             settings.put_in(&mut changed);
             association.set_path_settings(now, address, changed)
         })
@@ -75,7 +75,7 @@ impl Association {
     ///
     /// # Errors
     /// The association is closed.
-    pub fn set_scheduler(&self, kind: SchedulerKind) -> Result<(), RuntimeError> {
+    pub fn set_scheduler(&self, kind: SchedulerKind) -> Result<(), DynamicSettingError> {
         self.change(|association| {
             let settings = association.settings().with(|it| it.scheduler = kind);
             association.set_settings(settings)
@@ -96,12 +96,12 @@ impl Association {
     /// # Errors
     /// The stream is not among those negotiated, or the association is closed; nothing changes
     /// then.
-    pub fn set_stream_value(&self, stream: u16, value: u16) -> Result<(), RuntimeError> {
+    pub fn set_stream_value(&self, stream: u16, value: u16) -> Result<(), DynamicSettingError> {
         self.change(|association| {
             let streams = association.status().outbound_streams;
             if stream >= streams {
                 let most = streams.saturating_sub(1);
-                return Err(RuntimeError::NoSuchStream { stream, most });
+                return Err(DynamicSettingError::NoSuchStream { stream, most });
             }
             association.set_stream_value(stream, value);
             Ok(())
@@ -110,11 +110,11 @@ impl Association {
 
     fn change(
         &self,
-        change: impl FnOnce(&mut Protocol) -> Result<(), RuntimeError>,
-    ) -> Result<(), RuntimeError> {
+        change: impl FnOnce(&mut Protocol) -> Result<(), DynamicSettingError>,
+    ) -> Result<(), DynamicSettingError> {
         let mut state = self.shared.lock();
         let association = state.association(self.id);
-        let done = association.map_or(Err(RuntimeError::Closed), change);
+        let done = association.map_or(Err(DynamicSettingError::Closed), change);
         state.wake_driver();
         done
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{CloseReason, StateName};
+use anabranch_sctp::{AssociationState, CloseReason};
 
 use super::Endpoint;
 use crate::association::Association;
@@ -99,13 +99,13 @@ impl Endpoint {
         if peer.name.is_some() {
             let by_name = self.connect_by_name(&peer, &options);
             let connected = within(runtime, limit, by_name).await;
-            return connected.unwrap_or_else(|| Err(timed_out(StateName::CookieWait)));
+            return connected.unwrap_or_else(|| Err(timed_out(AssociationState::CookieWait)));
         }
         let attempt = self.start_attempt(&peer, None)?;
         let up = within(runtime, limit, attempt.established()).await;
         if up.is_none() {
             let state = attempt.status().map(|it| it.state);
-            return Err(timed_out(state.unwrap_or(StateName::Closed)));
+            return Err(timed_out(state.unwrap_or(AssociationState::Closed)));
         }
         Self::finish(attempt).await
     }
@@ -185,6 +185,6 @@ impl Endpoint {
 }
 
 /// The error of an attempt that reached the time limit in this state.
-fn timed_out(state: StateName) -> ConnectError {
+fn timed_out(state: AssociationState) -> ConnectError {
     AssociationError(CloseReason::unanswered(state)).into()
 }

@@ -10,8 +10,10 @@ use anabranch_wire::tlv::TlvList;
 use bytes::{Bytes, BytesMut};
 
 use super::{Association, Reply};
-use crate::authentication::{AuthTerms, Authenticator, ChunkTypes, KeyError, SharedKeys, Unproved};
-use crate::discard::{Discard, Discards};
+use crate::authentication::{
+    AuthFailure, Authenticator, ChunkTypes, KeyError, NegotiatedAuth, SharedKeys,
+};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::Event;
 
 /// Chunk types of packets that contain only data and acknowledgments.
@@ -26,14 +28,14 @@ impl Association {
 
     /// Chunk types that this side accepts only if authenticated (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458
     /// §8.2.4).
-    pub(crate) fn demanded_chunks(&self) -> ChunkTypes {
+    pub(crate) fn local_auth_chunks(&self) -> ChunkTypes {
         let auth = self.auth.as_ref();
         auth.map(|auth| auth.demanded()).unwrap_or_default()
     }
 
     /// Chunk types that the peer accepts only if authenticated (SCTP_PEER_AUTH_CHUNKS, RFC 6458
     /// §8.2.3).
-    pub(crate) fn peer_demanded_chunks(&self) -> ChunkTypes {
+    pub(crate) fn peer_auth_chunks(&self) -> ChunkTypes {
         let auth = self.auth.as_ref();
         auth.map(|auth| auth.peer_demands()).unwrap_or_default()
     }
@@ -64,7 +66,7 @@ impl Association {
 
     /// Records the result of the negotiation.
     #[inline(always)]
-    pub(super) fn settle_auth(&mut self, terms: Option<&AuthTerms>) {
+    pub(super) fn settle_auth(&mut self, terms: Option<&NegotiatedAuth>) {
         if terms.is_some() || self.auth.is_some() || self.paths.reserved() > 0 {
             self.settle_auth_of(terms);
         }
@@ -72,7 +74,7 @@ impl Association {
 
     #[cold]
     #[inline(never)]
-    fn settle_auth_of(&mut self, terms: Option<&AuthTerms>) {
+    fn settle_auth_of(&mut self, terms: Option<&NegotiatedAuth>) {
         match terms {
             Some(terms) => {
                 let former = self.auth.take();
@@ -89,7 +91,7 @@ impl Association {
             }
         }
         // If any packet may need an AUTH, all packets reserve space for it.
-        let all = self.peer_demanded_chunks().has_any(&PLAIN);
+        let all = self.peer_auth_chunks().has_any(&PLAIN);
         let reserved = if all { self.auth_len() } else { 0 };
         self.paths.reserve(reserved);
     }
@@ -113,7 +115,7 @@ impl Association {
         first: Frame<'a>,
         rest: Chunks<'a>,
         kept: &'a mut Option<Bytes>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> Option<(Frame<'a>, Chunks<'a>)> {
         let demanded = self
             .authenticator()
@@ -131,13 +133,13 @@ impl Association {
                 if vouched || !self.is_proved(path, frame, discards) {
                     // Only one per packet (RFC 4895 §4.1); the chunks that it should authenticate
                     // are discarded with it.
-                    discards.count(Discard::BadAuth);
+                    discards.count(DiscardReason::BadAuth);
                     dropped = true;
                     break;
                 }
                 vouched = true;
             } else if demanded.has(frame.kind) && !vouched {
-                discards.count(Discard::Unauthenticated);
+                discards.count(DiscardReason::Unauthenticated);
                 dropped = true;
             } else {
                 left.extend_from_slice(frame.padded());
@@ -155,14 +157,14 @@ impl Association {
     }
 
     /// Whether the AUTH in `frame` authenticates the chunks after it.
-    fn is_proved(&mut self, path: Path, frame: Frame<'_>, discards: &mut Discards) -> bool {
+    fn is_proved(&mut self, path: Path, frame: Frame<'_>, discards: &mut DiscardCounts) -> bool {
         let Ok(Extension::Auth(chunk)) = Extension::decode(frame.to_raw()) else {
             return false;
         };
         match self.prove(&chunk, frame.to_end()) {
             Ok(()) => true,
-            Err(Unproved::Wrong) => false,
-            Err(Unproved::Algorithm(hmac_id)) => {
+            Err(AuthFailure::Wrong) => false,
+            Err(AuthFailure::Algorithm(hmac_id)) => {
                 let cause = ExtensionCause::UnsupportedHmac { hmac_id };
                 let causes = Causes::from_bytes(TlvList::of(&[cause]).as_bytes().clone());
                 if let Some(to) = self.paths.find(path.remote) {
@@ -175,8 +177,8 @@ impl Association {
     }
 
     /// Verifies `chunk` over `covered`, and reports a key that the peer has not used before.
-    pub(crate) fn prove(&mut self, chunk: &Auth, covered: &[u8]) -> Result<(), Unproved> {
-        let auth = self.authenticator().ok_or(Unproved::Wrong)?;
+    pub(crate) fn prove(&mut self, chunk: &Auth, covered: &[u8]) -> Result<(), AuthFailure> {
+        let auth = self.authenticator().ok_or(AuthFailure::Wrong)?;
         if let Some(key_id) = auth.verify(chunk, covered)? {
             self.events.push_back(Event::PeerAuthKey { key_id });
         }
@@ -195,7 +197,7 @@ impl Association {
 
     /// Releases the reserved `room` for data, if none of the control chunks needs an AUTH.
     pub(super) fn release_room(&self, room: usize, packet: &mut PacketBuilder<'_>) {
-        let demands = self.peer_demanded_chunks();
+        let demands = self.peer_auth_chunks();
         if room > 0 && packet.find(|kind| demands.has(kind)).is_none() {
             packet.raise_limit(room);
         }
@@ -203,7 +205,7 @@ impl Association {
 
     /// Length of an AUTH in bytes, if the peer accepts one of `kinds` only with it.
     pub(super) fn auth_len_for(&self, kinds: &[u8]) -> usize {
-        let demanded = self.peer_demanded_chunks().has_any(kinds);
+        let demanded = self.peer_auth_chunks().has_any(kinds);
         if demanded { self.auth_len() } else { 0 }
     }
 

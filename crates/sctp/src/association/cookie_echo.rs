@@ -7,14 +7,14 @@ use anabranch_wire::cause::{Cause, Causes};
 
 use super::{Association, Reply};
 use crate::cookie::Cookie;
-use crate::discard::Discards;
-use crate::state::{Known, Stage, State};
+use crate::discard::DiscardCounts;
+use crate::state::{EstablishedState, State, Tcb};
 
 impl Association {
     /// Handles the COOKIE ECHO of a restarted peer in SHUTDOWN-ACK-SENT: resends the SHUTDOWN ACK,
     /// with an ERROR that reports why there is no new association (RFC 9260 §5.2.4.1, action A).
-    pub(crate) fn refuse_cookie_at_end(&mut self, discards: &mut Discards) {
-        if let Some(Stage::ShutdownAckSent(closing)) = self.state.stage_mut() {
+    pub(crate) fn refuse_cookie_at_end(&mut self, discards: &mut DiscardCounts) {
+        if let Some(EstablishedState::ShutdownAckSent(closing)) = self.state.stage_mut() {
             closing.retry.due = true;
             let to = closing.retry.path;
             let causes = Causes::of(&[Cause::CookieReceivedWhileShuttingDown]);
@@ -37,7 +37,7 @@ impl Association {
     /// they were sent. The COOKIE ECHO of this side, which the peer answers if it is the later one,
     /// gets one T1-cookie; after that the cookie counts.
     pub(crate) fn knows_better(&self, cookie: &Cookie) -> bool {
-        let State::Known(Known { peer, stage, .. }) = &self.state else {
+        let State::Active(Tcb { peer, stage, .. }) = &self.state else {
             return false;
         };
         if !self.config.profile.late_cookies_discarded {
@@ -45,7 +45,7 @@ impl Association {
         }
         let older = cookie.created_at <= peer.since;
         match stage {
-            Stage::CookieEchoed(echoed) => older && echoed.echo.retransmissions == 0,
+            EstablishedState::CookieEchoed(echoed) => older && echoed.echo.retransmissions == 0,
             _ => older,
         }
     }

@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::Association;
 use crate::cookie::Cookie;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::dtls_chunk::{
     DTLS_OVERHEAD, DtlsChunk, DtlsStatistics, DtlsTerms, KeyAgreement, Phase, RestartKeys,
     SEALED_BEHIND, SEALED_FRONT,
@@ -22,7 +22,7 @@ use crate::send_options::SendOptions;
 /// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_STREAM: u16 = 0;
 /// An association that can seal fewer packets is aborted. The remainder suffices until then.
-const LEAST_LEFT: u64 = 65_536;
+const MIN_LEFT: u64 = 65_536;
 /// The violation of a peer whose user data arrive without protection.
 const CLEAR_DATA: &str = "user data that is not protected";
 
@@ -265,8 +265,8 @@ impl Association {
     }
 
     /// Counts a packet that was discarded because it is not protected.
-    pub(crate) fn count_unprotected(&mut self, discards: &mut Discards) {
-        discards.count(Discard::Unprotected);
+    pub(crate) fn count_unprotected(&mut self, discards: &mut DiscardCounts) {
+        discards.count(DiscardReason::Unprotected);
         if let Some(dtls) = &mut self.dtls {
             dtls.dropped_unprotected += 1;
         }
@@ -280,7 +280,7 @@ impl Association {
         first: Frame<'_>,
         rest: Chunks<'_>,
         behind: bool,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         if self.refuses_unprotected(first.kind) {
             return self.count_unprotected(discards);
@@ -300,7 +300,7 @@ impl Association {
         &mut self,
         first: Frame<'_>,
         mut rest: Chunks<'_>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> bool {
         let Some(dtls) = &mut self.dtls else {
             return true;
@@ -310,7 +310,7 @@ impl Association {
         let mut next = Some(first);
         while let Some(frame) = next {
             if frame.kind == kind::DTLS && dtls.agreement().is_some() {
-                discards.count(Discard::BundledDtls);
+                discards.count(DiscardReason::BundledDtls);
                 return false;
             }
             if clear && !dtls.admits_clear(frame.kind) {
@@ -342,7 +342,7 @@ impl Association {
         {
             method.rekey(now);
         }
-        if dtls.contexts.left_to_seal() < LEAST_LEFT {
+        if dtls.contexts.left_to_seal() < MIN_LEFT {
             return self.refuse_protocol("the keys are exhausted");
         }
         while let Some(action) = self.next_key_action() {

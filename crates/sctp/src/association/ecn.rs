@@ -15,7 +15,7 @@ use anabranch_wire::chunk::{Cwr, Ecne};
 use anabranch_wire::packet::PacketBuilder;
 
 use crate::association::Association;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::tx::{Heard, Sender};
 
 /// ECN state of an association.
@@ -55,9 +55,9 @@ impl Association {
     }
 
     /// Processes an ECNE: a packet of this side was marked.
-    pub(crate) fn on_ecne(&mut self, now: Nanos, ecne: Ecne, discards: &mut Discards) {
+    pub(crate) fn on_ecne(&mut self, now: Nanos, ecne: Ecne, discards: &mut DiscardCounts) {
         let Some(marks) = self.marks.as_mut().filter(|_| self.state.sends_data()) else {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         };
         let tsn = ecne.lowest_tsn;
         match self
@@ -65,7 +65,7 @@ impl Association {
             .make(&self.config, self.local_initial_tsn)
             .handle_ecne(now, tsn, &mut self.paths, &mut self.trace)
         {
-            Heard::Impossible => discards.count(Discard::BadEcne),
+            Heard::Impossible => discards.count(DiscardReason::BadEcne),
             Heard::Answered => {
                 let later = marks.cwr_owed.is_none_or(|owed| tsn.gt(owed));
                 marks.cwr_owed = if later { Some(tsn) } else { marks.cwr_owed };
@@ -74,11 +74,11 @@ impl Association {
     }
 
     /// Processes a CWR: the peer has reduced its cwnd for a marked packet.
-    pub(crate) fn on_cwr(&mut self, cwr: Cwr, discards: &mut Discards) {
+    pub(crate) fn on_cwr(&mut self, cwr: Cwr, discards: &mut DiscardCounts) {
         match &mut self.marks {
             // A CWR for an earlier mark leaves the later one to be reported.
             Some(marks) => marks.echo = marks.echo.filter(|echo| echo.gt(cwr.lowest_tsn)),
-            None => discards.count(Discard::Unexpected),
+            None => discards.count(DiscardReason::Unexpected),
         }
     }
 

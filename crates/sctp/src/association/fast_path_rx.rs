@@ -9,10 +9,10 @@ use anabranch_wire::chunk::{Sack, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Association;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::path::PathId;
 use crate::rx::Next;
-use crate::state::{Known, Stage, State};
+use crate::state::{EstablishedState, State, Tcb};
 
 /// Part of a packet that the fast path has processed.
 pub(crate) enum FastPath<'a> {
@@ -36,13 +36,13 @@ impl Association {
         path: Path,
         first: Frame<'a>,
         rest: Chunks<'a>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> FastPath<'a> {
-        if self.is_common() {
+        if self.is_fast_path() {
             if first.kind == kind::DATA {
-                return self.take_common_data(now, path, first, rest, false, discards);
+                return self.take_fast_path_data(now, path, first, rest, false, discards);
             }
-            if first.flags == 0 && self.take_common_sack(now, first) {
+            if first.flags == 0 && self.take_fast_path_sack(now, first) {
                 return self.take_behind_sack(now, path, rest, discards);
             }
         }
@@ -60,14 +60,14 @@ impl Association {
         now: Nanos,
         path: Path,
         mut rest: Chunks<'a>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> FastPath<'a> {
         match rest.next_frame() {
             None => {}
             Some(Ok(frame)) => {
                 self.sack_taken = true;
                 if frame.kind == kind::DATA {
-                    return self.take_common_data(now, path, frame, rest, true, discards);
+                    return self.take_fast_path_data(now, path, frame, rest, true, discards);
                 }
                 return FastPath::Until {
                     frame,
@@ -75,7 +75,7 @@ impl Association {
                     behind: true,
                 };
             }
-            Some(Err(_)) => discards.count(Discard::ChunkLength),
+            Some(Err(_)) => discards.count(DiscardReason::ChunkLength),
         }
         // There is only one path, so the destination of data is unchanged.
         self.tell_readable();
@@ -85,9 +85,9 @@ impl Association {
     /// Whether the fast path applies: the association is established, and no extension is involved
     /// in DATA or SACKs.
     #[inline(always)]
-    fn is_common(&self) -> bool {
-        let State::Known(Known {
-            stage: Stage::Established,
+    fn is_fast_path(&self) -> bool {
+        let State::Active(Tcb {
+            stage: EstablishedState::Established,
             reconfig: None,
             ..
         }) = &self.state
@@ -103,14 +103,14 @@ impl Association {
 
     /// Processes the DATA `first` and the chunks after it. `behind`: there was a chunk before them.
     #[inline(never)]
-    fn take_common_data<'a>(
+    fn take_fast_path_data<'a>(
         &mut self,
         now: Nanos,
         path: Path,
         first: Frame<'a>,
         mut rest: Chunks<'a>,
         behind: bool,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> FastPath<'a> {
         let only = self.paths.len() == 1;
         let from = if only {
@@ -131,7 +131,7 @@ impl Association {
         let (taken, next) = rx.take_run(now, first, &mut rest, from, &self.trace);
         match next {
             Next::End => {}
-            Next::Broken => discards.count(Discard::ChunkLength),
+            Next::Broken => discards.count(DiscardReason::ChunkLength),
             Next::Other(frame) => {
                 self.data_taken = taken > 0;
                 return FastPath::Until {
@@ -154,7 +154,7 @@ impl Association {
 
     /// Processes a SACK; returns whether the fast path applies.
     #[inline(always)]
-    fn take_common_sack(&mut self, now: Nanos, frame: Frame<'_>) -> bool {
+    fn take_fast_path_sack(&mut self, now: Nanos, frame: Frame<'_>) -> bool {
         debug_assert_eq!(frame.kind, kind::SACK, "or it is DATA");
         let Ok(sack) = Sack::read(&frame) else {
             return false;

@@ -8,10 +8,10 @@ use anabranch_transport::Nanos;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::Association;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::path::{Answered, Heartbeat, PathEntry, PathId, PathState, Role};
 use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
-use crate::rsctp::{Claim, Report};
+use crate::rsctp::{PathReport, Report};
 
 /// Number of HEARTBEATs sent to unconfirmed addresses in the current RTO (HB.Max.Burst, RFC 9260
 /// §5.4).
@@ -305,20 +305,20 @@ impl Association {
         &mut self,
         now: Nanos,
         acknowledged: Bytes,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         if self.is_answer_to_probe(now, &acknowledged) {
             return;
         }
         let Some((sent, path, report)) = self.answered(acknowledged) else {
-            discards.count(Discard::HeartbeatNonce);
+            discards.count(DiscardReason::HeartbeatNonce);
             return;
         };
         self.error_count = 0;
         let rtt = now.saturating_sub(sent.at);
         let entry = self.paths.get_mut(path);
         entry.measure_rtt(now, path, rtt, &mut self.trace);
-        let claim = report.map(|report| Claim {
+        let claim = report.map(|report| PathReport {
             report,
             role: sent.role,
             bytes: sent.bytes,

@@ -3,12 +3,12 @@
 use anabranch_transport::Nanos;
 
 use super::Association;
+use crate::association_state::AssociationState;
 use crate::compact_option::OptionalNanos;
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 use crate::event::CloseReason;
-use crate::icmp::{Meaning, Quote};
+use crate::icmp::{IcmpError, QuotedPacket};
 use crate::path::PathId;
-use crate::state_name::StateName;
 
 impl Association {
     /// Processes a message about a packet that may belong to this association. Returns the reason
@@ -16,26 +16,26 @@ impl Association {
     pub(crate) fn handle_icmp(
         &mut self,
         now: Nanos,
-        quote: &Quote,
-        meaning: Meaning,
-    ) -> Option<Discard> {
+        quote: &QuotedPacket,
+        meaning: IcmpError,
+    ) -> Option<DiscardReason> {
         let path = self.paths.find(quote.remote);
         let to_port = |path: &PathId| self.paths.get(*path).udp_port == quote.udp_port;
         let Some(path) = path.filter(to_port) else {
-            return Some(Discard::IcmpStranger);
+            return Some(DiscardReason::IcmpStranger);
         };
         if !self.sent(quote) {
-            return Some(Discard::IcmpTag);
+            return Some(DiscardReason::IcmpTag);
         }
         if !self.on_icmp(now, path, quote, meaning) {
-            return Some(Discard::IcmpIgnored);
+            return Some(DiscardReason::IcmpIgnored);
         }
         self.control.seldom().icmp += 1;
         None
     }
 
     /// Whether the quoted packet has a tag that only the two ends and on-path nodes know.
-    fn sent(&self, quote: &Quote) -> bool {
+    fn sent(&self, quote: &QuotedPacket) -> bool {
         match quote.verification_tag {
             0 => quote.initiate_tag == Some(self.local_tag),
             tag => Some(tag) == self.state.peer_tag(),
@@ -43,26 +43,32 @@ impl Association {
     }
 
     /// Applies the message; returns `false` if it has no effect.
-    fn on_icmp(&mut self, now: Nanos, path: PathId, quote: &Quote, meaning: Meaning) -> bool {
+    fn on_icmp(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        quote: &QuotedPacket,
+        meaning: IcmpError,
+    ) -> bool {
         match meaning {
-            Meaning::TooBig(mtu) => self.lower_pmtu(
+            IcmpError::TooBig(mtu) => self.lower_pmtu(
                 now,
                 quote.remote,
                 usize::try_from(mtu).unwrap_or(usize::MAX),
             ),
-            Meaning::NoProtocol => self.on_nobody_there(quote),
+            IcmpError::NoProtocol => self.on_nobody_there(quote),
             // The UDP port of a running SCTP stack is open; a stopped one does not answer by ABORT.
-            Meaning::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
-            Meaning::NoPort | Meaning::Nothing => false,
-            Meaning::Unreachable => self.on_unreachable(now, path),
+            IcmpError::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
+            IcmpError::NoPort | IcmpError::Nothing => false,
+            IcmpError::Unreachable => self.on_unreachable(now, path),
         }
     }
 
     /// Handled like an ABORT; an answer to an INIT counts in COOKIE-WAIT only, because later the
     /// peer has answered.
-    fn on_nobody_there(&mut self, quote: &Quote) -> bool {
+    fn on_nobody_there(&mut self, quote: &QuotedPacket) -> bool {
         let of_init = quote.verification_tag == 0;
-        if of_init && self.state() != StateName::CookieWait {
+        if of_init && self.state() != AssociationState::CookieWait {
             return false;
         }
         self.close(CloseReason::ProtocolUnreachable);

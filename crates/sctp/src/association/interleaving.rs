@@ -4,11 +4,11 @@ use anabranch_transport::{Nanos, Path};
 use anabranch_wire::extension::{Extension, IData, IForwardTsn};
 
 use super::Association;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::path::PathId;
 use crate::profile::Counts;
 use crate::reconfig::UserChunk;
-use crate::state::{Known, State};
+use crate::state::{State, Tcb};
 
 impl Association {
     /// Processes I-DATA or I-FORWARD-TSN if the extension was negotiated.
@@ -17,14 +17,14 @@ impl Association {
         now: Nanos,
         path: Path,
         chunk: Extension,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
         let from = self.paths.verified(from);
         match chunk {
             Extension::IData(data) => self.on_i_data(now, path, from, data, discards),
             Extension::IForwardTsn(forward) => self.on_i_forward_tsn(now, from, &forward, discards),
-            _ => discards.count(Discard::Unexpected),
+            _ => discards.count(DiscardReason::Unexpected),
         }
     }
 
@@ -35,19 +35,19 @@ impl Association {
         path: Path,
         from: PathId,
         data: IData,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         if !self.state.receives_data() {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         }
         let (tsn, stream_id) = (data.tsn, data.stream_id);
         if self.holds_data((tsn, stream_id), || UserChunk::IData(data.clone())) {
-            return discards.count(Discard::Data);
+            return discards.count(DiscardReason::Data);
         }
         self.sack_path = from;
         self.data_taken = true;
         self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
-        let (State::Known(Known { peer, .. }), Some(rx)) = (&self.state, &mut self.rx) else {
+        let (State::Active(Tcb { peer, .. }), Some(rx)) = (&self.state, &mut self.rx) else {
             return;
         };
         rx.note_events(self.events.count());
@@ -62,11 +62,11 @@ impl Association {
         now: Nanos,
         from: PathId,
         forward: &IForwardTsn,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         if !self.state.receives_data() || !self.tx.is_interleaving() || self.is_unsure_of_numbers()
         {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         }
         let Some(rx) = &mut self.rx else {
             return;

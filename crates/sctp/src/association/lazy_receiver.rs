@@ -6,7 +6,7 @@ use super::Association;
 use crate::config::Config;
 use crate::extensions::{INTERLEAVING, RE_CONFIG};
 use crate::rx::Receiver;
-use crate::state::{Known, State};
+use crate::state::{State, Tcb};
 
 impl Association {
     /// Receiver of a live association, if it was created.
@@ -30,7 +30,7 @@ impl Association {
     #[inline(never)]
     pub(super) fn begin_to_receive(&mut self, packet: usize) {
         if self.state.receives_data()
-            && let State::Known(known) = &self.state
+            && let State::Active(known) = &self.state
         {
             let rx = begun(known, &self.config, self.inbound_streams);
             self.rx.insert(rx).on_packet_begin(packet);
@@ -42,7 +42,7 @@ impl Association {
     #[cold]
     #[inline(never)]
     pub(super) fn receive_anew(&mut self) {
-        let State::Known(known) = &self.state else {
+        let State::Active(known) = &self.state else {
             return;
         };
         let former = self.rx.take();
@@ -57,7 +57,7 @@ impl Association {
     }
 
     /// Cumulative TSN of the received data.
-    pub(super) fn cumulative(&self, known: &Known) -> Tsn {
+    pub(super) fn cumulative(&self, known: &Tcb) -> Tsn {
         match &self.rx {
             Some(rx) => rx.cumulative_tsn(),
             None => known.peer.initial_tsn.prev(),
@@ -66,7 +66,7 @@ impl Association {
 }
 
 /// Whether the receiver can be created later, with the first DATA.
-fn may_wait(known: &Known) -> bool {
+fn may_wait(known: &Tcb) -> bool {
     #[cfg(test)]
     if crate::tx::EARLY.get() {
         return false;
@@ -76,7 +76,7 @@ fn may_wait(known: &Known) -> bool {
 }
 
 /// Creates the receiver for `streams` inbound streams.
-fn begun(known: &Known, config: &Config, streams: u16) -> Box<Receiver> {
+fn begun(known: &Tcb, config: &Config, streams: u16) -> Box<Receiver> {
     // Constructed in its allocation, to avoid a move; nothing here can fail.
     let block = Box::new_uninit();
     let rx = Receiver::new(config, known.peer.initial_tsn, streams);

@@ -10,14 +10,15 @@ use anabranch_wire::serial::Tsn;
 
 use super::heartbeat::Verifying;
 use super::{
-    Association, Errand, Errands, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply,
+    Association, ControlTask, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting,
+    PendingControl, Reply,
 };
-use crate::address_changes::AddressChanges;
-use crate::authentication::{AuthTerms, Authenticator};
+use crate::asconf::AsconfState;
+use crate::authentication::{Authenticator, NegotiatedAuth};
 use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::dtls_chunk::DtlsTerms;
 use crate::event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage};
 use crate::event_queue::EventQueue;
@@ -30,10 +31,10 @@ use crate::pr_sctp::SendOptions;
 use crate::random::{CompactRandom, Random};
 use crate::reconfig::ReconfigState;
 use crate::rx::Abandoned;
-use crate::state::{Closed, CookieWait, Known, Peer, Stage, State};
+use crate::state::{Closed, CookieWait, EstablishedState, Peer, State, Tcb};
 use crate::stats::ControlCounters;
 use crate::tx::LazySender;
-use crate::zero_checksum::Sums;
+use crate::zero_checksum::ChecksumMode;
 
 /// Parameters of the peer from the handshake.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,7 @@ pub(crate) struct Terms<'a> {
     /// Extensions that both ends offered.
     pub(crate) extensions: Extensions,
     /// AUTH parameters of both ends, if AUTH is among them.
-    pub(crate) auth: Option<&'a AuthTerms>,
+    pub(crate) auth: Option<&'a NegotiatedAuth>,
     /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<&'a DtlsTerms>,
 }
@@ -71,7 +72,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-impl Known {
+impl Tcb {
     /// State after the handshake, established.
     #[inline(always)] // constructed in place, because nothing here can fail
     fn new(terms: &Terms<'_>) -> Self {
@@ -80,7 +81,7 @@ impl Known {
             extensions: terms.extensions,
             reconfig: None,
             addresses: None,
-            stage: Stage::Established,
+            stage: EstablishedState::Established,
         }
     }
 }
@@ -160,7 +161,7 @@ impl Association {
             Self {
                 auth,
                 dtls,
-                sums: Sums::new(&config, begins),
+                checksum_mode: ChecksumMode::new(&config, begins),
                 local_port: ports.local,
                 remote_port: ports.remote,
                 local_tag,
@@ -191,7 +192,7 @@ impl Association {
                 control: ControlCounters::default(),
                 addresses_changed: true,
                 marks: None,
-                errands: Errands::default(),
+                pending_control: PendingControl::default(),
                 readable_notified: false,
                 send_defaults: None,
                 slow_send: offers_dtls || SendOptions::of(&config).has_policy(),
@@ -220,14 +221,14 @@ impl Association {
         if self.rx.is_some() {
             self.tell_abandoned();
         }
-        self.state = State::Known(Known::new(terms));
+        self.state = State::Active(Tcb::new(terms));
         if cfg!(test) || self.rx.is_some() || terms.extensions != Extensions::default() {
             self.receive_anew();
         }
         if terms.extensions != Extensions::default() {
             self.extend(terms);
         }
-        self.errands = Errands::default();
+        self.pending_control = PendingControl::default();
         if !self.paths.are_to(terms.addresses) {
             self.add_paths(local, terms.addresses);
         }
@@ -235,7 +236,8 @@ impl Association {
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
         self.addresses_changed |= !known;
         self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
-        self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
+        self.checksum_mode
+            .settle(terms.extensions.has(&ZERO_CHECKSUM));
         self.settle_auth(terms.auth);
         self.settle_dtls(terms.dtls);
         self.settle_rsctp(terms.extensions.has(&RSCTP));
@@ -268,7 +270,7 @@ impl Association {
     #[cold]
     #[inline(never)]
     fn extend(&mut self, terms: &Terms<'_>) {
-        let State::Known(known) = &mut self.state else {
+        let State::Active(known) = &mut self.state else {
             return;
         };
         let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
@@ -280,7 +282,7 @@ impl Association {
         known.addresses = terms
             .extensions
             .has(&ASCONF)
-            .then(|| Box::new(AddressChanges::new(ours, peers)));
+            .then(|| Box::new(AsconfState::new(ours, peers)));
     }
 
     /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).
@@ -292,7 +294,7 @@ impl Association {
     }
 
     /// Enters `stage`, if the peer is known.
-    pub(crate) fn set_stage(&mut self, stage: Stage) {
+    pub(crate) fn set_stage(&mut self, stage: EstablishedState) {
         if let Some(former) = self.state.stage_mut() {
             *former = stage;
         }
@@ -317,7 +319,7 @@ impl Association {
 
     /// `shutdown`: whether the user requested a shutdown of an outgoing association.
     fn open(&mut self, now: Nanos, shutdown: Option<bool>) {
-        self.set_stage(Stage::Established);
+        self.set_stage(EstablishedState::Established);
         self.error_count = 0;
         if self.dtls.is_none() || self.start_keys(now) {
             self.events.push_back(Event::Established {
@@ -335,7 +337,7 @@ impl Association {
         self.tell_confirmed();
         self.start_heartbeats(now);
         if shutdown == Some(true) {
-            self.finish_data(now, Stage::ShutdownPending);
+            self.finish_data(now, EstablishedState::ShutdownPending);
             self.advance_shutdown(now);
         }
     }
@@ -348,7 +350,7 @@ impl Association {
         let data_lost = !self.tx.is_drained();
         let closing = matches!(
             self.state.stage(),
-            Some(Stage::ShutdownPending | Stage::ShutdownSent(_))
+            Some(EstablishedState::ShutdownPending | EstablishedState::ShutdownSent(_))
         );
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
@@ -373,7 +375,7 @@ impl Association {
         if self.events.reports_sent() {
             self.sender().report_sent();
         }
-        self.sums = Sums::new(&self.config, false);
+        self.checksum_mode = ChecksumMode::new(&self.config, false);
         self.adopt(local, &terms);
         self.paths.set_as(&former);
         self.sack_path = PathId(0);
@@ -388,7 +390,7 @@ impl Association {
         self.prefer(now, cookie.remarks.primary);
         self.start_heartbeats(now);
         if closing {
-            self.finish_data(now, Stage::ShutdownPending);
+            self.finish_data(now, EstablishedState::ShutdownPending);
             self.advance_shutdown(now);
         }
     }
@@ -407,7 +409,7 @@ impl Association {
         self.events.push_back(Event::Closed(reason.clone()));
         self.replies = LazyBox::default();
         self.cookie_ack = None;
-        self.errands = Errands::default();
+        self.pending_control = PendingControl::default();
         self.state = State::Closed(Box::new(Closed {
             reason,
             peers_reason: None,
@@ -418,13 +420,13 @@ impl Association {
     }
 
     /// Queues a reply, if there is space; those to one packet fit into one packet (RFC 5062 §8.3).
-    pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
+    pub(crate) fn reply(&mut self, reply: Reply, discards: &mut DiscardCounts) {
         if self.state.peer_tag().is_none() {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         }
         // Only responses to an ASCONF are sent meanwhile, because others would be outdated later.
         if self.is_mute() && !matches!(reply, Reply::AsconfAck { .. }) {
-            return discards.count(Discard::Overload);
+            return discards.count(DiscardReason::Overload);
         }
         let whole = self.paths.get(reply.to()).max_packet - COMMON_HEADER;
         let room = self.reply_room.map_or(whole, usize::from);
@@ -433,7 +435,7 @@ impl Association {
                 self.reply_room = Some(u16::try_from(left).unwrap_or(u16::MAX));
                 self.replies.make().push_back(reply);
             }
-            _ => discards.count(Discard::Overload),
+            _ => discards.count(DiscardReason::Overload),
         }
     }
 
@@ -492,7 +494,7 @@ impl Association {
         // The endpoint must record the owner of the address.
         self.addresses_changed |= !entry.verified;
         entry.verified = true;
-        self.errands.clear(Errand::Stranded);
+        self.pending_control.clear(ControlTask::NoVerifiedPath);
         let entry = self.paths.get_mut(path);
         if confirmed {
             entry.state = PathState::Active;

@@ -76,12 +76,12 @@ impl Association {
             reconfiguration: self.is_reconfigurable(),
             authentication: self.is_authenticated(),
             security: self.is_protected(),
-            address_changes: self.takes_address_changes(),
-            zero_checksum: self.sums.sends_zero(),
+            address_changes: self.uses_asconf(),
+            zero_checksum: self.checksum_mode.sends_zero(),
             ecn: self.marks.is_some(),
             rsctp: self.rsctp.is_some(),
-            local_auth_chunks: self.demanded_chunks(),
-            peer_auth_chunks: self.peer_demanded_chunks(),
+            local_auth_chunks: self.local_auth_chunks(),
+            peer_auth_chunks: self.peer_auth_chunks(),
         }
     }
 }

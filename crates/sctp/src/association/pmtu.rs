@@ -125,7 +125,7 @@ impl Association {
         if size != ProbeSize::Least {
             let _ = packet.push(&Pad::of_size(packet.room()));
         }
-        let len = self.seal(packet, self.sums.wanted(false));
+        let len = self.seal(packet, self.checksum_mode.wanted(false));
         debug_assert!(
             size == ProbeSize::Least || len == limit,
             "the probe has its size"

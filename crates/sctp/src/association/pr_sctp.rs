@@ -6,7 +6,7 @@ use anabranch_wire::extension::ForwardTsn;
 use bytes::Bytes;
 
 use super::Association;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::{Event, UndeliveredCause, UndeliveredMessage};
 use crate::path::PathId;
 use crate::pr_sctp::{AbandonPolicy, AbandonedCount, SendOptions};
@@ -32,8 +32,8 @@ impl Association {
     /// and the send buffer has space for it. Others may be accepted too, if further messages are
     /// abandoned for them.
     #[inline]
-    pub fn takes(&self, stream: Option<u16>, size: usize) -> bool {
-        self.takes_messages().is_ok() && self.tx.get().is_some_and(|tx| tx.takes(stream, size))
+    pub fn can_send(&self, stream: Option<u16>, size: usize) -> bool {
+        self.takes_messages().is_ok() && self.tx.get().is_some_and(|tx| tx.can_send(stream, size))
     }
 
     /// Whether a message with these options has a lifetime, its own or that of the
@@ -103,10 +103,10 @@ impl Association {
         now: Nanos,
         from: PathId,
         forward: &ForwardTsn,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         if !self.state.receives_data() || self.is_unsure_of_numbers() {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         }
         let Some(rx) = &mut self.rx else {
             return;
@@ -130,18 +130,22 @@ impl Association {
     }
 
     /// Processes the outcome of a FORWARD TSN.
-    pub(super) fn note_forwarded(&mut self, forwarded: ForwardTsnOutcome, discards: &mut Discards) {
+    pub(super) fn note_forwarded(
+        &mut self,
+        forwarded: ForwardTsnOutcome,
+        discards: &mut DiscardCounts,
+    ) {
         match forwarded {
             ForwardTsnOutcome::Moved {
                 aborted,
                 streams_ignored,
             } => {
-                (0..streams_ignored).for_each(|_| discards.count(Discard::BadForwardTsn));
+                (0..streams_ignored).for_each(|_| discards.count(DiscardReason::BadForwardTsn));
                 let aborted = aborted.into_iter().map(Abandoned::told);
                 self.events.extend(aborted);
             }
             ForwardTsnOutcome::Behind | ForwardTsnOutcome::BeyondWindow => {
-                discards.count(Discard::BadForwardTsn);
+                discards.count(DiscardReason::BadForwardTsn);
             }
         }
     }

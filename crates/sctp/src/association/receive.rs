@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::{Association, Reply, Terms};
 use crate::address::MAX_PEER_ADDRESSES;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::dtls_chunk::Mismatch;
 use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;
@@ -19,7 +19,9 @@ use crate::handshake::{Offer, OfferError};
 use crate::lazy_box::LazyBox;
 use crate::path::PathId;
 use crate::rx::Receiver;
-use crate::state::{CookieEchoed, CookieWait, Peer, Retry, Stage, State};
+use crate::state::{
+    ControlRetransmission, CookieEchoed, CookieWait, EstablishedState, Peer, State,
+};
 use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
@@ -29,13 +31,13 @@ const LONGER_LIFE_MS: u64 = 1_000;
 
 /// Maximum number of chunks processed per packet besides user data. No packet needs more than a
 /// few, and each costs at least a thousand instructions.
-const MOST_CONTROL_CHUNKS: usize = 16;
+const MAX_CONTROL_CHUNKS: usize = 16;
 
 /// Whether a packet may affect the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
-    Refused(Discard),
+    Refused(DiscardReason),
     /// Handled as if there were no association (RFC 9260 §8.5.1 E).
     OutOfTheBlue,
 }
@@ -45,7 +47,7 @@ impl Admission {
     pub(crate) fn is_its_own(self) -> bool {
         matches!(
             self,
-            Admission::Admitted | Admission::Refused(Discard::Unprotected)
+            Admission::Admitted | Admission::Refused(DiscardReason::Unprotected)
         )
     }
 }
@@ -55,7 +57,7 @@ impl Association {
     pub(crate) fn admits(&self, header: CommonHeader, first: Frame<'_>) -> Admission {
         match self.admits_tag(header.verification_tag, first) {
             Admission::Admitted if self.dtls.is_some() && self.refuses_unprotected(first.kind) => {
-                Admission::Refused(Discard::Unprotected)
+                Admission::Refused(DiscardReason::Unprotected)
             }
             admission => admission,
         }
@@ -71,13 +73,13 @@ impl Association {
                 if ours || reflected {
                     Admission::Admitted
                 } else {
-                    Admission::Refused(Discard::BlindEnd)
+                    Admission::Refused(DiscardReason::BlindEnd)
                 }
             }
             kind::SHUTDOWN_ACK if self.state.is_being_set_up() => Admission::OutOfTheBlue,
             _ if tag == self.local_tag => Admission::Admitted,
-            _ if tag == 0 => Admission::Refused(Discard::ZeroTag),
-            _ => Admission::Refused(Discard::VerificationTag),
+            _ if tag == 0 => Admission::Refused(DiscardReason::ZeroTag),
+            _ => Admission::Refused(DiscardReason::VerificationTag),
         }
     }
 
@@ -90,7 +92,7 @@ impl Association {
         first: Frame<'_>,
         rest: Chunks<'_>,
         behind: bool,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         if self.dtls.is_some() {
             return self.take_protected(now, path, first, rest, behind, discards);
@@ -111,7 +113,7 @@ impl Association {
         first: Frame<'_>,
         rest: Chunks<'_>,
         behind: bool,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         let mut kept = None;
         if let Some((first, rest)) = self.admitted(path, first, rest, &mut kept, discards) {
@@ -127,7 +129,7 @@ impl Association {
         first: Frame<'_>,
         mut rest: Chunks<'_>,
         mut behind: bool,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         let mut data = false;
         let mut control = 0;
@@ -148,8 +150,8 @@ impl Association {
                 }
                 from = None;
                 control += usize::from(frame.kind != kind::I_DATA);
-                if control > MOST_CONTROL_CHUNKS {
-                    discards.count(Discard::Overload);
+                if control > MAX_CONTROL_CHUNKS {
+                    discards.count(DiscardReason::Overload);
                 } else if !self.handle_chunk(now, path, frame, discards) {
                     if self.is_closed() {
                         return;
@@ -165,7 +167,7 @@ impl Association {
                 None => break,
                 Some(Ok(next)) => frame = next,
                 Some(Err(_)) => {
-                    discards.count(Discard::ChunkLength);
+                    discards.count(DiscardReason::ChunkLength);
                     break;
                 }
             }
@@ -193,7 +195,7 @@ impl Association {
         now: Nanos,
         path: Path,
         frame: Frame<'_>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) -> bool {
         if frame.kind == kind::SACK {
             match Sack::read(&frame) {
@@ -203,7 +205,7 @@ impl Association {
                     }
                     self.on_sack(now, &sack, discards);
                 }
-                Err(_) => discards.count(Discard::ChunkFields),
+                Err(_) => discards.count(DiscardReason::ChunkFields),
             }
             return true;
         }
@@ -216,19 +218,19 @@ impl Association {
         let chunk = match Chunk::decode(frame.to_raw()) {
             Ok(chunk) => chunk,
             Err(_) => {
-                discards.count(Discard::ChunkFields);
+                discards.count(DiscardReason::ChunkFields);
                 return true;
             }
         };
         match chunk {
             // Processed before this point.
-            Chunk::Data(_) | Chunk::Sack(_) => discards.count(Discard::Unexpected),
-            Chunk::Unknown(raw) => return self.on_other(now, path, raw, discards),
+            Chunk::Data(_) | Chunk::Sack(_) => discards.count(DiscardReason::Unexpected),
+            Chunk::Unknown(raw) => return self.on_extension_chunk(now, path, raw, discards),
             // Must be alone in its packet, and is answered by the endpoint (RFC 9260 §6.10, §8.5.1
             // A).
-            Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
+            Chunk::Init(_) => discards.count(DiscardReason::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
-            Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(Discard::Unexpected),
+            Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(DiscardReason::Unexpected),
             Chunk::Heartbeat(heartbeat) => {
                 self.on_heartbeat(now, path, heartbeat.info, frame.value(), discards);
             }
@@ -236,12 +238,12 @@ impl Association {
             // To an address being removed: it answers an earlier packet from there (RFC 5061
             // §5.3.1).
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
-                discards.count(Discard::BlindEnd);
+                discards.count(DiscardReason::BlindEnd);
             }
             // Answers an ASCONF from an address unknown to the peer, which did not look up the
             // association by the address in the chunk.
             Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
-                discards.count(Discard::BlindEnd);
+                discards.count(DiscardReason::BlindEnd);
             }
             Chunk::Abort(abort) => self.on_abort(&abort, discards),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
@@ -267,19 +269,19 @@ impl Association {
 
     /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only acknowledge DATA bundled with the
     /// COOKIE ECHO.
-    fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut Discards) {
+    fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut DiscardCounts) {
         if !self.state.sends_data() {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         }
         if std::mem::replace(&mut self.sack_taken, true) {
-            return discards.count(Discard::SecondSack);
+            return discards.count(DiscardReason::SecondSack);
         }
         let outcome = self
             .tx
             .make(&self.config, self.local_initial_tsn)
             .handle_sack(now, sack, &mut self.paths, &mut self.trace);
         if outcome.protocol_violation {
-            discards.count(Discard::BadSack);
+            discards.count(DiscardReason::BadSack);
             return self.refuse_protocol("acknowledgement of data never sent");
         }
         if outcome.fast_retransmitted > 0 {
@@ -294,13 +296,13 @@ impl Association {
         &mut self,
         now: Nanos,
         cumulative_tsn_ack: Tsn,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         let tx = self.tx.make(&self.config, self.local_initial_tsn);
         let outcome =
             tx.handle_shutdown_ack_point(now, cumulative_tsn_ack, &mut self.paths, &mut self.trace);
         if outcome.protocol_violation {
-            return discards.count(Discard::BadSack);
+            return discards.count(DiscardReason::BadSack);
         }
         self.note_acknowledged(now, &outcome);
     }
@@ -333,19 +335,19 @@ impl Association {
     }
 
     /// INIT ACK (RFC 9260 §5.1 B, §5.2.3).
-    fn on_init_ack(&mut self, now: Nanos, path: Path, ack: &InitAck, discards: &mut Discards) {
+    fn on_init_ack(&mut self, now: Nanos, path: Path, ack: &InitAck, discards: &mut DiscardCounts) {
         let State::CookieWait(wait) = &self.state else {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         };
         let wait = wait.clone();
         let ours = Extensions::of(&self.config);
         let mut offer = Offer::of(ack, path.remote);
         if let Err(error) = offer.read(ack, ours, &self.config) {
-            discards.count(Discard::BadInit);
+            discards.count(DiscardReason::BadInit);
             return self.refuse_offer(ack.initiate_tag, &error);
         }
         let Some(cookie) = offer.cookie.take() else {
-            discards.count(Discard::BadInit);
+            discards.count(DiscardReason::BadInit);
             return self.miss_cookie(offer.initiate_tag);
         };
         self.accept_offer(now, path, &wait, &mut offer, cookie);
@@ -435,8 +437,8 @@ impl Association {
             .filter(|&from| self.paths.get(from).is_verified())
             .unwrap_or_else(|| self.paths.verified(wait.init.path));
         self.paths.record_answer(now, to, &mut self.trace);
-        self.set_stage(Stage::CookieEchoed(Box::new(CookieEchoed {
-            echo: Retry::new(to),
+        self.set_stage(EstablishedState::CookieEchoed(Box::new(CookieEchoed {
+            echo: ControlRetransmission::new(to),
             cookie,
             unrecognized: std::mem::take(&mut offer.unrecognized),
             stale_cookies: wait.stale_cookies,
@@ -446,14 +448,14 @@ impl Association {
     }
 
     /// COOKIE ACK (RFC 9260 §5.1 E, §5.2.5).
-    fn on_cookie_ack(&mut self, now: Nanos, discards: &mut Discards) {
+    fn on_cookie_ack(&mut self, now: Nanos, discards: &mut DiscardCounts) {
         match self.state.stage() {
-            Some(Stage::CookieEchoed(echoed)) => {
+            Some(EstablishedState::CookieEchoed(echoed)) => {
                 let path = echoed.echo.path;
                 self.paths.record_answer(now, path, &mut self.trace);
                 self.establish(now);
             }
-            _ => discards.count(Discard::Unexpected),
+            _ => discards.count(DiscardReason::Unexpected),
         }
     }
 
@@ -464,11 +466,11 @@ impl Association {
         path: Path,
         info: Bytes,
         parameters: &[u8],
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         match self.paths.find(path.remote) {
-            Some(_) if !self.may_reply() => discards.count(Discard::Overload),
-            Some(to) if matches!(self.state, State::Known(_)) => {
+            Some(_) if !self.may_reply() => discards.count(DiscardReason::Overload),
+            Some(to) if matches!(self.state, State::Active(_)) => {
                 // The answer may wait, so it should not keep the datagram in memory.
                 let parameters = match self.answer_info(now, path, info) {
                     Some(answer) => answer,
@@ -477,7 +479,7 @@ impl Association {
                 let copy = HeartbeatCopy { parameters };
                 self.reply(Reply::HeartbeatAck { to, copy }, discards);
             }
-            _ => discards.count(Discard::Unexpected),
+            _ => discards.count(DiscardReason::Unexpected),
         }
     }
 
@@ -487,12 +489,12 @@ impl Association {
     /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
     /// means that the peer has already closed the association, and that its SHUTDOWN COMPLETE was
     /// lost: a later packet of this side was out of the blue there (§8.4).
-    fn on_abort(&mut self, abort: &Abort, discards: &mut Discards) {
+    fn on_abort(&mut self, abort: &Abort, discards: &mut DiscardCounts) {
         let mut first = None;
         let mut said = None;
         for cause in &abort.causes {
             match cause {
-                Err(_) => return discards.count(Discard::ChunkFields),
+                Err(_) => return discards.count(DiscardReason::ChunkFields),
                 Ok(cause) => {
                     first = first.or(Some(cause.code()));
                     if let Cause::UserInitiatedAbort { reason } = cause {
@@ -501,7 +503,10 @@ impl Association {
                 }
             }
         }
-        let is_complete = matches!(self.state.stage(), Some(Stage::ShutdownAckSent(_)));
+        let is_complete = matches!(
+            self.state.stage(),
+            Some(EstablishedState::ShutdownAckSent(_))
+        );
         self.close(if abort.tag_reflected && is_complete {
             CloseReason::Shutdown
         } else {
@@ -513,7 +518,7 @@ impl Association {
     }
 
     /// ERROR (RFC 9260 §3.3.10): reported to the user; only a stale cookie has a further effect.
-    fn on_error(&mut self, now: Nanos, causes: &Causes, discards: &mut Discards) {
+    fn on_error(&mut self, now: Nanos, causes: &Causes, discards: &mut DiscardCounts) {
         for cause in causes {
             match cause {
                 Ok(Cause::StaleCookie {
@@ -527,7 +532,7 @@ impl Association {
                     }
                     self.report_peer_error(cause.code());
                 }
-                Err(_) => return discards.count(Discard::ChunkFields),
+                Err(_) => return discards.count(DiscardReason::ChunkFields),
             }
         }
     }
@@ -535,9 +540,9 @@ impl Association {
     /// Handles a COOKIE ECHO that was too late: restarts the setup and requests a longer cookie
     /// lifespan (RFC 9260 §5.2.6). The RFC sets no limit; here each restart counts as a
     /// retransmission of the INIT.
-    fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut Discards) {
-        let Some(Stage::CookieEchoed(echoed)) = self.state.stage() else {
-            return discards.count(Discard::Unexpected);
+    fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut DiscardCounts) {
+        let Some(EstablishedState::CookieEchoed(echoed)) = self.state.stage() else {
+            return discards.count(DiscardReason::Unexpected);
         };
         let stale_cookies = echoed.stale_cookies + 1;
         if stale_cookies > self.config.max_init_retransmits {
@@ -550,7 +555,7 @@ impl Association {
             / 1_000_000;
         let longer = (u64::from(staleness_us) / 1_000).min(round_trip_ms) + LONGER_LIFE_MS;
         self.state = State::CookieWait(CookieWait {
-            init: Retry::new(echoed.echo.path),
+            init: ControlRetransmission::new(echoed.echo.path),
             cookie_preservative: Some(u32::try_from(longer).unwrap_or(u32::MAX)),
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
@@ -597,10 +602,12 @@ impl Association {
 
 /// Why a chunk that is not the first of its packet is discarded: it must be alone in its packet
 /// (RFC 9260 §6.10), or claims another tag than that of the packet (§8.5.1 B).
-fn misplaced(frame: Frame<'_>) -> Option<Discard> {
+fn misplaced(frame: Frame<'_>) -> Option<DiscardReason> {
     match frame.kind {
-        kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => Some(Discard::ForbiddenBundle),
-        kind::ABORT if frame.flags & TAG_REFLECTED != 0 => Some(Discard::BlindEnd),
+        kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => {
+            Some(DiscardReason::ForbiddenBundle)
+        }
+        kind::ABORT if frame.flags & TAG_REFLECTED != 0 => Some(DiscardReason::BlindEnd),
         _ => None,
     }
 }

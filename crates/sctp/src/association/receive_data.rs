@@ -9,7 +9,7 @@ use anabranch_wire::serial::Tsn;
 use bytes::BytesMut;
 
 use super::{Association, Reply};
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::{CloseReason, Violation};
 use crate::path::PathId;
 use crate::profile::Counts;
@@ -27,7 +27,7 @@ impl Association {
         path: Path,
         from: &mut Option<PathId>,
         frame: &Frame<'_>,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         let from = match *from {
             Some(from) => from,
@@ -52,7 +52,7 @@ impl Association {
         match rx.handle_frame(now, frame, from, &mut self.trace) {
             Ok(DataOutcome::NewData) if self.marks.is_none() => {}
             Ok(outcome) => self.note_data_of(now, from, frame, outcome, discards),
-            Err(_) => discards.count(Discard::ChunkFields),
+            Err(_) => discards.count(DiscardReason::ChunkFields),
         }
     }
 
@@ -71,14 +71,14 @@ impl Association {
     /// Asks the extensions whether this DATA may be accepted now.
     #[cold]
     #[inline(never)]
-    fn admit_data(&mut self, path: Path, frame: &Frame<'_>, discards: &mut Discards) -> bool {
+    fn admit_data(&mut self, path: Path, frame: &Frame<'_>, discards: &mut DiscardCounts) -> bool {
         let Ok(data) = Data::read(frame) else {
-            discards.count(Discard::ChunkFields);
+            discards.count(DiscardReason::ChunkFields);
             return false;
         };
         let (tsn, stream_id, length) = (data.tsn, data.stream_id, data.user_data.len());
         if self.holds_data((tsn, stream_id), || UserChunk::Data(data)) {
-            discards.count(Discard::Data);
+            discards.count(DiscardReason::Data);
             return false;
         }
         if self.tx.is_interleaving() {
@@ -95,7 +95,7 @@ impl Association {
         now: Nanos,
         path: Path,
         data: &Data,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         let mut chunk = BytesMut::new();
         data.encode(&mut chunk);
@@ -113,9 +113,9 @@ impl Association {
         from: PathId,
         frame: &Frame<'_>,
         outcome: DataOutcome,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
-        let (State::Known(known), Ok(data)) = (&self.state, Data::read(frame)) else {
+        let (State::Active(known), Ok(data)) = (&self.state, Data::read(frame)) else {
             return;
         };
         let number = data.tsn.distance_from(known.peer.initial_tsn);
@@ -130,7 +130,7 @@ impl Association {
         from: PathId,
         (tsn, stream_id, number): (Tsn, u16, u32),
         outcome: DataOutcome,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         match outcome {
             DataOutcome::NewData => self.note_marked_data(tsn),
@@ -139,15 +139,15 @@ impl Association {
                 self.tell_aborted();
             }
             DataOutcome::Duplicate => {
-                discards.count(Discard::Data);
+                discards.count(DiscardReason::Data);
                 self.trace
                     .record(now, Probe::Duplicate, from.0.into(), number.into());
             }
             DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
-                discards.count(Discard::Data);
+                discards.count(DiscardReason::Data);
             }
             DataOutcome::InvalidStream => {
-                discards.count(Discard::Data);
+                discards.count(DiscardReason::Data);
                 let causes = Causes::of(&[Cause::InvalidStreamIdentifier { stream_id }]);
                 self.reply(Reply::Error { to: from, causes }, discards);
             }
@@ -155,7 +155,7 @@ impl Association {
                 self.refuse(Cause::NoUserData { tsn }, Violation::NoUserData(tsn));
             }
             DataOutcome::Exhausted => {
-                discards.count(Discard::Data);
+                discards.count(DiscardReason::Data);
                 self.abort_with(Cause::OutOfResource, CloseReason::ReceiveBufferExhausted);
             }
             DataOutcome::ProtocolViolation => self.refuse_protocol("contradictory fragments"),
@@ -165,9 +165,9 @@ impl Association {
 
 /// Discards DATA in a state that accepts none.
 #[cold]
-fn discard_data(frame: &Frame<'_>, discards: &mut Discards) {
+fn discard_data(frame: &Frame<'_>, discards: &mut DiscardCounts) {
     discards.count(match Data::read(frame) {
-        Ok(_) => Discard::Unexpected,
-        Err(_) => Discard::ChunkFields,
+        Ok(_) => DiscardReason::Unexpected,
+        Err(_) => DiscardReason::ChunkFields,
     });
 }

@@ -1,8 +1,8 @@
 //! Stream reconfiguration of an association: the user's requests, and the outstanding request (RFC
 //! 6525 §5.1, [`crate::reconfig`]).
 
-mod answer;
-mod settle;
+mod incoming_request;
+mod response;
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
@@ -11,14 +11,14 @@ use anabranch_wire::extension::ReConfig;
 use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, PacketBuilder};
 use anabranch_wire::tlv::TlvList;
 
-use super::{Association, Errand};
+use super::{Association, ControlTask};
 use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{
     OutstandingRequests, ReconfigError, ReconfigOutcome, ReconfigState, Reconfiguration, Request,
     RequestKind, ResetBatch, StreamDirection, Streams,
 };
-use crate::state::{Known, State};
+use crate::state::{State, Tcb};
 
 /// Minimum time between two association resets requested by one side (RFC 6525 §5.1.4).
 const BETWEEN_RESETS: Nanos = 30 * SECOND;
@@ -146,7 +146,7 @@ impl Association {
     #[inline]
     pub(super) fn reconfiguration(&self) -> Option<&ReconfigState> {
         match &self.state {
-            State::Known(Known { reconfig, .. }) => reconfig.as_deref(),
+            State::Active(Tcb { reconfig, .. }) => reconfig.as_deref(),
             _ => None,
         }
     }
@@ -154,7 +154,7 @@ impl Association {
     #[inline]
     pub(super) fn reconfiguration_mut(&mut self) -> Option<&mut ReconfigState> {
         match &mut self.state {
-            State::Known(Known { reconfig, .. }) => reconfig.as_deref_mut(),
+            State::Active(Tcb { reconfig, .. }) => reconfig.as_deref_mut(),
             _ => None,
         }
     }
@@ -185,7 +185,7 @@ impl Association {
             self.most_listed(OUTGOING_HEADER),
             self.most_listed(INCOMING_HEADER),
         );
-        let State::Known(known) = &mut self.state else {
+        let State::Active(known) = &mut self.state else {
             return;
         };
         let Some(reconfig) = known.reconfig.as_deref_mut() else {
@@ -217,12 +217,15 @@ impl Association {
             requests,
             self.paths.choose_for_new_data(),
         ));
-        self.errands.set(Errand::ReConfig);
+        self.pending_control.set(ControlTask::ReConfig);
     }
 
     /// Destination of a RE-CONFIG with requests that is due.
     pub(super) fn request_destination(&self) -> Option<PathId> {
-        if !self.errands.has(Errand::ReConfig) || !self.state.sends_data() || self.is_held() {
+        if !self.pending_control.has(ControlTask::ReConfig)
+            || !self.state.sends_data()
+            || self.is_held()
+        {
             return None;
         }
         let outstanding = self.reconfiguration()?.outstanding.as_ref()?;
@@ -241,7 +244,7 @@ impl Association {
             return;
         }
         let rto = self.paths.get(path).rto.rto();
-        let State::Known(known) = &mut self.state else {
+        let State::Active(known) = &mut self.state else {
             return;
         };
         let Some(reconfig) = known.reconfig.as_deref_mut() else {
@@ -266,7 +269,7 @@ impl Association {
             }
             outstanding.all_was_there = last.is_some_and(|last| tx.has_acknowledged(last));
             self.control.seldom().re_configs += 1;
-            self.errands.clear(Errand::ReConfig);
+            self.pending_control.clear(ControlTask::ReConfig);
         }
     }
 
@@ -327,7 +330,7 @@ impl Association {
             return;
         };
         reconfig.ask_again(next);
-        self.errands.set(Errand::ReConfig);
+        self.pending_control.set(ControlTask::ReConfig);
     }
 
     /// Cancels requests that were not sent, because the association is closing.

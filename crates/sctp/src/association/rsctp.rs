@@ -10,12 +10,12 @@ use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, W
 use bytes::Bytes;
 
 use super::Association;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::Event;
 use crate::path::mtu::{self, COMMON_HEADER};
 use crate::path::{PathId, PathState, Role, SwitchRules};
 use crate::profile::ProbeSize;
-use crate::rsctp::{Claim, Report};
+use crate::rsctp::{PathReport, Report};
 
 impl Association {
     /// Records the result of the negotiation.
@@ -129,11 +129,11 @@ impl Association {
         &mut self,
         now: Nanos,
         path: PathId,
-        claim: &Claim,
-        discards: &mut Discards,
+        claim: &PathReport,
+        discards: &mut DiscardCounts,
     ) {
         if !claim.is_plausible() {
-            return discards.count(Discard::HeartbeatReport);
+            return discards.count(DiscardReason::HeartbeatReport);
         }
         let Report {
             available_bandwidth,

@@ -7,11 +7,11 @@ use bytes::Bytes;
 
 use super::{Association, LastChunk, Parting};
 use crate::compact_option::OptionalNanos;
-use crate::discard::{Discard, Discards};
+use crate::discard::{DiscardCounts, DiscardReason};
 use crate::error::CloseError;
 use crate::event::{CloseReason, Event, Violation};
 use crate::path::PathId;
-use crate::state::{Closing, Retry, Stage};
+use crate::state::{Closing, ControlRetransmission, EstablishedState};
 
 /// Maximum number of bytes of the user's reason in an ABORT.
 pub(crate) const MAX_REASON: usize = 512;
@@ -36,7 +36,7 @@ impl Association {
         if let Some(wish) = self.state.shutdown_when_open() {
             *wish = true;
         } else if self.is_established() {
-            self.finish_data(now, Stage::ShutdownPending);
+            self.finish_data(now, EstablishedState::ShutdownPending);
             self.advance_shutdown(now);
         }
         if let Some(timeout) = timeout {
@@ -47,7 +47,7 @@ impl Association {
     }
 
     /// Stops accepting messages; accepted ones are still delivered.
-    pub(crate) fn finish_data(&mut self, now: Nanos, stage: Stage) {
+    pub(crate) fn finish_data(&mut self, now: Nanos, stage: EstablishedState) {
         self.drop_pending_requests();
         self.set_stage(stage);
         self.drained_at = now;
@@ -57,10 +57,12 @@ impl Association {
     /// including SHUTDOWN ACK.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
         let drain = match self.state.stage() {
-            Some(Stage::ShutdownPending | Stage::ShutdownReceived) => self.config.drain_timeout,
+            Some(EstablishedState::ShutdownPending | EstablishedState::ShutdownReceived) => {
+                self.config.drain_timeout
+            }
             // A peer that repeats its SHUTDOWN is answered each time, and these answers do not
             // count as unanswered.
-            Some(Stage::ShutdownAckSent(_)) => self.config.drain_timeout,
+            Some(EstablishedState::ShutdownAckSent(_)) => self.config.drain_timeout,
             _ => None,
         };
         let drained_by = drain.map(|drain| self.drained_at.saturating_add(drain));
@@ -133,8 +135,8 @@ impl Association {
     #[inline(never)]
     fn advance_shutdown_to(&mut self, now: Nanos, path: PathId) {
         let closes = match self.state.stage() {
-            Some(Stage::ShutdownPending) => true,
-            Some(Stage::ShutdownReceived) => false,
+            Some(EstablishedState::ShutdownPending) => true,
+            Some(EstablishedState::ShutdownReceived) => false,
             _ => return,
         };
         // Without a source or destination address, the shutdown waits for a new one.
@@ -144,13 +146,13 @@ impl Association {
         self.drained_at = now;
         let guard = now.saturating_add(self.config.shutdown_guard());
         let closing = Box::new(Closing {
-            retry: Retry::new(path),
+            retry: ControlRetransmission::new(path),
             guard: closes.then_some(guard),
         });
         self.set_stage(if closes {
-            Stage::ShutdownSent(closing)
+            EstablishedState::ShutdownSent(closing)
         } else {
-            Stage::ShutdownAckSent(closing)
+            EstablishedState::ShutdownAckSent(closing)
         });
     }
 
@@ -161,29 +163,31 @@ impl Association {
         now: Nanos,
         from: PathId,
         cumulative_tsn_ack: Tsn,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         match self.state.stage_mut() {
-            None | Some(Stage::CookieEchoed(_)) => discards.count(Discard::Unexpected),
-            Some(Stage::Established | Stage::ShutdownPending) => {
-                self.finish_data(now, Stage::ShutdownReceived);
+            None | Some(EstablishedState::CookieEchoed(_)) => {
+                discards.count(DiscardReason::Unexpected)
+            }
+            Some(EstablishedState::Established | EstablishedState::ShutdownPending) => {
+                self.finish_data(now, EstablishedState::ShutdownReceived);
                 self.events.push_back(Event::PeerShutdown);
                 self.finish_sending(now, from, cumulative_tsn_ack, discards);
             }
-            Some(Stage::ShutdownReceived) => {
+            Some(EstablishedState::ShutdownReceived) => {
                 self.finish_sending(now, from, cumulative_tsn_ack, discards);
             }
             // Both ends closed at the same time.
-            Some(Stage::ShutdownSent(closing)) => {
+            Some(EstablishedState::ShutdownSent(closing)) => {
                 let closing = Closing {
-                    retry: Retry::new(from),
+                    retry: ControlRetransmission::new(from),
                     ..**closing
                 };
-                self.set_stage(Stage::ShutdownAckSent(Box::new(closing)));
+                self.set_stage(EstablishedState::ShutdownAckSent(Box::new(closing)));
                 self.drained_at = now;
             }
             // The SHUTDOWN ACK was lost.
-            Some(Stage::ShutdownAckSent(closing)) => {
+            Some(EstablishedState::ShutdownAckSent(closing)) => {
                 closing.retry.path = from;
                 closing.retry.due = true;
             }
@@ -195,7 +199,7 @@ impl Association {
         now: Nanos,
         from: PathId,
         cumulative_tsn_ack: Tsn,
-        discards: &mut Discards,
+        discards: &mut DiscardCounts,
     ) {
         self.on_cumulative_ack(now, cumulative_tsn_ack, discards);
         self.advance_shutdown_to(now, from);
@@ -203,9 +207,9 @@ impl Association {
 
     /// Processes a SHUTDOWN ACK with a valid tag. In COOKIE-WAIT and COOKIE-ECHOED it is out of the
     /// blue and handled elsewhere (RFC 9260 §8.5.1 E).
-    pub(crate) fn on_shutdown_ack(&mut self, from: PathId, discards: &mut Discards) {
+    pub(crate) fn on_shutdown_ack(&mut self, from: PathId, discards: &mut DiscardCounts) {
         if self.state.closing().is_none() {
-            return discards.count(Discard::Unexpected);
+            return discards.count(DiscardReason::Unexpected);
         }
         let tag = self.state.peer_tag();
         self.parting =
@@ -214,10 +218,10 @@ impl Association {
     }
 
     /// Processes a SHUTDOWN COMPLETE with a valid tag (RFC 9260 §8.5.1 C).
-    pub(crate) fn on_shutdown_complete(&mut self, discards: &mut Discards) {
+    pub(crate) fn on_shutdown_complete(&mut self, discards: &mut DiscardCounts) {
         match self.state.stage() {
-            Some(Stage::ShutdownAckSent(_)) => self.close(CloseReason::Shutdown),
-            _ => discards.count(Discard::Unexpected),
+            Some(EstablishedState::ShutdownAckSent(_)) => self.close(CloseReason::Shutdown),
+            _ => discards.count(DiscardReason::Unexpected),
         }
     }
 
@@ -225,7 +229,7 @@ impl Association {
     /// remaining data, so the retransmission count and T2-shutdown restart (RFC 9260 §9.2).
     pub(crate) fn hear_of_peer(&mut self, now: Nanos) {
         let restarts = !self.config.profile.t2_restarts_with_data_only;
-        let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() else {
+        let Some(EstablishedState::ShutdownSent(closing)) = self.state.stage_mut() else {
             return;
         };
         let path = closing.retry.path;
@@ -239,7 +243,7 @@ impl Association {
     /// Resends the SHUTDOWN for DATA received in SHUTDOWN-SENT, because it acknowledges the DATA,
     /// and restarts T2-shutdown (RFC 9260 §9.2).
     pub(crate) fn repeat_shutdown(&mut self) {
-        if let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() {
+        if let Some(EstablishedState::ShutdownSent(closing)) = self.state.stage_mut() {
             closing.retry.due = true;
         }
     }

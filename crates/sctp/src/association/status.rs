@@ -61,7 +61,7 @@ impl Association {
     /// Adaptation layer indication that the peer sent in the handshake (RFC 5061 §4.2.6), if any.
     fn peer_adaptation_layer(&self) -> Option<u32> {
         match &self.state {
-            State::Known(known) => known.peer.adaptation,
+            State::Active(known) => known.peer.adaptation,
             _ => None,
         }
     }

@@ -29,7 +29,7 @@ impl Association {
     /// those of the probes are cached: queried after every packet, so it examines nothing else.
     #[inline]
     fn plain_deadline(&self) -> Option<Nanos> {
-        let State::Known(known) = &self.state else {
+        let State::Active(known) = &self.state else {
             return None;
         };
         let others =
@@ -53,7 +53,7 @@ impl Association {
                 let both = [self.state.deadline(), self.close_by.get()];
                 return both.into_iter().flatten().min().unwrap_or(Nanos::MAX);
             }
-            State::Known(_) => {}
+            State::Active(_) => {}
         }
         let mut earliest = self.probes_deadline();
         let mut before = |at: Option<Nanos>| earliest = earliest.min(at.unwrap_or(Nanos::MAX));

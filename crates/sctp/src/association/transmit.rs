@@ -18,10 +18,10 @@ use super::{Association, LastChunk, Reply};
 use crate::handshake;
 use crate::path::{PathId, mtu};
 use crate::rx::Receiver;
-use crate::state::{Known, Stage, State};
+use crate::state::{EstablishedState, State, Tcb};
 
 /// Maximum number of COOKIE ECHOs that are bundled with DATA.
-const MOST_LADEN: u32 = 2;
+const MAX_LADEN: u32 = 2;
 
 impl Association {
     /// Appends the next packet to `out`, of any kind; `None` if nothing may be sent now.
@@ -111,13 +111,13 @@ impl Association {
 
     /// Whether the COOKIE ECHO was sent and nothing else can be due before its answer.
     fn waits_for_cookie_ack(&self) -> bool {
-        let State::Known(Known { stage, .. }) = &self.state else {
+        let State::Active(Tcb { stage, .. }) = &self.state else {
             return false;
         };
-        matches!(stage, Stage::CookieEchoed(echoed) if !echoed.echo.due)
+        matches!(stage, EstablishedState::CookieEchoed(echoed) if !echoed.echo.due)
             && self.replies.is_empty()
             && self.cookie_ack.is_none()
-            && self.errands.are_none()
+            && self.pending_control.are_none()
             && !self.owes_sack()
             && !self.tx.is_partially_reliable()
     }
@@ -129,7 +129,7 @@ impl Association {
             && self.replies.is_empty()
             && self.cookie_ack.is_none()
             && !self.tx.forward_due()
-            && self.errands.are_none()
+            && self.pending_control.are_none()
     }
 
     pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {
@@ -153,7 +153,7 @@ impl Association {
     #[inline]
     pub(super) fn header_to_peer(&self) -> CommonHeader {
         let tag = match &self.state {
-            State::Known(known) => known.peer.tag,
+            State::Active(known) => known.peer.tag,
             _ => 0,
         };
         self.header(tag)
@@ -214,7 +214,7 @@ impl Association {
             true => self.push_data(now, path, false, &mut packet),
             false => None,
         };
-        self.seal_filled(key, packet, self.sums.wanted(false))
+        self.seal_filled(key, packet, self.checksum_mode.wanted(false))
     }
 
     /// Writes one packet to `path` with any chunks due there; returns its length, or 0.
@@ -235,7 +235,7 @@ impl Association {
         if !self.replies.is_empty() {
             self.push_replies(now, path, &mut packet);
         }
-        if !self.errands.are_none() {
+        if !self.pending_control.are_none() {
             self.push_request(now, path, &mut packet);
         }
         if self.tx.forward_due() {
@@ -254,7 +254,7 @@ impl Association {
             true => self.push_late_data(now, path, &mut packet),
             false => None,
         };
-        self.seal_filled(key, packet, self.sums.wanted(echoed))
+        self.seal_filled(key, packet, self.checksum_mode.wanted(echoed))
     }
 
     /// Whether DATA is bundled with the COOKIE ECHO just written (RFC 9260 §5.1 C). If two such
@@ -263,7 +263,7 @@ impl Association {
     #[inline(never)]
     fn takes_data_along(&self) -> bool {
         let echo = self.state.retry();
-        self.config.data_with_cookie_echo && echo.is_none_or(|it| it.retransmissions < MOST_LADEN)
+        self.config.data_with_cookie_echo && echo.is_none_or(|it| it.retransmissions < MAX_LADEN)
     }
 
     /// Adds DATA after control chunks; a handshake usually has none.
@@ -274,7 +274,7 @@ impl Association {
         path: PathId,
         packet: &mut PacketBuilder<'_>,
     ) -> Option<u16> {
-        let last = matches!(self.state.stage(), Some(Stage::ShutdownPending));
+        let last = matches!(self.state.stage(), Some(EstablishedState::ShutdownPending));
         self.push_data(now, path, last, packet)
     }
 
@@ -318,7 +318,7 @@ impl Association {
         rto: Nanos,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
-        let Some(Stage::CookieEchoed(echoed)) = self.state.stage_mut() else {
+        let Some(EstablishedState::CookieEchoed(echoed)) = self.state.stage_mut() else {
             return false;
         };
         if !echoed.echo.due || echoed.echo.path != path {
@@ -427,7 +427,7 @@ impl Association {
         data: Option<PathId>,
         packet: &mut PacketBuilder<'_>,
     ) {
-        let State::Known(Known { stage, .. }) = &self.state else {
+        let State::Active(Tcb { stage, .. }) = &self.state else {
             return;
         };
         // Usually there is neither.
@@ -461,10 +461,10 @@ impl Association {
         if path != self.sack_path {
             return;
         }
-        let (State::Known(Known { stage, .. }), Some(rx)) = (&mut self.state, &mut self.rx) else {
+        let (State::Active(Tcb { stage, .. }), Some(rx)) = (&mut self.state, &mut self.rx) else {
             return;
         };
-        if let Stage::ShutdownSent(closing) = stage
+        if let EstablishedState::ShutdownSent(closing) = stage
             && closing.retry.due
             && closing.retry.path == path
             && rx.point_says_all()
@@ -485,14 +485,14 @@ impl Association {
     fn push_end(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         let rto = self.paths.get(path).rto.rto();
         let cumulative_tsn_ack = Tsn(self.cumulative_tsn());
-        let State::Known(Known { stage, .. }) = &mut self.state else {
+        let State::Active(Tcb { stage, .. }) = &mut self.state else {
             return;
         };
         let (closing, pushed) = match stage {
-            Stage::ShutdownSent(closing) if closing.retry.due => {
+            EstablishedState::ShutdownSent(closing) if closing.retry.due => {
                 (closing, packet.push(&Shutdown { cumulative_tsn_ack }))
             }
-            Stage::ShutdownAckSent(closing) if closing.retry.due => {
+            EstablishedState::ShutdownAckSent(closing) if closing.retry.due => {
                 (closing, packet.push(&ShutdownAck))
             }
             _ => return,
@@ -505,7 +505,7 @@ impl Association {
     /// Writes an INIT, alone in its packet and with tag 0 (RFC 9260 §6.10, §8.5.1 A).
     fn write_init(&mut self, now: Nanos, out: &mut BytesMut) -> Transmit {
         let own = self.own();
-        let (header, vital) = (self.header(0), self.sums.wanted(true));
+        let (header, vital) = (self.header(0), self.checksum_mode.wanted(true));
         let (mut path, mut preservative) = (PathId(0), None);
         if let State::CookieWait(wait) = &self.state {
             (path, preservative) = (wait.init.path, wait.cookie_preservative);
@@ -532,7 +532,7 @@ impl Association {
         let mut packet =
             PacketBuilder::new(out, self.header_to_peer(), self.paths.get(path).max_packet);
         let _ = packet.push(&Heartbeat { info });
-        let len = self.seal(packet, self.sums.wanted(false));
+        let len = self.seal(packet, self.checksum_mode.wanted(false));
         let headers = self.headers(path) - mtu::COMMON_HEADER;
         self.count_heartbeat(now, path, headers + len);
         self.transmit(path, len)
@@ -568,7 +568,7 @@ impl Association {
             }),
         };
         debug_assert!(pushed.is_ok(), "a bare chunk fits any packet");
-        let len = self.seal(packet, self.sums.wanted(false));
+        let len = self.seal(packet, self.checksum_mode.wanted(false));
         Some(self.transmit(path, len))
     }
 }

@@ -14,7 +14,7 @@ pub(crate) enum Algorithm {
 
 impl Algorithm {
     /// Length of the longest HMAC in bytes.
-    pub(crate) const LONGEST: usize = 32;
+    pub(crate) const MAX_LEN: usize = 32;
 
     /// Algorithm with this identifier.
     pub(crate) fn of(id: u16) -> Option<Self> {
@@ -43,12 +43,12 @@ impl Algorithm {
 
 /// Algorithm initialized with its key, so that the key is not hashed for every packet.
 #[derive(Clone)]
-pub(crate) enum Keyed {
+pub(crate) enum HmacKey {
     Sha1(Hmac<Sha1>),
     Sha256(Hmac<Sha256>),
 }
 
-impl Keyed {
+impl HmacKey {
     pub(crate) fn new(algorithm: Algorithm, key: &[u8]) -> Self {
         const ANY: &str = "HMAC takes a key of any length";
         match algorithm {
@@ -65,8 +65,8 @@ impl Keyed {
     }
 
     /// HMAC over the concatenated `parts`, at the start of the returned array.
-    pub(crate) fn sign(&self, parts: &[&[u8]]) -> [u8; Algorithm::LONGEST] {
-        let mut out = [0; Algorithm::LONGEST];
+    pub(crate) fn sign(&self, parts: &[&[u8]]) -> [u8; Algorithm::MAX_LEN] {
+        let mut out = [0; Algorithm::MAX_LEN];
         match self {
             Self::Sha1(mac) => out[..20].copy_from_slice(&fed(mac, parts).finalize().into_bytes()),
             Self::Sha256(mac) => out.copy_from_slice(&fed(mac, parts).finalize().into_bytes()),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn is(algorithm: Algorithm, key: &[u8], data: &[u8], expected: &str) {
-        let keyed = Keyed::new(algorithm, key);
+        let keyed = HmacKey::new(algorithm, key);
         let (one, two) = data.split_at(data.len() / 3);
         let hmac = &keyed.sign(&[one, two])[..algorithm.len()];
         assert_eq!(hex(hmac), expected, "{algorithm:?}");

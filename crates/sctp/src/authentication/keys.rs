@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use thiserror::Error;
 
 /// Maximum number of stored keys.
-const MOST: usize = 64;
+const MAX_KEYS: usize = 64;
 
 /// Why a key was not set, activated or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -26,7 +26,7 @@ pub enum KeyError {
     #[error("key {0} was deactivated")]
     Deactivated(u16),
     /// The maximum of 64 keys is reached.
-    #[error("there are {MOST} keys already; delete one first")]
+    #[error("there are {MAX_KEYS} keys already; delete one first")]
     TooMany,
 }
 
@@ -93,7 +93,7 @@ impl SharedKeys {
             *former = key;
             return Ok(());
         }
-        if self.keys.len() == MOST {
+        if self.keys.len() == MAX_KEYS {
             return Err(KeyError::TooMany);
         }
         self.keys.push(key);

@@ -9,8 +9,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Offer with a random number of 32 times `byte`, which requires authentication of `chunks` and
 /// lists `hmacs`.
-fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthOffer {
-    let mut all = Collected::default();
+fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthParameters {
+    let mut all = AuthParametersBuilder::default();
     let parameters = [(0x8002, &[byte; 32][..]), (0x8003, chunks), (0x8004, hmacs)];
     for (kind, value) in parameters.iter().filter(|(_, value)| !value.is_empty()) {
         let tlv = Tlv::new(*kind, value).expect("short");
@@ -20,9 +20,9 @@ fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthOffer {
 }
 
 /// Offer of this stack, with a random number of 32 times `byte`.
-fn own(byte: u8) -> AuthOffer {
+fn own(byte: u8) -> AuthParameters {
     let chunks = ChunkTypes::of(&[0xC1, 0x80]);
-    AuthOffer::own([byte; 32], chunks, AuthHmac::Sha256)
+    AuthParameters::own([byte; 32], chunks, AuthHmac::Sha256)
 }
 
 /// End of a packet: the AUTH chunk and a COOKIE ACK.
@@ -87,7 +87,7 @@ fn each_end_verifies_what_the_other_signs_and_nothing_else() {
         assert!(z.verify(&read, &altered).is_err(), "byte {at}");
     }
     let mut other = Authenticator::agreed(own(1), &own(8), SharedKeys::default());
-    assert_eq!(other.verify(&chunk, &packet), Err(Unproved::Wrong));
+    assert_eq!(other.verify(&chunk, &packet), Err(AuthFailure::Wrong));
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn lengths_keys_and_algorithms_that_do_not_fit_prove_nothing() {
             hmac: good.hmac.slice(..len),
             ..good.clone()
         };
-        assert_eq!(auth.verify(&cut, &packet), Err(Unproved::Wrong), "{len}");
+        assert_eq!(auth.verify(&cut, &packet), Err(AuthFailure::Wrong), "{len}");
     }
     let mut key = good.clone();
     key.shared_key_id = 1;
-    assert_eq!(auth.verify(&key, &packet), Err(Unproved::Wrong));
+    assert_eq!(auth.verify(&key, &packet), Err(AuthFailure::Wrong));
     for hmac_id in [0, 2, 4, 0xFFFF] {
         let other = Auth {
             hmac_id,
@@ -113,28 +113,32 @@ fn lengths_keys_and_algorithms_that_do_not_fit_prove_nothing() {
         };
         assert_eq!(
             auth.verify(&other, &packet),
-            Err(Unproved::Algorithm(hmac_id))
+            Err(AuthFailure::Algorithm(hmac_id))
         );
     }
-    let sha_1_alone = AuthOffer::own([9; 32], ChunkTypes::default(), AuthHmac::Sha1);
+    let sha_1_alone = AuthParameters::own([9; 32], ChunkTypes::default(), AuthHmac::Sha1);
     let peer = offer(1, &[], &[0, 1]);
     let mut auth = Authenticator::agreed(sha_1_alone, &peer, SharedKeys::default());
-    assert_eq!(auth.verify(&good, &packet), Err(Unproved::Algorithm(3)));
+    assert_eq!(auth.verify(&good, &packet), Err(AuthFailure::Algorithm(3)));
     auth.disagree();
-    assert_eq!(auth.verify(&good, &packet), Err(Unproved::Wrong));
+    assert_eq!(auth.verify(&good, &packet), Err(AuthFailure::Wrong));
 }
 
 #[test]
 fn cookies_hold_the_terms_and_no_key() {
-    let terms = AuthTerms {
+    let terms = NegotiatedAuth {
         random: [4; 32],
         peer: offer(5, &[0xC1, 0x80, 1, 2], &[0, 3, 0, 1]),
     };
     let mut out = BytesMut::new();
     terms.encode(&mut out);
     let whole = out.freeze();
-    assert_eq!(AuthTerms::decode(&mut whole.clone()), Some(terms));
+    assert_eq!(NegotiatedAuth::decode(&mut whole.clone()), Some(terms));
     for len in 0..whole.len() {
-        assert_eq!(AuthTerms::decode(&mut whole.slice(..len)), None, "{len}");
+        assert_eq!(
+            NegotiatedAuth::decode(&mut whole.slice(..len)),
+            None,
+            "{len}"
+        );
     }
 }

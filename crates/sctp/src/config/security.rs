@@ -1,12 +1,12 @@
 //! Settings of the DTLS chunk.
 
 use super::Config;
-use super::check::{ConfigError, refuse};
+use super::validate::{ConfigError, refuse};
 use crate::authentication::Authentication;
 use crate::dtls_chunk::{DtlsChunk, Security};
 
 /// Maximum size of a packet whose chunks fit into a record, with the IP header (RFC 9147 §4).
-const MOST_MTU: usize = 16_384;
+const MAX_MTU: usize = 16_384;
 
 impl Config {
     /// The state of an association that offers the DTLS chunk.
@@ -35,8 +35,8 @@ impl Config {
             let allowed = format!("\"off\", or {other}");
             return Err(refuse("security", format!("{:?}", self.security), allowed));
         }
-        if self.mtu > MOST_MTU {
-            let allowed = format!("at most {MOST_MTU} B with `security` (RFC 9147 §4)");
+        if self.mtu > MAX_MTU {
+            let allowed = format!("at most {MAX_MTU} B with `security` (RFC 9147 §4)");
             return Err(refuse("mtu", format!("{} B", self.mtu), allowed));
         }
         Ok(())

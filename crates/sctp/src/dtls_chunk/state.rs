@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_dtls::record::{self, HEADER, MOST_CONTENT, TAG};
+use anabranch_dtls::record::{self, HEADER, MAX_CONTENT, TAG};
 use anabranch_dtls::{
     ContextCounters, Contexts, InstallError, KeyId, KeyManagement, KeyMaterial, OpenError, Role,
     Start,
@@ -348,4 +348,4 @@ impl DtlsChunk {
     }
 }
 
-const _: () = assert!(SEALED_OVERHEAD == 28 && MOST_CONTENT == 16_384);
+const _: () = assert!(SEALED_OVERHEAD == 28 && MAX_CONTENT == 16_384);

@@ -5,12 +5,12 @@ use anabranch_wire::extension::{Auth, Extension};
 use anabranch_wire::packet::{Chunks, Frame, Packet};
 
 use super::{Arrival, Endpoint};
-use crate::authentication::{AuthTerms, Authenticator};
+use crate::authentication::{Authenticator, NegotiatedAuth};
 use crate::cookie::Cookie;
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 
 /// AUTH chunk before a COOKIE ECHO, and the bytes that it covers.
-pub(super) struct Voucher<'a> {
+pub(super) struct VerifiedAuth<'a> {
     chunk: Auth,
     covered: &'a [u8],
 }
@@ -29,13 +29,13 @@ impl Endpoint {
         match rest.next_frame() {
             Some(Ok(second)) if second.kind == kind::COOKIE_ECHO => {
                 if arrival.without && !packet.is_intact() {
-                    return self.discards.count(Discard::ZeroChecksum);
+                    return self.discards.count(DiscardReason::ZeroChecksum);
                 }
                 let Ok(Extension::Auth(chunk)) = Extension::decode(first.to_raw()) else {
-                    return self.discards.count(Discard::BadAuth);
+                    return self.discards.count(DiscardReason::BadAuth);
                 };
                 let covered = first.to_end();
-                let voucher = Voucher { chunk, covered };
+                let voucher = VerifiedAuth { chunk, covered };
                 self.on_cookie_echo(arrival, second.value(), rest, Some(voucher));
             }
             _ => self.dispatch(arrival, first, chunks, packet),
@@ -50,8 +50,8 @@ impl Endpoint {
         &mut self,
         existing: Option<u32>,
         cookie: &Cookie,
-        voucher: Option<&Voucher<'_>>,
-    ) -> Result<(), Discard> {
+        voucher: Option<&VerifiedAuth<'_>>,
+    ) -> Result<(), DiscardReason> {
         // Usually AUTH is not used.
         if existing.is_none() && cookie.auth.is_none() && voucher.is_none() {
             return Ok(());
@@ -65,15 +65,15 @@ impl Endpoint {
         &mut self,
         existing: Option<u32>,
         cookie: &Cookie,
-        voucher: Option<&Voucher<'_>>,
-    ) -> Result<(), Discard> {
+        voucher: Option<&VerifiedAuth<'_>>,
+    ) -> Result<(), DiscardReason> {
         let association = existing.and_then(|slot| self.table.get_mut(slot));
         if let Some(association) = &association
             && association.refuses_clear_cookie()
         {
-            return Err(Discard::Unprotected);
+            return Err(DiscardReason::Unprotected);
         }
-        let of_cookie = |auth: &AuthTerms| {
+        let of_cookie = |auth: &NegotiatedAuth| {
             let keys = association.as_ref().and_then(|it| it.auth_keys());
             let keys = keys.unwrap_or(&self.config.auth_keys).clone();
             Authenticator::agreed(self.config.auth_offer(auth.random), &auth.peer, keys)
@@ -83,13 +83,13 @@ impl Endpoint {
         let up = up.filter(|it| it.is_authenticated());
         let Some(voucher) = voucher else {
             let demanded = match (&up, &of_cookie) {
-                (Some(up), _) => up.demanded_chunks(),
+                (Some(up), _) => up.local_auth_chunks(),
                 (None, Some(auth)) => auth.demanded(),
                 (None, None) => return Ok(()),
             };
             let refused = demanded.has(kind::COOKIE_ECHO);
             return if refused {
-                Err(Discard::Unauthenticated)
+                Err(DiscardReason::Unauthenticated)
             } else {
                 Ok(())
             };
@@ -98,8 +98,8 @@ impl Endpoint {
             (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
             (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
             // AUTH was not negotiated: it is an unknown chunk, and ends the packet (RFC 9260 §3.2).
-            (None, None) => return Err(Discard::UnknownChunk),
+            (None, None) => return Err(DiscardReason::UnknownChunk),
         };
-        proved.map_err(|_| Discard::BadAuth)
+        proved.map_err(|_| DiscardReason::BadAuth)
     }
 }

@@ -7,14 +7,14 @@ use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, ErrorChunk};
 use anabranch_wire::packet::Chunks;
 
-use super::authentication::Voucher;
-use super::retired::{Past, RetiredTags};
+use super::authentication::VerifiedAuth;
+use super::retired_tags::{RetiredTags, TagHistory};
 use super::shares::Room;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
+use crate::association_state::AssociationState;
 use crate::cookie::{Cookie, TieTags};
-use crate::discard::Discard;
-use crate::state_name::StateName;
+use crate::discard::DiscardReason;
 
 /// Relation of a cookie to an existing association: the rows of the table of RFC 9260 §5.2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Endpoint {
         arrival: Arrival,
         sealed: &[u8],
         mut rest: Chunks<'_>,
-        voucher: Option<Voucher<'_>>,
+        voucher: Option<VerifiedAuth<'_>>,
     ) {
         let fits = |cookie: &Cookie| {
             cookie.local_port == self.port
@@ -69,7 +69,7 @@ impl Endpoint {
                 && cookie.peer_addresses.contains(&arrival.path.remote)
         };
         let Some(cookie) = self.jar.open(sealed).filter(fits) else {
-            return self.discards.count(Discard::ForgedCookie);
+            return self.discards.count(DiscardReason::ForgedCookie);
         };
         let (port, addresses) = (cookie.remote_port, &cookie.peer_addresses);
         let existing = match self.shard_with(port, addresses) {
@@ -88,7 +88,7 @@ impl Endpoint {
         if let Some(staleness) = cookie.staleness(arrival.now)
             && action != Some(Action::Own)
         {
-            self.discards.count(Discard::StaleCookie);
+            self.discards.count(DiscardReason::StaleCookie);
             return self.tell_staleness(arrival, &cookie, staleness);
         }
         let known = existing.zip(action);
@@ -108,7 +108,7 @@ impl Endpoint {
         self.table.touch_out_of_line(slot);
         match rest.next_frame() {
             Some(Ok(next)) => self.deliver(slot, arrival, next, rest, true),
-            Some(Err(_)) => self.discards.count(Discard::ChunkLength),
+            Some(Err(_)) => self.discards.count(DiscardReason::ChunkLength),
             None => {}
         }
     }
@@ -139,7 +139,7 @@ impl Endpoint {
             return None;
         }
         if self.is_peer_of_another(cookie.remote_port, &cookie.peer_addresses) {
-            self.discards.count(Discard::LateCookie);
+            self.discards.count(DiscardReason::LateCookie);
             return None;
         }
         let decided = if self.undecided.is_some() {
@@ -156,7 +156,7 @@ impl Endpoint {
                 Room::Made => {}
                 // It will be retransmitted.
                 Room::Soon => {
-                    self.discards.count(Discard::Overload);
+                    self.discards.count(DiscardReason::Overload);
                     return None;
                 }
                 Room::None => {
@@ -170,7 +170,7 @@ impl Endpoint {
             .reserve(cookie.remote_port, &cookie.peer_addresses)
         {
             // Another shard accepted it at the same time.
-            self.discards.count(Discard::LateCookie);
+            self.discards.count(DiscardReason::LateCookie);
             return None;
         }
         let seed = self.random.key();
@@ -199,9 +199,9 @@ impl Endpoint {
         let past = |it: &mut RetiredTags| it.past(arrival.now, cookie.local_tag, cookie.created_at);
         match self.retired.change(past).flatten() {
             None => return false,
-            Some(Past::Over) => self.discards.count(Discard::LateCookie),
-            Some(Past::Unknown(lacks)) => {
-                self.discards.count(Discard::StaleCookie);
+            Some(TagHistory::Over) => self.discards.count(DiscardReason::LateCookie),
+            Some(TagHistory::Unknown(lacks)) => {
+                self.discards.count(DiscardReason::StaleCookie);
                 self.tell_staleness(arrival, cookie, lacks);
             }
         }
@@ -231,7 +231,7 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     fn refuse_cookie(&mut self, arrival: Arrival, cookie: &Cookie, causes: &[Cause]) {
-        self.discards.count(Discard::Overload);
+        self.discards.count(DiscardReason::Overload);
         let abort = Abort {
             tag_reflected: false,
             causes: Causes::of(causes),
@@ -252,13 +252,13 @@ impl Endpoint {
     ) -> Option<u32> {
         let association = self.table.get_mut(slot)?;
         match action {
-            Action::Restart if association.state() == StateName::ShutdownAckSent => {
+            Action::Restart if association.state() == AssociationState::ShutdownAckSent => {
                 association.refuse_cookie_at_end(&mut self.discards);
                 self.table.touch(slot);
                 return None;
             }
             Action::Restart if association.refuses_restart(cookie) => {
-                self.discards.count(Discard::Unprotected);
+                self.discards.count(DiscardReason::Unprotected);
                 return None;
             }
             Action::Restart => {
@@ -285,7 +285,7 @@ impl Endpoint {
             }
             Action::Own => association.establish_unless_up(arrival.now),
             Action::Late | Action::None => {
-                self.discards.count(Discard::LateCookie);
+                self.discards.count(DiscardReason::LateCookie);
                 return None;
             }
         }

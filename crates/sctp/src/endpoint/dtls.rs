@@ -7,7 +7,7 @@ use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet};
 
 use super::{Arrival, Endpoint};
 use crate::association::Association;
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 
 impl Endpoint {
     /// Processes a packet whose first chunk is a DTLS chunk: opens it and processes the chunks in
@@ -22,24 +22,24 @@ impl Endpoint {
         packet: &Packet<'_>,
     ) {
         let Ok(Extension::Dtls(chunk)) = Extension::decode(first.to_raw()) else {
-            return self.discards.count(Discard::ChunkFields);
+            return self.discards.count(DiscardReason::ChunkFields);
         };
         let Some(slot) = self.protected_by(&arrival, first, &chunk) else {
             // An unknown chunk, or no association.
             return self.dispatch(arrival, first, chunks, packet);
         };
         if !chunks.is_at_end() {
-            return self.discards.count(Discard::BundledDtls);
+            return self.discards.count(DiscardReason::BundledDtls);
         }
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
         if arrival.without && !association.accepts_zero_checksums() && !packet.is_intact() {
-            return self.discards.count(Discard::ZeroChecksum);
+            return self.discards.count(DiscardReason::ZeroChecksum);
         }
         let ours = association.local_tag() == arrival.header.verification_tag;
         if !ours && !chunk.restart {
-            return self.discards.count(Discard::VerificationTag);
+            return self.discards.count(DiscardReason::VerificationTag);
         }
         let opened = match association.open_dtls(first.common_header(), &chunk) {
             Ok(opened) => opened,
@@ -54,12 +54,12 @@ impl Endpoint {
     /// Processes the chunks of an opened packet, after its common header.
     fn take_opened(&mut self, arrival: Arrival, slot: u32, ours: bool, opened: &bytes::Bytes) {
         let Ok(packet) = Packet::parse(opened, Checksum::Ignore) else {
-            return self.discards.count(Discard::Malformed);
+            return self.discards.count(DiscardReason::Malformed);
         };
         let mut chunks = packet.chunks();
         let first = match chunks.next_frame() {
             Some(Ok(first)) => first,
-            _ => return self.discards.count(Discard::ChunkLength),
+            _ => return self.discards.count(DiscardReason::ChunkLength),
         };
         let arrival = Arrival {
             protected: true,
@@ -69,10 +69,10 @@ impl Endpoint {
         match first.kind {
             // Both are sent without protection, and a record contains no record.
             kind::INIT | kind::INIT_ACK | kind::DTLS => {
-                self.discards.count(Discard::ForbiddenBundle);
+                self.discards.count(DiscardReason::ForbiddenBundle);
             }
             kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.value(), chunks, None),
-            _ if !ours => self.discards.count(Discard::VerificationTag),
+            _ if !ours => self.discards.count(DiscardReason::VerificationTag),
             _ => {
                 let from = arrival.path.remote;
                 let port = arrival.header.source_port;
@@ -90,7 +90,7 @@ impl Endpoint {
         let slot = if chunk.restart {
             self.live(arrival.header.source_port, arrival.path.remote)
         } else {
-            self.addressee(arrival, first)
+            self.lookup(arrival, first)
         };
         slot.filter(|&slot| {
             let association = self.table.get(slot);
@@ -109,10 +109,10 @@ impl Endpoint {
     }
 }
 
-fn reason_of(error: OpenError) -> Discard {
+fn reason_of(error: OpenError) -> DiscardReason {
     match error {
-        OpenError::Forged | OpenError::Exhausted => Discard::ForgedDtls,
-        OpenError::Replayed => Discard::ReplayedDtls,
-        _ => Discard::BadDtls,
+        OpenError::Forged | OpenError::Exhausted => DiscardReason::ForgedDtls,
+        OpenError::Replayed => DiscardReason::ReplayedDtls,
+        _ => DiscardReason::BadDtls,
     }
 }

@@ -3,14 +3,14 @@
 use anabranch_transport::Nanos;
 
 use super::Endpoint;
-use crate::discard::Discard;
-use crate::icmp::{Icmp, Meaning, Quote};
+use crate::discard::DiscardReason;
+use crate::icmp::{Icmp, IcmpError, QuotedPacket};
 
 impl Endpoint {
     /// Processes an ICMP message received by this host. It has an effect only if it quotes a packet
     /// of an association, with matching ports, UDP port and verification tag (for an INIT: its
-    /// Initiate Tag); others are counted by reason ([`Discard::IcmpIgnored`] and those after it).
-    /// The effects:
+    /// Initiate Tag); others are counted by reason ([`DiscardReason::IcmpIgnored`] and those after
+    /// it). The effects:
     ///
     /// - packet too big: the path's packets become smaller
     ///   ([`Association::lower_pmtu`](crate::Association::lower_pmtu)), never larger;
@@ -22,14 +22,14 @@ impl Endpoint {
     /// The caller should drain `poll_transmit` and `poll_event` afterwards.
     pub fn handle_icmp(&mut self, now: Nanos, icmp: &Icmp<'_>) {
         let meaning = icmp.meaning();
-        if meaning == Meaning::Nothing {
-            return self.discards.count(Discard::IcmpIgnored);
+        if meaning == IcmpError::Nothing {
+            return self.discards.count(DiscardReason::IcmpIgnored);
         }
-        let Some(quote) = Quote::read(icmp.v6, icmp.quoted) else {
-            return self.discards.count(Discard::IcmpQuote);
+        let Some(quote) = QuotedPacket::read(icmp.v6, icmp.quoted) else {
+            return self.discards.count(DiscardReason::IcmpQuote);
         };
         if quote.source_port != self.port {
-            return self.discards.count(Discard::IcmpStranger);
+            return self.discards.count(DiscardReason::IcmpStranger);
         }
         let (port, remote) = (quote.destination_port, quote.remote);
         let live = self.live(port, remote);
@@ -38,7 +38,7 @@ impl Endpoint {
             claimants.find(|&slot| self.table.get(slot).is_some_and(|it| !it.is_closed()))
         });
         let Some(slot) = slot else {
-            return self.discards.count(Discard::IcmpStranger);
+            return self.discards.count(DiscardReason::IcmpStranger);
         };
         let Some(association) = self.table.get_mut(slot) else {
             return;

@@ -19,7 +19,7 @@ use super::{Arrival, Endpoint};
 use crate::association::MAX_REASON;
 use crate::association_id::AssociationId;
 use crate::cookie::Cookie;
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 
 /// Incoming association that waits for the user's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +59,11 @@ pub enum Refusal {
 /// The waiting peer is gone: it restarted, or its cookie has expired (RFC 9260 §5.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the peer that waited to be accepted is gone")]
-pub struct Gone;
+pub struct IncomingGone;
 
 /// One waiting association.
 #[derive(Debug)]
-struct Held {
+struct HeldCookieEcho {
     incoming: Incoming,
     arrival: Arrival,
     local_tag: u32,
@@ -76,8 +76,8 @@ struct Held {
 
 /// All waiting associations.
 #[derive(Debug)]
-pub(super) struct Undecided {
-    held: VecDeque<Held>,
+pub(super) struct PendingIncoming {
+    held: VecDeque<HeldCookieEcho>,
     most: usize,
     last: u64,
     /// Packet being processed, if it may begin an association.
@@ -88,13 +88,13 @@ pub(super) struct Undecided {
     accepted: Option<AssociationId>,
 }
 
-impl Undecided {
+impl PendingIncoming {
     /// Stores a packet that may have to be retained.
     pub fn note(&mut self, packet: &Bytes) {
         self.at_hand = packet.clone();
     }
 
-    fn take(&mut self, number: u64) -> Option<Held> {
+    fn take(&mut self, number: u64) -> Option<HeldCookieEcho> {
         let place = self
             .held
             .iter()
@@ -110,23 +110,28 @@ impl Undecided {
 
     /// Whether the association of this cookie may be created now. If not, its packet is stored, if
     /// there is space.
-    pub fn approves(&mut self, arrival: Arrival, cookie: &Cookie) -> Result<(), Option<Discard>> {
+    pub fn approves(
+        &mut self,
+        arrival: Arrival,
+        cookie: &Cookie,
+    ) -> Result<(), Option<DiscardReason>> {
         if self.approved == Some(cookie.local_tag) {
             return Ok(());
         }
         let packet = std::mem::take(&mut self.at_hand);
         if self.held.iter().any(|it| it.local_tag == cookie.local_tag) {
-            return Err(Some(Discard::Undecided));
+            return Err(Some(DiscardReason::Undecided));
         }
         // A peer that restarts waits only once.
         let (remote, port) = (arrival.path.remote, cookie.remote_port);
-        let same = |it: &Held| it.arrival.path.remote == remote && it.incoming.port == port;
+        let same =
+            |it: &HeldCookieEcho| it.arrival.path.remote == remote && it.incoming.port == port;
         self.held.retain(|it| !same(it));
         if self.held.len() >= self.most {
             self.held.retain(|it| it.until >= arrival.now);
         }
         if self.held.len() >= self.most {
-            return Err(Some(Discard::Overload));
+            return Err(Some(DiscardReason::Overload));
         }
         self.last += 1;
         let others = cookie.peer_addresses.iter().copied();
@@ -140,7 +145,7 @@ impl Undecided {
             outbound_streams: cookie.outbound_streams,
             inbound_streams: cookie.inbound_streams,
         };
-        self.held.push_back(Held {
+        self.held.push_back(HeldCookieEcho {
             incoming,
             arrival,
             local_tag: cookie.local_tag,
@@ -167,7 +172,7 @@ impl Endpoint {
     /// listens, which is the default; those that wait are dropped.
     pub fn decide_incoming(&mut self, most: usize) {
         self.undecided = (most > 0).then(|| {
-            Box::new(Undecided {
+            Box::new(PendingIncoming {
                 held: VecDeque::new(),
                 most,
                 last: 0,
@@ -198,9 +203,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// The peer is gone, or the limit of [`Endpoint::set_max_associations`] is reached.
-    pub fn accept_incoming(&mut self, now: Nanos, number: u64) -> Result<AssociationId, Gone> {
-        let undecided = self.undecided.as_mut().ok_or(Gone)?;
-        let held = undecided.take(number).ok_or(Gone)?;
+    pub fn accept_incoming(
+        &mut self,
+        now: Nanos,
+        number: u64,
+    ) -> Result<AssociationId, IncomingGone> {
+        let undecided = self.undecided.as_mut().ok_or(IncomingGone)?;
+        let held = undecided.take(number).ok_or(IncomingGone)?;
         (undecided.approved, undecided.accepted) = (Some(held.local_tag), None);
         let Arrival {
             path,
@@ -210,19 +219,23 @@ impl Endpoint {
         } = held.arrival;
         let packet = held.packet;
         self.handle_udp_datagram(now, path, udp_port, ecn, (&packet, 0..packet.len()));
-        let undecided = self.undecided.as_mut().ok_or(Gone)?;
+        let undecided = self.undecided.as_mut().ok_or(IncomingGone)?;
         undecided.approved = None;
-        undecided.accepted.take().ok_or(Gone)
+        undecided.accepted.take().ok_or(IncomingGone)
     }
 
     /// Refuses a waiting peer, or all of them, by an ABORT (RFC 9260 §9.1).
     ///
     /// # Errors
     /// The peer is gone.
-    pub fn refuse_incoming(&mut self, number: Option<u64>, refusal: &Refusal) -> Result<(), Gone> {
-        let undecided = self.undecided.as_mut().ok_or(Gone)?;
+    pub fn refuse_incoming(
+        &mut self,
+        number: Option<u64>,
+        refusal: &Refusal,
+    ) -> Result<(), IncomingGone> {
+        let undecided = self.undecided.as_mut().ok_or(IncomingGone)?;
         let refused = match number {
-            Some(number) => VecDeque::from([undecided.take(number).ok_or(Gone)?]),
+            Some(number) => VecDeque::from([undecided.take(number).ok_or(IncomingGone)?]),
             None => std::mem::take(&mut undecided.held),
         };
         for held in &refused {
@@ -231,7 +244,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn refuse_held(&mut self, held: &Held, refusal: &Refusal) {
+    fn refuse_held(&mut self, held: &HeldCookieEcho, refusal: &Refusal) {
         let reason;
         let causes: &[Cause] = match refusal {
             Refusal::Plain => &[],

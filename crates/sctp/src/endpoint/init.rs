@@ -13,12 +13,12 @@ use bytes::BytesMut;
 
 use super::{Arrival, Endpoint};
 use crate::association::Association;
+use crate::association_state::AssociationState;
 use crate::authentication::Authentication;
 use crate::cookie::{Cookie, TieTags};
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions};
 use crate::handshake::{self, BEFORE_COOKIE, LocalOffer, Offer, OfferError};
-use crate::state_name::StateName;
 
 /// Answer to an INIT from a peer with an existing association.
 enum Collision {
@@ -47,10 +47,10 @@ impl Endpoint {
             return self.on_tagged_init(arrival, rest);
         }
         if rest.next().is_some() {
-            return self.discards.count(Discard::ForbiddenBundle);
+            return self.discards.count(DiscardReason::ForbiddenBundle);
         }
         let Ok(Chunk::Init(init)) = Chunk::decode(first) else {
-            return self.discards.count(Discard::ChunkFields);
+            return self.discards.count(DiscardReason::ChunkFields);
         };
         let ours = Extensions::of(&self.config);
         let mut offer = Offer::of(&init, arrival.path.remote);
@@ -74,7 +74,7 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     fn refuse_offer(&mut self, arrival: Arrival, tag: u32, error: &OfferError) {
-        self.discards.count(Discard::BadInit);
+        self.discards.count(DiscardReason::BadInit);
         if let Some(cause) = error.cause() {
             self.refuse_init(arrival, tag, &[cause]);
         }
@@ -120,7 +120,7 @@ impl Endpoint {
                 self.table.touch(slot);
             }
             Collision::NewAddresses(addresses) => {
-                self.discards.count(Discard::RestartNewAddress);
+                self.discards.count(DiscardReason::RestartNewAddress);
                 let addresses: Vec<_> = addresses.into_iter().map(Parameter::address).collect();
                 let cause = Cause::RestartWithNewAddresses {
                     addresses: Parameters::of(&addresses),
@@ -128,7 +128,7 @@ impl Endpoint {
                 self.refuse_init(arrival, offer.initiate_tag, &[cause]);
             }
             Collision::NewUdpPort(current) => {
-                self.discards.count(Discard::RestartNewPort);
+                self.discards.count(DiscardReason::RestartNewPort);
                 let cause = Cause::RestartWithNewUdpPort {
                     current,
                     new: arrival.udp_port,
@@ -140,13 +140,13 @@ impl Endpoint {
 
     fn on_first_init(&mut self, arrival: Arrival, offer: &mut Offer, ours: Extensions) {
         if self.may_begin == 0 {
-            self.discards.count(Discard::OutOfTheBlue);
+            self.discards.count(DiscardReason::OutOfTheBlue);
             return self.refuse_init(arrival, offer.initiate_tag, &[]);
         }
         if self.table.len() >= self.max_associations
             && !self.may_have_room_for(arrival.now, arrival.path.remote)
         {
-            self.discards.count(Discard::Overload);
+            self.discards.count(DiscardReason::Overload);
             return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
         }
         let own = self.draw_own(offer, ours);
@@ -294,7 +294,7 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
         // Not all addresses of the peer are known yet, so none can be new (§5.2.1). But the local
         // tag is disclosed to called addresses only: otherwise an attacker who lists the peer's
         // address could control the attempt.
-        StateName::CookieWait => match association.paths().find(source) {
+        AssociationState::CookieWait => match association.paths().find(source) {
             Some(_) => Collision::SameTag(TieTags::NONE),
             None => {
                 let called = |&&address: &&IpAddr| association.paths().find(address).is_some();
@@ -304,11 +304,11 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
                 })
             }
         },
-        StateName::ShutdownAckSent => Collision::ShutdownAck,
+        AssociationState::ShutdownAckSent => Collision::ShutdownAck,
         _ if !new.is_empty() => Collision::NewAddresses(new),
         // The port is disclosed only to senders at the association's addresses.
         _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
-        StateName::CookieEchoed => Collision::SameTag(association.tie_tags()),
+        AssociationState::CookieEchoed => Collision::SameTag(association.tie_tags()),
         _ => Collision::NewTag(association.tie_tags()),
     }
 }

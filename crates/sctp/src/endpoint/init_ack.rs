@@ -6,10 +6,10 @@ use anabranch_wire::chunk::{Abort, Chunk, kind};
 use anabranch_wire::packet::Frame;
 
 use super::{Arrival, Endpoint};
-use crate::discard::Discard;
+use crate::association_state::AssociationState;
+use crate::discard::DiscardReason;
 use crate::event::{CloseReason, Violation};
 use crate::handshake::MIN_A_RWND;
-use crate::state_name::StateName;
 
 /// Whether an INIT ACK has an invalid tag or window, in the first two fields of its value.
 fn is_refused(ack: Frame<'_>) -> bool {
@@ -40,7 +40,7 @@ impl Endpoint {
             return false;
         };
         let tag_reflected = ack.initiate_tag == 0;
-        let waiting = association.state() == StateName::CookieWait;
+        let waiting = association.state() == AssociationState::CookieWait;
         if !waiting || (!tag_reflected && ack.a_rwnd >= MIN_A_RWND) {
             return false;
         }
@@ -51,7 +51,7 @@ impl Endpoint {
         } else {
             ack.initiate_tag
         };
-        self.discards.count(Discard::BadInit);
+        self.discards.count(DiscardReason::BadInit);
         let abort = Abort {
             tag_reflected,
             causes: Causes::of(&[Cause::InvalidMandatoryParameter]),

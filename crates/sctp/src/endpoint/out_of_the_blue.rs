@@ -5,12 +5,12 @@ use anabranch_wire::chunk::{Abort, Chunk, ShutdownComplete, kind};
 use anabranch_wire::packet::{Chunks, Packet, RawChunk};
 
 use super::{Arrival, Endpoint};
-use crate::discard::Discard;
+use crate::discard::DiscardReason;
 
 /// Answer to an out of the blue packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Nothing(Discard),
+enum OutOfTheBlueReply {
+    Nothing(DiscardReason),
     ShutdownComplete,
     /// `data`: the packet has only DATA and SACKs.
     Abort {
@@ -27,20 +27,20 @@ impl Endpoint {
         match answer {
             // The shutdown has overtaken this data, and the ABORT might overtake the SHUTDOWN
             // COMPLETE.
-            Answer::Abort { data: true }
+            OutOfTheBlueReply::Abort { data: true }
                 if (self.retired).change(|it| it.expects_late_data(arrival.now, tag))
                     == Some(true) => {}
-            Answer::Nothing(reason) => return self.discards.count(reason),
-            Answer::ShutdownComplete => self.answer(
+            OutOfTheBlueReply::Nothing(reason) => return self.discards.count(reason),
+            OutOfTheBlueReply::ShutdownComplete => self.answer(
                 arrival,
                 tag,
                 &[&ShutdownComplete {
                     tag_reflected: true,
                 }],
             ),
-            Answer::Abort { .. } => self.abort_reflected(arrival),
+            OutOfTheBlueReply::Abort { .. } => self.abort_reflected(arrival),
         }
-        self.discards.count(Discard::OutOfTheBlue);
+        self.discards.count(DiscardReason::OutOfTheBlue);
     }
 }
 
@@ -57,12 +57,12 @@ impl Endpoint {
         match (first.kind, Chunk::decode(first)) {
             // Rule 3: with the Initiate Tag, so that the sender accepts the answer.
             (kind::INIT, Ok(Chunk::Init(init))) if alone && !has_tag => {
-                self.discards.count(Discard::Port);
+                self.discards.count(DiscardReason::Port);
                 self.refuse_init(arrival, init.initiate_tag, &[]);
             }
             // Rule 4: no cookie is valid at this port.
-            (kind::COOKIE_ECHO, _) => self.discards.count(Discard::Port),
-            (kind::INIT, _) if !has_tag => self.discards.count(Discard::Port),
+            (kind::COOKIE_ECHO, _) => self.discards.count(DiscardReason::Port),
+            (kind::INIT, _) if !has_tag => self.discards.count(DiscardReason::Port),
             _ => self.out_of_the_blue(arrival, packet),
         }
     }
@@ -80,12 +80,12 @@ impl Endpoint {
         let known =
             self.live(port, address).is_some() || self.table.shard().other(port, address).is_some();
         if known {
-            return self.discards.count(Discard::VerificationTag);
+            return self.discards.count(DiscardReason::VerificationTag);
         }
         if rest.next().is_some() {
-            return self.discards.count(Discard::ForbiddenBundle);
+            return self.discards.count(DiscardReason::ForbiddenBundle);
         }
-        self.discards.count(Discard::OutOfTheBlue);
+        self.discards.count(DiscardReason::OutOfTheBlue);
         self.abort_reflected(arrival);
     }
 
@@ -101,15 +101,15 @@ impl Endpoint {
 
 /// Applies rules 2 and 5 to 8. If a packet cannot be parsed to its end, the chunks before the
 /// partial one count (§6.10).
-fn judge(packet: &Packet<'_>) -> Answer {
+fn judge(packet: &Packet<'_>) -> OutOfTheBlueReply {
     let is_bundled = packet.chunks().count() > 1;
     let (mut shutdown_ack, mut unanswered, mut data) = (false, false, true);
     for chunk in packet.chunks().map_while(Result::ok) {
         match chunk.kind {
-            kind::ABORT => return Answer::Nothing(Discard::OutOfTheBlue),
+            kind::ABORT => return OutOfTheBlueReply::Nothing(DiscardReason::OutOfTheBlue),
             // Each of these must be the only chunk of its packet (§6.10).
             kind::INIT | kind::INIT_ACK if is_bundled => {
-                return Answer::Nothing(Discard::ForbiddenBundle);
+                return OutOfTheBlueReply::Nothing(DiscardReason::ForbiddenBundle);
             }
             kind::SHUTDOWN_ACK => shutdown_ack = true,
             kind::SHUTDOWN_COMPLETE | kind::COOKIE_ACK => unanswered = true,
@@ -124,9 +124,9 @@ fn judge(packet: &Packet<'_>) -> Answer {
         }
     }
     match (shutdown_ack, unanswered) {
-        (true, _) => Answer::ShutdownComplete,
-        (false, true) => Answer::Nothing(Discard::OutOfTheBlue),
-        (false, false) => Answer::Abort { data },
+        (true, _) => OutOfTheBlueReply::ShutdownComplete,
+        (false, true) => OutOfTheBlueReply::Nothing(DiscardReason::OutOfTheBlue),
+        (false, false) => OutOfTheBlueReply::Abort { data },
     }
 }
 

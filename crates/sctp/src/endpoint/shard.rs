@@ -42,10 +42,10 @@ pub trait ShardPeers: Debug + Send {
 
 /// Shard membership of an endpoint; usually there are no other shards.
 #[derive(Debug, Default)]
-pub(super) struct Shard(Option<Box<Seat>>);
+pub(super) struct Shard(Option<Box<ShardMembership>>);
 
 #[derive(Debug)]
-struct Seat {
+struct ShardMembership {
     peers: Box<dyn ShardPeers>,
     /// Addresses retained until [`Shard::settle`], and whether released addresses are retained now.
     held: Vec<(u16, IpAddr)>,
@@ -56,7 +56,7 @@ struct Seat {
 
 impl Shard {
     pub(super) fn new(peers: Box<dyn ShardPeers>) -> Self {
-        Self(Some(Box::new(Seat {
+        Self(Some(Box::new(ShardMembership {
             peers,
             held: Vec::new(),
             holds: false,

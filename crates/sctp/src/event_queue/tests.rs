@@ -38,12 +38,12 @@ fn events_and_receipts_are_one_order() {
     let mut events = EventQueue::new(1_000);
     let receipt = |number| Event::Receipt {
         number,
-        delivery: Delivery::Acknowledged,
+        delivery: DeliveryStatus::Acknowledged,
     };
-    events.receipt(1, Delivery::Acknowledged);
+    events.receipt(1, DeliveryStatus::Acknowledged);
     events.push_back(key(0));
     events.push_back(key(1));
-    events.receipt(2, Delivery::Acknowledged);
+    events.receipt(2, DeliveryStatus::Acknowledged);
     events.push_back(key(2));
     let count = events.count();
     assert_eq!(count, 5);

@@ -3,7 +3,7 @@
 use anabranch_wire::chunk::kind;
 
 use crate::authentication::Authentication;
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 
 /// Offered if the setting `authentication` is on. AUTH is negotiated by separate parameters; its
 /// entry in the list of chunks has no meaning.

@@ -1,7 +1,7 @@
 //! The DTLS chunk ([`crate::dtls_chunk`]).
 
 use crate::dtls_chunk::Security;
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 
 /// Offered by the setting `security`, with a separate parameter. Its chunk is not processed like
 /// those of other extensions, because it contains them.

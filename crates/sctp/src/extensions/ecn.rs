@@ -2,7 +2,7 @@
 
 use anabranch_wire::parameter::Parameter;
 
-use crate::extension::Extension;
+use crate::extension_descriptor::Extension;
 
 /// ECNE and CWR are not listed in Supported Extensions, because they are part of the base protocol.
 pub(crate) static ECN: Extension = Extension {

@@ -13,7 +13,9 @@ use anabranch_wire::tlv::{HEADER, Tlv, TlvError, U16List};
 use bytes::Bytes;
 
 use crate::address::{Addresses, MAX_PEER_ADDRESSES, is_unicast};
-use crate::authentication::{AuthOffer, AuthTerms, Authentication, Collected, RANDOM_LEN};
+use crate::authentication::{
+    AuthParameters, AuthParametersBuilder, Authentication, NegotiatedAuth, RANDOM_LEN,
+};
 use crate::config::Config;
 use crate::dtls_chunk::{DtlsTerms, Mismatch, Security, is_compatible};
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
@@ -37,7 +39,7 @@ pub(crate) struct Offer {
     /// Extensions that the peer supports.
     pub(crate) extensions: Extensions,
     /// Its AUTH parameters, if this endpoint supports AUTH.
-    pub(crate) auth: Option<AuthOffer>,
+    pub(crate) auth: Option<AuthParameters>,
     /// Its DTLS Key Management Parameter, if this endpoint offers the DTLS chunk.
     pub(crate) dtls: Option<Box<DtlsKeyManagement>>,
     /// Its optional parameters.
@@ -178,7 +180,7 @@ impl Offer {
         if !self.remarks.are_none() {
             self.remarks.settle(&self.addresses);
         }
-        self.auth = auth.and_then(|it: Box<Collected>| it.finish());
+        self.auth = auth.and_then(|it: Box<AuthParametersBuilder>| it.finish());
         self.extensions.set(&AUTH, self.auth.is_some());
         self.extensions.set(&DTLS, self.dtls.is_some());
         Ok(())
@@ -207,7 +209,7 @@ impl Offer {
         random: Option<&[u8; RANDOM_LEN]>,
         extensions: &mut Extensions,
         unsigned: bool,
-    ) -> Option<Box<AuthTerms>> {
+    ) -> Option<Box<NegotiatedAuth>> {
         if random.is_none() && *extensions == Extensions::default() {
             return None;
         }
@@ -221,9 +223,9 @@ impl Offer {
         random: Option<&[u8; RANDOM_LEN]>,
         extensions: &mut Extensions,
         unsigned: bool,
-    ) -> Option<Box<AuthTerms>> {
+    ) -> Option<Box<NegotiatedAuth>> {
         let both = random.copied().zip(self.auth.take());
-        let terms = both.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
+        let terms = both.map(|(random, peer)| Box::new(NegotiatedAuth { random, peer }));
         extensions.set(&AUTH, terms.is_some());
         if terms.is_none() && !unsigned {
             extensions.set(&ASCONF, false);
@@ -291,7 +293,7 @@ impl Offer {
         parameter: Parameter,
         source: IpAddr,
         ours: Extensions,
-        auth: &mut Option<Box<Collected>>,
+        auth: &mut Option<Box<AuthParametersBuilder>>,
         reports: &mut Reports,
     ) -> Result<bool, OfferError> {
         match parameter {
@@ -331,7 +333,7 @@ impl Offer {
         tlv: Tlv,
         source: IpAddr,
         ours: Extensions,
-        auth: &mut Option<Box<Collected>>,
+        auth: &mut Option<Box<AuthParametersBuilder>>,
         reports: &mut Reports,
     ) -> Result<bool, OfferError> {
         if ours.has(&AUTH) {

@@ -7,7 +7,7 @@ use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
 use anabranch_transport::{Nanos, Path};
 
 use super::{PathEntry, PathState, Paths};
-use crate::runtime::PathSettings;
+use crate::dynamic_settings::PathSettings;
 
 impl PathEntry {
     /// Local and remote address.

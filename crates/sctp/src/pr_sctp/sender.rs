@@ -374,7 +374,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::draws::draws;
+    use crate::test_rng::test_rng;
 
     /// The list compared with a walk of all records, over random interleaved messages that are
     /// abandoned and acknowledged.
@@ -382,7 +382,7 @@ mod tests {
     fn what_is_listed_is_what_a_walk_finds() {
         let mut listed = 0;
         for seed in 1..=300 {
-            let mut random = draws(seed);
+            let mut random = test_rng(seed);
             let origin = Tsn(u32::MAX - random(200));
             let mut abandoning = PrSctpSender::new(origin);
             let (mut cumulative, mut next) = (origin, origin.next());

@@ -87,13 +87,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::draws::draws;
     use crate::reconfig::{ReconfigState, ResetBatch};
+    use crate::test_rng::test_rng;
 
     /// Compares with a walk of all requests, over random ones that start and end.
     #[test]
     fn the_set_says_what_a_walk_of_all_requests_would() {
-        let mut random = draws(11);
+        let mut random = test_rng(11);
         for _ in 0..300 {
             let there_are = 1 + random(24) as u16;
             let mut reconfig = ReconfigState::new(1, 1, 100, 1_000);

@@ -167,7 +167,7 @@ impl PendingRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draws::draws;
+    use crate::test_rng::test_rng;
 
     fn of(stream: u16) -> Streams {
         Streams::of([stream].into_iter())
@@ -197,7 +197,7 @@ mod tests {
     /// Compares with a walk of all, if all are examined.
     #[test]
     fn few_go_as_if_all_were_looked_at() {
-        let mut random = draws(7);
+        let mut random = test_rng(7);
         for _ in 0..200 {
             let (mut pending, mut stream, mut now) = (PendingRequests::default(), 0, 0);
             let most = 1 + random(40) as usize;

@@ -15,8 +15,8 @@ use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::ordering::Whole;
 use super::ready_queue::Deliverable;
 use crate::config::Config;
+use crate::fast_path::SLOW_PATH_PROBES;
 use crate::path::PathId;
-use crate::uncommon::UNCOMMON;
 
 /// Whether the settings allow the fast path: the others have to be checked for every chunk.
 #[inline(always)]
@@ -200,7 +200,7 @@ impl Receiver {
     #[inline(always)]
     fn is_undisturbed(&self, trace: &Trace) -> bool {
         self.common
-            && trace.wants_only(UNCOMMON)
+            && trace.wants_only(SLOW_PATH_PROBES)
             && self.held.is_off()
             && self.unrecorded.is_empty()
     }

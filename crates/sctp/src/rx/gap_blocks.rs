@@ -179,7 +179,7 @@ mod tests {
     use anabranch_wire::Tsn;
 
     use super::super::tsn_tracker::TsnTracker;
-    use crate::draws::draws;
+    use crate::test_rng::test_rng;
     use crate::work;
 
     /// Moves the cumulative TSN by one at a time below 600 distant runs: this should cost as little
@@ -206,7 +206,7 @@ mod tests {
         for seed in 1..20_u64 {
             let start = Tsn(u32::MAX - 2_000);
             let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut random = draws(seed);
+            let mut random = test_rng(seed);
             for turn in 0..3_000 {
                 let next = tracker.cumulative().next().distance_from(start);
                 if turn % 16 == 0 {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 
 use super::message::{MessageBytes, ReceivedPart};
-use crate::queue::Queue;
+use crate::shrinking_queue::Queue;
 use crate::work;
 
 /// A readable message or part.

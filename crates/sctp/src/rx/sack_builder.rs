@@ -5,8 +5,8 @@ use anabranch_wire::chunk::{OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder};
 
 use super::Receiver;
+use crate::fast_path::SLOW_PATH_PROBES;
 use crate::path::PathId;
-use crate::uncommon::UNCOMMON;
 
 impl Receiver {
     /// The path of the last DATA, which its SACK takes (RFC 9260 §6.4).
@@ -54,7 +54,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn sack_is_untraced(&self, trace: &Trace) -> bool {
         self.sack.packets_to_report().is_none()
-            && trace.wants_only(UNCOMMON)
+            && trace.wants_only(SLOW_PATH_PROBES)
             && self.held.is_off()
             && self.unrecorded.is_empty()
     }

@@ -438,7 +438,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::draws::draws;
+    use crate::test_rng::test_rng;
 
     fn pairs(tracker: &TsnTracker) -> Vec<(u16, u16)> {
         tracker
@@ -533,7 +533,7 @@ mod tests {
         for seed in 1..6u64 {
             let start = Tsn(u32::MAX - 3_000);
             let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut random = draws(seed);
+            let mut random = test_rng(seed);
             let mut most = 0;
             for turn in 0..12_000 {
                 let cumulative = tracker.cumulative().next().distance_from(start);

@@ -10,8 +10,8 @@ use anabranch_wire::{PacketBuilder, Tsn};
 use bytes::Bytes;
 
 use super::ack::Newly;
-use super::outstanding::{ChunkState, Outgoing, Standing};
-use super::receipts::Delivery;
+use super::delivery_receipts::DeliveryStatus;
+use super::outstanding::{ChunkState, OutstandingChunk, Standing};
 use super::send_queue::{Fragment, Unsent};
 use super::{Message, SendError, Sender, T3Outcome};
 use crate::path::{PathId, Paths};
@@ -124,7 +124,7 @@ impl Sender {
             drop(self.queue.take_begun());
             return;
         };
-        let Some(Outgoing { fragment, .. }) = self.outstanding.get(tsn) else {
+        let Some(OutstandingChunk { fragment, .. }) = self.outstanding.get(tsn) else {
             return;
         };
         let (message, context) = (fragment.message(), fragment.context);
@@ -247,7 +247,7 @@ impl Sender {
             policy,
             sent: false,
         });
-        self.answer_all(receipt, Delivery::Abandoned(policy));
+        self.answer_all(receipt, DeliveryStatus::Abandoned(policy));
     }
 
     /// Abandons all of a partly sent message (RFC 3758 §3.5 A2, A3).
@@ -314,7 +314,7 @@ impl Sender {
     #[inline(never)]
     fn skip_one(&mut self, fragment: Fragment) {
         let tsn = self.outstanding.next_tsn();
-        self.outstanding.push(Outgoing {
+        self.outstanding.push(OutstandingChunk {
             fragment,
             state: ChunkState::InFlight,
             path: PathId(0),

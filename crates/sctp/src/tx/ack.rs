@@ -5,7 +5,7 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Sack;
 
-use super::gaps::{self, Run};
+use super::gap_blocks::{self, Run};
 use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
@@ -80,7 +80,7 @@ impl Sender {
             self.note_duplicates(sack.duplicates());
         }
         let mut blocks = std::mem::take(&mut self.blocks);
-        gaps::read_blocks(sack.gap_blocks(), &mut blocks);
+        gap_blocks::read_blocks(sack.gap_blocks(), &mut blocks);
         let outcome = self.acknowledge(
             now,
             sack.cumulative_tsn_ack,
@@ -158,7 +158,7 @@ impl Sender {
         }
         let mut newly = Newly::default();
         self.take_cumulative(now, cumulative, &mut newly, paths);
-        gaps::advance(&mut self.gaps, cumulative.distance_from(point));
+        gap_blocks::advance(&mut self.gaps, cumulative.distance_from(point));
         if let Some((blocks, _)) = report {
             self.take_gaps(now, cumulative, blocks, &mut newly, paths);
         }
@@ -336,7 +336,7 @@ impl Sender {
     pub(super) fn any_reneged(&self) -> bool {
         // Abandoned chunks may have arrived, and are covered by blocks then.
         let reported = self.outstanding.gap_acked() + self.outstanding.abandoned();
-        self.outstanding.gap_acked() > 0 && reported > gaps::covered(&self.gaps)
+        self.outstanding.gap_acked() > 0 && reported > gap_blocks::covered(&self.gaps)
     }
 
     /// TSNs that a gap ack block has reported and the last SACK does not.

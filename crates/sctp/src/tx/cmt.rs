@@ -3,7 +3,7 @@
 //! Independent End-to-End Paths", IEEE/ACM Transactions on Networking, 2006). Each switch has its
 //! own file. Without the setting `cmt` a sender has no such state.
 
-mod buffers;
+mod buffer_splitting;
 mod coupling;
 mod cwnd_update;
 mod delayed_ack;

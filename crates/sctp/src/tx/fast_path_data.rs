@@ -8,18 +8,18 @@ use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::PacketBuilder;
 use anabranch_wire::chunk::Data;
 
-use super::outstanding::Outgoing;
+use super::outstanding::OutstandingChunk;
 use super::{MAX_OUTSTANDING, Sender};
+use crate::fast_path::SLOW_PATH_PROBES;
 use crate::path::{PathId, Paths};
 use crate::profile::Summed;
-use crate::uncommon::UNCOMMON;
 
 impl Sender {
     /// Whether [`Sender::fill_fast_path`] may be called for the path that [`Sender::wants_to_send`]
     /// has just returned.
     #[inline]
     pub fn is_plain(&self, trace: &Trace) -> bool {
-        trace.wants_only(UNCOMMON)
+        trace.wants_only(SLOW_PATH_PROBES)
             && !self.outstanding.takes_a_look()
             && self.abandoning.is_none()
             && self.receipts.is_none()
@@ -120,7 +120,7 @@ impl Sender {
                 break;
             };
             let (tsn, at) = (self.outstanding.next_tsn(), packet.len());
-            let chunk = Outgoing::first(fragment, id, now, sent.count == 0);
+            let chunk = OutstandingChunk::first(fragment, id, now, sent.count == 0);
             let pushed = packet.push(&self.outstanding.push(chunk).to_data(tsn));
             debug_assert!(pushed.is_ok(), "the room was asked for");
             self.last_data_at = at;
@@ -177,9 +177,9 @@ impl Sender {
         }
         let tsn = self.outstanding.next_tsn();
         self.last_data_at = packet.len();
-        let chunk = self
-            .outstanding
-            .push(Outgoing::first(fragment, id, now, begins_packet));
+        let chunk =
+            self.outstanding
+                .push(OutstandingChunk::first(fragment, id, now, begins_packet));
         let pushed = packet.push(&chunk.to_data(tsn));
         debug_assert!(pushed.is_ok(), "the room was asked for");
     }

@@ -9,7 +9,7 @@ use anabranch_wire::chunk::Sack;
 
 use super::Sender;
 use super::ack::{Newly, PathAck, SackOutcome};
-use super::gaps::Run;
+use super::gap_blocks::Run;
 use super::tsn_set::step;
 use crate::path::{PathId, Paths};
 use crate::profile::IdleDecay;

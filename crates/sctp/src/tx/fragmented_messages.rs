@@ -4,7 +4,7 @@ use anabranch_wire::Tsn;
 use bytes::Bytes;
 
 use super::send_queue::Fragment;
-use crate::queue::Queue;
+use crate::shrinking_queue::Queue;
 
 /// Each fragmented message whose last chunk is outstanding, by the TSN of that chunk, in order.
 #[derive(Debug, Default)]

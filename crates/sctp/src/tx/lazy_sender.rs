@@ -422,12 +422,12 @@ mod tests {
                 let told = (
                     association.cumulative_tsn(),
                     association.sack_due(),
-                    association.buffered(),
+                    association.unsent_bytes(),
                     association.status().streams_in_use,
                     association.status().peer_rwnd,
                     association.status().fragmentation_point,
                     association.status().outstanding_chunks,
-                    association.held_to_send(),
+                    association.send_buffer_used(),
                 );
                 let stats = association.stats();
                 self.seen

@@ -12,7 +12,7 @@ use super::send_queue::Fragment;
 use super::tsn_set::{TsnSets, step};
 
 use crate::path::PathId;
-use crate::queue::Queue;
+use crate::shrinking_queue::Queue;
 
 /// With nothing outstanding, sets for at most this number of chunks keep their memory.
 const KEPT: usize = 1024;
@@ -32,7 +32,7 @@ pub(super) enum ChunkState {
 
 /// One DATA chunk in the ring.
 #[derive(Clone, Debug)]
-pub(super) struct Outgoing {
+pub(super) struct OutstandingChunk {
     pub fragment: Fragment,
     pub state: ChunkState,
     /// Path of the last transmission.
@@ -66,7 +66,7 @@ pub(super) struct Standing {
     pub length: usize,
 }
 
-impl Outgoing {
+impl OutstandingChunk {
     /// A chunk sent for the first time on `path`.
     #[inline(always)]
     pub fn first(fragment: Fragment, path: PathId, now: Nanos, begins_packet: bool) -> Self {
@@ -142,7 +142,7 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Outstanding {
     first: Tsn,
-    ring: Queue<Outgoing>,
+    ring: Queue<OutstandingChunk>,
     sets: TsnSets,
     marked: usize,
     /// Nonzero if chunks are marked or several paths are in use: the next chunk and its path must
@@ -233,13 +233,13 @@ impl Outstanding {
         (distance < self.ring.len()).then_some(distance)
     }
 
-    pub fn get(&self, tsn: Tsn) -> Option<&Outgoing> {
+    pub fn get(&self, tsn: Tsn) -> Option<&OutstandingChunk> {
         self.index(tsn).map(|index| &self.ring[index])
     }
 
     /// Adds a chunk in flight with the TSN [`Outstanding::next_tsn`]. Returns its reference.
     #[inline(always)]
-    pub fn push(&mut self, chunk: Outgoing) -> &Outgoing {
+    pub fn push(&mut self, chunk: OutstandingChunk) -> &OutstandingChunk {
         if self.ring.is_full() {
             return self.push_full(chunk);
         }
@@ -253,7 +253,7 @@ impl Outstanding {
     /// Like [`Self::push`], if the ring is full. The sets have the same capacity as the ring.
     #[cold]
     #[inline(never)]
-    fn push_full(&mut self, chunk: Outgoing) -> &Outgoing {
+    fn push_full(&mut self, chunk: OutstandingChunk) -> &OutstandingChunk {
         self.ring.make_room();
         if self.ring.capacity() > self.sets.capacity() {
             let next = self.next_tsn();
@@ -299,7 +299,7 @@ impl Outstanding {
     /// Like [`Self::pop_up_to`] for the next `count` chunks, all in flight on the only path; calls
     /// `each` in order.
     #[inline(always)]
-    pub fn pop_in_flight(&mut self, count: u32, mut each: impl FnMut(Tsn, &Outgoing)) {
+    pub fn pop_in_flight(&mut self, count: u32, mut each: impl FnMut(Tsn, &OutstandingChunk)) {
         let begin = self.first;
         for _ in 0..count {
             step();
@@ -414,7 +414,7 @@ impl Outstanding {
         Some(before)
     }
 
-    pub fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Outgoing> {
+    pub fn get_mut(&mut self, tsn: Tsn) -> Option<&mut OutstandingChunk> {
         self.index(tsn).map(|index| &mut self.ring[index])
     }
 

@@ -6,8 +6,8 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::Tsn;
 
 use super::ack::Newly;
-use super::gaps::Run;
-use super::outstanding::{ChunkState, Outgoing};
+use super::gap_blocks::Run;
+use super::outstanding::{ChunkState, OutstandingChunk};
 use super::{Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths};
@@ -168,7 +168,7 @@ impl Sender {
 
     /// Whether missing reports can no longer cause a retransmission of the chunk (RFC 9260 §7.2.4
     /// (5)).
-    fn is_spent(&self, chunk: &Outgoing) -> bool {
+    fn is_spent(&self, chunk: &OutstandingChunk) -> bool {
         chunk.fast_retransmitted && self.profile.fast_retransmit_once
     }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::lazy_box::LazyBox;
 use crate::pr_sctp::{MessageId, MessageRoute, PrPolicy};
-use crate::queue::Queue;
+use crate::shrinking_queue::Queue;
 use crate::stream_scheduler::{Discipline, QueueId, Scheduler, ServedData};
 use crate::stream_table::StreamTable;
 use deferred_messages::DeferredMessages;

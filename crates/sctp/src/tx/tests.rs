@@ -511,7 +511,7 @@ fn sends_that_are_refused() {
     );
     assert_eq!(send(9, 5000), Ok(()), "an empty buffer takes any message");
     assert_eq!(send(0, 1), Err(SendError::BufferFull));
-    assert_eq!(rig.sender.buffered(), 5000);
+    assert_eq!(rig.sender.unsent_bytes(), 5000);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use anabranch_wire::Tsn;
 use bytes::Bytes;
 
+use super::delivery_receipts::DeliveryStatus;
 use super::fragmented_messages::FragmentedMessages;
-use super::receipts::Delivery;
 use super::send_queue::{Fragment, Unsent};
 use super::{LazySender, Outstanding, Sender};
 use crate::pr_sctp::MessageId;
@@ -100,7 +100,7 @@ impl Sender {
     pub(super) fn forget_streams_from(&mut self, streams: u16) -> usize {
         let forgotten = self.queue.forget_streams_from(streams);
         let receipts = forgotten.iter().filter_map(|it| it.receipt);
-        self.answer_all(receipts, Delivery::NoSuchStream);
+        self.answer_all(receipts, DeliveryStatus::NoSuchStream);
         let count = forgotten.len();
         if count > 0 {
             self.not_granted.make().extend(forgotten);

@@ -16,8 +16,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    AssociationId, CloseReason, Config, Endpoint, Event, Outgoing, ReceivedMessage, SendOptions,
-    StateName, TransmitOptions,
+    AssociationId, AssociationState, CloseReason, Config, Endpoint, Event, ReceivedMessage,
+    SendOptions, TransmitOptions, UdpTransmit,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
@@ -134,13 +134,13 @@ impl World {
         let z = self.only_association(Z);
         assert_eq!(
             self.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{:#?}",
             self.story
         );
         assert_eq!(
             self.state(Z, z),
-            StateName::Established,
+            AssociationState::Established,
             "{:#?}",
             self.story
         );
@@ -161,7 +161,7 @@ impl World {
         all[0]
     }
 
-    pub fn state(&self, host: usize, id: AssociationId) -> StateName {
+    pub fn state(&self, host: usize, id: AssociationId) -> AssociationState {
         self.endpoints[host].association(id).expect("known").state()
     }
 
@@ -205,7 +205,7 @@ impl World {
         if let Some(unsummed) = &mut self.unsummed {
             let mut packets = Vec::new();
             let deferred = TransmitOptions::default().with_deferred_checksums(true);
-            let take = |outgoing: Outgoing, out: &mut BytesMut| {
+            let take = |outgoing: UdpTransmit, out: &mut BytesMut| {
                 assert_eq!(out.len(), outgoing.transmit.len);
                 if outgoing.unsummed {
                     assert!(checksum::is_zero(out));
@@ -426,7 +426,7 @@ impl World {
 }
 
 /// Next packet of the endpoint, and its UDP port.
-pub fn poll_one(endpoint: &mut Endpoint, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
+pub fn poll_one(endpoint: &mut Endpoint, now: Nanos, out: &mut BytesMut) -> Option<UdpTransmit> {
     let mut first = None;
     endpoint.poll_transmit_batch(now, TransmitOptions::default(), out, |outgoing, _| {
         first = Some(outgoing);
@@ -545,11 +545,11 @@ pub fn lose(chunks: &'static str, count: usize) -> Box<dyn FnMut(&Shot) -> Fate>
 }
 
 /// World in which A is in `state`, and the tag of packets to A.
-pub fn in_state(state: StateName) -> (World, u32) {
+pub fn in_state(state: AssociationState) -> (World, u32) {
     let mut world = World::new(Config::default());
     match state {
-        StateName::CookieWait => world.fate = lose("INIT", 99),
-        StateName::CookieEchoed => world.fate = lose("COOKIE ECHO", 99),
+        AssociationState::CookieWait => world.fate = lose("INIT", 99),
+        AssociationState::CookieEchoed => world.fate = lose("COOKIE ECHO", 99),
         _ => {}
     }
     let a = world.connect();
@@ -559,18 +559,18 @@ pub fn in_state(state: StateName) -> (World, u32) {
         other => panic!("{other:?}"),
     };
     match state {
-        StateName::ShutdownPending => {
+        AssociationState::ShutdownPending => {
             world.fate = Box::new(|_| Fate::Drop);
             world.send(A, a, 0, "unanswered");
             world.shutdown(A, a);
         }
-        StateName::ShutdownSent => {
+        AssociationState::ShutdownSent => {
             world.fate = Box::new(|_| Fate::Drop);
             world.shutdown(A, a);
         }
-        StateName::ShutdownReceived | StateName::ShutdownAckSent => {
+        AssociationState::ShutdownReceived | AssociationState::ShutdownAckSent => {
             let z = world.only_association(Z);
-            if state == StateName::ShutdownReceived {
+            if state == AssociationState::ShutdownReceived {
                 world.fate = lose("DATA", 99);
                 world.send(A, a, 0, "unanswered");
             } else {
@@ -587,12 +587,12 @@ pub fn in_state(state: StateName) -> (World, u32) {
 }
 
 /// States that have a TCB.
-pub const STATES: [StateName; 7] = [
-    StateName::CookieWait,
-    StateName::CookieEchoed,
-    StateName::Established,
-    StateName::ShutdownPending,
-    StateName::ShutdownSent,
-    StateName::ShutdownReceived,
-    StateName::ShutdownAckSent,
+pub const STATES: [AssociationState; 7] = [
+    AssociationState::CookieWait,
+    AssociationState::CookieEchoed,
+    AssociationState::Established,
+    AssociationState::ShutdownPending,
+    AssociationState::ShutdownSent,
+    AssociationState::ShutdownReceived,
+    AssociationState::ShutdownAckSent,
 ];

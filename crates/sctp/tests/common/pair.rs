@@ -56,7 +56,7 @@ impl Pair {
         let z = world.only_association(Z);
         assert_eq!(
             world.state(A, a),
-            StateName::Established,
+            AssociationState::Established,
             "{:#?}",
             world.story
         );

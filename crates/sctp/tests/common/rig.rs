@@ -1,6 +1,6 @@
 //! Endpoint Z with a hand-made peer: Z's input is hand-made, and its output is only recorded.
 
-use anabranch_sctp::Discard;
+use anabranch_sctp::DiscardReason;
 use anabranch_wire::chunk::Data;
 use anabranch_wire::extension::{FragmentPosition, IData, IForwardTsn, SkippedMessage};
 use anabranch_wire::serial::{Fsn, Mid};
@@ -113,10 +113,10 @@ impl Rig {
     /// Number of refused FORWARD TSNs or entries.
     pub fn refused(&self) -> u64 {
         let discards = self.world.endpoints[Z].discards();
-        discards.of(Discard::BadForwardTsn)
+        discards.of(DiscardReason::BadForwardTsn)
     }
 
     pub fn is_up(&self) -> bool {
-        self.world.state(Z, self.z) == StateName::Established
+        self.world.state(Z, self.z) == AssociationState::Established
     }
 }

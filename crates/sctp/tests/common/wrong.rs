@@ -1,7 +1,7 @@
 //! Single chunks for packets that a correct peer would not send.
 
 use super::*;
-use anabranch_sctp::Discard;
+use anabranch_sctp::DiscardReason;
 use anabranch_wire::Causes;
 use anabranch_wire::chunk::{Abort, Data, Init};
 use anabranch_wire::parameter::Parameters;
@@ -39,7 +39,7 @@ pub fn abort(tag_reflected: bool) -> Chunk {
     })
 }
 
-pub fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
+pub fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 

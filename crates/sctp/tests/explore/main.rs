@@ -17,7 +17,7 @@ mod search;
 mod verdict;
 mod world;
 
-use anabranch_sctp::{Config, StateName};
+use anabranch_sctp::{AssociationState, Config};
 use anabranch_transport::time::SECOND;
 
 use search::{Budget, Scenario};
@@ -153,8 +153,8 @@ fn a_digest_knows_what_matters() {
         Step::Deliver(3),
     ];
     let one = of(&up);
-    assert_eq!(one.state(Z), Some(StateName::Established));
-    assert_eq!(one.state(A), Some(StateName::Established));
+    assert_eq!(one.state(Z), Some(AssociationState::Established));
+    assert_eq!(one.state(A), Some(AssociationState::Established));
     // The same association in another incarnation of both ends: other tags, TSNs and cookies.
     let other = {
         let mut world = of(&[Step::Connect(A), Step::Crash(A), Step::Crash(Z)]);

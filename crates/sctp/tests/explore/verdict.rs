@@ -1,6 +1,6 @@
 //! Verdict on a world once its network is reliable: it must reach a good end from any state.
 
-use anabranch_sctp::{CloseReason, StateName};
+use anabranch_sctp::{AssociationState, CloseReason};
 use anabranch_transport::time::SECOND;
 
 use super::world::{A, HOSTS, Step, World, Z};
@@ -39,7 +39,7 @@ fn settle(world: &mut World) -> Result<(), String> {
 
 /// Packets in flight are lost; from now on the network is reliable.
 pub fn verdict(mut world: World) -> Verdict {
-    let up = |world: &World, host| world.state(host) == Some(StateName::Established);
+    let up = |world: &World, host| world.state(host) == Some(AssociationState::Established);
     let was_up = HOSTS.iter().all(|&host| up(&world, host));
     let broken = world.broken;
     world.honest = true;

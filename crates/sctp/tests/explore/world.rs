@@ -4,7 +4,9 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, SendOptions, StateName};
+use anabranch_sctp::{
+    AssociationId, AssociationState, CloseReason, Config, Endpoint, Event, SendOptions,
+};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::cause::code;
@@ -146,7 +148,7 @@ impl World {
         first
     }
 
-    pub fn state(&self, host: usize) -> Option<StateName> {
+    pub fn state(&self, host: usize) -> Option<AssociationState> {
         let id = self.live(host)?;
         self.ends[host].association(id).map(|it| it.state())
     }
@@ -162,7 +164,11 @@ impl World {
             Step::Connect(host) => self.live(host).is_none(),
             Step::Send(host) => matches!(
                 self.state(host),
-                Some(StateName::Established | StateName::CookieWait | StateName::CookieEchoed)
+                Some(
+                    AssociationState::Established
+                        | AssociationState::CookieWait
+                        | AssociationState::CookieEchoed
+                )
             ),
             Step::Shutdown(host) | Step::Abort(host) => self.live(host).is_some(),
             Step::Crash(host) => self.live(host).is_some(),

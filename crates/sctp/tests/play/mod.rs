@@ -360,7 +360,7 @@ impl Play<'_> {
                     association.paths(),
                     association.status().peer_rwnd,
                     association.status().outstanding_chunks,
-                    association.buffered(),
+                    association.unsent_bytes(),
                 );
                 self.account.write(format!("{stands:?}").as_bytes());
             }

@@ -37,7 +37,7 @@ impl Play<'_> {
             if sent.is_ok() {
                 self.ledger.accepted(serial, stream, unordered);
             }
-            assert!(association.buffered() <= self.config.send_buffer + 8_000);
+            assert!(association.unsent_bytes() <= self.config.send_buffer + 8_000);
         }
         self.drain(host);
     }

@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: usize = 4_096;
 /// Maximum memory as a multiple of the configured buffers.
 const BUFFERS: usize = 2;
 /// Maximum memory of an association in addition to its buffers, in bytes: its state, and the 320
-/// chunks for which the smallest receive buffer has space (`LEAST_CHUNKS` in `rx/window.rs`).
+/// chunks for which the smallest receive buffer has space (`MIN_CHUNKS` in `rx/window.rs`).
 const ASSOCIATION: usize = 96 << 10;
 /// Number of tables of an association with a value per stream (`stream_table.rs`): order of sent
 /// data, of received data, of I-DATA, of reassembled messages, scheduling, policies, and data that

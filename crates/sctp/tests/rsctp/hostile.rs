@@ -57,7 +57,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     };
     let before = standing(&world, a);
     let count = |world: &World, reason| world.endpoints[A].discards().of(reason);
-    let nonces = count(&world, Discard::HeartbeatNonce);
+    let nonces = count(&world, DiscardReason::HeartbeatNonce);
     let forged = [
         bent(|info| *info.last_mut().expect("long") ^= 1), // the nonce
         bent(|info| info[8] = 1),                          // the address
@@ -74,13 +74,13 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     for (index, bytes) in forged.iter().enumerate() {
         world.inject(A, bytes.clone());
         assert_eq!(standing(&world, a), before, "forgery {index}");
-        let counted = count(&world, Discard::HeartbeatNonce) - nonces;
+        let counted = count(&world, DiscardReason::HeartbeatNonce) - nonces;
         assert_eq!(counted, index as u64 + 1);
     }
     // An off-path attacker does not know the tag.
-    let tags = count(&world, Discard::VerificationTag);
+    let tags = count(&world, DiscardReason::VerificationTag);
     world.inject(A, retag(&answer(1_000, 0, info.to_vec()), tag ^ 1));
-    assert_eq!(count(&world, Discard::VerificationTag), tags + 1);
+    assert_eq!(count(&world, DiscardReason::VerificationTag), tags + 1);
     // The nonce is correct but the report is impossible, because the receiver lies. Only the path
     // is shown to be alive.
     for (bandwidth, loss) in [
@@ -108,14 +108,14 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
             standing.split("; ").filter_map(path).collect()
         };
         let before = windows(&world);
-        let reports = count(&world, Discard::HeartbeatReport);
+        let reports = count(&world, DiscardReason::HeartbeatReport);
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(windows(&world), before, "{bandwidth} {loss}");
-        assert_eq!(count(&world, Discard::HeartbeatReport), reports + 1);
+        assert_eq!(count(&world, DiscardReason::HeartbeatReport), reports + 1);
         // It cannot be sent twice.
-        let nonces = count(&world, Discard::HeartbeatNonce);
+        let nonces = count(&world, DiscardReason::HeartbeatNonce);
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
-        assert_eq!(count(&world, Discard::HeartbeatNonce), nonces + 1);
+        assert_eq!(count(&world, DiscardReason::HeartbeatNonce), nonces + 1);
     }
     world.fate = Box::new(|_| Fate::Deliver);
     all_arrived(&mut world, z, &mut got, next);

@@ -8,8 +8,8 @@ mod hostile;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::{Protocol, registry};
 use anabranch_sctp::{
-    Association, AssociationId, Config, Discard, Event, PathId, PathState, Profile, SendOptions,
-    StateName,
+    Association, AssociationId, AssociationState, Config, DiscardReason, Event, PathId, PathState,
+    Profile, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
@@ -204,10 +204,10 @@ fn it_takes_two_and_falls_back_in_silence() {
         for host in [A, Z] {
             assert!(!world.shots.iter().any(|shot| shot.chunks == "ERROR"));
             for reason in [
-                Discard::HeartbeatNonce,
-                Discard::HeartbeatReport,
-                Discard::BadInit,
-                Discard::Unexpected,
+                DiscardReason::HeartbeatNonce,
+                DiscardReason::HeartbeatReport,
+                DiscardReason::BadInit,
+                DiscardReason::Unexpected,
             ] {
                 assert_eq!(world.endpoints[host].discards().of(reason), 0, "{reason:?}");
             }
@@ -423,7 +423,7 @@ fn lost_heartbeats_of_a_busy_path_are_no_failure() {
         let entry = of(&world, A, a).paths().get(PathId(0));
         assert_eq!(entry.error_count(), 0);
         assert_eq!(entry.state(), PathState::Active);
-        assert_eq!(world.state(A, a), StateName::Established);
+        assert_eq!(world.state(A, a), AssociationState::Established);
         all_arrived(&mut world, z, &mut got, next);
     }
 }
@@ -443,7 +443,7 @@ fn a_restarted_peer_is_asked_again() {
             anabranch_sctp::Endpoint::new(again, PORT_A, [9; 32]).expect("settings");
         let a = world.connect();
         world.run_for(2 * SECOND);
-        assert_eq!(world.state(A, a), StateName::Established);
+        assert_eq!(world.state(A, a), AssociationState::Established);
         assert_eq!(of(&world, A, a).negotiated().rsctp, speaks);
         assert_eq!(of(&world, Z, z).negotiated().rsctp, speaks);
         let restarted = |event: &Event| matches!(event, Event::Restarted { .. });
@@ -467,7 +467,7 @@ fn a_collision_agrees_on_it() {
     world.drain(Z);
     world.run_for(2 * SECOND);
     for (host, id) in [(A, a), (Z, z)] {
-        assert_eq!(world.state(host, id), StateName::Established);
+        assert_eq!(world.state(host, id), AssociationState::Established);
         assert!(of(&world, host, id).negotiated().rsctp);
         assert!(of(&world, host, id).negotiated().names().contains(&"rsctp"));
     }

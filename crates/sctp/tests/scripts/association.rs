@@ -34,14 +34,14 @@ fn an_active_setup_and_its_end() {
     assert_eq!(shutdown.cumulative_tsn_ack, Tsn(TESTERS_TSN).prev());
     script.say(&[&Chunk::ShutdownAck]);
     script.expect("SHUTDOWN COMPLETE");
-    assert_eq!(script.state(), StateName::Closed);
+    assert_eq!(script.state(), AssociationState::Closed);
 }
 
 /// AS-V-1-1-2, AS-V-1-10-1: the peer connects and closes.
 #[test]
 fn a_passive_setup_and_its_end() {
     let mut script = Script::accepted(quick());
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
     script.tear_down(0);
 }
 
@@ -58,7 +58,7 @@ fn init_and_cookie_echo_are_sent_again() {
     let again = script.expect_within(SECOND, "COOKIE ECHO");
     assert_eq!(again, echo);
     script.say(&[&Chunk::CookieAck]);
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
 }
 
 /// AS-I-1-3-1, AS-I-1-3-2: Max.Init.Retransmits times, doubling up to RTO.Max, and then the attempt
@@ -76,7 +76,7 @@ fn init_and_cookie_echo_are_sent_again_eight_times() {
             script.expect_after(span * MILLISECOND, what);
         }
         script.wait(SECOND);
-        assert_eq!(script.state(), StateName::Closed);
+        assert_eq!(script.state(), AssociationState::Closed);
         // The peer is notified by an ABORT if its tag is known.
         if echoes {
             script.expect("ABORT");
@@ -148,13 +148,13 @@ fn known_parameters_are_taken() {
         assert_eq!(last.chunks, "SHUTDOWN ACK");
         // With the tag of the endpoint's packets, and the T bit.
         script.say_under(TESTERS_TAG, &[&shutdown_complete(true)]);
-        assert_eq!(script.state(), StateName::Closed);
+        assert_eq!(script.state(), AssociationState::Closed);
     }
     let mut script = Script::calling(quick());
     script.say(&[&init_ack_with(&[cookie(), v6, v4])]);
     script.expect("COOKIE ECHO");
     script.say(&[&Chunk::CookieAck]);
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
 }
 
 /// AS-V-1-7-1, AS-V-1-7-3, AS-V-1-7-5: the smaller number of streams is used.
@@ -225,7 +225,7 @@ fn no_streams_are_refused() {
             first_cause(&answer).1,
             Some(Cause::InvalidMandatoryParameter)
         );
-        assert_eq!(script.state() == StateName::Closed, no_streams);
+        assert_eq!(script.state() == AssociationState::Closed, no_streams);
     }
 }
 
@@ -360,7 +360,7 @@ fn a_host_name_is_refused() {
     let mut script = Script::calling(quick());
     script.say(&[&init_ack_with(&[cookie(), name()])]);
     assert_eq!(first_cause(&script.expect("ABORT")), (false, expected));
-    assert_eq!(script.state(), StateName::Closed);
+    assert_eq!(script.state(), AssociationState::Closed);
 }
 
 /// AS-I-1-14-1, AS-I-1-14-2: the tag 0.
@@ -388,7 +388,7 @@ fn the_tag_0() {
         first_cause(&answer),
         (true, Some(Cause::InvalidMandatoryParameter))
     );
-    assert_eq!(script.state(), StateName::Closed);
+    assert_eq!(script.state(), AssociationState::Closed);
 }
 
 /// IMH-I-3-1, IMH-I-3-2, IMH-I-3-8: setup chunks that are too short, or longer than their packets,
@@ -472,7 +472,7 @@ fn a_stale_cookie_begins_the_setup_again() {
     let mut script = Script::cookie_echoed(quick());
     script.say(&[&stale]);
     script.expect("INIT");
-    assert_eq!(script.state(), StateName::CookieWait);
+    assert_eq!(script.state(), AssociationState::CookieWait);
     let mut script = Script::called(quick());
     script.say(&[&stale]);
     script.say(&[&data(0, "BE", 1_000)]);
@@ -511,7 +511,7 @@ fn what_begins_again_has_a_new_tag() {
         assert_eq!(again, [Chunk::Init(sent.clone())]);
         script.say(&[&init_ack_with(&[cookie()])]);
         script.expect_nothing();
-        assert_eq!(script.state(), StateName::CookieWait);
+        assert_eq!(script.state(), AssociationState::CookieWait);
         script.tag = sent.initiate_tag;
         tags.push(script.tag);
         script.say(&[&init_ack_with(&[cookie()])]);
@@ -521,7 +521,7 @@ fn what_begins_again_has_a_new_tag() {
         script.expect_nothing();
     }
     script.say(&[&Chunk::CookieAck]);
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
     script.tear_down(0);
 }
 
@@ -558,7 +558,7 @@ fn unknown_parameters_of_an_init_ack() {
         };
         assert_eq!(parameters.as_bytes()[..5], [0xC0, 0x0C, 0, 5, 1]);
         script.say(&[&Chunk::CookieAck]);
-        assert_eq!(script.state(), StateName::Established);
+        assert_eq!(script.state(), AssociationState::Established);
     }
     let mut script = Script::listening(quick());
     script.ask(init());

@@ -26,7 +26,7 @@ fn a_shutdown_complete_that_is_not_alone_does_nothing() {
     script.say(&[&shutdown_complete(false), &data(0, "BE", 100)]);
     script.expect_after(100 * MILLISECOND, "SHUTDOWN ACK");
     script.say(&[&shutdown_complete(false)]);
-    assert_eq!(script.state(), StateName::Closed);
+    assert_eq!(script.state(), AssociationState::Closed);
 }
 
 /// BDC-V-7-4, BDC-V-7-5: DATA with COOKIE ECHO and with COOKIE ACK.
@@ -134,7 +134,7 @@ fn a_heartbeat_comes_back_unchanged() {
         let mut script = Script::accepted(quick());
         script.say_raw(&raw(4, 0, value));
         script.expect_nothing();
-        assert_eq!(script.discarded(Discard::ChunkFields), 1);
+        assert_eq!(script.discarded(DiscardReason::ChunkFields), 1);
     }
 }
 
@@ -158,7 +158,7 @@ fn reserved_flags_are_ignored() {
     script.say_raw(&flagged(&init_ack_with(&[cookie()]), 0));
     script.expect("COOKIE ECHO");
     script.say_raw(&flagged(&Chunk::CookieAck, 0));
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
     // ERROR.
     let mut script = Script::cookie_echoed(quick());
     script.say_raw(&flagged(
@@ -196,7 +196,7 @@ fn reserved_flags_are_ignored() {
     script.say_raw(&flagged(&shutdown(point), 0));
     script.expect("SHUTDOWN ACK");
     script.say_raw(&flagged(&shutdown_complete(false), 1));
-    assert_eq!(script.state(), StateName::Closed);
+    assert_eq!(script.state(), AssociationState::Closed);
     // SHUTDOWN ACK.
     let mut script = Script::called(quick());
     script.close();
@@ -209,7 +209,7 @@ fn reserved_flags_are_ignored() {
         let tag = if reflected { TESTERS_TAG } else { script.tag };
         let abort = flagged(&abort(reflected), 1);
         script.world.inject(Z, raw_packet(A, tag, &abort));
-        assert_eq!(script.state(), StateName::Closed);
+        assert_eq!(script.state(), AssociationState::Closed);
     }
     // HEARTBEAT ACK.
     let mut script = Script::called(quick());
@@ -223,7 +223,7 @@ fn reserved_flags_are_ignored() {
     script.wait(10 * MILLISECOND);
     let ack = Chunk::HeartbeatAck(anabranch_wire::chunk::HeartbeatAck { info: probe.info });
     script.say_raw(&flagged(&ack, 0));
-    assert_eq!(script.discarded(Discard::Unexpected), 0);
+    assert_eq!(script.discarded(DiscardReason::Unexpected), 0);
     // Out of the blue.
     let mut script = Script::listening(quick());
     script.tag = 5;

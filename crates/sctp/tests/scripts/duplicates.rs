@@ -36,7 +36,7 @@ fn a_second_init_ack_is_ignored() {
     script.expect_nothing();
     script.expect_after(50 * MILLISECOND, "COOKIE ECHO");
     script.say(&[&Chunk::CookieAck]);
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
 }
 
 /// DM-O-4-4: a second COOKIE ACK.
@@ -101,7 +101,7 @@ fn action_a() {
     assert_eq!(restarts(&script), 1);
     let last = script.world.shots.last().expect("answered");
     assert_eq!(header_of(&last.bytes).verification_tag, 5);
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
 }
 
 /// RFC 9260 §5.2.4, A in SHUTDOWN-ACK-SENT: no new association, but the SHUTDOWN ACK and an ERROR.
@@ -145,7 +145,7 @@ fn action_b() {
         });
         let cookie = script.cookie.clone();
         assert!(answered(&mut script, own, cookie));
-        assert_eq!(script.state(), StateName::Established);
+        assert_eq!(script.state(), AssociationState::Established);
         let last = script.world.shots.last().expect("answered");
         assert_eq!(
             header_of(&last.bytes).verification_tag,
@@ -177,11 +177,11 @@ fn action_b_of_an_older_cookie() {
         let older = script.cookie.clone();
         assert_eq!(answered(&mut script, own, older.clone()), !discards);
         if discards {
-            assert_eq!(script.state(), StateName::CookieEchoed);
+            assert_eq!(script.state(), AssociationState::CookieEchoed);
             script.expect_within(SECOND, "COOKIE ECHO");
             assert!(answered(&mut script, own, older));
         }
-        assert_eq!(script.state(), StateName::Established);
+        assert_eq!(script.state(), AssociationState::Established);
         let last = script.world.shots.last().expect("answered");
         assert_eq!(header_of(&last.bytes).verification_tag, 5);
     }
@@ -204,10 +204,10 @@ fn action_c() {
     script.say(&[&init_ack_with(&[cookie()])]);
     script.expect("COOKIE ECHO");
     assert!(!answered(&mut script, tag, late));
-    assert_eq!(script.state(), StateName::CookieEchoed);
+    assert_eq!(script.state(), AssociationState::CookieEchoed);
     script.expect_after(100 * MILLISECOND, "COOKIE ECHO");
     script.say(&[&Chunk::CookieAck]);
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
 }
 
 /// RFC 9260 §5.2.4, D: both tags match; also if the cookie has expired.

@@ -11,7 +11,7 @@ mod termination;
 use crate::common::*;
 
 use anabranch_sctp::profile::Span;
-use anabranch_sctp::{Association, AssociationId, Config, Discard, StateName};
+use anabranch_sctp::{Association, AssociationId, AssociationState, Config, DiscardReason};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::{
@@ -194,7 +194,7 @@ impl Script {
         let mut script = Self::cookie_echoed(config);
         script.say(&[&Chunk::CookieAck]);
         script.expect_nothing();
-        assert_eq!(script.state(), StateName::Established);
+        assert_eq!(script.state(), AssociationState::Established);
         script
     }
 
@@ -304,7 +304,7 @@ impl Script {
         self.world.endpoints[Z].association_mut(id).expect("known")
     }
 
-    fn state(&self) -> StateName {
+    fn state(&self) -> AssociationState {
         self.world.state(Z, self.id())
     }
 
@@ -325,7 +325,7 @@ impl Script {
         messages.iter().map(|it| it.payload.len()).collect()
     }
 
-    fn discarded(&self, reason: Discard) -> u64 {
+    fn discarded(&self, reason: DiscardReason) -> u64 {
         self.world.endpoints[Z].discards().of(reason)
     }
 
@@ -336,7 +336,7 @@ impl Script {
         self.expect("SHUTDOWN ACK");
         self.say(&[&shutdown_complete(false)]);
         self.expect_nothing();
-        assert_eq!(self.state(), StateName::Closed);
+        assert_eq!(self.state(), AssociationState::Closed);
     }
 
     /// RFC 9260 §8.4, rule 8: checks that the association no longer exists.

@@ -36,7 +36,7 @@ fn data_is_acknowledged_before_the_shutdown() {
     script.expect("DATA");
     script.close();
     script.expect_nothing();
-    assert!(!script.association().takes(Some(0), 1));
+    assert!(!script.association().can_send(Some(0), 1));
     script.wait(50 * MILLISECOND);
     script.sack(1, 1_500, &[]);
     script.expect("SHUTDOWN");
@@ -49,7 +49,7 @@ fn data_is_acknowledged_before_the_shutdown() {
 #[test]
 fn a_shutdown_is_sent_again() {
     let mut script = closing(quick());
-    assert!(!script.association().takes(Some(0), 1));
+    assert!(!script.association().can_send(Some(0), 1));
     script.expect_after(100 * MILLISECOND, "SHUTDOWN");
     script.say(&[&Chunk::ShutdownAck]);
     script.expect("SHUTDOWN COMPLETE");
@@ -161,12 +161,12 @@ fn in_shutdown_received_data_is_finished_and_none_is_taken() {
     let none = script.first.prev();
     script.say(&[&shutdown(none)]);
     script.expect_nothing();
-    assert_eq!(script.state(), StateName::ShutdownReceived);
-    assert!(!script.association().takes(Some(0), 1));
+    assert_eq!(script.state(), AssociationState::ShutdownReceived);
+    assert!(!script.association().can_send(Some(0), 1));
     // DATA is discarded (§6).
     script.say(&[&data(0, "BE", 1_000)]);
     script.expect_nothing();
-    assert_eq!(script.discarded(Discard::Unexpected), 1);
+    assert_eq!(script.discarded(DiscardReason::Unexpected), 1);
     script.expect_after(100 * MILLISECOND, "DATA");
     script.say(&[&shutdown(none)]);
     script.expect_nothing();
@@ -189,7 +189,7 @@ fn a_shutdown_ack_is_sent_again_and_given_up() {
     let none = script.first.prev();
     script.say(&[&shutdown(none)]);
     script.expect("SHUTDOWN ACK");
-    assert!(!script.association().takes(Some(0), 1));
+    assert!(!script.association().can_send(Some(0), 1));
     for span in [100, 200, 400, 800, 800, 800, 800, 800, 800, 800] {
         script.expect_after(span * MILLISECOND, "SHUTDOWN ACK");
     }
@@ -362,7 +362,7 @@ fn a_shutdown_ack_in_established_is_ignored() {
         script.say(&[&chunk]);
         script.expect_nothing();
     }
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
     script.say(&[&heartbeat(b"1234567890")]);
     script.expect("HEARTBEAT ACK");
 }
@@ -399,7 +399,7 @@ fn ends_under_a_wrong_tag_do_nothing() {
     let own = script.tag;
     script.say_under(own, &[&abort(true)]);
     script.expect_nothing();
-    assert_eq!(script.state(), StateName::Established);
+    assert_eq!(script.state(), AssociationState::Established);
     let mut script = closing(quick());
     let wrong = script.tag ^ 1;
     script.say_under(wrong, &[&Chunk::ShutdownAck]);
@@ -412,7 +412,7 @@ fn ends_under_a_wrong_tag_do_nothing() {
     script.say_under(wrong, &[&shutdown_complete(false)]);
     script.expect_after(100 * MILLISECOND, "SHUTDOWN ACK");
     script.say(&[&shutdown_complete(false)]);
-    assert_eq!(script.state(), StateName::Closed);
+    assert_eq!(script.state(), AssociationState::Closed);
 }
 
 /// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for out of the blue packets, in

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Endpoint, Event, Icmp, Outgoing, work};
+use anabranch_sctp::{AssociationId, Endpoint, Event, Icmp, UdpTransmit, work};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::checksum;
@@ -26,7 +26,7 @@ const FIRST_PORT: u16 = 40_000;
 const STEPS_PER_BYTE: u64 = 4;
 const STEPS_PER_CALL: u64 = 100;
 /// Maximum number of packets that a call may cause.
-const MOST_PACKETS: usize = 1_000;
+const MAX_PACKETS: usize = 1_000;
 
 /// Kinds of arrivals.
 enum Load {
@@ -116,14 +116,14 @@ impl Wire {
             self.allowed += STEPS_PER_BYTE * bytes.len() as u64;
             self.put(host, &outgoing, bytes);
             packets += 1;
-            assert!(packets < MOST_PACKETS, "host {host} never falls silent");
+            assert!(packets < MAX_PACKETS, "host {host} never falls silent");
         }
         self.taken += work::take();
         let Self { taken, allowed, .. } = self;
         assert!(taken <= allowed, "{taken} steps of {allowed}");
     }
 
-    fn put(&mut self, from: usize, outgoing: &Outgoing, bytes: Bytes) {
+    fn put(&mut self, from: usize, outgoing: &UdpTransmit, bytes: Bytes) {
         let (transmit, weather) = (outgoing.transmit, self.weather);
         let headers = if self.nat.is_some() { IP + UDP } else { IP };
         self.lie(from, transmit.path, &bytes);

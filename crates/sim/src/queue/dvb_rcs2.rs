@@ -34,9 +34,9 @@ use controller::{Controller, Run};
 use terminal::Terminal;
 
 /// The most terminals that share a link.
-const MOST_TERMINALS: u64 = 10_000;
+const MAX_TERMINALS: u64 = 10_000;
 /// The most slots of a superframe.
-const MOST_SLOTS: u128 = 1_000_000;
+const MAX_SLOTS: u128 = 1_000_000;
 
 /// A delay over the satellite, or a time of processing.
 const DELAY: Kind = Kind::duration(0, 60_000_000_000);
@@ -47,7 +47,7 @@ kind! {
     pub struct DvbRcs2Config {
         /// Number of terminals that share the link. Each source address that packets of the link
         /// carry is one; if there are more addresses, they share the terminals in turn.
-        terminals: usize, Kind::count(1, MOST_TERMINALS);
+        terminals: usize, Kind::count(1, MAX_TERMINALS);
         /// Length of a superframe.
         superframe: Nanos = "40 ms", TIME, "EN 301 545-2";
         /// Bytes of packets in a time slot: 188 B is the reference waveform 14 (QPSK 1/2, 1616
@@ -250,7 +250,7 @@ impl QueueDiscipline for DvbRcs2 {
         let config = &self.config;
         let bits = u128::from(rate) * u128::from(config.superframe) / 1_000_000_000;
         let slots = bits / (u128::from(config.slot) * 8);
-        if slots == 0 || slots > MOST_SLOTS {
+        if slots == 0 || slots > MAX_SLOTS {
             return Err(BuildError::Parameters(
                 "a superframe of `dvb-rcs2` must have 1 to 1000000 slots: `superframe` times the rate of the link, \
                  divided by `slot`",

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch_net::sctp::StateName;
+use anabranch_net::sctp::AssociationState;
 use anabranch_net::{PathState, PathStatus, Status};
 
 use super::HostState;
@@ -164,15 +164,15 @@ fn status(assoc: &SocketAssociation) -> Option<Vec<u8>> {
 }
 
 /// enum sctp_sstat_state.
-fn state(state: StateName) -> u32 {
+fn state(state: AssociationState) -> u32 {
     match state {
-        StateName::CookieWait => 2,
-        StateName::CookieEchoed => 3,
-        StateName::Established => 4,
-        StateName::ShutdownPending => 5,
-        StateName::ShutdownSent => 6,
-        StateName::ShutdownReceived => 7,
-        StateName::ShutdownAckSent => 8,
+        AssociationState::CookieWait => 2,
+        AssociationState::CookieEchoed => 3,
+        AssociationState::Established => 4,
+        AssociationState::ShutdownPending => 5,
+        AssociationState::ShutdownSent => 6,
+        AssociationState::ShutdownReceived => 7,
+        AssociationState::ShutdownAckSent => 8,
         _ => 1,
     }
 }

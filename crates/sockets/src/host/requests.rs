@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_net::sctp::StateName;
+use anabranch_net::sctp::AssociationState;
 use socket2::Socket as Unix;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -484,7 +484,7 @@ async fn route(
     let status = assoc.status();
     // The program or the peer has shut it down.
     let state = status.as_ref().map(|it| it.state);
-    if let (Some(StateName::Closed), Some(association)) = (state, assoc.association()) {
+    if let (Some(AssociationState::Closed), Some(association)) = (state, assoc.association()) {
         // The task that records the end may not have run yet.
         assoc.record_end(&association.closed().await);
         return Err(socket.take_error().unwrap_or(libc::EPIPE));
@@ -508,8 +508,8 @@ async fn route(
     })
 }
 
-fn closes(state: StateName) -> bool {
-    use StateName::{CookieEchoed, CookieWait, Established};
+fn closes(state: AssociationState) -> bool {
+    use AssociationState::{CookieEchoed, CookieWait, Established};
     !matches!(state, CookieWait | CookieEchoed | Established)
 }
 

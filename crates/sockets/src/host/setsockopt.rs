@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_net::{
-    AddressChange, Association, KeyError, PathSettings, ReconfigError, Reconfiguration,
-    RuntimeError, SharedKeys,
+    AddressChange, Association, DynamicSettingError, KeyError, PathSettings, ReconfigError,
+    Reconfiguration, SharedKeys,
 };
 
 use super::association::SocketAssociation;
@@ -278,7 +278,7 @@ fn paths(
         .map_err(of_runtime)
 }
 
-fn of_runtime(_: RuntimeError) -> i32 {
+fn of_runtime(_: DynamicSettingError) -> i32 {
     libc::EINVAL
 }
 

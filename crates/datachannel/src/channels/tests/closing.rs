@@ -74,7 +74,7 @@ fn a_channel_is_closed_without_resets() {
     // Later messages of the other end should be discarded.
     b.channels.send(0, id, text("?")).unwrap();
     exchange(&mut a, &mut b);
-    assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
+    assert_eq!(a.channels.discards().of(DiscardReason::NoChannel), 1);
 }
 
 /// Options of a closed channel should be available until its end is polled, and its names count

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Endpoint, Event, Interest, Outgoing, Output,
-    SendOptions, TransmitOptions,
+    Association, AssociationId, CloseReason, Endpoint, Event, Interest, Output, SendOptions,
+    TransmitOptions, UdpTransmit,
 };
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Message;
@@ -118,7 +118,7 @@ impl Source {
     #[inline]
     fn has_room(&self, id: AssociationId, ahead: usize) -> bool {
         let association = self.endpoint.association(id);
-        association.is_some_and(|it| it.buffered() < ahead)
+        association.is_some_and(|it| it.unsent_bytes() < ahead)
     }
 
     /// Hands messages over while there is room, and closes after the last.
@@ -314,7 +314,7 @@ impl Agent for Source {
             self.association
                 .and_then(|id| self.endpoint.association_mut(id)),
         ) {
-            association.withdraw_unsent();
+            association.cancel_unsent();
         }
         self.top_up(now);
     }
@@ -545,7 +545,7 @@ impl Sink {
     /// Returns the first packet of the endpoint's batch; the others are queued.
     fn poll_endpoint(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let (mut first, waiting) = (None, &mut self.waiting);
-        let give = |outgoing: Outgoing, out: &mut BytesMut| {
+        let give = |outgoing: UdpTransmit, out: &mut BytesMut| {
             let transmit = outgoing.transmit;
             match first {
                 None => first = Some(transmit),

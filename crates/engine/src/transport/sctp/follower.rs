@@ -101,7 +101,7 @@ impl Follower {
         let Some(&newest) = wanted.first() else {
             return;
         };
-        let has = association.wished_addresses();
+        let has = association.requested_addresses();
         let new = wanted.iter().filter(|it| !has.contains(it));
         let gone = has.iter().filter(|it| !wanted.contains(it));
         let changes: Vec<_> = new

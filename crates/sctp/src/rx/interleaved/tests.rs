@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use super::*;
 use crate::config::Config;
-use crate::draws::draws;
 use crate::path::PathId;
 use crate::rx::Receiver;
+use crate::test_rng::test_rng;
 
 fn check(receiver: &mut Receiver) {
     let Some(interleaved) = receiver.interleaved.as_deref_mut() else {
@@ -34,7 +34,7 @@ fn check(receiver: &mut Receiver) {
 /// equal one built now.
 #[test]
 fn the_index_is_what_the_messages_say() {
-    let mut random = draws(3);
+    let mut random = test_rng(3);
     let mut ready = 0;
     for seed in 0..400_u32 {
         let config = Config {

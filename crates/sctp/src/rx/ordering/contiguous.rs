@@ -8,8 +8,8 @@ use anabranch_wire::{Ssn, Tsn};
 
 use super::Whole;
 use crate::lazy_box::LazyBox;
-use crate::queue::Queue;
 use crate::rx::work_counter;
+use crate::shrinking_queue::Queue;
 
 /// The run. All its numbers lie within half of their circle, because those of the waiting messages
 /// of a stream do; so do the TSNs.

@@ -4,7 +4,7 @@ use anabranch_wire::{Ssn, Tsn};
 use bytes::Bytes;
 
 use super::*;
-use crate::draws::draws;
+use crate::test_rng::test_rng;
 
 const STREAMS: u32 = 5;
 
@@ -70,7 +70,7 @@ impl Walked {
 fn what_is_taken_out_leaves_what_walking_leaves() {
     let (mut forgotten, mut most_empty) = (0, 0);
     for seed in 1..=400_u64 {
-        let mut random = draws(seed);
+        let mut random = test_rng(seed);
         let (mut unread, mut walked) = (ReadyQueue::default(), Walked::default());
         let mut delivered = u64::from(random(3));
         let mut open = [false; STREAMS as usize];

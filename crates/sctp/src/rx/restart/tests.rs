@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::config::Config;
-use crate::draws::draws;
 use crate::path::PathId;
+use crate::test_rng::test_rng;
 use crate::work;
 
 const STREAMS: u16 = 6;
@@ -142,7 +142,7 @@ impl Play {
 fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
     let (mut restarts, mut empty, mut lost) = (0, 0, 0);
     for seed in 1..=150 {
-        let mut random = draws(seed);
+        let mut random = test_rng(seed);
         let mut play = Play::new();
         let reads = random(12);
         for turn in 0..500 {

@@ -9,7 +9,7 @@ use crate::path::{PathId, Paths};
 use crate::profile::FastRecovery;
 use crate::tx::Sender;
 use crate::tx::ack::Newly;
-use crate::tx::gaps::Run;
+use crate::tx::gap_blocks::Run;
 
 impl Sender {
     /// Whether missing reports and recovery are per path.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::*;
 
-fn chunk(path: u8) -> Outgoing {
+fn chunk(path: u8) -> OutstandingChunk {
     let user_data = Bytes::from_static(b"x");
     let fragment = Fragment {
         stream: 0,
@@ -22,7 +22,7 @@ fn chunk(path: u8) -> Outgoing {
         context: 0,
         user_data,
     };
-    Outgoing {
+    OutstandingChunk {
         fragment,
         state: ChunkState::InFlight,
         path: PathId(path),
@@ -130,14 +130,14 @@ fn the_sets_agree_with_the_chunks() {
             ring.next_reportable(ring.first, ring.next_tsn()),
             counting.map(|(tsn, _)| tsn)
         );
-        let marked = |it: &Outgoing| matches!(it.state, ChunkState::Marked { .. });
-        let first = |wanted: &dyn Fn(&Outgoing) -> bool| {
+        let marked = |it: &OutstandingChunk| matches!(it.state, ChunkState::Marked { .. });
+        let first = |wanted: &dyn Fn(&OutstandingChunk) -> bool| {
             all().find(|(_, it)| wanted(it)).map(|(tsn, _)| tsn)
         };
         assert_eq!(ring.first_marked(), first(&marked), "round {round}");
         let unmarked = all().rfind(|(_, it)| !marked(it));
         assert_eq!(ring.highest_unmarked(), unmarked.map(|(tsn, _)| tsn));
-        let gap_acked = |it: &Outgoing| it.state == ChunkState::GapAcked;
+        let gap_acked = |it: &OutstandingChunk| it.state == ChunkState::GapAcked;
         assert_eq!(
             ring.gap_acked(),
             all().filter(|(_, it)| gap_acked(it)).count()
@@ -146,9 +146,9 @@ fn the_sets_agree_with_the_chunks() {
         assert_eq!(ring.next_gap_acked(begin, end), first(&gap_acked));
         assert_eq!(ring.next_unacked(begin, end), first(&|it| !gap_acked(it)));
         for path in (0..3).map(PathId) {
-            let on = |it: &Outgoing| it.path == path && !gap_acked(it);
+            let on = |it: &OutstandingChunk| it.path == path && !gap_acked(it);
             assert_eq!(ring.earliest_on(path, begin), first(&on), "round {round}");
-            let marked_on = |it: &Outgoing| on(it) && marked(it);
+            let marked_on = |it: &OutstandingChunk| on(it) && marked(it);
             assert_eq!(ring.next_marked_on(path, begin), first(&marked_on));
         }
     }

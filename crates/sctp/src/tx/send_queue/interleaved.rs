@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_wire::serial::Fsn;
 
 use super::{Fragment, Queued, SendQueue, Started};
-use crate::queue::Queue;
+use crate::shrinking_queue::Queue;
 use crate::stream_scheduler::{Discipline, QueueId, ServedData};
 
 /// Partly sent messages that are paused, by stream.

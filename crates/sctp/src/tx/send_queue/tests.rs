@@ -430,7 +430,7 @@ impl Walked {
 fn what_is_released_is_what_a_walk_releases() {
     let mut held = 0;
     for seed in 1..=200 {
-        let mut random = crate::draws::draws(seed);
+        let mut random = crate::test_rng::test_rng(seed);
         let mut queue = queue_of(SchedulerKind::Fcfs);
         let mut walked = Walked::default();
         let mut holds: Vec<Option<Vec<u16>>> = Vec::new();

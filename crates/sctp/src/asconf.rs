@@ -1,0 +1,33 @@
+//! Dynamic address reconfiguration (RFC 5061): adds and removes addresses of an established
+//! association by ASCONF chunks.
+//!
+//! This module holds the state without the association: [`AsconfAckCache`] caches the responses
+//! sent to the peer, and [`AsconfSender`] holds this side's requests, the outstanding ASCONF and
+//! the local addresses. The association ([`crate::association`]) sends the chunks, runs the timer
+//! and processes responses.
+
+mod ack_cache;
+mod request;
+mod sender;
+
+pub(crate) use ack_cache::{AsconfAckCache, SerialClass};
+pub use request::{AddressChange, AddressChangeError, AddressChangeOutcome};
+pub(crate) use sender::{AsconfSender, MAX_REQUESTS};
+
+/// ASCONF state of an association that negotiated the extension.
+#[derive(Debug)]
+pub(crate) struct AsconfState {
+    pub(crate) answers: AsconfAckCache,
+    pub(crate) asking: AsconfSender,
+}
+
+impl AsconfState {
+    /// Serial numbers begin with the initial TSNs (RFC 5061 §5.1 A2) of both ends: `ours` and
+    /// `peers`.
+    pub(crate) fn new(ours: u32, peers: u32) -> Self {
+        Self {
+            answers: AsconfAckCache::new(peers),
+            asking: AsconfSender::new(ours),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Cached responses to the peer's ASCONF chunks (RFC 5061 §5.2).
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// Number of responses cached for retransmitted requests: a peer has one outstanding request, or a
+/// few in one packet (RFC 5061 §5.2 E3, E6).
+const KEPT: usize = 4;
+
+/// Classification of a request by its serial number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SerialClass {
+    /// Next expected request.
+    Next,
+    /// Already answered, with these response parameters.
+    Answered(Bytes),
+    /// Neither: too old, or a gap in the sequence.
+    Strange,
+}
+
+/// State for the requests received from the peer.
+#[derive(Debug)]
+pub(crate) struct AsconfAckCache {
+    expected: u32,
+    answers: VecDeque<(u32, Bytes)>,
+}
+
+impl AsconfAckCache {
+    /// Serial numbers begin with the peer's initial TSN (RFC 5061 §5.1).
+    pub(crate) fn new(peers: u32) -> Self {
+        Self {
+            expected: peers,
+            answers: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn judge(&self, serial: u32) -> SerialClass {
+        if serial == self.expected {
+            return SerialClass::Next;
+        }
+        let mut answers = self.answers.iter();
+        let answered = answers.find(|(known, _)| *known == serial);
+        answered.map_or(SerialClass::Strange, |(_, it)| {
+            SerialClass::Answered(it.clone())
+        })
+    }
+
+    /// Records that the expected request was answered with `parameters`.
+    pub(crate) fn answered(&mut self, parameters: Bytes) {
+        if self.answers.len() == KEPT {
+            self.answers.pop_front();
+        }
+        self.answers.push_back((self.expected, parameters));
+        self.expected = self.expected.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_answers_are_kept_and_serials_wrap() {
+        let mut changes = AsconfAckCache::new(u32::MAX - 1);
+        for answer in 0..6_u8 {
+            let serial = (u32::MAX - 1).wrapping_add(answer.into());
+            assert_eq!(changes.judge(serial), SerialClass::Next);
+            assert_eq!(changes.judge(serial.wrapping_add(1)), SerialClass::Strange);
+            changes.answered(Bytes::copy_from_slice(&[answer]));
+            let kept = Bytes::copy_from_slice(&[answer]);
+            assert_eq!(changes.judge(serial), SerialClass::Answered(kept));
+        }
+        assert_eq!(changes.judge(u32::MAX), SerialClass::Strange, "forgotten");
+        assert_eq!(
+            changes.judge(0),
+            SerialClass::Answered(Bytes::from_static(&[2]))
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Pending control work of an association besides data and SACKs.
+
+/// Set of conditions that exclude the fast path, tested together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PendingControl(u8);
+
+/// One pending item or condition.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(crate) enum ControlTask {
+    /// A RE-CONFIG with requests must be sent.
+    ReConfig = 1,
+    /// An ASCONF must be sent.
+    Asconf = 2,
+    /// No source address is left, except for an ASCONF.
+    NoSourceAddress = 4,
+    /// The peer has no verified address, so only HEARTBEATs may be sent.
+    NoVerifiedPath = 8,
+}
+
+impl PendingControl {
+    /// Whether the set is empty.
+    #[inline]
+    pub(crate) fn are_none(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn has(self, errand: ControlTask) -> bool {
+        self.0 & errand as u8 != 0
+    }
+
+    pub(crate) fn set(&mut self, errand: ControlTask) {
+        self.0 |= errand as u8;
+    }
+
+    pub(crate) fn clear(&mut self, errand: ControlTask) {
+        self.0 &= !(errand as u8);
+    }
+}

@@ -1,0 +1,45 @@
+//! ASCONF from a source address that it adds (RFC 5061 §5.2): lookup by an address inside the
+//! ASCONF.
+
+use std::net::IpAddr;
+
+use anabranch_wire::chunk::kind;
+use anabranch_wire::extension::{Asconf, Extension};
+use anabranch_wire::packet::Packet;
+
+use super::{Arrival, Endpoint};
+use crate::association::Association;
+use crate::extensions::ASCONF;
+
+/// Maximum number of ASCONFs examined per packet.
+const MAX_ASCONFS: usize = 4;
+
+impl Endpoint {
+    /// Association found by the address in one of the packet's ASCONFs, if the verification tag
+    /// matches: of several ASCONFs, a retransmitted first one may name an address that it has
+    /// removed itself (RFC 5061 §5.5). The AUTH before it shows whether it is permitted.
+    pub(super) fn by_asconf(&mut self, arrival: &Arrival, packet: &Packet<'_>) -> Option<u32> {
+        if !(ASCONF.wanted)(&self.config) {
+            return None;
+        }
+        let chunks = packet.chunks().map_while(Result::ok);
+        let asconfs = chunks.filter(|raw| raw.kind == kind::ASCONF);
+        asconfs.take(MAX_ASCONFS).find_map(|raw| {
+            let Ok(Extension::Asconf(Asconf { address, .. })) = Extension::decode(raw) else {
+                return None;
+            };
+            self.with_address(arrival, address.to_canonical())
+        })
+    }
+
+    /// Association whose peer has `address`, if the verification tag matches.
+    fn with_address(&mut self, arrival: &Arrival, address: IpAddr) -> Option<u32> {
+        let (port, tag) = (arrival.header.source_port, arrival.header.verification_tag);
+        let fits = |it: &Association| it.local_tag() == tag && it.uses_asconf();
+        let slot = self.live(port, address).or_else(|| {
+            // An address that was added recently and is not verified.
+            self.table.claimants(port, address, tag).next()
+        })?;
+        self.table.get(slot).is_some_and(fits).then_some(slot)
+    }
+}

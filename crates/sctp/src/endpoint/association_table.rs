@@ -1,0 +1,496 @@
+//! Associations of an endpoint, found by the peer's address and port.
+//!
+//! A verified address (RFC 9260 §5.4) belongs to one association. Other associations may list it
+//! while it is not verified; they then receive only their own packets from there, identified by
+//! their tags, so that a peer that lists an address neither locks out its owner nor impersonates it
+//! (RFC 5062 §2).
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+
+use anabranch_transport::Path;
+use anabranch_wire::packet::CommonHeader;
+use smallvec::SmallVec;
+
+use super::intrusive_queue::{IntrusiveQueue, QueueLink};
+use super::shard::Shard;
+use super::siphash_map::{HashKey, SipHashMap};
+use super::slab::Slab;
+use crate::association::Association;
+use crate::association_id::AssociationId;
+use crate::lazy_box::LazyBox;
+use crate::path::PathId;
+
+/// The peer's port and one of its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    port: u16,
+    address: IpAddr,
+}
+
+impl Hash for Key {
+    /// Hashes as few words as possible: one for IPv4. Keys of the two families differ in length,
+    /// which is hashed, too.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self.address {
+            IpAddr::V4(address) => {
+                state.write_u64(u64::from(address.to_bits()) << 16 | u64::from(self.port));
+            }
+            IpAddr::V6(address) => {
+                state.write_u128(address.to_bits());
+                state.write_u16(self.port);
+            }
+        }
+    }
+}
+
+/// Maximum number of claims to one address with one tag that are examined. Tags drawn here differ;
+/// tags chosen by peers, and reflected in an ABORT, can be made equal, but only to their own
+/// disadvantage.
+const MAX_ALIKE: usize = 4;
+
+/// Source, destination and header of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FlowKey {
+    pub(super) header: CommonHeader,
+    pub(super) udp_port: u16,
+    pub(super) path: Path,
+}
+
+/// Slot for an association.
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    association: Option<Box<Association>>,
+    /// Its keys in `by_peer`: its verified addresses. Most have one.
+    keys: SmallVec<[Key; 1]>,
+    /// Its keys in `claims`.
+    claims: LazyBox<Vec<(Key, u32)>>,
+    /// Links of `to_transmit` and `ready`.
+    transmits: QueueLink,
+    ready: QueueLink,
+}
+
+/// All associations, and the queues of those that have packets to send or events to report.
+#[derive(Debug)]
+pub(super) struct AssociationTable {
+    slots: Slab<Slot>,
+    free: LazyBox<Vec<u32>>,
+    by_peer: SipHashMap<Key>,
+    secret: HashKey,
+    /// Associations that list an unverified address: by the address and each of their two tags.
+    claims: LazyBox<BTreeSet<(Key, u32, u32)>>,
+    /// Last peer found, because packets often arrive in series.
+    last: Option<(Key, u32)>,
+    /// Source, ports and tag of the last packet with DATA or SACK that matched its association. The
+    /// next packet with the same values belongs to the same association, until any lookup key
+    /// changes.
+    way: Option<(FlowKey, u32)>,
+    /// Associations whose INIT is unanswered, by their tag, because the INIT ACK may come from an
+    /// unknown address (RFC 9260 §5.1.2 B).
+    by_tag: SipHashMap<u32>,
+    shard: Shard,
+    to_transmit: IntrusiveQueue,
+    ready: IntrusiveQueue,
+}
+
+impl AssociationTable {
+    /// `key`: secret key of the hash tables.
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self {
+            slots: Slab::default(),
+            free: LazyBox::default(),
+            by_peer: SipHashMap::default(),
+            secret: HashKey(key),
+            claims: LazyBox::default(),
+            last: None,
+            way: None,
+            by_tag: SipHashMap::default(),
+            shard: Shard::default(),
+            to_transmit: IntrusiveQueue::default(),
+            ready: IntrusiveQueue::default(),
+        }
+    }
+
+    /// Inserts an association and its lookup keys.
+    pub(super) fn insert(&mut self, association: Box<Association>) -> AssociationId {
+        let slot = self
+            .free
+            .change(Vec::pop)
+            .flatten()
+            .unwrap_or_else(|| self.slots.add());
+        let entry = self.slots.of_mut(slot);
+        entry.association = Some(association);
+        let id = AssociationId {
+            slot,
+            generation: entry.generation,
+        };
+        self.index(slot);
+        id
+    }
+
+    /// Updates the lookup keys of the association to its current addresses. Newly verified
+    /// addresses now belong to it, and no longer to others that list them; an address that another
+    /// association has verified is not assigned.
+    pub(super) fn index(&mut self, slot: u32) {
+        self.index_all(slot);
+        let by_peer = &self.by_peer;
+        let owned = |port, address| by_peer.get(&Key { port, address }).is_some();
+        self.shard.settle(owned);
+    }
+
+    fn index_all(&mut self, slot: u32) {
+        self.way = None;
+        self.withdraw_claims(slot);
+        let Some(association) = self.get_mut(slot) else {
+            return;
+        };
+        association.addresses_learnt();
+        let port = association.remote_port();
+        let tags = [
+            association.local_tag(),
+            association.peer_tag().unwrap_or_default(),
+        ];
+        let paths = association.paths().len();
+        let first = association.paths().get(PathId(0));
+        let (address, settled) = (first.path.remote, first.verified && !first.disowned);
+        if paths == 1 && settled && self.slots.of(slot).keys.is_empty() {
+            // The most common start.
+            return self.own_verified(slot, Key { port, address });
+        }
+        self.forget_lost_keys(slot);
+        for path in (0..paths).filter_map(|path| u8::try_from(path).ok()) {
+            let entry = self.get(slot).map(|it| it.paths().get(PathId(path)));
+            let Some(entry) = entry.filter(|entry| !entry.disowned) else {
+                continue;
+            };
+            let (address, verified) = (entry.path.remote, entry.verified);
+            let key = Key { port, address };
+            if self.slots.of(slot).keys.contains(&key) {
+                continue;
+            }
+            if verified {
+                self.own_verified(slot, key);
+            } else if self.owner(key).is_some() || self.shard.other(port, address).is_some() {
+                self.disown(slot, address);
+            } else {
+                self.claim(slot, key, tags);
+            }
+        }
+    }
+
+    /// Removes the keys of addresses that are no longer verified addresses of the association.
+    fn forget_lost_keys(&mut self, slot: u32) {
+        let Slot {
+            keys, association, ..
+        } = self.slots.of_mut(slot);
+        let Some(association) = association else {
+            return;
+        };
+        keys.retain(|&mut key| {
+            let entries = &mut association.paths().iter();
+            let kept =
+                entries.any(|(_, it)| it.path.remote == key.address && it.verified && !it.disowned);
+            if !kept {
+                self.by_peer.remove(&key);
+                self.shard.release(key.port, key.address);
+                self.last = None;
+            }
+            kept
+        });
+    }
+
+    /// Association that has verified the address. A closed association owns nothing.
+    fn owner(&mut self, key: Key) -> Option<u32> {
+        let owner = self.by_peer.get(&key)?;
+        self.lives(owner).then_some(owner)
+    }
+
+    /// Whether the association is alive; packets no longer find a closed one.
+    fn lives(&mut self, slot: u32) -> bool {
+        if self.get(slot).is_some_and(|it| !it.is_closed()) {
+            return true;
+        }
+        self.detach(slot);
+        false
+    }
+
+    /// Assigns the address to the association, unless another has it.
+    fn own(&mut self, slot: u32, key: Key) -> bool {
+        if let Some(other) = self.by_peer.insert_new(key, slot, self.secret) {
+            if self.lives(other) {
+                return false;
+            }
+            self.by_peer.insert(key, slot, self.secret);
+        }
+        if !self.shard.take(key.port, key.address) {
+            self.by_peer.remove(&key);
+            return false;
+        }
+        self.slots.of_mut(slot).keys.push(key);
+        // Its packets come next.
+        self.last = Some((key, slot));
+        if self.claims.is_empty() {
+            return true;
+        }
+        let all = (key, 0, 0)..=(key, u32::MAX, u32::MAX);
+        let others: BTreeSet<u32> = self.claims.range(all).map(|&(_, _, slot)| slot).collect();
+        for other in others {
+            self.disown(other, key.address);
+            self.touch(other);
+        }
+        true
+    }
+
+    /// Records that the association has verified the address. Another shard may have done so at the
+    /// same time; the address then stays with that shard.
+    fn own_verified(&mut self, slot: u32, key: Key) {
+        if !self.own(slot, key) {
+            let Key { address, .. } = key;
+            debug_assert!(self.shard.has_any(), "two have verified {address}");
+            if let Some(association) = self.get_mut(slot) {
+                association.lose(address);
+            }
+        }
+    }
+
+    fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
+        for tag in tags {
+            if self.claims.make().insert((key, tag, slot)) {
+                self.shard.claim(key.port, key.address, tag, slot);
+                let claims = self.slots.of_mut(slot).claims.make();
+                claims.push((key, tag));
+            }
+        }
+    }
+
+    /// Removes `address` from the association, because it belongs to another peer.
+    fn disown(&mut self, slot: u32, address: IpAddr) {
+        let entry = self.slots.of_mut(slot);
+        let claimed = |claim: &mut (Key, u32)| claim.0.address == address;
+        let gone = (entry.claims).change(|it| it.extract_if(.., claimed).collect::<Vec<_>>());
+        for (key, tag) in gone.into_iter().flatten() {
+            self.shard.withdraw(key.port, key.address, tag, slot);
+            self.claims.change(|it| it.remove(&(key, tag, slot)));
+        }
+        if let Some(association) = self.get_mut(slot) {
+            association.disown(address);
+        }
+    }
+
+    fn withdraw_claims(&mut self, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot) else {
+            return;
+        };
+        for (key, tag) in entry.claims.take() {
+            self.shard.withdraw(key.port, key.address, tag, slot);
+            self.claims.change(|it| it.remove(&(key, tag, slot)));
+        }
+    }
+
+    /// Associations that list this unverified address, and have `tag` as their own or their peer's
+    /// tag.
+    pub(super) fn claimants(
+        &self,
+        port: u16,
+        address: IpAddr,
+        tag: u32,
+    ) -> impl Iterator<Item = u32> + '_ {
+        let key = Key { port, address };
+        let alike = self.claims.range((key, tag, 0)..=(key, tag, u32::MAX));
+        alike.take(MAX_ALIKE).map(|&(_, _, slot)| slot)
+    }
+
+    /// Registers the tag with which an INIT ACK will arrive.
+    pub(super) fn await_init_ack(&mut self, id: AssociationId, tag: u32) {
+        self.by_tag.insert(tag, id.slot, self.secret);
+    }
+
+    /// Changes the tag of the association, which waits for an INIT ACK, to `tag`; returns the
+    /// previous tag. The caller must index it next.
+    pub(super) fn renew_tag(&mut self, slot: u32, tag: u32) -> Option<u32> {
+        let former = self.get_mut(slot)?.replace_tag(tag);
+        if self.by_tag.get(&former) == Some(slot) {
+            self.by_tag.remove(&former);
+        }
+        self.by_tag.insert(tag, slot, self.secret);
+        Some(former)
+    }
+
+    pub(super) fn tag_in_use(&self, tag: u32) -> bool {
+        self.by_tag.get(&tag).is_some()
+    }
+
+    /// Association whose peer is verified at `address` and `port`.
+    pub(super) fn find(&mut self, port: u16, address: IpAddr) -> Option<u32> {
+        let key = Key { port, address };
+        if let Some((last, slot)) = self.last
+            && last == key
+        {
+            return Some(slot);
+        }
+        let slot = self.by_peer.get(&key)?;
+        self.last = Some((key, slot));
+        Some(slot)
+    }
+
+    /// Records a packet of the association; `way`: further packets with the same values belong to
+    /// it.
+    pub(super) fn came(&mut self, way: Option<FlowKey>, slot: u32) {
+        self.way = way.map(|way| (way, slot));
+    }
+
+    /// Association of the last packet, if this one has the same values.
+    #[inline]
+    pub(super) fn comes_again(&self, way: &FlowKey) -> Option<u32> {
+        let (last, slot) = self.way.as_ref()?;
+        (last == way).then_some(*slot)
+    }
+
+    /// Association whose INIT had `tag`.
+    pub(super) fn find_waiting(&self, tag: u32) -> Option<u32> {
+        self.by_tag.get(&tag)
+    }
+
+    pub(super) fn slot_of(&self, id: AssociationId) -> Option<u32> {
+        let entry = self.slots.get(id.slot)?;
+        (entry.generation == id.generation && entry.association.is_some()).then_some(id.slot)
+    }
+
+    pub(super) fn id_of(&self, slot: u32) -> AssociationId {
+        AssociationId {
+            slot,
+            generation: self.slots.of(slot).generation,
+        }
+    }
+
+    pub(super) fn get(&self, slot: u32) -> Option<&Association> {
+        self.slots.get(slot)?.association.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Association> {
+        self.slots.get_mut(slot)?.association.as_deref_mut()
+    }
+
+    /// Whether packets of its peer find the association.
+    pub(super) fn is_findable(&self, slot: u32) -> bool {
+        let entry = self.slots.get(slot);
+        entry.is_some_and(|entry| {
+            let tag = entry.association.as_ref().map(|it| it.local_tag());
+            !entry.keys.is_empty() || tag.is_some_and(|tag| self.by_tag.get(&tag) == Some(slot))
+        })
+    }
+
+    /// Removes all lookup keys of the association: packets of its peer are out of the blue from now
+    /// on.
+    pub(super) fn detach(&mut self, slot: u32) {
+        self.way = None;
+        self.withdraw_claims(slot);
+        let Some(entry) = self.slots.get_mut(slot) else {
+            return;
+        };
+        for key in entry.keys.drain(..) {
+            self.by_peer.remove(&key);
+            self.shard.release(key.port, key.address);
+        }
+        self.last = None;
+        if let Some(association) = &entry.association
+            && self.by_tag.get(&association.local_tag()) == Some(slot)
+        {
+            self.by_tag.remove(&association.local_tag());
+        }
+    }
+
+    /// Like [`Self::detach`], for an association that is indexed again: no other shard can take its
+    /// peer meanwhile.
+    pub(super) fn detach_to_index(&mut self, slot: u32) {
+        self.shard.hold();
+        self.detach(slot);
+    }
+
+    /// Sets the shard membership of the endpoint.
+    pub(super) fn join(&mut self, shard: Shard) {
+        self.shard = shard;
+    }
+
+    /// Shard membership of the endpoint.
+    #[inline]
+    pub(super) fn shard(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+
+    /// Claims the peer with these addresses for an association that is inserted next; fails if
+    /// another shard has one with it.
+    pub(super) fn reserve(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
+        self.shard.take_all(port, addresses)
+    }
+
+    /// Removes the association completely.
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Box<Association>> {
+        self.detach(slot);
+        let entry = self.slots.get_mut(slot)?;
+        let association = entry.association.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.make().push(slot);
+        Some(association)
+    }
+
+    /// Used slots in ascending order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = AssociationId> + '_ {
+        (0..self.slots.len())
+            .filter(|&slot| self.get(slot).is_some())
+            .map(|slot| self.id_of(slot))
+    }
+
+    /// Number of associations that were not released, closed or not.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() as usize - self.free.len()
+    }
+
+    /// Records that `slot` may have packets to send and events to report.
+    #[inline]
+    pub(super) fn touch(&mut self, slot: u32) {
+        self.sends(slot);
+        self.note_output(slot);
+    }
+
+    /// Like [`Self::touch`], for infrequent callers.
+    #[inline(never)]
+    pub(super) fn touch_out_of_line(&mut self, slot: u32) {
+        self.touch(slot);
+    }
+
+    /// Records that `slot` may have packets to send.
+    #[inline(always)]
+    pub(super) fn sends(&mut self, slot: u32) {
+        (self.to_transmit).push(&mut self.slots, slot, |it| &mut it.transmits);
+    }
+
+    /// Records that `slot` has events to report.
+    #[inline(always)]
+    pub(super) fn note_output(&mut self, slot: u32) {
+        (self.ready).push(&mut self.slots, slot, |it| &mut it.ready);
+    }
+
+    /// Next slot to send, round robin.
+    pub(super) fn next_to_transmit(&self) -> Option<u32> {
+        self.to_transmit.first()
+    }
+
+    /// Removes the first slot of the send queue, which has nothing more to send.
+    pub(super) fn transmitted(&mut self) {
+        (self.to_transmit).pop(&mut self.slots, |it| &mut it.transmits);
+    }
+
+    /// Next slot with events, round robin.
+    #[inline]
+    pub(super) fn next_ready(&self) -> Option<u32> {
+        self.ready.first()
+    }
+
+    /// Removes the first slot of the event queue, which has no more events.
+    pub(super) fn pop_ready(&mut self) {
+        (self.ready).pop(&mut self.slots, |it| &mut it.ready);
+    }
+}

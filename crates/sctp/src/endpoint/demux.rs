@@ -1,0 +1,216 @@
+//! Demultiplexing of packets to associations.
+
+use anabranch_transport::{Ecn, Nanos};
+use anabranch_wire::chunk::kind;
+use anabranch_wire::packet::{Chunks, Frame, Packet};
+
+use super::association_table::FlowKey;
+use super::{Arrival, Endpoint};
+use crate::association::{Admission, Association, FastPath};
+use crate::discard::DiscardReason;
+
+impl Arrival {
+    fn way(&self) -> FlowKey {
+        FlowKey {
+            header: self.header,
+            udp_port: self.udp_port,
+            path: self.path,
+        }
+    }
+}
+
+/// Whether a packet that begins with this chunk can use the lookup result of the last one.
+#[inline]
+fn carries_data(first: Frame<'_>) -> bool {
+    matches!(first.kind, kind::DATA | kind::SACK)
+}
+
+impl Endpoint {
+    /// Association of a packet that is neither INIT nor COOKIE ECHO: that of its sender; or one
+    /// that lists the sender's unverified address, and whose tag matches; or one whose INIT it
+    /// answers. `None` if the sender is a peer of another shard.
+    pub(super) fn lookup(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
+        let (port, address) = (arrival.header.source_port, arrival.path.remote);
+        let tag = arrival.header.verification_tag;
+        let known = self.table.find(port, address);
+        if known.is_none() && self.table.shard().other(port, address).is_some() {
+            return None;
+        }
+        known
+            .or_else(|| {
+                let mut claimants = self.table.claimants(port, address, tag);
+                claimants.find(|&slot| {
+                    let association = self.table.get(slot);
+                    association.is_some_and(|it| it.admits(arrival.header, first).is_its_own())
+                })
+            })
+            .or_else(|| {
+                let waiting = self.table.find_waiting(tag);
+                waiting.filter(|_| first.kind == kind::INIT_ACK)
+            })
+    }
+
+    /// Passes the chunks of a packet to its association. `behind`: there was a chunk before
+    /// `first`.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        behind: bool,
+    ) {
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        association.follow_udp_port(arrival.path.remote, arrival.udp_port);
+        let way = arrival.way();
+        // An association found by the packet's content must be found in this way again (RFC 5061
+        // §4.1.1).
+        let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);
+        let again = is_its_own && !behind && !arrival.without && carries_data(first);
+        let again = again && !arrival.protected;
+        self.table.came(again.then_some(way), slot);
+        if let Some(association) = self.table.get_mut(slot) {
+            self.taken = Some(slot);
+            association.begin_packet(arrival.ecn, rest.packet_len());
+            self.deliver_chunks(arrival.now, &way, slot, first, rest, behind);
+        }
+    }
+
+    /// Completes the delivery of a packet to the association.
+    fn deliver_chunks(
+        &mut self,
+        now: Nanos,
+        way: &FlowKey,
+        slot: u32,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        behind: bool,
+    ) {
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        association.handle_chunks(now, way.path, first, rest, behind, &mut self.discards);
+        let has_news = association.has_news();
+        if association.addresses_changed() {
+            association.follow_udp_port(way.path.remote, way.udp_port);
+            self.renew_tag(now, slot);
+            self.table.index(slot);
+        }
+        self.table.sends(slot);
+        if has_news {
+            self.table.note_output(slot);
+        }
+    }
+
+    /// Changes the tag of an association that starts again because its cookie was too old (RFC 9260
+    /// §5.2.6; §5.3.1 requires a new tag): its peer may have accepted an earlier cookie, and would
+    /// then discard the cookies of a peer that restarts with the same tag (§5.2.4).
+    #[cold]
+    #[inline(never)]
+    fn renew_tag(&mut self, now: Nanos, slot: u32) {
+        if !(self.table.get(slot)).is_some_and(Association::begins_again) {
+            return;
+        }
+        let tag = self.draw_free_tag();
+        let life = self.config.valid_cookie_life;
+        if let Some(former) = self.table.renew_tag(slot, tag) {
+            self.retired.make().retire(now, former, life, 0);
+        }
+    }
+
+    /// Processes a packet with the same addresses, ports and tag as the last one of an association:
+    /// the lookup and the checks of the source were made then. Returns whether it was processed;
+    /// only DATA and SACKs are.
+    #[inline(always)]
+    pub(super) fn deliver_to_last_flow(
+        &mut self,
+        now: Nanos,
+        ecn: Ecn,
+        way: &FlowKey,
+        packet: &Packet<'_>,
+    ) -> bool {
+        let Some(slot) = self.table.comes_again(way) else {
+            return false;
+        };
+        let mut chunks = packet.chunks();
+        let Some(Ok(first)) = chunks.next_frame() else {
+            return false;
+        };
+        let Some(association) = self.table.get_mut(slot) else {
+            return false;
+        };
+        if association.is_closed() || !carries_data(first) {
+            return false;
+        }
+        self.taken = Some(slot);
+        association.begin_packet(ecn, chunks.packet_len());
+        match association.try_fast_path(now, way.path, first, chunks, &mut self.discards) {
+            FastPath::Whole => {
+                // Most packets cause no events.
+                let has_news = association.has_news();
+                self.table.sends(slot);
+                if has_news {
+                    self.table.note_output(slot);
+                }
+            }
+            FastPath::Until {
+                frame,
+                rest,
+                behind,
+            } => self.deliver_chunks(now, way, slot, frame, rest, behind),
+        }
+        true
+    }
+
+    /// Processes a packet that is neither INIT nor COOKIE ECHO.
+    #[inline(always)]
+    pub(super) fn dispatch(
+        &mut self,
+        arrival: Arrival,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        packet: &Packet<'_>,
+    ) {
+        let slot = match self.lookup(&arrival, first) {
+            None if self.table.shard().has_any() && self.is_for_another(&arrival, first) => return,
+            None => self.by_asconf(&arrival, packet),
+            known => known,
+        };
+        let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
+        let accepts = Association::accepts_zero_checksums;
+        if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
+            return self.discards.count(DiscardReason::ZeroChecksum);
+        }
+        let Some((slot, association)) = found else {
+            return self.out_of_the_blue(arrival, packet);
+        };
+        if association.is_closed() {
+            // Its final packet contains all information for the peer; a bare ABORT for a packet
+            // that arrives meanwhile would overtake it, and its error cause would be lost.
+            if association.has_last_words() {
+                return self.discards.count(DiscardReason::OutOfTheBlue);
+            }
+            self.retire(arrival.now, slot);
+            return self.out_of_the_blue(arrival, packet);
+        }
+        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
+            && rest.clone().next_frame().is_some()
+        {
+            return self.discards.count(DiscardReason::ForbiddenBundle);
+        }
+        match association.admits(arrival.header, first) {
+            Admission::Admitted if first.kind == kind::INIT_ACK && self.is_behind(slot) => {
+                self.discards.count(DiscardReason::Outrun);
+            }
+            Admission::Admitted
+                if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}
+            Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
+            Admission::Refused(DiscardReason::Unprotected) => self.drop_unprotected(slot),
+            Admission::Refused(reason) => self.discards.count(reason),
+            Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Concurrent attempts at several addresses of which one is wanted (Happy Eyeballs, RFC 8305).
+//!
+//! The addresses may belong to one host. It would treat the COOKIE ECHO of a second attempt, from
+//! the same port with another tag, as a restart of the association of the first attempt (RFC 9260
+//! §5.2.4). Therefore only one attempt of a race continues after INIT ACK at a time. The others
+//! wait in COOKIE-WAIT, retransmit their INIT by T1-init, and continue if the first one fails. A
+//! peer stores nothing before COOKIE ECHO (§5.1.3), so an attempt aborted in COOKIE-WAIT leaves no
+//! state there.
+
+use super::Endpoint;
+use crate::association_id::AssociationId;
+use crate::association_state::AssociationState;
+use crate::lazy_box::LazyBox;
+
+/// Attempts by race.
+#[derive(Debug, Default)]
+pub(super) struct ConnectAttempts(LazyBox<Vec<(u64, AssociationId)>>);
+
+impl Endpoint {
+    /// Adds the attempt to the race.
+    pub(super) fn enter_race(&mut self, race: u64, id: AssociationId) {
+        let mut racers = std::mem::take(&mut self.racers);
+        let lives = |id| self.association(id).is_some_and(|it| !it.is_closed());
+        racers.0.change(|it| it.retain(|&(_, id)| lives(id)));
+        racers.0.make().push((race, id));
+        self.racers = racers;
+    }
+
+    /// Whether another attempt of the same race is ahead of this one.
+    pub(super) fn is_behind(&self, slot: u32) -> bool {
+        let own = self.table.id_of(slot);
+        let Some(&(race, _)) = self.racers.0.iter().find(|(_, id)| *id == own) else {
+            return false;
+        };
+        let waits = |id| self.association(id).map(|it| it.state());
+        waits(own) == Some(AssociationState::CookieWait)
+            && self.racers.0.iter().any(|&(other, id)| {
+                let further = |it: &AssociationState| {
+                    !matches!(it, AssociationState::CookieWait | AssociationState::Closed)
+                };
+                other == race && id != own && waits(id).as_ref().is_some_and(further)
+            })
+    }
+}
