@@ -8,6 +8,7 @@ use super::Association;
 use crate::cookie::TieTags;
 use crate::event::CloseReason;
 use crate::handshake::LocalOffer;
+use crate::path::PathId;
 use crate::state::State;
 
 /// Number of timeouts after a graceful shutdown during which data counts as late.
@@ -106,5 +107,20 @@ impl Association {
     /// Records that the endpoint has read the peer's addresses.
     pub(crate) fn addresses_learnt(&mut self) {
         self.addresses_changed = false;
+    }
+
+    /// Addresses that the peer lists and this association does not know (RFC 9260 §5.2.1, §5.2.2).
+    pub(crate) fn lacks_any(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
+        addresses
+            .iter()
+            .copied()
+            .filter(|&address| self.paths.find(address).is_none())
+            .collect()
+    }
+
+    /// Path to `remote`, or the primary, as destination of replies: never to an unverified address.
+    pub(crate) fn path_to(&self, remote: IpAddr) -> PathId {
+        let path = self.paths.find(remote);
+        self.paths.verified(path.unwrap_or(self.paths.primary()))
     }
 }

@@ -17,7 +17,6 @@ use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;
 use crate::handshake::{Offer, OfferError};
 use crate::lazy_box::LazyBox;
-use crate::path::PathId;
 use crate::rx::Receiver;
 use crate::state::{
     ControlRetransmission, CookieEchoed, CookieWait, EstablishedState, Peer, State,
@@ -582,21 +581,6 @@ impl Association {
             self.readable_notified = true;
             self.events.note_news();
         }
-    }
-
-    /// Addresses that the peer lists and this association does not know (RFC 9260 §5.2.1, §5.2.2).
-    pub(crate) fn lacks_any(&self, addresses: &[std::net::IpAddr]) -> Vec<std::net::IpAddr> {
-        addresses
-            .iter()
-            .copied()
-            .filter(|&address| self.paths.find(address).is_none())
-            .collect()
-    }
-
-    /// Path to `remote`, or the primary, as destination of replies: never to an unverified address.
-    pub(crate) fn path_to(&self, remote: std::net::IpAddr) -> PathId {
-        let path = self.paths.find(remote);
-        self.paths.verified(path.unwrap_or(self.paths.primary()))
     }
 }
 
