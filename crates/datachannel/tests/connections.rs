@@ -11,13 +11,8 @@ use anabranch_datachannel::{
     ChannelOptions, Closed, Config, Connection, DiscardReason, Event, Payload,
 };
 use bytes::Bytes;
-use common::{attribute, check};
-use stun_types::attribute::{AttributeType, RawAttribute, Username};
-use stun_types::message::{
-    BINDING, IntegrityAlgorithm, Message, MessageIntegrityCredentials, MessageWriteVec,
-    ShortTermCredentials,
-};
-use stun_types::prelude::*;
+use common::{CONTROLLED, attribute, check, check_as};
+use stun_types::message::{Message, MessageIntegrityCredentials, ShortTermCredentials};
 use world::{SECOND, World, address, check_of, identity, pattern};
 
 /// RFC 9653 §6: DTLS detects damaged packets.
@@ -139,14 +134,7 @@ fn a_link_with_flaws() {
     for seed in 1..=6 {
         let mut world = World::new(seed, 5).connect();
         let now = world.now;
-        let ids: Vec<_> = (0..10)
-            .map(|it| {
-                world.ends[it % 2]
-                    .open(now, ChannelOptions::new(""))
-                    .unwrap()
-            })
-            .collect();
-        world.run(5 * SECOND);
+        let ids = world.open(10);
         let sizes = [1, 3, 100, 1_121, 1_122, 2_000, 20_000, 262_144];
         for (number, &id) in ids.iter().enumerate() {
             for (at, &size) in sizes.iter().enumerate() {
@@ -284,24 +272,11 @@ fn a_peer_that_moves() {
 #[test]
 fn a_role_conflict() {
     let mut world = World::new(1, 0);
-    let mut request = Message::builder_request(BINDING, MessageWriteVec::new());
     let (answer, offer) = (&world.answers[1], &world.offers[1]);
-    let name = format!(
-        "{}:{}",
-        attribute(answer, "ice-ufrag"),
-        attribute(offer, "ice-ufrag")
-    );
-    request
-        .add_attribute(&Username::new(&name).unwrap())
-        .unwrap();
-    let controlled = RawAttribute::new(AttributeType::new(0x8029), &[1; 8]);
-    request.add_attribute(&controlled).unwrap();
-    let key: MessageIntegrityCredentials =
-        ShortTermCredentials::new(attribute(answer, "ice-pwd")).into();
-    request
-        .add_message_integrity(&key, IntegrityAlgorithm::Sha1)
-        .unwrap();
-    world.ends[1].handle_datagram(0, address(0), &request.finish());
+    let pwd = attribute(answer, "ice-pwd");
+    let request = check_as(CONTROLLED, answer, offer, false, &pwd);
+    let key: MessageIntegrityCredentials = ShortTermCredentials::new(pwd).into();
+    world.ends[1].handle_datagram(0, address(0), &request);
     let (_, answer) = world.ends[1].poll_transmit().unwrap();
     let answer = Message::from_bytes(&answer).unwrap();
     assert!(answer.validate_integrity(&key).is_ok());
@@ -433,15 +408,7 @@ fn channels_are_closed_and_their_streams_used_again() {
 #[test]
 fn three_hundred_channels_are_closed_from_both_ends() {
     let mut world = World::new(1, 3).connect();
-    let now = world.now;
-    let ids: Vec<_> = (0..300)
-        .map(|it| {
-            world.ends[it % 2]
-                .open(now, ChannelOptions::new(""))
-                .unwrap()
-        })
-        .collect();
-    world.run(5 * SECOND);
+    let ids = world.open(300);
     for (number, &id) in ids.iter().enumerate() {
         for end in 0..2 {
             if number % 3 != end {

@@ -61,12 +61,9 @@ impl Association {
         signals: Arc<Signals>,
         id: AssociationId,
     ) -> Self {
-        Self {
-            shared,
-            signals,
-            id,
-            attempt: true,
-        }
+        let mut association = Self::held(shared, signals, id);
+        association.attempt = true;
+        association
     }
 
     /// Its identifier within the endpoint.

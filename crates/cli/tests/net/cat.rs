@@ -2,35 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Stdio};
 
 use crate::common::{anabranch, number_after, server, signal, text};
 
-#[test]
-fn whoever_is_interrupted_tells_the_other_end() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let here = directory.path();
-    let echo = server(here, "echo", &[]);
-    let port = echo.port("UDP port");
-    let mut cat = anabranch(here, &["cat", "127.0.0.1", "--peer-udp-port", &port])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let mut input = cat.stdin.take().expect("piped");
-    input.write_all(b"x").expect("it reads");
-    let output = cat.stdout.as_mut().expect("piped");
-    output.read_exact(&mut [0]).expect("it comes back");
-    signal(&cat, "INT");
-    assert_eq!(cat.wait().expect("it ends").code(), Some(130));
-    let (status, said) = echo.end();
-    assert_eq!(status, 0);
-    assert!(said.contains("aborted by the peer"), "{said}");
-
-    // A server that ends notifies its clients.
-    let echo = server(here, "echo", &[]);
-    let port = echo.port("UDP port");
-    let mut cat = anabranch(here, &["cat", "127.0.0.1", "--peer-udp-port", &port])
+/// A client of an echo server that has got back a first byte, and its open input.
+fn client_of_echo(here: &Path, port: &str) -> (Child, ChildStdin) {
+    let mut cat = anabranch(here, &["cat", "127.0.0.1", "--peer-udp-port", port])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -40,6 +19,26 @@ fn whoever_is_interrupted_tells_the_other_end() {
     input.write_all(b"x").expect("it reads");
     let output = cat.stdout.as_mut().expect("piped");
     output.read_exact(&mut [0]).expect("it comes back");
+    (cat, input)
+}
+
+#[test]
+fn whoever_is_interrupted_tells_the_other_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let echo = server(here, "echo", &[]);
+    let port = echo.port("UDP port");
+    let (mut cat, _input) = client_of_echo(here, &port);
+    signal(&cat, "INT");
+    assert_eq!(cat.wait().expect("it ends").code(), Some(130));
+    let (status, said) = echo.end();
+    assert_eq!(status, 0);
+    assert!(said.contains("aborted by the peer"), "{said}");
+
+    // A server that ends notifies its clients.
+    let echo = server(here, "echo", &[]);
+    let port = echo.port("UDP port");
+    let (cat, _input) = client_of_echo(here, &port);
     signal(&echo.child, "TERM");
     assert_eq!(echo.end().0, 0);
     let cat = cat.wait_with_output().expect("it ends");

@@ -1,10 +1,19 @@
 //! Extensions by the names of their settings.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
 use crate::common::{SMALL, anabranch, json, run, server, text};
+
+/// These arguments should be a usage error with these words.
+fn assert_refused(here: &Path, arguments: &[&str], words: &str) {
+    let output = run(here, arguments);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+    assert!(said.contains(words), "{arguments:?}: {said}");
+}
 
 /// Both ends offer four extensions, with a key from a file: all are used and listed, and the data
 /// is authenticated by the key.
@@ -192,10 +201,7 @@ fn preferences_that_cannot_be_are_told_before_anything_is_sent() {
         (&[][..], "address_changes=true"),
         (&[&other[..], &CHANGES].concat(), "one of addresses"),
     ] {
-        let output = run(here, &[&prefers[..], more].concat());
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
-        assert!(said.contains(words), "{more:?}: {said}");
+        assert_refused(here, &[&prefers[..], more].concat(), words);
     }
 }
 
@@ -259,10 +265,7 @@ fn moves_that_cannot_be_are_told_before_anything_is_sent() {
         (&["--remove-address", "localhost"], "write an IP address"),
         (&["--peer-primary", "127.0.0.3@soon"], "--peer-primary"),
     ] {
-        let output = run(here, &[&["perf", "127.0.0.1"], more].concat());
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
-        assert!(said.contains(words), "{more:?}: {said}");
+        assert_refused(here, &[&["perf", "127.0.0.1"], more].concat(), words);
     }
 }
 
@@ -283,9 +286,6 @@ fn keys_that_cannot_be_used_are_told_before_anything_is_sent() {
             "twice",
         ),
     ] {
-        let output = run(here, &[&["perf", "127.0.0.1"], keys, more].concat());
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{keys:?}: {said}");
-        assert!(said.contains(words), "{keys:?}: {said}");
+        assert_refused(here, &[&["perf", "127.0.0.1"], keys, more].concat(), words);
     }
 }

@@ -143,25 +143,8 @@ fn metrics_count_open_and_ended_associations() {
     let port = sink.port("UDP port");
     let line = sink.line();
     let at = number_after(&line, "http://127.0.0.1:");
-    let scrape = || {
-        let mut stream = TcpStream::connect(format!("127.0.0.1:{at}")).expect("it listens");
-        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).expect("room");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("text");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        answer
-    };
-    let value = |page: &str, name: &str| {
-        let line = page
-            .lines()
-            .find(|line| line.split(' ').next() == Some(name));
-        let text = line.and_then(|line| line.split(' ').nth(1));
-        text.unwrap_or_else(|| panic!("no {name} in {page}"))
-            .parse::<f64>()
-    };
-    let before = scrape();
-    assert_eq!(value(&before, "sctp_associations_begun_total"), Ok(0.0));
+    let before = scrape(&at);
+    assert_eq!(value(&before, "sctp_associations_begun_total"), 0.0);
     for _ in 0..2 {
         let perf = [
             "perf",
@@ -177,24 +160,23 @@ fn metrics_count_open_and_ended_associations() {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
     // The line of the second end is printed when it is counted, or shortly before.
-    let bytes = |page: &str| value(page, "sctp_data_bytes_received_total").expect("a number");
-    let ended =
-        |page: &str| value(page, "sctp_associations") == Ok(0.0) && bytes(page) >= 2_097_152.0;
-    let mut page = scrape();
+    let bytes = |page: &str| value(page, "sctp_data_bytes_received_total");
+    let ended = |page: &str| value(page, "sctp_associations") == 0.0 && bytes(page) >= 2_097_152.0;
+    let mut page = scrape(&at);
     while !ended(&page) {
-        page = scrape();
+        page = scrape(&at);
     }
-    assert_eq!(value(&page, "sctp_associations_begun_total"), Ok(2.0));
-    assert_eq!(value(&page, "sctp_associations_failed_total"), Ok(0.0));
+    assert_eq!(value(&page, "sctp_associations_begun_total"), 2.0);
+    assert_eq!(value(&page, "sctp_associations_failed_total"), 0.0);
     // A datagram that is no SCTP packet.
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let to = format!("127.0.0.1:{port}");
     socket.send_to(b"hello", to).expect("loopback");
     let discards = r#"sctp_discards_total{reason="malformed"}"#;
     while !page.contains(discards) {
-        page = scrape();
+        page = scrape(&at);
     }
-    assert_eq!(value(&page, discards), Ok(1.0));
+    assert_eq!(value(&page, discards), 1.0);
 }
 
 /// An offer of data channels.

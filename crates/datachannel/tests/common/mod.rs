@@ -28,8 +28,17 @@ pub fn offer_of(answer: &str, setup: &str) -> String {
     )
 }
 
+/// ICE-CONTROLLED and ICE-CONTROLLING (RFC 8445 §16.1).
+pub const CONTROLLED: u16 = 0x8029;
+pub const CONTROLLING: u16 = 0x802A;
+
 /// A Binding request from the peer of `answer`.
 pub fn check(answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
+    check_as(CONTROLLING, answer, offer, nominate, pwd)
+}
+
+/// Like [`check`], with the attribute of another role.
+pub fn check_as(role: u16, answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
     let mut request = Message::builder_request(BINDING, MessageWriteVec::new());
     let name = format!(
         "{}:{}",
@@ -39,8 +48,8 @@ pub fn check(answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
     request
         .add_attribute(&Username::new(&name).unwrap())
         .unwrap();
-    let controlling = RawAttribute::new(AttributeType::new(0x802A), &[1; 8]);
-    request.add_attribute(&controlling).unwrap();
+    let role = RawAttribute::new(AttributeType::new(role), &[1; 8]);
+    request.add_attribute(&role).unwrap();
     if nominate {
         let nomination = RawAttribute::new(AttributeType::new(0x0025), &[]);
         request.add_attribute(&nomination).unwrap();

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use anabranch_datachannel::channels::ChannelEvent;
 use anabranch_datachannel::{
-    AcceptError, ChannelId, Config, Connection, Event, Identity, Payload, RandomSeed,
+    AcceptError, ChannelId, ChannelOptions, Config, Connection, Event, Identity, Payload,
+    RandomSeed,
 };
 use bytes::Bytes;
 
@@ -201,6 +202,17 @@ impl World {
             world.events.iter().all(up)
         });
         self
+    }
+
+    /// Opens channels without a label from both ends in turn, and waits until they are open.
+    pub fn open(&mut self, count: usize) -> Vec<ChannelId> {
+        let now = self.now;
+        let ids = (0..count)
+            .map(|it| self.ends[it % 2].open(now, ChannelOptions::new("")))
+            .collect::<Result<_, _>>()
+            .unwrap();
+        self.run(5 * SECOND);
+        ids
     }
 
     pub fn messages(&self, end: usize, id: ChannelId) -> Vec<&Payload> {
