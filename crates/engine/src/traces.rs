@@ -25,7 +25,13 @@ mod titles;
 const MAX_STEPS: usize = 1_000_000;
 
 /// The keys of a link that may change over time, and the unit of a number without one.
-const KEYS: &[(&str, &str)] = &[("rate", " bit/s"), ("delay", " s"), ("loss", "")];
+/// The numbers of a queue are attenuations.
+const KEYS: &[(&str, &str)] = &[
+    ("rate", " bit/s"),
+    ("delay", " s"),
+    ("loss", ""),
+    ("queue", " dB"),
+];
 
 /// Default packet size of a trace of opportunities, bytes: mahimahi's.
 const PACKET: u64 = 1500;
@@ -153,6 +159,7 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
     let value = match unit {
         " bit/s" => titles::RATE,
         " s" => titles::DELAY,
+        " dB" => titles::ATTENUATION,
         _ => titles::SHARE,
     };
     let mut steps = Vec::new();

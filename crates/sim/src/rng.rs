@@ -131,6 +131,23 @@ impl Rng {
         from + self.below(to.saturating_sub(from))
     }
 
+    /// A uniform number above 0 and at most 1, a multiple of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A standard normal number (G. Marsaglia and T. A. Bray, "A Convenient Method for Generating
+    /// Normal Variables", 1964: the polar method; one of its two numbers).
+    pub fn normal(&mut self) -> f64 {
+        loop {
+            let (u, v) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
+            let square = u * u + v * v;
+            if square > 0.0 && square < 1.0 {
+                return u * libm::sqrt(-2.0 * libm::log(square) / square);
+            }
+        }
+    }
+
     /// An exponentially distributed time span with the given mean, in whole nanoseconds.
     ///
     /// Von Neumann's method of 1951: it only compares uniform draws, hence it is exact and the same

@@ -327,3 +327,22 @@ fn a_file_of_elements_is_a_path_over_its_satellites() {
         "{error}"
     );
 }
+
+#[test]
+fn an_attenuation_has_a_trace() {
+    let link = |attenuation: &str| {
+        format!(
+            "rate = \"5 Mbit/s\"\ndelay = \"1 ms\"\n\
+             queue = {{ forward = {{ kind = \"dvb-s2\", clear_sky = 12, attenuation = {attenuation} }} }}"
+        )
+    };
+    let file = ("fade.csv", "time (s),attenuation (dB)\n0,0\n2.5,4.25\n");
+    let by_file = plan(&link("{ trace = \"fade.csv\" }"), &[file]);
+    let by_hand = plan(&link("{ steps = [[\"0 s\", 0], [\"2.5 s\", 4.25]] }"), &[]);
+    let [by_file, by_hand] =
+        [by_file, by_hand].map(|plan| plan.unwrap_or_else(|error| panic!("{error}")));
+    assert_eq!(by_file.spec.links[0].queue, by_hand.spec.links[0].queue);
+    let wrong = ("fade.csv", "time,mbps\n0,0\n");
+    let error = plan(&link("{ trace = \"fade.csv\" }"), &[wrong]).unwrap_err();
+    assert!(error.contains("mbps"), "{error}");
+}

@@ -56,6 +56,12 @@ pub const SHARE: Column = Column {
             p drop error measured mean average avg forward backward of the",
 };
 
+/// Attenuations of a channel, in dB.
+pub const ATTENUATION: Column = Column {
+    quantity: Quantity::Number,
+    names: "attenuation fade fading depth rain excess db total value measured mean link path of the",
+};
+
 /// Sizes of messages.
 pub const SIZE: Column = Column {
     quantity: Quantity::Size,

@@ -20,6 +20,10 @@ const GIVEN: &[(&str, &str)] = &[
         "losses = [0, 0.05, 0.3], means = [\"200 ms\", \"200 ms\", \"100 ms\"]",
     ),
     ("token-bucket", "rate = \"2 Mbit/s\""),
+    (
+        "dvb-s2",
+        "clear_sky = 12.5, attenuation = { steps = [[\"0 s\", 0], [\"1 s\", 4], [\"2500 ms\", 0.2]] }, rain_probability = 60, rain_m = 0.3",
+    ),
     ("dvb-rcs2", "terminals = 2, cra = \"64 kbit/s\""),
     ("step", "threshold = \"4 packets\""),
     ("priority", "order = [\"tcp\", \"udp\"]"),

@@ -8,7 +8,7 @@
 //! - CRA, constant rate assignment: slots without a request;
 //! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request;
 //! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests;
-//! - FCA, free capacity assignment: slots that nobody requested.
+//! - FCA, free capacity assignment: slots without a request, if any are left.
 //!
 //! All slots have one waveform and follow each other on one carrier. A packet occupies the slots of
 //! its terminal byte by byte, over several superframes if necessary, and leaves with its last slot.

@@ -7,6 +7,7 @@ mod discipline;
 mod drop_tail;
 mod dualpi2;
 mod dvb_rcs2;
+mod dvb_s2;
 mod fq_codel;
 mod limit;
 mod pie;
@@ -25,6 +26,7 @@ pub use discipline::{EnqueueError, QueueDiscipline, QueuedPacket, Transmitter};
 pub use drop_tail::{DropTail, Fifo};
 pub use dualpi2::{DualPi2, DualPi2Config};
 pub use dvb_rcs2::{DvbRcs2, DvbRcs2Config};
+pub use dvb_s2::{DvbS2, DvbS2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use limit::{Limit, Occupancy};
 pub use pie::{Pie, PieConfig};
@@ -45,6 +47,7 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &dualpi2::ENTRY,
     &priority::ENTRY,
     &dvb_rcs2::ENTRY,
+    &dvb_s2::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own disciplines.

@@ -2,7 +2,7 @@
 
 use anabranch_settings::{Entry, Kind, kind};
 
-use super::{BYTES, Sizes, unit};
+use super::{BYTES, Sizes};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -53,22 +53,10 @@ impl LogNormal {
     }
 }
 
-/// A standard normal number (G. Marsaglia and T. A. Bray, "A Convenient Method for Generating
-/// Normal Variables", 1964: the polar method; one of its two numbers).
-fn normal(rng: &mut Rng) -> f64 {
-    loop {
-        let (u, v) = (2.0 * unit(rng) - 1.0, 2.0 * unit(rng) - 1.0);
-        let square = u * u + v * v;
-        if square > 0.0 && square < 1.0 {
-            return u * libm::sqrt(-2.0 * libm::log(square) / square);
-        }
-    }
-}
-
 impl Sizes for LogNormal {
     fn draw(&mut self, rng: &mut Rng) -> u64 {
         loop {
-            let size = self.median as f64 * libm::exp(self.sigma * normal(rng));
+            let size = self.median as f64 * libm::exp(self.sigma * rng.normal());
             if size < self.most as f64 + 1.0 {
                 return (size as u64).max(1);
             }

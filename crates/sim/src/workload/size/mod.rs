@@ -50,11 +50,6 @@ pub(super) fn make(part: &NestedKind) -> Result<Box<dyn Sizes>, Refusal> {
     kinds().build(&part.kind, &part.parameters, ())
 }
 
-/// A uniform number above 0 and at most 1, a multiple of 2^-53.
-fn unit(rng: &mut Rng) -> f64 {
-    ((rng.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
-}
-
 /// A size as a parameter of a distribution.
 const BYTES: Kind = Kind::bytes(1, MAX_SIZE);
 

@@ -2,7 +2,7 @@
 
 use anabranch_settings::{Entry, Kind, kind};
 
-use super::{BYTES, Sizes, unit};
+use super::{BYTES, Sizes};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
@@ -56,7 +56,7 @@ impl Pareto {
 
 impl Sizes for Pareto {
     fn draw(&mut self, rng: &mut Rng) -> u64 {
-        let above = self.beyond + unit(rng) * (1.0 - self.beyond);
+        let above = self.beyond + rng.unit() * (1.0 - self.beyond);
         let size = self.least as f64 * libm::pow(above, -1.0 / self.shape);
         (size as u64).clamp(self.least, self.most)
     }

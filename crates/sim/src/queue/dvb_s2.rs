@@ -1,0 +1,296 @@
+//! Adaptive coding and modulation (ACM) as in DVB-S2 and DVB-S2X (ETSI EN 302 307-1, -2): the rate
+//! follows the signal-to-noise ratio, by a table of modulations and code rates (MODCODs) with the
+//! least Es/N0 of each.
+//!
+//! Es/N0 is that of clear sky minus the attenuation: steps over time, and rain synthesised as in
+//! ITU-R P.1853. It is measured in equal intervals. The sender chooses a MODCOD by a measurement
+//! that is `reaction_delay` old, with a margin, and a hysteresis before it returns to a faster one.
+//! A packet that begins while Es/N0 is below the least value of its MODCOD is lost.
+
+mod modcods;
+mod rain;
+
+use std::collections::VecDeque;
+
+use anabranch_settings::{Entry, Kind, Value, idle_if, kind, spelled};
+use anabranch_transport::Nanos;
+
+use super::{
+    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+use crate::rng::Rng;
+use crate::step_function::{Cursor, StepFunction};
+use modcods::Modcod;
+use rain::Rain;
+
+/// A table of MODCODs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Those of DVB-S2.
+    S2,
+    /// Those of DVB-S2 and DVB-S2X.
+    S2x,
+}
+spelled!(Table: Table::S2 = "s2", Table::S2x = "s2x");
+
+/// A ratio in dB.
+const RATIO: Kind = Kind::number(0.0, 100.0);
+
+kind! {
+    /// The settings of [`DvbS2`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct DvbS2Config {
+        /// MODCODs: `s2`, those of DVB-S2, or `s2x`, those of DVB-S2X in addition. Both with normal
+        /// FECFRAMEs.
+        modcods: Table = "s2", Table::KIND, "EN 302 307-1 table 13, EN 302 307-2 table 20a";
+        /// Es/N0 without attenuation, dB. The rate of the link is that of the MODCOD which is then
+        /// chosen; the rates of the others are in proportion to their spectral efficiency.
+        clear_sky: f64, Kind::number(-5.0, 40.0);
+        /// Attenuation, dB, constant or over time. None if left out.
+        attenuation: Option<StepFunction<f64>> = none, Kind::StepFunction(&RATIO);
+        /// Share of the time with rain attenuation, %. 0: no rain is synthesised.
+        rain_probability: f64 = 0, Kind::number(0.0, 100.0), "ITU-R P.1853-1 Annex 1 §2";
+        /// Mean of the natural logarithm of the rain attenuation (dB), before the offset that makes
+        /// it positive for `rain_probability` of the time.
+        rain_m: f64 = 0, Kind::number(-50.0, 50.0), "ITU-R P.1853-1 Annex 1 §2";
+        /// Standard deviation of the same.
+        rain_sigma: f64 = 1, Kind::number(0.0, 20.0), "ITU-R P.1853-1 Annex 1 §2";
+        /// How far the measured Es/N0 must be above the least value of a MODCOD, dB.
+        margin: f64 = 1, RATIO;
+        /// How much more than `margin` it must be for a change to a faster MODCOD, dB.
+        hysteresis: f64 = 0.5, RATIO;
+        /// Time between two measurements of Es/N0, which is constant meanwhile.
+        measurement_interval: Nanos = "100 ms", TIME;
+        /// Age of the measurement by which the MODCOD is chosen, rounded up to whole intervals: the
+        /// receiver reports it over the satellite.
+        reaction_delay: Nanos = "500 ms", Kind::duration(0, 3_600_000_000_000);
+        limit: Limit as LIMIT;
+    }
+    idle {
+        modcods: |it, ()| clear(it);
+        clear_sky: |it, ()| clear(it);
+        margin: |it, ()| clear(it);
+        hysteresis: |it, ()| clear(it);
+        measurement_interval: |it, ()| clear(it);
+        reaction_delay: |it, ()| clear(it);
+        rain_m: |it, ()| dry(it);
+        rain_sigma: |it, ()| dry(it);
+    }
+    /// Adaptive coding and modulation (DVB-S2, DVB-S2X): the rate of the link follows the weather,
+    /// and packets are lost while the choice of the MODCOD lags. Packets leave in the order of
+    /// arrival. The rate of the link is that of clear sky, and constant.
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "dvb-s2", |config, ()| Ok(Box::new(DvbS2::new(config)?));
+}
+
+/// The reason why a parameter has no effect without any attenuation.
+fn clear(config: &DvbS2Config) -> Option<String> {
+    idle_if(
+        config.attenuation.is_none() && config.rain_probability == 0.0,
+        "without `attenuation` and `rain_probability`: the MODCOD never changes",
+    )
+}
+
+/// The reason why a parameter of the rain has no effect.
+fn dry(config: &DvbS2Config) -> Option<String> {
+    idle_if(
+        config.rain_probability == 0.0,
+        "with a `rain_probability` of 0",
+    )
+}
+
+/// The channel at a time, in measurement intervals.
+struct Channel {
+    clear_sky: f64,
+    attenuation: Option<Cursor<f64>>,
+    rain: Option<Rain>,
+}
+
+impl Channel {
+    /// Es/N0 of the interval that begins at `at`; called once for each, in the order of time.
+    fn next(&mut self, at: Nanos, rng: &mut Rng) -> f64 {
+        let steps = self.attenuation.as_mut();
+        let steps = steps.map_or(0.0, |cursor| cursor.at(at).0);
+        let rain = self.rain.as_mut().map_or(0.0, |rain| rain.next(rng));
+        self.clear_sky - steps - rain
+    }
+}
+
+/// The discipline.
+pub struct DvbS2 {
+    limit: Limit,
+    margin: f64,
+    hysteresis: f64,
+    interval: Nanos,
+    /// Measurements by which no MODCOD has been chosen yet, and the age at which that happens.
+    measured: VecDeque<f64>,
+    delay: usize,
+    table: Vec<Modcod>,
+    channel: Channel,
+    /// Number of the next measurement.
+    next: u64,
+    /// The current Es/N0.
+    snr: f64,
+    modcod: Modcod,
+    /// Bits per second at clear sky, and the spectral efficiency of its MODCOD.
+    rate: u64,
+    efficiency: f64,
+    waiting: Fifo,
+    /// The packet in transmission: its end, and whether it is lost.
+    serving: Option<(Nanos, bool, QueuedPacket)>,
+}
+
+impl DvbS2 {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a clear sky
+    /// below the least Es/N0 of all MODCODs.
+    pub fn new(config: DvbS2Config) -> Result<Self, BuildError> {
+        config.limit.checked()?;
+        let table = match config.modcods {
+            Table::S2 => modcods::fastest(&[modcods::S2]),
+            Table::S2x => modcods::fastest(&[modcods::S2, modcods::S2X]),
+        };
+        let clear = choose(&table, config.clear_sky - config.margin);
+        if clear.least > config.clear_sky {
+            return Err(BuildError::Parameters(
+                "`clear_sky` is below the least Es/N0 of all MODCODs",
+            ));
+        }
+        let interval = config.measurement_interval;
+        let rain = (config.rain_probability > 0.0).then(|| {
+            let spread = [config.rain_m, config.rain_sigma];
+            Rain::new(config.rain_probability / 100.0, spread, interval)
+        });
+        Ok(Self {
+            limit: config.limit,
+            margin: config.margin,
+            hysteresis: config.hysteresis,
+            interval,
+            measured: VecDeque::new(),
+            delay: config.reaction_delay.div_ceil(interval) as usize,
+            table,
+            channel: Channel {
+                clear_sky: config.clear_sky,
+                attenuation: config.attenuation.map(Cursor::new),
+                rain,
+            },
+            next: 0,
+            snr: config.clear_sky,
+            modcod: clear,
+            rate: 0,
+            efficiency: clear.efficiency,
+            waiting: Fifo::new(),
+            serving: None,
+        })
+    }
+
+    /// Measures up to `now`, and chooses the MODCODs.
+    fn advance(&mut self, now: Nanos, rng: &mut Rng) {
+        while self.next * self.interval <= now {
+            let first = self.next == 0;
+            self.snr = self.channel.next(self.next * self.interval, rng);
+            self.next += 1;
+            self.measured.push_back(self.snr);
+            if first {
+                self.modcod = choose(&self.table, self.snr - self.margin);
+            }
+            if self.measured.len() > self.delay
+                && let Some(measured) = self.measured.pop_front()
+            {
+                self.adapt(measured - self.margin);
+            }
+        }
+    }
+
+    /// Chooses a MODCOD for an Es/N0 without the margin.
+    fn adapt(&mut self, snr: f64) {
+        let slower = choose(&self.table, snr);
+        let faster = choose(&self.table, snr - self.hysteresis);
+        if slower.efficiency < self.modcod.efficiency {
+            self.modcod = slower;
+        } else if faster.efficiency > self.modcod.efficiency {
+            self.modcod = faster;
+        }
+    }
+
+    /// The duration of a packet with the current MODCOD.
+    fn duration(&self, size: usize) -> Nanos {
+        let rate = self.rate as f64 * self.modcod.efficiency / self.efficiency;
+        (size as f64 * 8e9 / rate + 0.5) as Nanos
+    }
+}
+
+/// The fastest MODCOD for an Es/N0, or the most robust one.
+fn choose(table: &[Modcod], snr: f64) -> Modcod {
+    let usable = table.partition_point(|modcod| modcod.least <= snr);
+    table[usable.max(1) - 1]
+}
+
+impl QueueDiscipline for DvbS2 {
+    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
+        let constant = rate.take().and_then(|rate| rate.as_constant());
+        self.rate = constant.ok_or(BuildError::Parameters(
+            "a queue of the kind `dvb-s2` needs a constant rate of its link: that of clear sky",
+        ))?;
+        Ok(())
+    }
+
+    fn enqueue(
+        &mut self,
+        _: Nanos,
+        packet: QueuedPacket,
+        _: &mut Transmitter<'_>,
+    ) -> Result<(), EnqueueError> {
+        if !self.limit.admits(self.occupancy(), packet.size()) {
+            let reason = DropReason::QueueFull;
+            return Err(EnqueueError { packet, reason });
+        }
+        self.waiting.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+        let mut sent = None;
+        if let Some((end, lost, packet)) = self.serving.take() {
+            if end > now {
+                self.serving = Some((end, lost, packet));
+                return None;
+            }
+            match lost {
+                true => transmitter.drop(packet, DropReason::Loss),
+                false => sent = Some(packet),
+            }
+        }
+        if let Some(packet) = self.waiting.pop() {
+            self.advance(now, transmitter.rng);
+            let end = now.saturating_add(self.duration(packet.size()));
+            let lost = self.snr < self.modcod.least;
+            self.serving = Some((end, lost, packet));
+        }
+        sent
+    }
+
+    fn remove(&mut self) -> Option<QueuedPacket> {
+        let serving = self.serving.take().map(|(_, _, packet)| packet);
+        serving.or_else(|| self.waiting.pop())
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let mut occupancy = self.waiting.occupancy();
+        if let Some((_, _, packet)) = &self.serving {
+            occupancy.add(packet.size());
+        }
+        occupancy
+    }
+
+    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
+        self.serving.as_ref().map(|(end, _, _)| *end)
+    }
+}
+
+#[cfg(test)]
+mod tests;

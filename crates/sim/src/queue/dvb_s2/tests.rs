@@ -1,0 +1,140 @@
+use anabranch_transport::Ecn;
+
+use super::super::testing::{Bench, MS};
+use super::*;
+use crate::rng::Seed;
+
+/// Es/N0 12 dB at clear sky; with a margin of 1 dB that is 16APSK 3/4 (2.966728, 10.21 dB). The
+/// rate is such that a packet of 1500 bytes takes 10 ms with it.
+fn config(steps: &[(Nanos, f64)]) -> DvbS2Config {
+    DvbS2Config {
+        modcods: Table::S2,
+        clear_sky: 12.0,
+        attenuation: StepFunction::steps(0.0, steps.iter().copied()).ok(),
+        rain_probability: 0.0,
+        rain_m: 0.0,
+        rain_sigma: 1.0,
+        margin: 1.0,
+        hysteresis: 0.5,
+        measurement_interval: 100 * MS,
+        reaction_delay: 200 * MS,
+        limit: Limit::Unlimited,
+    }
+}
+
+fn bench(config: DvbS2Config) -> Bench {
+    let mut queue = DvbS2::new(config).expect("a queue");
+    let mut rate = Some(1_200_000.into());
+    queue.take_rate(&mut rate).expect("a rate");
+    assert!(rate.is_none());
+    Bench::new(Box::new(queue), Ecn::NotEct)
+}
+
+/// Numbers and departures of 1500-byte packets that never run out, up to `until`, in microseconds.
+fn departures(bench: &mut Bench, until: Nanos) -> Vec<(Nanos, u64)> {
+    bench.come(0, 400, 1);
+    let mut all = Vec::new();
+    for at in (0..=until).step_by(1000) {
+        if let Some(packet) = bench.go([at])[0] {
+            all.push((at / 1000, packet));
+        }
+    }
+    all
+}
+
+/// From 100 ms on 3 dB less: 9 dB, below the 10.21 dB of 16APSK 3/4. Until 300 ms packets are sent
+/// with it and lost, 20 of them. Then 8 dB without the margin are 8PSK 3/4 (2.228124, 7.91 dB), and
+/// a packet takes 10 ms x 2.966728 / 2.228124 = 13.315 ms.
+#[test]
+fn packets_are_lost_until_the_modcod_follows() {
+    let mut bench = bench(config(&[(100 * MS, 3.0)]));
+    let left = departures(&mut bench, 400 * MS);
+    let sent: Vec<_> = left.iter().map(|it| it.1).collect();
+    assert_eq!(sent, (0..10).chain(30..37).collect::<Vec<_>>());
+    assert_eq!(bench.dropped, (10..30).collect::<Vec<_>>());
+    let slower = left[11].0 - left[10].0;
+    assert!((13_314..=13_316).contains(&slower), "{slower}");
+}
+
+/// It returns to the faster MODCOD only when Es/N0 is the hysteresis above: 10.21 + 1 + 0.5 dB are
+/// 11.71 dB, so 0.3 dB of attenuation are not too much, and 0.4 dB are.
+#[test]
+fn the_faster_modcod_needs_the_hysteresis() {
+    for (attenuation, faster) in [(0.28, true), (0.4, false)] {
+        let mut bench = bench(config(&[(100 * MS, 1.0), (600 * MS, attenuation)]));
+        let left = departures(&mut bench, 1500 * MS);
+        let last = left[left.len() - 1].0 - left[left.len() - 2].0;
+        assert_eq!(last == 10_000, faster, "{attenuation}: {last}");
+        assert_eq!(bench.dropped, [0; 0], "1 dB is the margin");
+    }
+}
+
+/// Below the least value of all MODCODs (-2.35 dB) everything is lost, at the lowest rate: a packet
+/// takes 10 ms x 2.966728 / 0.490243 = 60.5 ms.
+#[test]
+fn a_deep_fade_is_an_outage() {
+    let mut bench = bench(config(&[(0, 20.0)]));
+    assert_eq!(departures(&mut bench, 1000 * MS), []);
+    assert_eq!(bench.dropped.len(), 16);
+}
+
+#[test]
+fn tables_have_their_rows() {
+    let s2 = modcods::fastest(&[modcods::S2]);
+    // Of the 28 of DVB-S2, a faster one needs no more Es/N0 than QPSK 8/9, 8PSK 5/6, 8/9
+    // and 9/10, 16APSK 8/9 and 9/10.
+    assert_eq!((modcods::S2.len(), s2.len()), (28, 22));
+    assert_eq!(choose(&s2, -10.0).efficiency, 0.490243);
+    assert_eq!(choose(&s2, 5.5).efficiency, 1.779991);
+    assert_eq!(choose(&s2, 99.0).efficiency, 4.453027);
+    let both = modcods::fastest(&[modcods::S2, modcods::S2X]);
+    assert_eq!(choose(&both, -2.5).efficiency, 0.434841);
+    assert_eq!(choose(&both, 99.0).efficiency, 5.900855);
+    assert!(both.is_sorted_by(|a, b| a.least < b.least && a.efficiency < b.efficiency));
+}
+
+/// ITU-R P.1853: rain for 10 % of the time, and the attenuation that is exceeded for 1 % of the
+/// time is that of the lognormal distribution minus the offset. 40,000 hours.
+#[test]
+fn rain_has_its_distribution() {
+    assert!((rain::upper_quantile(0.1) - 1.281_551_565_545).abs() < 1e-9);
+    assert!((rain::upper_quantile(0.01) - 2.326_347_874_041).abs() < 1e-9);
+    let (m, sigma) = (-1.0, 1.2);
+    let mut rng = Seed::new(3, 0).stream("rain");
+    // A sample each 1000 s.
+    let mut rain = Rain::new(0.1, [m, sigma], 1_000_000 * MS);
+    let samples: Vec<f64> = (0..144_000).map(|_| rain.next(&mut rng)).collect();
+    let share =
+        |above: f64| samples.iter().filter(|&&it| it > above).count() as f64 / samples.len() as f64;
+    let deep = (m + sigma * 2.326_347_874).exp() - (m + sigma * 1.281_551_566).exp();
+    assert!((share(0.0) / 0.1 - 1.0).abs() < 0.05, "{}", share(0.0));
+    assert!((share(deep) / 0.01 - 1.0).abs() < 0.15, "{}", share(deep));
+    // Neighbours at a distance of 1 s have a correlation of e^-0.0002.
+    let mut slow = Rain::new(1.0, [0.0, 1.0], 1000 * MS);
+    let logs: Vec<f64> = (0..2000).map(|_| slow.next(&mut rng).ln()).collect();
+    let step = logs
+        .windows(2)
+        .map(|it| (it[1] - it[0]).powi(2))
+        .sum::<f64>()
+        / 1999.0;
+    assert!(
+        (step / (2.0 - 2.0 * (-2e-4_f64).exp()) - 1.0).abs() < 0.15,
+        "{step}"
+    );
+}
+
+#[test]
+fn parameters_that_cannot_work_are_refused() {
+    let dark = DvbS2Config {
+        clear_sky: -3.0,
+        ..config(&[])
+    };
+    assert!(DvbS2::new(dark.clone()).is_err());
+    let s2x = DvbS2Config {
+        modcods: Table::S2x,
+        clear_sky: -2.8,
+        ..dark
+    };
+    assert!(DvbS2::new(s2x.clone()).is_ok());
+    assert!(DvbS2::new(s2x).unwrap().take_rate(&mut None).is_err());
+}
