@@ -24,6 +24,10 @@ const GIVEN: &[(&str, &str)] = &[
         "dvb-s2",
         "clear_sky = 12.5, attenuation = { steps = [[\"0 s\", 0], [\"1 s\", 4], [\"2500 ms\", 0.2]] }, rain_probability = 60, rain_m = 0.3",
     ),
+    (
+        "leo-access",
+        "interval = \"1 s\", first_handover = \"500 ms\", least_rate = 0.4, loss = 0.02",
+    ),
     ("dvb-rcs2", "terminals = 2, cra = \"64 kbit/s\""),
     ("step", "threshold = \"4 packets\""),
     ("priority", "order = [\"tcp\", \"udp\"]"),

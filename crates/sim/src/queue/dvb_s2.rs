@@ -15,11 +15,11 @@ use std::collections::VecDeque;
 use anabranch_settings::{Entry, Kind, Value, idle_if, kind, spelled};
 use anabranch_transport::Nanos;
 
+use super::timed::{TimedFifo, duration};
 use super::{
-    EnqueueError, Fifo, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
 };
 use crate::error::BuildError;
-use crate::packet::DropReason;
 use crate::rng::Rng;
 use crate::step_function::{Cursor, StepFunction};
 use modcods::Modcod;
@@ -120,7 +120,7 @@ impl Channel {
 
 /// The discipline.
 pub struct DvbS2 {
-    limit: Limit,
+    sender: TimedFifo,
     margin: f64,
     hysteresis: f64,
     interval: Nanos,
@@ -137,9 +137,6 @@ pub struct DvbS2 {
     /// Bits per second at clear sky, and the spectral efficiency of its MODCOD.
     rate: u64,
     efficiency: f64,
-    waiting: Fifo,
-    /// The packet in transmission: its end, and whether it is lost.
-    serving: Option<(Nanos, bool, QueuedPacket)>,
 }
 
 impl DvbS2 {
@@ -149,7 +146,7 @@ impl DvbS2 {
     /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a clear sky
     /// below the least Es/N0 of all MODCODs.
     pub fn new(config: DvbS2Config) -> Result<Self, BuildError> {
-        config.limit.checked()?;
+        let sender = TimedFifo::new(config.limit.checked()?);
         let table = match config.modcods {
             Table::S2 => modcods::fastest(&[modcods::S2]),
             Table::S2x => modcods::fastest(&[modcods::S2, modcods::S2X]),
@@ -166,7 +163,7 @@ impl DvbS2 {
             Rain::new(config.rain_probability / 100.0, spread, interval)
         });
         Ok(Self {
-            limit: config.limit,
+            sender,
             margin: config.margin,
             hysteresis: config.hysteresis,
             interval,
@@ -183,8 +180,6 @@ impl DvbS2 {
             modcod: clear,
             rate: 0,
             efficiency: clear.efficiency,
-            waiting: Fifo::new(),
-            serving: None,
         })
     }
 
@@ -217,10 +212,9 @@ impl DvbS2 {
         }
     }
 
-    /// The duration of a packet with the current MODCOD.
-    fn duration(&self, size: usize) -> Nanos {
-        let rate = self.rate as f64 * self.modcod.efficiency / self.efficiency;
-        (size as f64 * 8e9 / rate + 0.5) as Nanos
+    /// The rate of the current MODCOD.
+    fn rate(&self) -> f64 {
+        self.rate as f64 * self.modcod.efficiency / self.efficiency
     }
 }
 
@@ -245,50 +239,29 @@ impl QueueDiscipline for DvbS2 {
         packet: QueuedPacket,
         _: &mut Transmitter<'_>,
     ) -> Result<(), EnqueueError> {
-        if !self.limit.admits(self.occupancy(), packet.size()) {
-            let reason = DropReason::QueueFull;
-            return Err(EnqueueError { packet, reason });
-        }
-        self.waiting.push(packet);
-        Ok(())
+        self.sender.enqueue(packet)
     }
 
     fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
-        let mut sent = None;
-        if let Some((end, lost, packet)) = self.serving.take() {
-            if end > now {
-                self.serving = Some((end, lost, packet));
-                return None;
-            }
-            match lost {
-                true => transmitter.drop(packet, DropReason::Loss),
-                false => sent = Some(packet),
-            }
-        }
-        if let Some(packet) = self.waiting.pop() {
+        let sent = self.sender.finish(now, transmitter);
+        if let Some(size) = self.sender.next() {
             self.advance(now, transmitter.rng);
-            let end = now.saturating_add(self.duration(packet.size()));
-            let lost = self.snr < self.modcod.least;
-            self.serving = Some((end, lost, packet));
+            let end = now.saturating_add(duration(size, self.rate()));
+            self.sender.start(end, self.snr < self.modcod.least);
         }
         sent
     }
 
     fn remove(&mut self) -> Option<QueuedPacket> {
-        let serving = self.serving.take().map(|(_, _, packet)| packet);
-        serving.or_else(|| self.waiting.pop())
+        self.sender.remove()
     }
 
     fn occupancy(&self) -> Occupancy {
-        let mut occupancy = self.waiting.occupancy();
-        if let Some((_, _, packet)) = &self.serving {
-            occupancy.add(packet.size());
-        }
-        occupancy
+        self.sender.occupancy()
     }
 
     fn wake_up(&self, _: Nanos) -> Option<Nanos> {
-        self.serving.as_ref().map(|(end, _, _)| *end)
+        self.sender.wake_up()
     }
 }
 

@@ -9,6 +9,7 @@ mod dualpi2;
 mod dvb_rcs2;
 mod dvb_s2;
 mod fq_codel;
+mod leo_access;
 mod limit;
 mod pie;
 mod priority;
@@ -16,6 +17,7 @@ mod red;
 mod step;
 #[cfg(test)]
 mod testing;
+mod timed;
 mod token_bucket;
 
 use anabranch_settings::{Entry, Kind, Registry, Setting, Value};
@@ -28,6 +30,7 @@ pub use dualpi2::{DualPi2, DualPi2Config};
 pub use dvb_rcs2::{DvbRcs2, DvbRcs2Config};
 pub use dvb_s2::{DvbS2, DvbS2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
+pub use leo_access::{LeoAccess, LeoAccessConfig};
 pub use limit::{Limit, Occupancy};
 pub use pie::{Pie, PieConfig};
 pub use priority::{Class, Priority};
@@ -48,6 +51,7 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &priority::ENTRY,
     &dvb_rcs2::ENTRY,
     &dvb_s2::ENTRY,
+    &leo_access::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own disciplines.

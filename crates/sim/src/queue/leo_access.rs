@@ -1,0 +1,277 @@
+//! Access over satellites in low orbits that are assigned for fixed intervals, as measured for
+//! Starlink: all terminals are assigned satellites at the same seconds of each minute, 12, 27, 42
+//! and 57 (Mohan et al., *A Multifaceted Look at Starlink Performance*, WWW 2024, §5).
+//!
+//! Each satellite has an elevation, which determines rate and loss, and a load of its own. The
+//! delay is that of the link's propagation: `satellites` with the same interval.
+
+use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_transport::Nanos;
+
+use super::timed::{TimedFifo, duration};
+use super::{
+    EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+};
+use crate::error::BuildError;
+use crate::rng::{Probability, Rng};
+use crate::step_function::StepFunction;
+
+/// A share or a probability.
+const SHARE: Kind = Kind::number(0.0, 1.0);
+
+kind! {
+    /// The settings of [`LeoAccess`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct LeoAccessConfig {
+        /// Time for which a satellite is assigned.
+        interval: Nanos = "15 s", TIME, "Mohan et al. 2024, §5";
+        /// Time of the first handover; the others follow in each `interval`.
+        first_handover: Nanos = "12 s", Kind::duration(0, Nanos::MAX), "Mohan et al. 2024, §5";
+        /// Time after a handover in which no packet begins.
+        handover: Nanos = "0 ms", Kind::duration(0, Nanos::MAX);
+        /// Least elevation of a satellite, degrees. Elevations are uniform from this to 90.
+        least_elevation: f64 = 25, Kind::number(0.0, 90.0);
+        /// Rate at the least elevation, as a share of the rate of the link, which is that at 90
+        /// degrees. In between it is linear in the sine of the elevation.
+        least_rate: f64 = 1, Kind::number(0.01, 1.0);
+        /// Largest share of the rate that a satellite lacks in addition because others use it; the
+        /// share is uniform from 0 to this.
+        load: f64 = 0, Kind::number(0.0, 0.99);
+        /// Probability of loss at the least elevation; at 90 degrees it is 0, and in between linear
+        /// in the sine of the elevation.
+        loss: f64 = 0, SHARE;
+        limit: Limit as LIMIT;
+    }
+    idle {
+        least_elevation: |it, ()| idle_if(
+            it.least_rate == 1.0 && it.loss == 0.0,
+            "with a `least_rate` of 1 and a `loss` of 0: neither depends on the elevation",
+        );
+    }
+    /// Access over satellites that are assigned at fixed seconds: rate and loss are those of the
+    /// satellite, and packets wait during a handover. Packets leave in the order of arrival. The
+    /// rate of the link is the greatest, and constant.
+    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+        "leo-access", |config, ()| Ok(Box::new(LeoAccess::new(config)?));
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct LeoAccess {
+    config: LeoAccessConfig,
+    sender: TimedFifo,
+    /// Rate of the link, bits per second.
+    rate: f64,
+    /// Satellites that have been assigned so far; the last one is the current one.
+    assigned: u64,
+    /// Share of the rate, and probability of loss, of the current satellite.
+    share: f64,
+    loss: Probability,
+}
+
+impl LeoAccess {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if no packet could
+    /// begin between two handovers.
+    pub fn new(config: LeoAccessConfig) -> Result<Self, BuildError> {
+        if config.handover >= config.interval {
+            return Err(BuildError::Parameters(
+                "`handover` is not shorter than `interval`: nothing would pass",
+            ));
+        }
+        Ok(Self {
+            sender: TimedFifo::new(config.limit.checked()?),
+            config,
+            rate: 0.0,
+            assigned: 0,
+            share: 1.0,
+            loss: Probability::NEVER,
+        })
+    }
+
+    /// Handovers up to `now`.
+    fn handovers(&self, now: Nanos) -> u64 {
+        match now.checked_sub(self.config.first_handover) {
+            Some(since) => since / self.config.interval + 1,
+            None => 0,
+        }
+    }
+
+    /// Assigns the satellites up to `now`. Returns the first time at which a packet may begin.
+    fn advance(&mut self, now: Nanos, rng: &mut Rng) -> Nanos {
+        let handovers = self.handovers(now);
+        while self.assigned <= handovers {
+            self.assign(rng);
+        }
+        let Some(last) = handovers.checked_sub(1) else {
+            return now;
+        };
+        let begun = self.config.first_handover + last * self.config.interval;
+        now.max(begun + self.config.handover)
+    }
+
+    fn assign(&mut self, rng: &mut Rng) {
+        let least = self.config.least_elevation;
+        let elevation = least + (90.0 - least) * rng.unit();
+        let load = self.config.load * rng.unit();
+        let sine = |degrees: f64| libm::sin(degrees.to_radians());
+        let span = 1.0 - sine(least);
+        let height = match span > 0.0 {
+            true => (sine(elevation) - sine(least)) / span,
+            false => 1.0,
+        };
+        let by_elevation = self.config.least_rate + (1.0 - self.config.least_rate) * height;
+        self.share = by_elevation * (1.0 - load);
+        let loss = self.config.loss * (1.0 - height).clamp(0.0, 1.0);
+        self.loss = Probability::new(loss).unwrap_or(Probability::NEVER);
+        self.assigned += 1;
+    }
+}
+
+impl QueueDiscipline for LeoAccess {
+    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
+        let constant = rate.take().and_then(|rate| rate.as_constant());
+        let constant = constant.ok_or(BuildError::Parameters(
+            "a queue of the kind `leo-access` needs a constant rate of its link: the greatest",
+        ))?;
+        self.rate = constant as f64;
+        Ok(())
+    }
+
+    fn enqueue(
+        &mut self,
+        _: Nanos,
+        packet: QueuedPacket,
+        _: &mut Transmitter<'_>,
+    ) -> Result<(), EnqueueError> {
+        self.sender.enqueue(packet)
+    }
+
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+        let sent = self.sender.finish(now, transmitter);
+        if let Some(size) = self.sender.next() {
+            let begin = self.advance(now, transmitter.rng);
+            let end = begin.saturating_add(duration(size, self.rate * self.share));
+            let lost = transmitter.rng.chance(self.loss);
+            self.sender.start(end, lost);
+        }
+        sent
+    }
+
+    fn remove(&mut self) -> Option<QueuedPacket> {
+        self.sender.remove()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.sender.occupancy()
+    }
+
+    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
+        self.sender.wake_up()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::Ecn;
+
+    use super::super::testing::{Bench, MS};
+    use super::*;
+
+    const BASE: LeoAccessConfig = LeoAccessConfig {
+        interval: 15_000 * MS,
+        first_handover: 12_000 * MS,
+        handover: 0,
+        least_elevation: 25.0,
+        least_rate: 1.0,
+        load: 0.0,
+        loss: 0.0,
+        limit: Limit::Unlimited,
+    };
+
+    /// A packet of 1500 bytes takes 10 ms at the greatest rate.
+    fn bench(config: LeoAccessConfig) -> Bench {
+        let mut queue = LeoAccess::new(config).expect("a queue");
+        let mut rate = Some(1_200_000.into());
+        queue.take_rate(&mut rate).expect("a rate");
+        assert!(rate.is_none());
+        Bench::new(Box::new(queue), Ecn::NotEct)
+    }
+
+    /// Departures between two times, in milliseconds.
+    fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<Nanos> {
+        let times = (from * MS..=until * MS).step_by(MS as usize);
+        let gone = times.filter(|&at| bench.go([at])[0].is_some());
+        gone.map(|at| at / MS).collect()
+    }
+
+    /// Handovers at 12, 27, 42 and 57 s, each with 100 ms in which nothing begins: the packet that
+    /// would end 10 ms after the handover ends 110 ms after it.
+    #[test]
+    fn packets_wait_at_fixed_seconds() {
+        let mut bench = bench(BASE.with_pause(100 * MS));
+        bench.come(0, 6500, 1);
+        let left = departures(&mut bench, 0, 62_000);
+        let gaps = left.windows(2).filter(|pair| pair[1] - pair[0] > 10);
+        let gaps: Vec<_> = gaps.map(|pair| (pair[0], pair[1])).collect();
+        assert_eq!(
+            gaps,
+            [12_000, 27_000, 42_000, 57_000].map(|at| (at, at + 110))
+        );
+    }
+
+    impl LeoAccessConfig {
+        fn with_pause(self, handover: Nanos) -> Self {
+            Self { handover, ..self }
+        }
+    }
+
+    /// Each interval has one rate, between half of the greatest and all of it, and most have
+    /// another one than the interval before. Times are polled in whole milliseconds, so that there
+    /// are at most 11 of them.
+    #[test]
+    fn each_satellite_has_its_rate() {
+        let mut bench = bench(LeoAccessConfig {
+            least_rate: 0.5,
+            first_handover: 0,
+            ..BASE
+        });
+        let mut rates = Vec::new();
+        for number in 0..40 {
+            let from = number * 15_000;
+            bench.come(from * MS, 100, 1);
+            let left = departures(&mut bench, from, from + 2100);
+            assert_eq!(left.len(), 100);
+            let span = left[99] - left[0];
+            assert!((985..=1990).contains(&span), "{span}");
+            rates.push(span);
+        }
+        rates.sort_unstable();
+        rates.dedup();
+        assert!(rates.len() >= 8, "{rates:?}");
+    }
+
+    /// At 25 degrees a tenth is lost, at 90 nothing; sin 25 = 0.4226. The mean over elevations from
+    /// 25 to 90 is 0.1 x (1 - (mean sine - 0.4226) / 0.5774), with the mean sine cos 25 / (65
+    /// degrees) = 0.7989: 0.0348.
+    #[test]
+    fn loss_depends_on_the_elevation() {
+        let mut bench = bench(LeoAccessConfig {
+            loss: 0.1,
+            interval: 1000 * MS,
+            ..BASE
+        });
+        bench.come(0, 50_000, 1);
+        let _ = departures(&mut bench, 0, 500_100);
+        let lost = bench.dropped.len() as f64 / 50_000.0;
+        assert!((lost / 0.0348 - 1.0).abs() < 0.1, "{lost}");
+    }
+
+    #[test]
+    fn a_handover_that_never_ends_is_refused() {
+        assert!(LeoAccess::new(BASE.with_pause(BASE.interval)).is_err());
+        assert!(LeoAccess::new(BASE).unwrap().take_rate(&mut None).is_err());
+    }
+}
