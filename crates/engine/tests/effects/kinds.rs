@@ -22,7 +22,7 @@ const GIVEN: &[(&str, &str)] = &[
     ("token-bucket", "rate = \"2 Mbit/s\""),
     (
         "dvb-s2",
-        "clear_sky = 12.5, attenuation = { steps = [[\"0 s\", 0], [\"1 s\", 4], [\"2500 ms\", 0.2]] }, rain_probability = 60, rain_m = 0.3",
+        "clear_sky = 12.5, attenuation = { steps = [[\"0 s\", 0], [\"1 s\", 4], [\"2500 ms\", 0.2]] }, rain_probability = 99, rain_m = 0.8",
     ),
     (
         "leo-access",

@@ -1,6 +1,7 @@
 //! Access over satellites in low orbits that are assigned for fixed intervals, as measured for
 //! Starlink: all terminals are assigned satellites at the same seconds of each minute, 12, 27, 42
-//! and 57 (Mohan et al., *A Multifaceted Look at Starlink Performance*, WWW 2024, §5).
+//! and 57 (Tanveer et al., *Making Sense of Constellations*, CoNEXT Companion 2023; Mohan et al.,
+//! *A Multifaceted Look at Starlink Performance*, WWW 2024).
 //!
 //! Each satellite has an elevation, which determines rate and loss, and a load of its own. The
 //! delay is that of the link's propagation: `satellites` with the same interval.
@@ -24,9 +25,9 @@ kind! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct LeoAccessConfig {
         /// Time for which a satellite is assigned.
-        interval: Nanos = "15 s", TIME, "Mohan et al. 2024, §5";
+        interval: Nanos = "15 s", TIME, "Tanveer et al. 2023";
         /// Time of the first handover; the others follow in each `interval`.
-        first_handover: Nanos = "12 s", Kind::duration(0, Nanos::MAX), "Mohan et al. 2024, §5";
+        first_handover: Nanos = "12 s", Kind::duration(0, Nanos::MAX), "Tanveer et al. 2023";
         /// Time after a handover in which no packet begins.
         handover: Nanos = "0 ms", Kind::duration(0, Nanos::MAX);
         /// Least elevation of a satellite, degrees. Elevations are uniform from this to 90.
