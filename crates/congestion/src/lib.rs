@@ -156,6 +156,7 @@ pub mod lia;
 pub mod olia;
 pub mod pacer;
 pub mod parameters;
+pub mod prague;
 pub mod rate_limited;
 pub mod rate_sample;
 pub mod recovery;

@@ -9,8 +9,8 @@ use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Property, Protocol};
 use crate::{
-    bbr, bbr1, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, olia, rsctp, sctp_newreno,
-    tcp_newreno, vegas, veno, westwood,
+    bbr, bbr1, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, olia, prague, rsctp,
+    sctp_newreno, tcp_newreno, vegas, veno, westwood,
 };
 
 /// All algorithms, those of the protocols before those that build on them.
@@ -31,6 +31,7 @@ pub const KINDS: &[&Algorithm] = &[
     &lia::ALGORITHM,
     &olia::ALGORITHM,
     &dctcp::ALGORITHM,
+    &prague::ALGORITHM,
 ];
 
 /// The algorithms added by programs: a list that only grows, so that readers need no lock.

@@ -93,14 +93,21 @@ fn is_of_several_paths(transport: &str) -> bool {
         .any(|it| transport.contains(&format!("congestion = \"{it}\"")))
 }
 
-/// The message for a pair that a spec must not combine: three disciplines need a setting, one
+/// The message for a pair that a spec must not combine: some disciplines need a setting, one
 /// control needs marks, some need several paths.
 fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
     match queue {
         "token-bucket" => Some("the key `rate` is missing"),
         "priority" => Some("the key `order` is missing"),
         "step" => Some("the key `threshold` is missing"),
-        _ if transport.contains("congestion = \"dctcp\"") => Some("this control works by marks"),
+        "dvb-rcs2" => Some("the key `terminals` is missing"),
+        "dvb-s2" => Some("the key `clear_sky` is missing"),
+        _ if ["dctcp", "prague"]
+            .iter()
+            .any(|it| transport.contains(&format!("{it}\""))) =>
+        {
+            Some("this control works by marks")
+        }
         _ if transport.contains("protocol = \"sctp\"") && is_of_several_paths(transport) => {
             Some("it has no effect without `cmt`")
         }

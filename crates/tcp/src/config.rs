@@ -127,8 +127,7 @@ impl Config {
             return wrong("ecn", false, allowed);
         }
         if self.profile.l4s && !needs.marks {
-            let allowed =
-                "false, or `congestion = \"dctcp\"`, a control that counts marks (RFC 9331 §4.3)";
+            let allowed = "false, or a control that counts marks: `congestion = \"dctcp\"` or `\"prague\"` (RFC 9331 §4.3)";
             return wrong("l4s", true, allowed);
         }
         if needs.rates && !self.profile.sack {
@@ -243,6 +242,8 @@ mod tests {
         };
         let dctcp = ("congestion", "dctcp");
         assert_eq!(with(&[dctcp, ("ecn", "true")]), Ok(()));
+        let prague = ("congestion", "prague");
+        assert_eq!(with(&[prague, ("ecn", "true"), ("l4s", "true")]), Ok(()));
         assert_eq!(with(&[dctcp, ("ecn", "true"), ("l4s", "true")]), Ok(()));
         assert_eq!(with(&[("congestion", "bbr")]), Ok(()));
         for (settings, setting) in [

@@ -33,7 +33,7 @@ switches! {
     /// commonly use it only if asked, and so does ns-2.
     ecn: bool, "RFC 3168 §6.1";
     /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only
-    /// with `ecn` and a congestion control that counts marks (`dctcp`).
+    /// with `ecn` and a congestion control that counts marks (`dctcp`, `prague`).
     l4s: bool, "RFC 9331 §4.1";
     /// F-RTO: after a timeout, send new data when the first segment sent again is acknowledged. If
     /// the next acknowledgement advances, too, nothing had been lost, and the window is restored.

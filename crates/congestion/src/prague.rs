@@ -1,0 +1,258 @@
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for paths of the Internet. The
+//! reduction of a window is proportional to the fraction of its bytes that were marked, and the
+//! dependence on the round-trip time is reduced: below 25 ms a flow grows and responds as one with
+//! that round-trip time.
+//!
+//! As in DCTCP both ends must use it, because the receiver must echo each mark. Slow start, losses
+//! and timeouts are those of the base. The draft requires pacing, which here is the setting
+//! `pacing`.
+
+use anabranch_transport::{Nanos, time};
+
+use crate::algorithm::{Algorithm, Needs, Protocol};
+use crate::fractional_window::FractionalWindow;
+use crate::round_counter::RoundCounter;
+use crate::{AckSample, CongestionControl, LossCause, WindowControl};
+
+/// The algorithm as specs name it. It is for TCP only, as DCTCP.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "prague",
+    about: "as `dctcp`, but below 25 ms independent of the round-trip time; for L4S, with `l4s` and `pacing` (draft-briscoe-iccrg-prague-congestion-control-04)",
+    only: Some(Protocol::Tcp),
+    needs: Needs::Nothing,
+    properties: &[],
+    make: &|base, _| Box::new(Prague::new(base)),
+};
+
+/// Weight of a new fraction in the mean.
+const GAIN: f64 = 1.0 / 16.0;
+/// The least virtual round-trip time (§2.4.4).
+const VIRTUAL_RTT: Nanos = 25 * time::MILLISECOND;
+
+/// Prague with the slow start of `Base`.
+#[derive(Clone, Debug)]
+pub struct Prague<Base> {
+    base: Base,
+    rounds: RoundCounter,
+    /// The mean of the marked fraction (alpha); 1 until the first mark.
+    share: f64,
+    /// Whether there has been a mark.
+    marks_seen: bool,
+    /// Bytes acknowledged since the last update of the mean, and those of them that were marked.
+    acked: u64,
+    marked: u64,
+    /// Whether a round trip has ended since the last update, and the time of that update.
+    round_ended: bool,
+    updated: Nanos,
+    srtt: Nanos,
+    /// The time of the last reduction because of marks.
+    reduced: Option<Nanos>,
+    credit: FractionalWindow,
+}
+
+impl<Base: WindowControl> Prague<Base> {
+    /// A controller for a new path.
+    pub fn new(base: Base) -> Self {
+        Self {
+            base,
+            rounds: RoundCounter::default(),
+            share: 1.0,
+            marks_seen: false,
+            acked: 0,
+            marked: 0,
+            round_ended: false,
+            updated: 0,
+            srtt: 0,
+            reduced: None,
+            credit: FractionalWindow::default(),
+        }
+    }
+
+    /// The estimated marked fraction, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    fn virtual_rtt(&self) -> Nanos {
+        self.srtt.max(VIRTUAL_RTT)
+    }
+
+    /// Updates the mean once a round trip and a virtual round-trip time have passed.
+    fn update_share(&mut self, ack: &AckSample) {
+        self.acked += ack.bytes_acked;
+        if ack.marked {
+            self.marked += ack.bytes_acked;
+            self.marks_seen = true;
+        }
+        self.round_ended |= self.rounds.ended(ack);
+        let due = ack.now.saturating_sub(self.updated) >= self.virtual_rtt();
+        if !self.round_ended || !due || self.acked == 0 {
+            return;
+        }
+        if self.marks_seen {
+            let seen = self.marked as f64 / self.acked as f64;
+            self.share = (1.0 - GAIN) * self.share + GAIN * seen;
+        }
+        (self.acked, self.marked, self.round_ended) = (0, 0, false);
+        self.updated = ack.now;
+    }
+}
+
+impl<Base: WindowControl> CongestionControl for Prague<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.rounds.on_sent(bytes);
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    /// Unmarked bytes grow the window by a segment for each round trip, times the square of the
+    /// ratio of the round-trip time to the virtual one. Uses only operations that IEEE 754 rounds
+    /// correctly, hence the result is the same on every platform.
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(srtt) = ack.srtt {
+            self.srtt = srtt;
+        }
+        self.update_share(ack);
+        let slow_start = self.base.in_slow_start();
+        let before = self.base.cwnd_exact();
+        self.base.on_ack(ack);
+        let grown = self.base.cwnd_exact() - before;
+        if slow_start || grown <= 0.0 {
+            return;
+        }
+        let ratio = self.srtt as f64 / self.virtual_rtt() as f64;
+        let earned = match ack.marked {
+            true => 0.0,
+            false => self.credit.earn(grown * ratio * ratio),
+        };
+        self.base.set_cwnd(before + earned);
+    }
+
+    /// Once in a virtual round-trip time.
+    fn on_ecn(&mut self, now: Nanos, _flightsize: u64) {
+        let since = self.reduced.map(|last| now.saturating_sub(last));
+        if since.is_some_and(|since| since < self.virtual_rtt()) {
+            return;
+        }
+        self.reduced = Some(now);
+        let window = self.base.cwnd_exact();
+        let left = window * (1.0 - self.share / 2.0);
+        self.base.reduce_to(left, LossCause::FastRetransmit);
+        self.base.cap_cwnd(window);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        self.credit.clear();
+        self.base.on_loss(now, cause, flightsize);
+    }
+
+    fn counts_marks(&self) -> bool {
+        true
+    }
+
+    rest_of_base!();
+
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
+
+    const MS: Nanos = time::MILLISECOND;
+
+    fn control() -> Prague<TcpNewReno> {
+        Prague::new(TcpNewReno::new(TcpNewRenoConfig {
+            segment: 1000,
+            initial_window: 10.0,
+            initial_ssthresh: 10.0,
+            restart_window: None,
+            growth: Growth::PerAck,
+            halving_basis: HalvingBasis::FlightSize,
+            integer_halving: false,
+            cwnd_floor: true,
+            whole_segments: false,
+        }))
+    }
+
+    /// A round of ten segments that ends at `now`, with this round-trip time, the first `marked` of
+    /// which were marked.
+    fn round(it: &mut Prague<TcpNewReno>, now: Nanos, rtt: Nanos, marked: usize) {
+        for segment in 0..10 {
+            it.on_sent(now, 1000, 10_000);
+            it.on_ack(&AckSample {
+                now,
+                bytes_acked: 1000,
+                segments_acked: 1,
+                cumulative_advanced: true,
+                flightsize_before: 10_000,
+                flightsize_after: 9000,
+                marked: segment < marked,
+                srtt: Some(rtt),
+                ..AckSample::default()
+            });
+        }
+    }
+
+    /// Ten acknowledgements add ten times a segment through the window: 10.95 segments after one
+    /// round, on average 11.4 during the second, so 0.88. If the round-trip time is 5 ms, it is
+    /// 1/25 of 10 / 10.06, so that 25 ms have a fifth of a segment.
+    #[test]
+    fn short_round_trips_grow_as_one_of_25_ms() {
+        let growth = |rtt: Nanos| {
+            let mut it = control();
+            round(&mut it, rtt, rtt, 0);
+            let before = it.cwnd_exact();
+            round(&mut it, 2 * rtt, rtt, 0);
+            it.cwnd_exact() - before
+        };
+        for rtt in [25 * MS, 100 * MS] {
+            assert!((870.0..=890.0).contains(&growth(rtt)), "{}", growth(rtt));
+        }
+        let short = growth(5 * MS);
+        assert!((39.0..=40.0).contains(&short), "{short}");
+    }
+
+    /// Marked bytes do not grow the window.
+    #[test]
+    fn marked_bytes_do_not_count() {
+        let mut it = control();
+        round(&mut it, 50 * MS, 50 * MS, 0);
+        let before = it.cwnd_exact();
+        round(&mut it, 100 * MS, 50 * MS, 10);
+        assert_eq!(it.cwnd_exact(), before);
+    }
+
+    /// The share is 1 until the first mark, which halves the window. Then it is a mean with a
+    /// weight of 1/16 for each 25 ms, although a round trip takes 5 ms, and a second report within
+    /// 25 ms has no effect.
+    #[test]
+    fn the_response_is_one_for_each_virtual_round_trip() {
+        let mut it = control();
+        round(&mut it, 5 * MS, 5 * MS, 0);
+        assert_eq!(it.share(), 1.0);
+        let before = it.cwnd_exact();
+        it.on_ecn(10 * MS, 10_000);
+        assert_eq!(it.cwnd_exact(), before / 2.0);
+        let half = it.cwnd_exact();
+        it.on_ecn(34 * MS, 5000);
+        assert_eq!(it.cwnd_exact(), half);
+        // Five round trips with a mark each: a mean of 1/10 over 25 ms counts once.
+        let updates = |it: &mut Prague<TcpNewReno>, from: Nanos| {
+            let mut shares = vec![it.share()];
+            for trip in 0..15 {
+                round(it, from + trip * 5 * MS, 5 * MS, 1);
+                shares.push(it.share());
+            }
+            shares.dedup();
+            shares
+        };
+        let shares = updates(&mut it, 40 * MS);
+        assert!((3..=5).contains(&shares.len()), "{shares:?}");
+        let first = shares[1];
+        let least = 1.0 - GAIN;
+        assert!((least..least + 0.02).contains(&first), "{shares:?}");
+    }
+}
