@@ -18,12 +18,12 @@ use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
 /// Two networks; both hosts have an address in each.
-const SERVER: [[u8; 4]; 2] = [[127, 0, 24, 1], [127, 0, 25, 1]];
-const CLIENT: [[u8; 4]; 2] = [[127, 0, 24, 2], [127, 0, 25, 2]];
+pub const SERVER: [[u8; 4]; 2] = [[127, 0, 24, 1], [127, 0, 25, 1]];
+pub const CLIENT: [[u8; 4]; 2] = [[127, 0, 24, 2], [127, 0, 25, 2]];
 const MESSAGES: u32 = 200;
 
 /// An endpoint with two addresses. Each end lists all of its own in the handshake.
-fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
+pub fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
     let config = Config::default().with_timers(|timers| {
         timers.rto_initial = Duration::from_millis(100);
         timers.rto_min = Duration::from_millis(50);
@@ -43,7 +43,7 @@ fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
 }
 
 /// Waits until the path to an address is in a state, and prints all events.
-async fn wait_for(
+pub async fn wait_for(
     association: &Association,
     path: IpAddr,
     wanted: PathState,
@@ -108,7 +108,7 @@ pub async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 /// A socket for each address of the server, the first of which loses everything when it is cut.
-async fn sockets(
+pub async fn sockets(
     first_is_cut: &Arc<AtomicBool>,
 ) -> Result<SharedSockets, Box<dyn Error + Send + Sync>> {
     let [first, second] = SERVER.map(IpAddr::from);

@@ -2,11 +2,22 @@
 //! argument.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anabranch_transport::Nanos;
 
 use crate::runtime::Runtime;
+use crate::time::nanos;
+
+/// Nanoseconds since 1970 by the clock of the system: for times that outlive the process.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the time at which stored parameters expire"
+)]
+pub(crate) fn unix_time() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, nanos)
+}
 
 /// Time since an endpoint started, in the nanoseconds of the protocol, by the runtime's clock.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anabranch_sctp::Config as SctpConfig;
 
 use crate::error::BindError;
+use crate::resume::ResumeCache;
 use crate::runtime::Runtime;
 use crate::settings::Timers;
 
@@ -145,6 +146,10 @@ pub struct Config {
     /// long as the protocol retransmits INIT and COOKIE ECHO (`sctp.max_init_retransmits`; some
     /// four minutes by the defaults of RFC 9260).
     pub connect_timeout: Duration,
+    /// Saved congestion control parameters, from which associations start on a path (Careful
+    /// Resume, RFC 9959); sets `sctp.careful_resume` if that is `None`. `None`, the default:
+    /// associations start with the initial window.
+    pub resume_cache: Option<ResumeCache>,
     /// The runtime of the task that drives the sockets. `None`, the default: the `ThreadRuntime` or
     /// the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; outside of both, smol
     /// if this crate has the feature `smol`. Endpoints on [`SharedSockets`](crate::SharedSockets)
@@ -177,6 +182,7 @@ impl Default for Config {
             offload: true,
             linger: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(30),
+            resume_cache: None,
             runtime: None,
         }
     }
@@ -242,6 +248,9 @@ impl Config {
         let sctp = sctp.with(|it| it.addresses = self.own_addresses());
         if let Err(error) = sctp.check() {
             return complain(error.to_string());
+        }
+        if self.sctp.careful_resume.is_some() && self.resume_cache.is_none() {
+            return complain("found careful_resume without resume_cache; set both".to_owned());
         }
         if self.undecided > MAX_UNDECIDED {
             let found = self.undecided;

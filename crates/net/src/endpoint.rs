@@ -29,6 +29,7 @@ use crate::endpoint_state::{EndpointShared, EndpointState, Phase};
 use crate::error::{AcceptError, BindError};
 use crate::observer::Observer;
 use crate::random::secret;
+use crate::resume::Resuming;
 use crate::runtime::{Runtime, within};
 use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
@@ -71,6 +72,7 @@ impl Endpoint {
         let linger = config.linger;
         let decides = config.undecided > 0;
         let (max_message_size, connect_timeout) = (config.max_message_size, config.connect_timeout);
+        let resume_cache = config.resume_cache.clone();
         let (backlog, accepts) = (config.backlog, config.accept);
         let mut endpoint =
             protocol(config, port, secret).inspect_err(|_| driver_shared.release(&reservation))?;
@@ -81,7 +83,9 @@ impl Endpoint {
                 .shard(shard_handle.number(), port, addresses);
             endpoint.set_shard(Some(peers));
         }
+        let resuming = resume_cache.map(|cache| Box::new(Resuming::new(cache)));
         let mut state = EndpointState {
+            resuming,
             backlog,
             accepts,
             endpoint,
@@ -409,6 +413,9 @@ fn protocol(
         it.max_message = config.max_message_size;
         it.checksum = true;
         it.timer_slack = TIMER_SLACK;
+        if config.resume_cache.is_some() {
+            it.careful_resume.get_or_insert_default();
+        }
     });
     let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret)
         .map_err(|error| BindError::Config(error.to_string()))?;

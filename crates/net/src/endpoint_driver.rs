@@ -162,6 +162,9 @@ impl EndpointDriver {
             state.deferred.notify_acceptable();
         }
         drain_samples(state);
+        if let Some(resuming) = &mut state.resuming {
+            resuming.observe_all(now, &state.endpoint);
+        }
         settled &= own.drained && own.ended.is_empty();
         if !(own.leaving.is_empty() && state.dropped.is_empty()) {
             own.forget_leaving(state, receive_queue);
@@ -350,6 +353,9 @@ impl Drop for EndpointDriver {
         let state: &mut EndpointState = &mut guard;
         own.tell_ends(state);
         state.stopped = true;
+        if let Some(mut resuming) = state.resuming.take() {
+            resuming.observe_all(Nanos::MAX, &state.endpoint);
+        }
         state.endpoint.set_shard(None);
         for entry in state.entries.values_mut() {
             match &entry.phase {

@@ -20,6 +20,7 @@ use crate::error::{AcceptError, AssociationError};
 use crate::observer::Observer;
 use crate::port_reservation::PortReservation;
 use crate::receipt::{DeliveryError, Receipts};
+use crate::resume::Resuming;
 use crate::status::EndpointStatistics;
 
 /// An endpoint's state, and its constant properties.
@@ -77,6 +78,8 @@ pub(crate) struct EndpointState {
     /// The driver is gone: nothing happens any more.
     pub stopped: bool,
     pub observer: Option<Box<dyn Observer>>,
+    /// Careful Resume, if configured.
+    pub resuming: Option<Box<Resuming>>,
     /// Packets from another UDP port than that in the settings.
     pub foreign: u64,
     pub statistics: EndpointStatistics,

@@ -49,6 +49,7 @@
 //! | several paths, failover | [`Config::addresses`], [`Event`], [`Status::paths`] |
 //! | timers, buffers, congestion control | [`Config::with_timers`], [`Config::sctp`] |
 //! | settings of an established association | [`AssociationSettings`], [`PathSettings`] |
+//! | starting from a saved capacity | [`Config::resume_cache`], [`ResumeCache`] |
 //! | shared sockets; an observer | [`Endpoint::bind_with`], [`SharedSockets`] |
 //! | several threads | [`Shard`] |
 //!
@@ -131,6 +132,7 @@ mod receive_buffers;
 mod receive_queue;
 mod reconnect;
 mod redirect;
+mod resume;
 mod runtime;
 mod settings;
 mod shard;
@@ -166,6 +168,7 @@ pub use peer::Peer;
 pub use random::dynamic_port;
 pub use receipt::{DeliveryError, Receipt};
 pub use reconnect::{ConnectionFailure, ReconnectEvent, ReconnectPolicy, ReconnectingClient};
+pub use resume::{ResumeCache, ResumePhase, SavedPath, SavedPathError};
 #[cfg(feature = "smol")]
 pub use runtime::SmolRuntime;
 #[cfg(feature = "tokio")]

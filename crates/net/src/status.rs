@@ -8,6 +8,7 @@ use anabranch_sctp::stats::AssociationStatistics;
 use anabranch_sctp::{Association, AssociationState, DiscardCounts, PathState};
 use bytes::Bytes;
 
+use crate::resume::ResumePhase;
 use crate::socket_errors::SocketError;
 
 /// The `struct sctp_status` of RFC 6458 §8.2.1, without its prefix `sstat_`; and counters since the
@@ -79,6 +80,8 @@ pub struct PathStatus {
     pub error_count: u32,
     /// Bytes of DATA chunks sent over it since the association started, including retransmissions.
     pub bytes_sent: u64,
+    /// Phase of Careful Resume (RFC 9959), if [configured](crate::Config::resume_cache).
+    pub resume: Option<ResumePhase>,
 }
 
 impl PathStatus {
@@ -98,6 +101,7 @@ impl PathStatus {
             mtu: 1_500,
             error_count: 0,
             bytes_sent: 0,
+            resume: None,
         }
     }
 
@@ -156,6 +160,7 @@ impl Status {
                 mtu: entry.max_packet(),
                 error_count: entry.error_count(),
                 bytes_sent: entry.bytes_sent(),
+                resume: entry.careful_resume().map(|it| it.phase()),
             }
         };
         // An address that turned out not to be the peer's is not one of its paths.

@@ -24,6 +24,7 @@ mod loopback;
 mod names;
 mod outputs;
 mod receipts;
+mod resume;
 mod runtimes;
 mod settings;
 mod shards;

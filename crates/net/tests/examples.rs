@@ -6,7 +6,7 @@ use crate::common::bounded;
 mod diameter;
 #[cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 #[path = "../examples/failover.rs"]
-mod failover;
+pub mod failover;
 
 #[test]
 fn a_client_finds_the_server_that_replaces_its_own() {

@@ -32,6 +32,12 @@ impl DriverLocal {
             });
             let established = self.examine(now, id, association, entry, &mut state.deferred);
             let is_open = !association.is_closed();
+            if let Some(resuming) = &mut state.resuming {
+                match is_open {
+                    true => resuming.supply(now, id, association),
+                    false => resuming.end(id, association),
+                }
+            }
             let held = is_new || entry.handles > 0 || state.waiting.contains(&id);
             if is_new {
                 register_incoming(state, id, now);
