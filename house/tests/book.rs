@@ -204,3 +204,23 @@ fn a_link_to_nowhere_is_found() {
         .collect();
     assert_eq!(wrong, [false, true, true, true, true]);
 }
+
+/// Each block of the page of chunk extensions is a part of the file that is named before it.
+#[test]
+fn the_page_of_chunk_extensions_has_the_code() {
+    let folder = root().join("docs/extending");
+    let page = fs::read_to_string(folder.join("chunk.md")).expect("the page");
+    let mut blocks = 0;
+    let mut parts = page.split("```rust,ignore\n");
+    let mut before = parts.next().expect("text").to_owned();
+    for part in parts {
+        let (code, after) = part.split_once("```").expect("a whole block");
+        let (_, link) = before.rsplit_once("](").expect("a link");
+        let (file, _) = link.split_once(')').expect("a whole link");
+        let source = fs::read_to_string(folder.join(file)).expect(file);
+        assert!(source.contains(code), "{file} does not have\n{code}");
+        after.clone_into(&mut before);
+        blocks += 1;
+    }
+    assert_eq!(blocks, 10);
+}
