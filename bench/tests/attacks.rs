@@ -16,8 +16,8 @@ const PACKETS: usize = 40;
 const PER_PACKET: u64 = 40_000;
 const PER_BYTE: u64 = 120;
 /// Allowed cost per message that is delivered, acknowledged or abandoned, and per hundred bytes
-/// sent. It was 1,000 before messages and events had one order.
-const PER_MESSAGE: u64 = 1_100;
+/// sent.
+const PER_MESSAGE: u64 = 1_000;
 /// Minimum cost of reading any packet.
 const LEAST: u64 = 100;
 /// Number of seeds for random states and packets.

@@ -90,7 +90,9 @@ impl Backlog {
 
     fn remove(&mut self, place: usize) -> Option<Entry> {
         self.kept -= usize::from(place < self.kept);
-        self.events.remove(place)
+        let entry = self.events.remove(place)?;
+        self.limited.subtract(&Limited::of(&entry.event));
+        Some(entry)
     }
 
     /// Removes the oldest event that may be dropped. The events before it, which may be thousands
@@ -100,7 +102,7 @@ impl Backlog {
         let kept = behind.take_while(|it| !may_go(&it.event)).count();
         work::count(kept + 1);
         self.kept += kept;
-        self.events.remove(self.kept)
+        self.remove(self.kept)
     }
 }
 
@@ -209,10 +211,24 @@ impl EventQueue {
             self.backlog.make().missed += messages.count() as u64;
             return;
         }
-        // Reserve once, because there may be thousands of messages.
-        self.backlog.make().events.reserve(messages.size_hint().0);
-        for message in messages {
-            self.append(Event::MessageUndelivered(Box::new(message)));
+        // Added at once, because there may be thousands of messages.
+        let mut number = self.next;
+        let mut entries = messages.map(|message| {
+            let event = Event::MessageUndelivered(Box::new(message));
+            let entry = Entry { event, number };
+            number = number.wrapping_add(1);
+            entry
+        });
+        if self.first.is_none() {
+            self.first = entries.next();
+        }
+        let backlog = self.backlog.make();
+        backlog.events.extend(entries);
+        let added = number.wrapping_sub(self.next);
+        backlog.limited.undelivered += added as usize;
+        if added > 0 {
+            self.next = number;
+            self.flags |= NEWS;
         }
         self.backlog.change(|_| ());
     }
@@ -243,10 +259,9 @@ impl EventQueue {
             true => self.take_first(),
             false => self.backlog.change(Backlog::remove_oldest).flatten(),
         };
-        let Some(dropped) = dropped else {
+        if dropped.is_none() {
             return false;
-        };
-        self.let_go(&dropped.event);
+        }
         self.backlog.make().missed += 1;
         true
     }
@@ -319,9 +334,7 @@ impl EventQueue {
             self.backlog.change(|it| it.missed = 0);
             return Some(Event::Missed { events: missed });
         }
-        let entry = self.take_first()?;
-        self.let_go(&entry.event);
-        Some(entry.event)
+        self.take_first().map(|it| it.event)
     }
 
     /// Removes the first receipt.
@@ -346,24 +359,20 @@ impl EventQueue {
             .take_while(comes)
             .position(|it| wanted(&it.event))?;
         if at == 0 {
-            let entry = self.take_first()?;
-            self.let_go(&entry.event);
-            return Some(entry.event);
+            return self.take_first().map(|it| it.event);
         }
-        let entry = self.backlog.change(|it| it.remove(at - 1)).flatten()?;
-        self.let_go(&entry.event);
-        Some(entry.event)
+        let entry = self.backlog.change(|it| it.remove(at - 1)).flatten();
+        entry.map(|it| it.event)
     }
 
+    /// Removes the first entry.
     fn take_first(&mut self) -> Option<Entry> {
-        let next = self.backlog.change(Backlog::pop_front).flatten();
-        std::mem::replace(&mut self.first, next)
-    }
-
-    /// Updates the counters for a removed event.
-    fn let_go(&mut self, event: &Event) {
-        let limited = Limited::of(event);
-        self.backlog.change(|it| it.limited.subtract(&limited));
+        let limited = Limited::of(&self.first.as_ref()?.event);
+        let next = self.backlog.change(|it| {
+            it.limited.subtract(&limited);
+            it.pop_front()
+        });
+        std::mem::replace(&mut self.first, next.flatten())
     }
 
     /// Number of waiting [`Event::PeerError`].
