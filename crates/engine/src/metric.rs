@@ -35,6 +35,7 @@ mod packets;
 pub mod percentiles;
 mod probe;
 mod queue;
+mod resume;
 mod transfers;
 pub mod window;
 
@@ -85,6 +86,7 @@ pub const KINDS: &[&Entry<Made>] = &[
     &queue::DELAY,
     &assignment::DELAY,
     &assignment::EFFICIENCY,
+    &resume::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.

@@ -52,6 +52,9 @@ metric = "flow_completion_time"
 flow = "second"
 take = ["most"]
 [[measure]]
+metric = "resume_phases"
+flow = "second"
+[[measure]]
 metric = "probe"
 name = "retreats"
 flow = "second"
@@ -97,6 +100,30 @@ const TRANSPORTS: [(&str, f64); 5] = [
         0.56,
     ),
 ];
+
+/// The transfer begins 1 s after the start. Its ten initial packets, 12 ms, are acknowledged after a
+/// round trip of 600 ms; then the window jumps, and the packets of the jump are paced over a round
+/// trip. If the path has a tenth of its rate and a short queue, the jump loses packets, and the
+/// retreat lasts until they are recovered.
+#[test]
+fn each_phase_has_an_entry_and_an_exit() {
+    let resume = r#"resume = "server""#;
+    let record = run(&spec(TRANSPORTS[1].0, resume, 1_000_000, "10 Mbit/s"));
+    let time = |phase: &str, end: &str| record.value("second", &format!("resume_{phase}_{end}"));
+    let jump = time("reconnaissance", "exit").expect("a jump");
+    assert!((1.6..1.62).contains(&jump), "{:?}", record.metrics);
+    assert_eq!(time("unvalidated", "entry"), Some(jump));
+    let sent = time("unvalidated", "exit").expect("an end");
+    assert!((jump + 0.3..=jump + 0.65).contains(&sent), "{sent}");
+    assert_eq!(time("validating", "entry"), Some(sent));
+    assert_eq!(time("safe_retreat", "entry"), None);
+    let short = spec(TRANSPORTS[1].0, resume, 10_000_000, "1 Mbit/s");
+    let record = run(&short.replace("500 packets", "50 packets"));
+    let time = |phase: &str, end: &str| record.value("second", &format!("resume_{phase}_{end}"));
+    let retreat = time("safe_retreat", "entry").expect("a retreat");
+    assert!(retreat > jump, "{retreat}");
+    assert!(time("safe_retreat", "exit") > Some(retreat + 0.6));
+}
 
 /// 1 MB should take at most half of the time over TCP. It should take less than two thirds with
 /// BBR, because its Startup is faster, and with SCTP, because its handshake takes one more round
