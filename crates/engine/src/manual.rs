@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anabranch_scenario::chosen::Family;
 use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
-use anabranch_scenario::measure::{LINK_PROBES, Metrics};
+use anabranch_scenario::measure::{CONSTELLATION_PROBES, LINK_PROBES, Metrics};
 use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, Section, Setting, Variant};
 use anabranch_transport::Probe;
@@ -135,6 +135,10 @@ pub fn metrics() -> String {
     }
     page.push_str("\n## Probes of a link\n\n| probe | what is recorded |\n|---|---|\n");
     for probe in LINK_PROBES {
+        row(&mut page, probe.name, probe.about);
+    }
+    page.push_str("\n## Probes of a constellation\n\n| probe | what is recorded |\n|---|---|\n");
+    for probe in CONSTELLATION_PROBES {
         row(&mut page, probe.name, probe.about);
     }
     page + &family::<Metrics>("Metric: `", &kinds.metrics.variants())

@@ -134,6 +134,11 @@ struct Direction {
 }
 
 impl Parts {
+    /// The constellations, in the order of the spec.
+    pub fn constellations(&self) -> &[ConstellationParts] {
+        &self.constellations
+    }
+
     /// The kinds of a checked spec.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Worlds of the simulator from specs, and records from their runs.
 
+mod constellations;
 mod flows;
 pub(crate) mod lanes;
 mod marks;
@@ -13,6 +14,7 @@ use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::RunRecord;
 use anabranch_settings::Refusal;
 use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
+use anabranch_transport::Nanos;
 use sha2::{Digest, Sha256};
 
 use crate::agent::tally::Tally;
@@ -23,6 +25,7 @@ use crate::network::{self, Built, Layout, NetworkError, Parts};
 use crate::plan::Unit;
 use crate::point::PlannedPoint;
 use crate::sink::{Sink, SinkError};
+use constellations::ConstellationRecorder;
 use marks::{Marker, link_stats};
 use record::Recording;
 
@@ -157,6 +160,12 @@ pub fn run(
     let duration = spec.world.duration.0;
     let measures = &point.resolved.measures;
     let mut recording = Recording::new(experiment, unit.replication);
+    // The routes of recorded paths are computed in a second topology, because the world owns the
+    // first.
+    let routes = match recording.constellations().next() {
+        Some(_) => Some(build(point)?),
+        None => None,
+    };
     let built = build(point)?;
     let checksum = spec.world.checksum || !captures.is_empty() || network::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
@@ -171,6 +180,10 @@ pub fn run(
         world.set_tap(Box::new(flows::packet_counter(point, &tallies)));
     }
     let lanes = recording.attach_links(&mut world, spec, &built.links, measures)?;
+    let mut skies = match &routes {
+        Some(routes) => ConstellationRecorder::all(&mut recording, point, routes),
+        None => Vec::new(),
+    };
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
@@ -180,7 +193,7 @@ pub fn run(
         captures,
         (unit, point),
         &mut marker,
-        &mut recording,
+        (&mut recording, &mut skies),
         sink,
     )?;
     let marks = marker.marks();
@@ -269,7 +282,7 @@ fn run_world(
     captures: &[Capture<'_>],
     (unit, point): (&Unit<'_>, &PlannedPoint),
     marker: &mut Marker<'_>,
-    recording: &mut Recording,
+    (recording, skies): (&mut Recording, &mut [ConstellationRecorder<'_>]),
     sink: &mut dyn Sink,
 ) -> Result<(), WorldError> {
     sink.begin(unit.id(point), &recording.take_keys())
@@ -277,10 +290,14 @@ fn run_world(
     let duration = point.spec.world.duration.0;
     let mut now = 0;
     marker.look(world, now);
+    skies.iter_mut().for_each(|sky| sky.look(world, now));
     while now < duration {
-        now = marker.stop(now, duration.min(now + SLICE));
+        let next = skies.iter().map(ConstellationRecorder::next).min();
+        let next = next.unwrap_or(Nanos::MAX).min(now + SLICE);
+        now = marker.stop(now, duration.min(next));
         world.run_until(now)?;
         marker.look(world, now);
+        skies.iter_mut().for_each(|sky| sky.look(world, now));
         if now == duration {
             // Captures fail together because they share a disk, or there is only one.
             world.finish().map_err(|source| WorldError::Capture {

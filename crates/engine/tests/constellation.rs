@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::{Discard, Memory};
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -147,6 +147,112 @@ fn a_handover_takes_place_without_traffic() {
     assert_eq!(lost("1 s"), 0.0);
     let lost = lost("0.7 s");
     assert!((9.0..=11.0).contains(&lost), "{lost}");
+}
+
+/// A flow from the first to the third station, recorded in two bins: 100 messages per second of 1028 B
+/// occupy a link of 1 Mbit/s for 82.24 % of the time. Stations are numbered after the 12 satellites.
+#[test]
+fn a_constellation_is_recorded() {
+    let record = "[[experiment]]\nid = \"main\"\n\
+        record = [{ constellation = \"ring\", probes = [\"position\", \"utilization\", \"path\"], bin = \"500 ms\" }]\n";
+    let text =
+        ring("1 s", "1 Mbit/s", "") + &flow("f", "city[0]", "city[2]", "800 kbit/s") + record;
+    let plan = plan(&text).unwrap_or_else(|error| panic!("{error}"));
+    let mut kept = Memory::default();
+    world::run(&Unit::all(&plan)[0], 1, &mut kept, &[]).expect("a run");
+    let samples = |entity: &str, member: u32, probe: &str| -> Vec<(u16, f64, f64)> {
+        let mut all = kept.series.iter();
+        let found = all.find(|it| (&*it.entity, it.member, &*it.probe) == (entity, member, probe));
+        let found = found.unwrap_or_else(|| panic!("{entity}[{member}] {probe}"));
+        let samples = found.samples.iter();
+        samples.map(|it| (it.index, it.time, it.value)).collect()
+    };
+    assert_eq!(
+        samples("city", 2, "position"),
+        [(0, 0.0, 0.0), (1, 0.0, 60.0)]
+    );
+    let position = samples("ring", 1, "position");
+    assert_eq!(position.len(), 4);
+    assert!(position[0].2.abs() < 1e-9 && (position[1].2 - 30.0).abs() < 1e-9);
+    // A revolution takes 6,298 s.
+    assert_eq!(position[3].1, 0.5);
+    assert!(
+        (position[3].2 - 30.0 - 360.0 * 0.5 / 6298.0).abs() < 1e-4,
+        "{position:?}"
+    );
+    let path = [12.0, 0.0, 1.0, 2.0, 14.0];
+    let path: Vec<_> = (0..)
+        .zip(path)
+        .map(|(index, body)| (index, 0.0, body))
+        .collect();
+    assert_eq!(samples("f", 0, "path"), path);
+    // The link between the first and the last satellite is the second.
+    assert_eq!(
+        samples("ring-isl", 0, "ends"),
+        [(0, 0.0, 0.0), (1, 0.0, 1.0)]
+    );
+    assert_eq!(samples("ring-isl", 1, "utilization"), []);
+    let used = samples("ring-isl", 0, "utilization");
+    assert_eq!(used.len(), 2, "{used:?}");
+    assert_eq!([used[0].1, used[1].1], [0.0, 0.5]);
+    // 50 messages; the first arrives after 12 ms.
+    assert!((80.0..82.3).contains(&used[0].2), "{used:?}");
+    assert!((used[1].2 - 82.24).abs() < 0.9, "{used:?}");
+    for (from, to, wanted) in [
+        (
+            "constellation = \"ring\", probes",
+            "constellation = \"rong\", probes",
+            "no constellation has this name",
+        ),
+        (
+            "\"path\"], bin",
+            "\"paths\"], bin",
+            "no probe has this name",
+        ),
+        (
+            "record = [{ ",
+            "record = [{ flow = \"f\", ",
+            "one of `flow`, `link` and `constellation`",
+        ),
+    ] {
+        let error = self::plan(&text.replace(from, to)).err().expect("an error");
+        assert!(error.contains(wanted), "{to}: {error}");
+    }
+}
+
+/// A station of two constellations has an interface at each, and a flow may name them.
+#[test]
+fn a_flow_uses_two_constellations() {
+    let second = ring("1 s", "1 Mbit/s", "");
+    let second = &second[second.find("[[constellation]]").expect("a section")..];
+    let second = &second[..second.find("[[ground]]").expect("a section")];
+    let second = second.replace("\"ring\"", "\"other\"");
+    let text = |paths: &str| {
+        ring("20 s", "1 Mbit/s", "")
+            + &second
+            + "[[flow]]\nname = \"f\"\nfrom = \"city[0]\"\nto = \"city[2]\"\nworkload = { kind = \"bulk\" }\n\
+               transport = { protocol = \"sctp\", cmt = true, unordered = true, streams = 1 }\n"
+            + paths
+            + "[[measure]]\nmetric = \"link_load\"\nlink = \"other-up\"\n[[measure]]\nmetric = \"link_load\"\nlink = \"ring-up\"\n"
+    };
+    let load = |paths: &str| {
+        let record = run(&text(paths));
+        ["ring-up", "other-up"].map(|link| value(&record, "link_load_max", link))
+    };
+    let [ring, other] = load(
+        "paths = [{ from = \"ring-up\", to = \"ring-up\" }, { from = \"other-up\", to = \"other-up\" }]\n",
+    );
+    assert!(ring > 80.0 && other > 80.0, "{ring} {other}");
+    let [ring, other] = load("paths = [{ from = \"other-up\", to = \"other-up\" }]\n");
+    assert!(ring == 0.0 && other > 80.0, "{ring} {other}");
+    let error = plan(&text(
+        "paths = [{ from = \"other-down\", to = \"other-up\" }]\n",
+    ));
+    let error = error.err().expect("an error");
+    assert!(
+        error.contains("no link of this name ends at \"city\""),
+        "{error}"
+    );
 }
 
 #[test]

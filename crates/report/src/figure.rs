@@ -5,6 +5,7 @@
 
 mod downsample;
 pub mod ladder;
+pub mod map;
 pub mod plot;
 
 mod canvas;
@@ -12,6 +13,7 @@ mod cdf;
 mod curves;
 mod draw;
 mod draw_ladder;
+mod draw_map;
 mod time;
 
 use std::collections::BTreeMap;
@@ -52,6 +54,8 @@ pub enum Content {
     Plot(plot::Plot),
     /// Packets between two lifelines.
     Ladder(ladder::Ladder),
+    /// A constellation on a map.
+    Map(map::Map),
 }
 
 /// Error while making a figure.
@@ -100,6 +104,7 @@ impl Figure {
             }
             FigureKind::Sequence => (maker.sequence()?.map(Content::Plot), maker.made_of_series()),
             FigureKind::Ladder => (maker.ladder()?.map(Content::Ladder), maker.made_of_series()),
+            FigureKind::Map => (maker.map()?.map(Content::Map), maker.made_of_series()),
         };
         Ok(Figure {
             id: spec.id.clone(),
@@ -128,6 +133,7 @@ impl Figure {
             None => return Ok(None),
             Some(Content::Plot(plot)) => draw::svg(plot, &self.headline()),
             Some(Content::Ladder(ladder)) => draw_ladder::svg(ladder, &self.headline()),
+            Some(Content::Map(map)) => draw_map::svg(map, &self.headline()),
         };
         drawn.map(Some).map_err(|what| FigureError::Draw {
             id: self.id.clone(),

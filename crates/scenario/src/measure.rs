@@ -33,6 +33,45 @@ impl LinkProbe {
     }
 }
 
+/// A probe of a constellation, as specs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConstellationProbe {
+    /// Its name in specs and series files.
+    pub name: &'static str,
+    /// Description: the sample and its time.
+    pub about: &'static str,
+    /// The unit of its samples.
+    pub unit: &'static str,
+}
+
+/// Positions of satellites and stations.
+pub const POSITION: &str = "position";
+/// Utilization of the links between satellites.
+pub const UTILIZATION: &str = "utilization";
+/// Paths of flows.
+pub const PATH: &str = "path";
+/// The satellites of a link, which are recorded with [`UTILIZATION`].
+pub const ENDS: &str = "ends";
+
+/// Probes of a constellation.
+pub const CONSTELLATION_PROBES: &[ConstellationProbe] = &[
+    ConstellationProbe {
+        name: POSITION,
+        about: "Position of each satellite and station: degrees north (index 0) and east (index 1), geocentric; at the beginning of each bin, of stations once.",
+        unit: "degrees",
+    },
+    ConstellationProbe {
+        name: UTILIZATION,
+        about: "Share of each bin in which the link between two satellites transmitted, %: forward (index 0) and backward (index 1), where it is not 0; a sample's time is the beginning of its bin. The series `ends` has the numbers of the two satellites.",
+        unit: "%",
+    },
+    ConstellationProbe {
+        name: PATH,
+        about: "Path of each flow's packets from its first node: the index counts the satellites and stations on the path, the value is the number of the satellite, or the number of satellites plus that of the station; -1 if there is no path; where it changed, at the beginning of a bin.",
+        unit: "1",
+    },
+];
+
 /// Probes of a link. [`anabranch_transport::Probe`] has those of a flow.
 pub const LINK_PROBES: &[LinkProbe] = &[
     LinkProbe {

@@ -288,8 +288,11 @@ pub struct Record {
     /// Or a link (each member, direction forward).
     #[serde(default)]
     pub link: Option<String>,
+    /// Or a constellation, its links and the flows over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constellation: Option<String>,
     /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`, and `goodput` in bins; links:
-    /// `throughput, queue, drop`.
+    /// `throughput, queue, drop`; constellations: `position, utilization, path`, once in each bin.
     pub probes: Vec<String>,
     /// From when to when; the whole run if left out.
     #[serde(default)]
@@ -297,7 +300,8 @@ pub struct Record {
     /// Which replications, counted from 0: `[0, 2]`, or `"all"`; the first if left out.
     #[serde(default)]
     pub replications: Option<Recorded>,
-    /// Width of a bin for probes that count over time (`throughput`, `goodput`); a second if left out.
+    /// Width of a bin for probes that count over time (`throughput`, `goodput`), and between samples of a constellation; a
+    /// second if left out.
     #[serde(default)]
     pub bin: Option<Span>,
 }

@@ -2,7 +2,7 @@
 
 use anabranch_transport::Probe;
 
-use crate::measure::LinkProbe;
+use crate::measure::{CONSTELLATION_PROBES, LinkProbe};
 
 /// The only probe of a flow that belongs to no transport and has samples with a unit.
 const GOODPUT: &str = "goodput";
@@ -70,7 +70,11 @@ pub fn of_probe(probe: &str) -> &'static str {
     match LinkProbe::from_name(probe) {
         Some(probe) => probe.unit,
         None if probe == GOODPUT => "bit/s",
-        None => "1",
+        None => {
+            let mut all = CONSTELLATION_PROBES.iter();
+            let found = all.find(|it| it.name == probe);
+            found.map_or("1", |it| it.unit)
+        }
     }
 }
 

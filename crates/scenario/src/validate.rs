@@ -22,7 +22,7 @@ use crate::checker::Checker;
 use crate::chosen::Family;
 use crate::families::Workloads;
 use crate::flow::Flow;
-use crate::measure::LINK_PROBES;
+use crate::measure::{CONSTELLATION_PROBES, LINK_PROBES};
 use crate::names::{Name, NodeName};
 use crate::problem::Problem;
 use crate::quantity::Span;
@@ -317,17 +317,21 @@ fn check_experiment(
     );
     for (index, record) in experiment.records.iter().enumerate() {
         let path = format!("{path}.record.{index}");
-        let known: Vec<&str> = match (&record.flow, &record.link) {
-            (Some(flow), None) => {
+        let known: Vec<&str> = match (&record.flow, &record.link, &record.constellation) {
+            (None, None, Some(constellation)) => {
+                check_constellation_name(c, spec, constellation, &format!("{path}.constellation"));
+                CONSTELLATION_PROBES.iter().map(|it| it.name).collect()
+            }
+            (Some(flow), None, None) => {
                 check_flow_name(c, spec, flow, &format!("{path}.flow"));
                 vocabulary.probes()
             }
-            (None, Some(link)) => {
+            (None, Some(link), None) => {
                 check_link_name(c, spec, link, &format!("{path}.link"));
                 LINK_PROBES.iter().map(|probe| probe.name).collect()
             }
             _ => {
-                c.problem(&path, "needs either a `flow` or a `link`");
+                c.problem(&path, "needs one of `flow`, `link` and `constellation`");
                 continue;
             }
         };
@@ -353,6 +357,15 @@ fn check_experiment(
         }
         check_told(c, spec, vocabulary, record, &path);
         limits::check_bin(c, spec, experiment, record, &path);
+    }
+}
+
+/// Checks that a constellation exists.
+fn check_constellation_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
+    let known = spec.constellations.iter().map(|it| it.name.as_str());
+    if !known.clone().any(|it| it == name) {
+        let message = format!("found {name:?}, but no constellation has this name");
+        c.not_among(path, &message, name, known);
     }
 }
 

@@ -82,6 +82,24 @@ impl<'a> PathFinder<'a> {
         (passage == Reachability::Reachable).then_some(links)
     }
 
+    /// The nodes that such a packet visits, in order, both ends included; `None` if there is no
+    /// route to the destination.
+    pub fn nodes(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Option<Vec<NodeId>> {
+        let interfaces = self.topology.interfaces();
+        let mut nodes = Vec::new();
+        let crosses = |interface: u32| nodes.push(interfaces[interface as usize].node);
+        let passage = self.walk(now, from, source, destination, crosses);
+        let target = self.topology.owner(destination)?;
+        nodes.push(interfaces[target as usize].node);
+        (passage == Reachability::Reachable).then_some(nodes)
+    }
+
     /// Follows a packet from hop to hop by the routes at `now`, independent of the state of links.
     fn walk(
         &mut self,

@@ -255,6 +255,11 @@ fn drawn(
 }
 
 impl ConstellationParts {
+    /// The satellites.
+    pub fn shells(&self) -> &Shells {
+        &self.shells
+    }
+
     /// The parts of a checked spec.
     ///
     /// # Errors

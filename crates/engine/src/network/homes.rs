@@ -143,7 +143,7 @@ fn is_there(topology: &Topology, interface: Interface) -> bool {
 fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interface, BuildError> {
     let Built { topology, links } = built;
     let parsed = Name::parse(name);
-    let position = spec.links.iter().position(|link| link.name == parsed.group);
+    let position = spec.carriers().position(|it| it.name() == parsed.group);
     let members = position.and_then(|position| links.get(position));
     let members = members.map_or(&[][..], Vec::as_slice);
     let range = parsed.range(members.len() as u32);

@@ -57,7 +57,14 @@ impl Recording {
         Rc::clone(&self.buffer)
     }
 
-    fn key(&mut self, entity: &str, member: u32, probe: &'static str) -> u32 {
+    /// The records of constellations.
+    pub fn constellations(&self) -> impl Iterator<Item = &Record> {
+        let all = self.records.iter();
+        all.filter(|record| record.constellation.is_some())
+    }
+
+    /// Adds a series.
+    pub fn key(&mut self, entity: &str, member: u32, probe: &'static str) -> u32 {
         let key = SeriesKey {
             entity: entity.to_owned(),
             member,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::checker::Checker;
 use crate::derived::Derived;
+use crate::measure::{PATH, POSITION};
 use crate::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
 use crate::spec::{Record, Spec};
 use crate::value::Value;
@@ -413,6 +414,7 @@ fn check_figure(
                 path,
             );
         }
+        FigureKind::Map => check_map(c, spec, figure, source, path),
         _ if figure.curves.is_empty() => {
             c.problem(path, "a figure of this kind has at least one `curve`");
         }
@@ -436,6 +438,52 @@ fn check_figure(
             &format!("{path}.modulo"),
             "found 0; numbers are shown modulo 1 or more",
         );
+    }
+}
+
+/// Checks that what a map shows is recorded.
+fn check_map(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    figure: &Figure,
+    source: Option<Source<'_>>,
+    path: &str,
+) {
+    let records = match source {
+        Some(Source::Run(experiment)) => experiment.records.as_slice(),
+        Some(Source::Derived(_)) => &[],
+        None => return,
+    };
+    let records = records.iter().filter(|it| it.constellation.is_some());
+    let probes: Vec<&String> = records.flat_map(|record| &record.probes).collect();
+    let lacks = |probe: &str| !probes.iter().any(|it| *it == probe);
+    if lacks(POSITION) || !figure.curves.is_empty() && lacks(PATH) {
+        let message = "a map shows what a `record` of a `constellation` has: its experiment needs the probes `position` and, for curves, `path`";
+        c.problem(path, message);
+    }
+    for (index, curve) in figure.curves.iter().enumerate() {
+        let path = format!("{path}.curve.{index}");
+        unread::check_curve(c, figure.kind, curve, &path);
+        let Some(name) = &curve.flow else {
+            c.missing_key(&path, "flow", "; it names the flow whose path is drawn");
+            continue;
+        };
+        let flow = spec.flows.iter().find(|it| it.name == *name);
+        match flow {
+            None => {
+                let message = format!("found {name:?}, but no flow has this name");
+                let known = spec.flows.iter().map(|it| it.name.as_str());
+                c.not_among(&format!("{path}.flow"), &message, name, known);
+            }
+            Some(flow) if curve.member >= flow.count.0 => {
+                let message = format!(
+                    "found {}, but {name:?} has {} members, counted from 0",
+                    curve.member, flow.count.0
+                );
+                c.problem(&format!("{path}.member"), message);
+            }
+            Some(_) => {}
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checks of hosts with several interfaces: the interfaces that a flow uses, and their pairs.
 
 use crate::checker::Checker;
+use crate::constellation::Class;
 use crate::flow::Flow;
 use crate::names::{Name, NodeName};
 use crate::spec::Spec;
@@ -46,17 +47,25 @@ fn check_end(c: &mut Checker<'_>, spec: &Spec, link: &str, host: &str, path: &st
     let (host, _) = NodeName::split(host);
     let at_host = |name: &&String| NodeName::split(name).0 == host;
     let ends_there = |link: &Link| link.between.iter().any(|name| at_host(&name));
-    let interfaces = spec
-        .links
-        .iter()
-        .filter(|link| ends_there(link))
-        .map(|link| link.name.as_str());
-    if !spec
-        .links
-        .iter()
-        .any(|known| known.name == Name::parse(link).group && ends_there(known))
-    {
+    let wires = spec.links.iter().filter(|link| ends_there(link));
+    let wires = wires.map(|link| link.name.as_str());
+    let interfaces = wires.chain(transmitters(spec, host));
+    let named = Name::parse(link).group;
+    if !interfaces.clone().any(|known| known == named) {
         let message = format!("found {link:?}, but no link of this name ends at {host:?}");
         c.not_among(path, &message, link, interfaces);
     }
+}
+
+/// The links by which stations of a group, or satellites of a constellation, send to each other.
+fn transmitters<'a>(spec: &'a Spec, host: &'a str) -> impl Iterator<Item = &'a str> + Clone {
+    spec.constellations.iter().filter_map(move |constellation| {
+        let mut grounds = spec.grounds.iter();
+        let class = match grounds.any(|it| it.name == host && it.uses(&constellation.name)) {
+            true => Class::Up,
+            false if constellation.name == host => Class::Down,
+            false => return None,
+        };
+        Some(constellation.link_name(class))
+    })
 }

@@ -29,6 +29,12 @@ const CURVES: &[(FigureKind, &str)] = &[
     (FigureKind::Sweep, "sweep"),
     (FigureKind::Bars, "bars"),
     (FigureKind::Cdf, "cdf"),
+    (FigureKind::Map, "map"),
+];
+const PATHS: &[(FigureKind, &str)] = &[
+    (FigureKind::Time, "time"),
+    (FigureKind::Cdf, "cdf"),
+    (FigureKind::Map, "map"),
 ];
 const SCALED_ALONG: &[(FigureKind, &str)] =
     &[(FigureKind::Sweep, "sweep"), (FigureKind::Cdf, "cdf")];
@@ -49,11 +55,13 @@ const FIGURES_OF_SAMPLES: &[(FigureKind, &str)] = &[
     (FigureKind::Cdf, "cdf"),
     (FigureKind::Sequence, "sequence"),
     (FigureKind::Ladder, "ladder"),
+    (FigureKind::Map, "map"),
 ];
 const FIGURES_OF_ONE_RUN: &[(FigureKind, &str)] = &[
     (FigureKind::Time, "time"),
     (FigureKind::Sequence, "sequence"),
     (FigureKind::Ladder, "ladder"),
+    (FigureKind::Map, "map"),
 ];
 
 /// Checks the keys of a table.
@@ -106,11 +114,11 @@ pub(super) fn check_curve(c: &mut Checker<'_>, kind: FigureKind, curve: &Curve, 
     let keys = [
         ("series", curve.series.is_some(), MEASURED),
         ("metric", curve.metric.is_some(), MEASURED),
-        ("flow", curve.flow.is_some(), RECORDED),
+        ("flow", curve.flow.is_some(), PATHS),
         ("link", curve.link.is_some(), RECORDED),
         ("probe", curve.probe.is_some(), RECORDED),
         ("index", curve.index.is_some(), RECORDED),
-        ("member", curve.member != 0, RECORDED),
+        ("member", curve.member != 0, PATHS),
         ("every_member", curve.every_member, RECORDED),
         ("cumulative", curve.cumulative, TIME),
     ];

@@ -1,0 +1,190 @@
+//! Draws a map: equirectangular, north up, with 0 degrees east in the middle.
+
+use plotters::prelude::*;
+use plotters::style::FontStyle;
+
+use super::canvas::{
+    self, DrawResult, FAINT, GRID, INK, SCALE, Sheet, Side, colour, failed, stroke, style,
+};
+use super::draw::{HEADLINE, wrapped};
+use super::map::{Map, Place};
+
+/// Same width as other figures, so that letters have the same size on a narrow page.
+const WIDTH: i32 = 440;
+const LINE: i32 = 22;
+const TEXT: i32 = 17;
+/// The map in displayed pixels; twice as wide as high.
+const LEFT: i32 = 8;
+const WIDE: i32 = 424;
+/// Upper limits of the classes of load in %, and their colours in the palette.
+const LOADS: [(f64, usize); 4] = [(25.0, 0), (50.0, 2), (75.0, 4), (f64::INFINITY, 1)];
+const LOAD_NAMES: [&str; 4] = ["below 25 %", "25 to 50 %", "50 to 75 %", "above 75 %"];
+/// Colours of paths in the palette.
+const PATHS: [usize; 3] = [3, 5, 4];
+
+/// The map as an SVG document.
+pub fn svg(map: &Map, title: &str) -> Result<String, String> {
+    let headline = wrapped(title, HEADLINE);
+    let named: Vec<&(String, Vec<Place>)> = map.paths.iter().collect();
+    let rows = headline.len() as i32 + 2;
+    let top = 14 + LINE * rows;
+    let below = LINE * (1 + named.len() as i32) + 12;
+    let height = top + WIDE / 2 + below;
+    canvas::sheet(title, WIDTH as u32, height as u32, |sheet| {
+        let head = style(TEXT + 1, INK, Side::After);
+        let head = TextStyle {
+            font: head.font.style(FontStyle::Bold),
+            ..head
+        };
+        for (line, text) in (0..).zip(&headline) {
+            canvas::write(sheet, text, (12, 16 + LINE * line), &head)?;
+        }
+        legend(sheet, 16 + LINE * headline.len() as i32)?;
+        let page = Page { sheet, top };
+        page.grid()?;
+        for (index, (_, path)) in (0..).zip(&map.paths) {
+            let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
+            for pair in path.windows(2) {
+                page.line([pair[0], pair[1]], halo.stroke_width(7 * SCALE as u32))?;
+            }
+        }
+        for (ends, load) in &map.links {
+            let class = LOADS.iter().find(|(limit, _)| load < limit);
+            let shown = class.map_or(1, |(_, shown)| *shown);
+            page.line(*ends, stroke(colour(shown), 16))?;
+        }
+        for place in &map.satellites {
+            page.dot(*place, 1, FAINT)?;
+        }
+        for place in &map.stations {
+            page.dot(*place, 3, INK)?;
+        }
+        let text = style(TEXT, INK, Side::After);
+        let (from, until) = map.window;
+        let words = format!("positions at {} s; load from {from} to {until} s", map.time);
+        let line = |row: i32| top + WIDE / 2 + LINE / 2 + 6 + LINE * row;
+        canvas::write(sheet, &words, (12, line(0)), &text)?;
+        for (index, (label, path)) in (0..).zip(&named) {
+            let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
+            let sign =
+                [(12, 0), (44, 0)].map(|(x, y)| (x * SCALE, (line(index as i32 + 1) + y) * SCALE));
+            let sign = PathElement::new(sign.to_vec(), halo.stroke_width(7 * SCALE as u32));
+            sheet.draw(&sign).map_err(failed)?;
+            let label = match path.is_empty() {
+                true => format!("{label} (no path)"),
+                false => label.clone(),
+            };
+            canvas::write(sheet, &label, (54, line(index as i32 + 1)), &text)?;
+        }
+        Ok(())
+    })
+}
+
+/// The classes of load, in two rows.
+fn legend(sheet: &Sheet<'_>, top: i32) -> DrawResult {
+    let text = style(TEXT, INK, Side::After);
+    for (index, (name, (_, shown))) in (0..).zip(LOAD_NAMES.iter().zip(LOADS)) {
+        let (x, y) = (12 + 212 * (index % 2), top + LINE * (index / 2));
+        let sign = [x, x + 32].map(|x| (x * SCALE, y * SCALE));
+        let sign = PathElement::new(sign.to_vec(), stroke(colour(shown), 16));
+        sheet.draw(&sign).map_err(failed)?;
+        canvas::write(sheet, &format!("load {name}"), (x + 42, y), &text)?;
+    }
+    Ok(())
+}
+
+/// The drawing area of the map.
+struct Page<'a, 's> {
+    sheet: &'a Sheet<'s>,
+    top: i32,
+}
+
+impl Page<'_, '_> {
+    /// Drawn pixels of a place.
+    fn at(&self, [north, east]: Place) -> [f64; 2] {
+        let scale = f64::from(WIDE * SCALE) / 360.0;
+        [
+            f64::from(LEFT * SCALE) + (east + 180.0) * scale,
+            f64::from(self.top * SCALE) + (90.0 - north) * scale,
+        ]
+    }
+
+    fn stretch(&self, from: [f64; 2], to: [f64; 2], style: ShapeStyle) -> DrawResult {
+        let corners = [from, to].map(|[x, y]| (x.round() as i32, y.round() as i32));
+        let line = PathElement::new(corners.to_vec(), style);
+        self.sheet.draw(&line).map_err(failed)
+    }
+
+    /// A line the short way; in two parts if it crosses the edge of the map.
+    fn line(&self, ends: [Place; 2], style: ShapeStyle) -> DrawResult {
+        let [from, to] = ends.map(|it| self.at(it));
+        let [left, right] = [LEFT, LEFT + WIDE].map(|x| f64::from(x * SCALE));
+        let width = right - left;
+        let over = to[0] - from[0];
+        if over.abs() <= width / 2.0 {
+            return self.stretch(from, to, style);
+        }
+        let (edge, other, shift) = match over > 0.0 {
+            true => (left, right, -width),
+            false => (right, left, width),
+        };
+        let share = (edge - from[0]) / (over + shift);
+        let y = from[1] + (to[1] - from[1]) * share;
+        self.stretch(from, [edge, y], style)?;
+        self.stretch([other, y], to, style)
+    }
+
+    fn dot(&self, place: Place, radius: i32, colour: RGBColor) -> DrawResult {
+        let [x, y] = self.at(place).map(|it| it.round() as i32);
+        let dot = Circle::new((x, y), radius * SCALE, colour.filled());
+        self.sheet.draw(&dot).map_err(failed)
+    }
+
+    fn grid(&self) -> DrawResult {
+        for east in (-180..=180).step_by(60) {
+            let east = f64::from(east);
+            let ends = [[90.0, east], [-90.0, east]].map(|it| self.at(it));
+            self.stretch(ends[0], ends[1], stroke(GRID, 10))?;
+        }
+        for north in (-90..=90).step_by(30) {
+            let north = f64::from(north);
+            let ends = [[north, -180.0], [north, 180.0]].map(|it| self.at(it));
+            self.stretch(ends[0], ends[1], stroke(GRID, 10))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From 170° E to 170° W is 20°, not 340: two lines, which end at the edges of the map. Its
+    /// middle is at 220 pixels, and at the height of the equator.
+    #[test]
+    fn lines_and_dots_are_where_they_belong() {
+        let map = Map {
+            window: (0.0, 10.0),
+            satellites: vec![[0.0, 0.0]],
+            stations: vec![[90.0, -180.0]],
+            links: vec![([[0.0, 170.0], [0.0, -170.0]], 80.0)],
+            ..Map::default()
+        };
+        let text = svg(&map, "Title").expect("a drawing");
+        let top = 14 + LINE * 3;
+        let equator = (top + WIDE / 4) * SCALE;
+        assert!(
+            text.contains(&format!("cx=\"440\" cy=\"{equator}\" r=\"2\"")),
+            "{text}"
+        );
+        assert!(text.contains(&format!("cx=\"16\" cy=\"{}\" r=\"6\"", top * SCALE)));
+        assert!(
+            text.contains(&format!("points=\"840,{equator} 864,{equator} \"")),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("points=\"16,{equator} 40,{equator} \"")),
+            "{text}"
+        );
+    }
+}
