@@ -17,8 +17,9 @@ use anabranch_net::{
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
-/// Two networks; both hosts have an address in each.
+/// Addresses of the server in two networks.
 pub const SERVER: [[u8; 4]; 2] = [[127, 0, 24, 1], [127, 0, 25, 1]];
+/// Addresses of the client in the same networks.
 pub const CLIENT: [[u8; 4]; 2] = [[127, 0, 24, 2], [127, 0, 25, 2]];
 const MESSAGES: u32 = 200;
 

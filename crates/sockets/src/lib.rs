@@ -12,6 +12,8 @@
 //! - [`host`]: the process behind the descriptors.
 //!
 //! The C library is the crate `anabranch-capi`.
+#![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
+#![warn(clippy::use_self)]
 #![forbid(unsafe_code)]
 
 pub mod control;

@@ -24,13 +24,13 @@ pub struct SocketType {
 
 impl SocketType {
     /// All socket types.
-    pub const ALL: [SocketType; 6] = [
-        SocketType::new(false, Style::OneToOne),
-        SocketType::new(false, Style::OneToMany),
-        SocketType::new(false, Style::PeeledOff),
-        SocketType::new(true, Style::OneToOne),
-        SocketType::new(true, Style::OneToMany),
-        SocketType::new(true, Style::PeeledOff),
+    pub const ALL: [Self; 6] = [
+        Self::new(false, Style::OneToOne),
+        Self::new(false, Style::OneToMany),
+        Self::new(false, Style::PeeledOff),
+        Self::new(true, Style::OneToOne),
+        Self::new(true, Style::OneToMany),
+        Self::new(true, Style::PeeledOff),
     ];
 
     /// Creates a socket type.

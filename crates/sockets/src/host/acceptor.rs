@@ -28,7 +28,7 @@ const LAST_PAUSE: Duration = Duration::from_millis(250);
 /// Time within which a program of another user must present the secret, and the number of such
 /// programs that may be pending.
 const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
-pub const MAX_UNAUTHENTICATED: usize = 64;
+pub(super) const MAX_UNAUTHENTICATED: usize = 64;
 
 /// Shortages of system resources since the host started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Shortage {
 }
 
 /// The program at the other end of a connection.
-pub struct Caller {
+pub(super) struct Caller {
     /// The program is of another user and must present the secret.
     unauthenticated: Option<OwnedSemaphorePermit>,
     /// Descriptors are available for a new socket.
@@ -53,7 +53,7 @@ pub struct Caller {
 
 impl Caller {
     /// Waits for the first message, with a timeout if the program is of another user.
-    pub async fn receive_first<T>(
+    pub(super) async fn receive_first<T>(
         &self,
         first: impl Future<Output = io::Result<T>>,
     ) -> io::Result<T> {
@@ -67,7 +67,7 @@ impl Caller {
 
     /// Whether the program is served, given the secret that it presented. A secret may be correct
     /// even if none is needed.
-    pub fn authenticate(&mut self, known: &HostState, secret: &[u8]) -> bool {
+    pub(super) fn authenticate(&mut self, known: &HostState, secret: &[u8]) -> bool {
         match self.unauthenticated.take() {
             None => true,
             Some(_) => {
@@ -92,7 +92,7 @@ fn same(one: &str, other: &[u8]) -> bool {
 ///
 /// # Errors
 /// The system provides no random bits.
-pub fn random() -> io::Result<String> {
+pub(super) fn random() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     let mut filled = 0;
     while filled < bytes.len() {
@@ -115,7 +115,7 @@ pub fn random() -> io::Result<String> {
 ///
 /// # Errors
 /// The listener is no longer usable.
-pub async fn accept_all(
+pub(super) async fn accept_all(
     known: &HostState,
     listener: &AsyncFd<Unix>,
     each: impl Fn(Caller, AsyncFd<Unix>, Vec<u8>),
@@ -169,7 +169,7 @@ fn take(known: &HostState, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Uni
 
 /// Abstract addresses have no permissions. Programs of this process's user and of root are served,
 /// and others that present the secret.
-pub fn is_trusted(unix: &Unix) -> bool {
+pub(super) fn is_trusted(unix: &Unix) -> bool {
     let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
     peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
 }
@@ -199,7 +199,7 @@ fn is_lasting(error: &io::Error) -> bool {
 
 impl HostState {
     /// Counts a system error after which the host continues.
-    pub fn count_error(&self, error: &io::Error) {
+    pub(crate) fn count_error(&self, error: &io::Error) {
         tracing::debug!(%error, "an error of the system");
         self.shortage.send_modify(|it| {
             it.errors += 1;
@@ -208,12 +208,12 @@ impl HostState {
     }
 
     /// Counts a refused socket.
-    pub fn count_refused(&self) {
+    pub(crate) fn count_refused(&self) {
         self.shortage.send_modify(|it| it.refused += 1);
     }
 
     /// The shortages of system resources, with a notification for each new one.
-    pub fn shortage(&self) -> watch::Receiver<Shortage> {
+    pub(crate) fn shortage(&self) -> watch::Receiver<Shortage> {
         self.shortage.subscribe()
     }
 }

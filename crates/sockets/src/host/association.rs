@@ -15,7 +15,7 @@ use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
 /// Lifecycle of an association.
 #[derive(Clone, Debug)]
-pub enum SetupState {
+pub(super) enum SetupState {
     /// Setup was started.
     Connecting,
     /// Established at some time.
@@ -35,7 +35,7 @@ enum Owner {
 
 /// An address as shown to a program: an AF_INET6 socket gets an IPv4 address as a mapped address,
 /// unless SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458 §8.1.15).
-pub fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
+pub(super) fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
     match address {
         SocketAddr::V4(it) if v6 && options.word(I_WANT_MAPPED_V4_ADDR, 0) != 0 => {
             SocketAddr::new(it.ip().to_ipv6_mapped().into(), it.port())
@@ -46,10 +46,10 @@ pub fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
 
 /// Counts of abandoned messages by stream and policy: those of which nothing was sent, and the
 /// others.
-pub type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
+pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
 /// An association of a socket.
-pub struct SocketAssociation {
+pub(super) struct SocketAssociation {
     /// Its number for programs, unique at this host.
     pub number: u32,
     /// Its socket is AF_INET6.
@@ -126,7 +126,7 @@ impl Failed {
 
 impl SocketAssociation {
     /// Creates an association in setup, to a peer with these addresses, or started by a peer.
-    pub fn new(
+    pub(super) fn new(
         number: u32,
         v6: bool,
         connect_addresses: Vec<SocketAddr>,
@@ -153,36 +153,36 @@ impl SocketAssociation {
     }
 
     /// Options that the program has set on it.
-    pub fn options(&self) -> MutexGuard<'_, Options> {
+    pub(super) fn options(&self) -> MutexGuard<'_, Options> {
         self.options.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// Counts of abandoned messages.
-    pub fn abandoned(&self) -> MutexGuard<'_, AbandonedCounts> {
+    pub(super) fn abandoned(&self) -> MutexGuard<'_, AbandonedCounts> {
         self.abandoned.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// Whether the event confirms an address of the peer: it is reachable and has not failed
     /// before.
-    pub fn confirms(&self, event: &Event) -> bool {
+    pub(super) fn confirms(&self, event: &Event) -> bool {
         let mut failed = self.failed.lock().unwrap_or_else(|it| it.into_inner());
         failed.confirms(event)
     }
 
     /// Deactivated keys of which the program was not notified yet.
-    pub fn deactivated_keys(&self) -> MutexGuard<'_, Vec<u16>> {
+    pub(super) fn deactivated_keys(&self) -> MutexGuard<'_, Vec<u16>> {
         self.deactivated_keys
             .lock()
             .unwrap_or_else(|it| it.into_inner())
     }
 
     /// Messages that it no longer accepted, to be returned.
-    pub fn refused(&self) -> MutexGuard<'_, Vec<(Frame, Bytes)>> {
+    pub(super) fn refused(&self) -> MutexGuard<'_, Vec<(Frame, Bytes)>> {
         self.refused.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// Counts an abandoned message.
-    pub fn count_abandoned(&self, stream: u16, policy: AbandonPolicy, sent: bool) {
+    pub(super) fn count_abandoned(&self, stream: u16, policy: AbandonPolicy, sent: bool) {
         let policy = match policy {
             AbandonPolicy::Lifetime => 0x10,
             AbandonPolicy::Retransmissions => 0x20,
@@ -195,7 +195,7 @@ impl SocketAssociation {
     }
 
     /// Marks it as established.
-    pub fn set_established(&self, association: Association) {
+    pub(super) fn set_established(&self, association: Association) {
         if let Some(status) = association.status() {
             let _ = self
                 .peer
@@ -206,25 +206,25 @@ impl SocketAssociation {
     }
 
     /// Marks its setup as failed.
-    pub fn fail(&self, error: i32) {
+    pub(super) fn fail(&self, error: i32) {
         let _ = self.error.set(error);
         self.end();
     }
 
     /// The reason for a failed setup.
-    pub fn error(&self) -> i32 {
+    pub(super) fn error(&self) -> i32 {
         self.error.get().copied().unwrap_or(libc::ECONNREFUSED)
     }
 
     /// Marks it as ended.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         self.progress.send_replace(SetupState::Ended);
         self.owner.send_replace(Owner::None);
         self.send_queue.end();
     }
 
     /// Waits until [`Self::end`]: the end was reported to the program.
-    pub async fn end_reported(&self) {
+    pub(super) async fn end_reported(&self) {
         let mut progress = self.progress.subscribe();
         // The sender is in `self`.
         let _ = progress
@@ -233,7 +233,7 @@ impl SocketAssociation {
     }
 
     /// The association, while it is established.
-    pub fn association(&self) -> Option<Association> {
+    pub(super) fn association(&self) -> Option<Association> {
         match &*self.progress.borrow() {
             SetupState::Established(association) => Some(association.clone()),
             _ => None,
@@ -242,7 +242,7 @@ impl SocketAssociation {
 
     /// Calls `act` with the association while it is established, without cloning the handle,
     /// because a clone and its drop lock the endpoint twice.
-    pub fn with_association<T>(&self, act: impl FnOnce(&Association) -> T) -> Option<T> {
+    pub(super) fn with_association<T>(&self, act: impl FnOnce(&Association) -> T) -> Option<T> {
         match &*self.progress.borrow() {
             SetupState::Established(association) => Some(act(association)),
             _ => None,
@@ -250,34 +250,34 @@ impl SocketAssociation {
     }
 
     /// Statistics of the association, while it is established.
-    pub fn status(&self) -> Option<Status> {
+    pub(super) fn status(&self) -> Option<Status> {
         self.association()?.status()
     }
 
     /// Address of the peer at establishment, or to which the setup was started.
-    pub fn peer(&self) -> Option<SocketAddr> {
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
         self.peer.get().or(self.connect_addresses.first()).copied()
     }
 
     /// Like [`Self::peer`], as shown to programs.
-    pub fn name(&self) -> Option<SocketAddr> {
+    pub(super) fn name(&self) -> Option<SocketAddr> {
         self.peer().map(|it| self.shown(it))
     }
 
     /// An address as shown to its programs.
-    pub fn shown(&self, address: SocketAddr) -> SocketAddr {
+    pub(super) fn shown(&self, address: SocketAddr) -> SocketAddr {
         shown(address, self.v6, &self.options())
     }
 
     /// Whether the program passed this peer address when it started the association.
-    pub fn was_connected_to(&self, address: IpAddr) -> bool {
+    pub(super) fn was_connected_to(&self, address: IpAddr) -> bool {
         self.connect_addresses
             .iter()
             .any(|it| it.ip().to_canonical() == address)
     }
 
     /// The peer's addresses, primary first.
-    pub fn peers(&self) -> Vec<SocketAddr> {
+    pub(super) fn peers(&self) -> Vec<SocketAddr> {
         let Some(status) = self.status() else {
             return self.connect_addresses.clone();
         };
@@ -292,13 +292,13 @@ impl SocketAssociation {
     }
 
     /// Whether it is with the peer at this address.
-    pub fn is_with(&self, address: SocketAddr) -> bool {
+    pub(super) fn is_with(&self, address: SocketAddr) -> bool {
         let same = |it: &SocketAddr| (it.ip(), it.port()) == (address.ip(), address.port());
         self.connect_addresses.iter().any(same) || self.peers().iter().any(same)
     }
 
     /// Waits until it is established; `None`: it never will be, or has ended.
-    pub async fn up(&self) -> Option<Association> {
+    pub(super) async fn up(&self) -> Option<Association> {
         let mut progress = self.progress.subscribe();
         let settled = progress
             .wait_for(|it| !matches!(it, SetupState::Connecting))
@@ -310,7 +310,7 @@ impl SocketAssociation {
     }
 
     /// Makes the socket its owner.
-    pub fn set_owner(&self, socket: &Arc<Socket>) {
+    pub(super) fn set_owner(&self, socket: &Arc<Socket>) {
         self.owner
             .send_replace(Owner::Socket(Arc::downgrade(socket)));
         self.settle_end();
@@ -318,7 +318,7 @@ impl SocketAssociation {
 
     /// Records its end and reports it to the owning socket, now or when it gets one, before the
     /// program has read all data.
-    pub fn record_end(&self, reason: &CloseReason) {
+    pub(super) fn record_end(&self, reason: &CloseReason) {
         let by = match reason {
             CloseReason::Shutdown => 0,
             reason => of_reason(reason, true),
@@ -332,7 +332,7 @@ impl SocketAssociation {
     }
 
     /// The reason for its end, once known.
-    pub fn reason(&self) -> Option<CloseReason> {
+    pub(super) fn reason(&self) -> Option<CloseReason> {
         self.ended().reason.clone()
     }
 
@@ -355,14 +355,14 @@ impl SocketAssociation {
     }
 
     /// Invalidates the state that the program has cached about its socket.
-    pub fn advance(&self) {
+    pub(super) fn advance(&self) {
         if let Some(socket) = self.current_owner() {
             socket.advance();
         }
     }
 
     /// Its current owner.
-    pub fn current_owner(&self) -> Option<Arc<Socket>> {
+    pub(super) fn current_owner(&self) -> Option<Arc<Socket>> {
         match &*self.owner.borrow() {
             Owner::Socket(socket) => socket.upgrade(),
             _ => None,
@@ -370,12 +370,12 @@ impl SocketAssociation {
     }
 
     /// Removes it from its owner until another socket takes it.
-    pub fn clear_owner(&self) {
+    pub(super) fn clear_owner(&self) {
         self.owner.send_replace(Owner::InTransfer);
     }
 
     /// Its owner, once it has one; `None`: it will never have one.
-    pub async fn owner(&self) -> Option<Arc<Socket>> {
+    pub(super) async fn owner(&self) -> Option<Arc<Socket>> {
         if let Owner::Socket(socket) = &*self.owner.borrow() {
             return socket.upgrade();
         }
@@ -388,13 +388,13 @@ impl SocketAssociation {
     }
 
     /// Whether that socket is its owner.
-    pub fn is_owned_by(&self, socket: &Arc<Socket>) -> bool {
+    pub(super) fn is_owned_by(&self, socket: &Arc<Socket>) -> bool {
         let owner = self.owner.borrow();
         matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))
     }
 
     /// Delivers frames to its socket without other frames between them.
-    pub async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
+    pub(super) async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
         loop {
             let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
             let socket = self.owner().await.ok_or_else(gone)?;

@@ -11,7 +11,7 @@ use crate::control::Answer;
 
 /// `bind`, and `sctp_bindx` (`more`). Waits for a port whose sockets all have their last descriptor
 /// closed, because the host will learn of that soon.
-pub async fn bind(
+pub(super) async fn bind(
     host: &HostState,
     socket: &Socket,
     addresses: Vec<SocketAddr>,
@@ -124,7 +124,7 @@ fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
 /// The addresses of a socket that is bound to all: those of the host, or those of the system's
 /// interfaces in the socket's address families. `None`: the socket is bound to specific addresses,
 /// or not yet bound.
-pub fn interfaces(host: &HostState, socket: &Socket) -> Option<Vec<SocketAddr>> {
+pub(super) fn interfaces(host: &HostState, socket: &Socket) -> Option<Vec<SocketAddr>> {
     let (port, only) = {
         let state = socket.state();
         let port = state.port.filter(|_| state.addresses().is_empty())?;
@@ -155,7 +155,7 @@ fn of_system(port: u16) -> Vec<SocketAddr> {
 }
 
 /// Source address that the system chooses for packets to an address.
-pub fn source(to: IpAddr) -> Option<IpAddr> {
+pub(super) fn source(to: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -169,7 +169,11 @@ pub fn source(to: IpAddr) -> Option<IpAddr> {
 }
 
 /// `sctp_bindx` with SCTP_BINDX_REM_ADDR: at least one address must remain.
-pub fn unbind(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> Result<Answer, i32> {
+pub(super) fn unbind(
+    host: &HostState,
+    socket: &Socket,
+    addresses: &[SocketAddr],
+) -> Result<Answer, i32> {
     {
         let mut state = socket.state();
         let goes = |it: &SocketAddr| addresses.iter().any(|gone| gone.ip() == it.ip());

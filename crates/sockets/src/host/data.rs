@@ -20,7 +20,7 @@ use crate::frame::{self, Frame, HEADER, Kind};
 use crate::{MAX_PIECE, SocketType, Style};
 
 /// Serves a descriptor until its last copy is closed.
-pub async fn serve(
+pub(super) async fn serve(
     host: Arc<HostState>,
     mut caller: Caller,
     unix: AsyncFd<Unix>,
@@ -275,7 +275,7 @@ fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: Bytes) {
 
 /// Makes the descriptor readable for a program that waits for a connection with `poll`, and reports
 /// the reason.
-pub async fn fail(socket: &Socket, error: i32) {
+pub(super) async fn fail(socket: &Socket, error: i32) {
     // The error is set before the phase, because a program that learns of either and tries again
     // must find both set.
     let _turn = socket.turn.lock().await;

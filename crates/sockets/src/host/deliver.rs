@@ -22,7 +22,7 @@ const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(1);
 const DRY_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Makes the association the socket's.
-pub fn attach(
+pub(super) fn attach(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
     assoc: &Arc<SocketAssociation>,
@@ -51,7 +51,7 @@ pub fn attach(
 }
 
 /// Passes events and messages of the association to the program that owns it.
-pub async fn to_program(assoc: Arc<SocketAssociation>, association: Association) {
+pub(super) async fn to_program(assoc: Arc<SocketAssociation>, association: Association) {
     let status = association.status();
     let streams = status
         .as_ref()

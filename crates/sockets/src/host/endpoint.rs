@@ -11,7 +11,7 @@ use super::{HostState, settings};
 const BACKLOG: usize = 65_536;
 
 /// Creates an endpoint for the socket.
-pub fn endpoint(
+pub(super) fn endpoint(
     host: &HostState,
     socket: &Socket,
     backlog: Option<usize>,
@@ -33,7 +33,11 @@ pub fn endpoint(
 }
 
 /// Parameters of the peer to connect to.
-pub fn peer(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) -> Result<Peer, i32> {
+pub(super) fn peer(
+    host: &HostState,
+    socket: &Socket,
+    addresses: &[SocketAddr],
+) -> Result<Peer, i32> {
     let first = addresses.first().ok_or(libc::EINVAL)?;
     if first.port() == 0 || first.ip().is_unspecified() || first.ip().is_multicast() {
         return Err(libc::EINVAL);

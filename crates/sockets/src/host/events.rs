@@ -12,7 +12,7 @@ use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
 /// Whether the event ends the incomplete message of that stream and kind, or may have replaced an
 /// event that did.
-pub fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
+pub(super) fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
     match event {
         Event::PartialDeliveryAborted {
             stream, unordered, ..
@@ -26,7 +26,7 @@ pub fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
 ///
 /// # Errors
 /// The program is gone.
-pub async fn notify(assoc: &SocketAssociation, event: &Event, port: u16) -> io::Result<()> {
+pub(super) async fn notify(assoc: &SocketAssociation, event: &Event, port: u16) -> io::Result<()> {
     if let Event::MessageAbandoned(it) = event {
         assoc.count_abandoned(it.stream.unwrap_or(0), it.policy, it.sent);
     }

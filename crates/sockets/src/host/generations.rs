@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use crate::control::{GENERATION_SLOTS, Generation};
 
 /// Generations of all sockets of a host.
-pub struct Generations {
+pub(super) struct Generations {
     /// Shared memory, which programs read.
     memory: File,
     /// The descriptor passed to programs: the same memory, read only.
@@ -29,7 +29,7 @@ impl Generations {
     ///
     /// # Errors
     /// The system has no memory or no descriptor.
-    pub fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         use rustix::fs::{MemfdFlags, memfd_create};
         use std::os::fd::AsRawFd;
         let memory: File = memfd_create("anabranch-generations", MemfdFlags::CLOEXEC)?.into();
@@ -47,7 +47,7 @@ impl Generations {
 
     /// The generation of the socket with that number. Sockets may share a slot, which only causes
     /// additional requests.
-    pub fn current(&self, socket: u32) -> Generation {
+    pub(super) fn current(&self, socket: u32) -> Generation {
         let slot = socket % GENERATION_SLOTS as u32;
         let numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
         let number = numbers[slot as usize];
@@ -55,7 +55,7 @@ impl Generations {
     }
 
     /// Invalidates the state that programs have cached about that socket.
-    pub fn advance(&self, socket: u32) {
+    pub(super) fn advance(&self, socket: u32) {
         let slot = socket as usize % GENERATION_SLOTS;
         let mut numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
         numbers[slot] = numbers[slot].wrapping_add(1);
@@ -66,7 +66,7 @@ impl Generations {
     }
 
     /// Descriptor of the memory, for programs.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.readable.as_fd()
     }
 }

@@ -14,7 +14,7 @@ use crate::options::*;
 
 /// The value of an option. `given` is the program's buffer, which names the association and has the
 /// size of the result.
-pub fn get(
+pub(super) fn get(
     host: &HostState,
     socket: &Socket,
     level: i32,

@@ -5,7 +5,7 @@
 //! there before it opens its own sockets. Both ends check the user of the other process: an address
 //! that another user has taken is not used.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,6 +34,15 @@ pub struct Access {
     pub secret: Option<String>,
 }
 
+/// Without the secret.
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Access {
     /// A host of this name, without a secret.
     pub fn named(name: &str) -> Self {
@@ -57,6 +66,7 @@ impl Access {
 
 /// Membership in the host of another command; the host serves this command's programs until this is
 /// dropped.
+#[derive(Debug)]
 pub struct Membership {
     /// Access data for the programs.
     pub access: Access,
@@ -78,6 +88,7 @@ impl Membership {
 }
 
 /// Result of a request to join.
+#[derive(Debug)]
 pub enum JoinResult {
     /// No host has the port.
     NoHost,

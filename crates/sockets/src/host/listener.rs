@@ -12,12 +12,12 @@ use super::{HostState, PendingTransfer, Table};
 use crate::frame::{Frame, Kind};
 
 /// Interval between checks whether a socket still listens.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A listening address of one-to-one sockets: an endpoint, and the sockets that accept its
 /// associations in turn: one, one per address family, or several that share the port
 /// (SCTP_REUSE_PORT). Empty when the last one has stopped and associations remain.
-pub struct ListenerSet {
+pub(super) struct ListenerSet {
     pub endpoint: Endpoint,
     pub sockets: Vec<Arc<Socket>>,
     /// Unique number.
@@ -27,7 +27,7 @@ pub struct ListenerSet {
 impl ListenerSet {
     /// Sets the endpoint's backlog to the sum of the programs' backlogs, plus one for each socket,
     /// like Linux.
-    pub fn set_backlog(&self) {
+    pub(super) fn set_backlog(&self) {
         let most = self.sockets.iter().map(|it| it.state().backlog + 1).sum();
         if most > 0 {
             self.endpoint.set_backlog(most);
@@ -38,7 +38,7 @@ impl ListenerSet {
 impl Table {
     /// The listener at this port that a socket with these addresses shares, because no second one
     /// can be opened there.
-    pub fn listener_set_for(
+    pub(super) fn listener_set_for(
         &mut self,
         port: u16,
         addresses: &[IpAddr],
@@ -52,7 +52,7 @@ impl Table {
     }
 
     /// The endpoint at which this socket listens.
-    pub fn endpoint_of(&self, socket: &Socket) -> Option<Endpoint> {
+    pub(super) fn endpoint_of(&self, socket: &Socket) -> Option<Endpoint> {
         let is_it = |it: &Arc<Socket>| it.name == socket.name;
         let mut listener_sets = self.listener_sets.iter();
         let place = listener_sets.find(|place| place.sockets.iter().any(is_it));
@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// Adds a listener with this endpoint for this socket; returns its number.
-    pub fn add_listener_set(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
+    pub(super) fn add_listener_set(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
         let number = self.listener_sets.iter().map(|it| it.number + 1).max();
         let number = number.unwrap_or_default();
         self.listener_sets.push(ListenerSet {
@@ -80,7 +80,7 @@ impl Table {
 /// Notifies listening programs of each association that arrives at the endpoint, until no socket
 /// listens. The endpoint stays until its associations have ended, so that a restarted server can
 /// listen there.
-pub async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
+pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
     loop {
         // Polls, because closing a listener sends no packet that would wake this task.
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept_with_permit()).await;

@@ -25,14 +25,14 @@ fn is_here(address: IpAddr) -> bool {
 }
 
 /// Waits until `done` completes if the peer is on this machine.
-pub async fn settle<T>(peer: IpAddr, done: impl Future<Output = T>) {
+pub(super) async fn settle<T>(peer: IpAddr, done: impl Future<Output = T>) {
     if is_here(peer) && tokio::time::timeout(MAX_WAIT, done).await.is_ok() {
         tokio::time::sleep(ACCEPT_DELAY).await;
     }
 }
 
 /// Waits until an association that its program ended is closed, if its peer is on this machine.
-pub async fn settle_end(socket: &Socket, number: u32) {
+pub(super) async fn settle_end(socket: &Socket, number: u32) {
     let Some(assoc) = socket.assoc(number) else {
         return;
     };

@@ -27,6 +27,7 @@ mod settings;
 mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -231,6 +232,12 @@ pub struct Host {
     place: Option<AsyncFd<Unix>>,
 }
 
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
+
 impl Host {
     /// Opens the sockets on the current tokio runtime; programs find the host by `name`. If the
     /// carrier names no UDP port of peers, it is the host's own port.
@@ -375,6 +382,12 @@ impl Host {
 
 /// Usage of a host: sockets, associations, member commands.
 pub struct Use(Arc<HostState>);
+
+impl fmt::Debug for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Use").finish_non_exhaustive()
+    }
+}
 
 impl Use {
     /// Like [`Host::idle`], but can be awaited repeatedly.

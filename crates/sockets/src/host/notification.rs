@@ -8,27 +8,27 @@ use anabranch_net::{
 };
 
 /// A notification: its index in struct sctp_event_subscribe, and its bytes.
-pub type Notification = (usize, Vec<u8>);
+pub(super) type Notification = (usize, Vec<u8>);
 
 /// SCTP_SN_TYPE_BASE.
 const BASE: u16 = 1 << 15;
 const ASSOC_CHANGE: usize = 1;
 const PEER_ADDR_CHANGE: usize = 2;
 const REMOTE_ERROR: usize = 4;
-pub const SEND_FAILED: usize = 3;
+pub(super) const SEND_FAILED: usize = 3;
 const SHUTDOWN: usize = 5;
 const PARTIAL_DELIVERY: usize = 6;
 const ADAPTATION: usize = 7;
 const AUTHENTICATION: usize = 8;
-pub const SENDER_DRY: usize = 9;
+pub(super) const SENDER_DRY: usize = 9;
 const STREAM_RESET: usize = 10;
 const ASSOC_RESET: usize = 11;
 const STREAM_CHANGE: usize = 12;
-pub const SEND_FAILED_EVENT: usize = 13;
+pub(super) const SEND_FAILED_EVENT: usize = 13;
 
 /// States of struct sctp_assoc_change.
 #[derive(Clone, Copy)]
-pub enum AssocChange {
+pub(super) enum AssocChange {
     /// SCTP_COMM_UP.
     Up = 0,
     /// SCTP_COMM_LOST.
@@ -51,7 +51,7 @@ fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
 }
 
 /// struct sctp_assoc_change without additional information.
-pub fn change(
+pub(super) fn change(
     change: AssocChange,
     error: u16,
     streams: [u16; 2],
@@ -62,7 +62,12 @@ pub fn change(
 
 /// struct sctp_assoc_change for an ABORT of the peer with a user-defined reason: includes the
 /// chunk's error causes, like Linux.
-pub fn aborted(error: u16, reason: &[u8], streams: [u16; 2], association: u32) -> Notification {
+pub(super) fn aborted(
+    error: u16,
+    reason: &[u8],
+    streams: [u16; 2],
+    association: u32,
+) -> Notification {
     let length = u16::try_from(4 + reason.len()).unwrap_or(u16::MAX);
     let cause = [&error.to_be_bytes(), &length.to_be_bytes(), reason].concat();
     assoc_change_with(AssocChange::Lost, error, streams, association, &cause)
@@ -87,7 +92,7 @@ fn assoc_change_with(
 
 /// Notifications for an event, with peer addresses in the form of `shown`; empty if RFC 6458
 /// defines none.
-pub fn of_event(
+pub(super) fn of_event(
     event: &Event,
     shown: impl Fn(IpAddr) -> SocketAddr,
     association: u32,
@@ -212,7 +217,7 @@ fn message(
 
 /// Indications of struct sctp_authkey_event.
 #[derive(Clone, Copy)]
-pub enum AuthKeyEvent {
+pub(super) enum AuthKeyEvent {
     /// SCTP_AUTH_NEW_KEY: the peer now signs with the key.
     New = 0,
     /// SCTP_AUTH_FREE_KEY: no more data is signed with the key.
@@ -222,7 +227,7 @@ pub enum AuthKeyEvent {
 }
 
 /// struct sctp_authkey_event.
-pub fn auth_key_event(key: u16, news: AuthKeyEvent, association: u32) -> Notification {
+pub(super) fn auth_key_event(key: u16, news: AuthKeyEvent, association: u32) -> Notification {
     let named = association.to_ne_bytes();
     let rest = [
         &key.to_ne_bytes()[..],
@@ -235,7 +240,7 @@ pub fn auth_key_event(key: u16, news: AuthKeyEvent, association: u32) -> Notific
 
 /// SCTP_ADDR_CONFIRMED with Linux's SCTP_HEARTBEAT_SUCCESS: an unconfirmed path answered a
 /// HEARTBEAT.
-pub fn addr_confirmed(address: SocketAddr, association: u32) -> Notification {
+pub(super) fn addr_confirmed(address: SocketAddr, association: u32) -> Notification {
     of_path(address, [5, 2], association)
 }
 
@@ -246,7 +251,7 @@ fn of_path(address: SocketAddr, [state, error]: [u32; 2], association: u32) -> N
 }
 
 /// struct sctp_sender_dry_event.
-pub fn sender_dry(association: u32) -> Notification {
+pub(super) fn sender_dry(association: u32) -> Notification {
     notification(SENDER_DRY, 0, &association.to_ne_bytes())
 }
 
@@ -260,7 +265,7 @@ const NO_SUCH_STREAM: u16 = 1;
 const USER_ABORT: u16 = 12;
 
 /// Error cause of the ABORT that ended an association, or 0.
-pub fn cause_of_end(reason: &CloseReason) -> u16 {
+pub(super) fn cause_of_end(reason: &CloseReason) -> u16 {
     match reason {
         CloseReason::AbortedByPeer { cause } => cause.unwrap_or(0),
         CloseReason::AbortedHere => USER_ABORT,
@@ -277,7 +282,7 @@ fn cause_of(cause: &UndeliveredCause) -> u16 {
 }
 
 /// A message of which nothing was sent, with the cause.
-pub fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
+pub(super) fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
     send_failed(message, bytes, (false, cause))
 }
 
@@ -320,7 +325,7 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
 }
 
 /// The address in a struct sockaddr_storage, with a mapped address as IPv4; `None`: there is none.
-pub fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
+pub(super) fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
     let ip: IpAddr = match i32::from(family) {
@@ -332,7 +337,7 @@ pub fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
 }
 
 /// Writes an address as struct sockaddr_storage.
-pub fn storage(address: SocketAddr) -> [u8; 128] {
+pub(super) fn storage(address: SocketAddr) -> [u8; 128] {
     let mut out = [0; 128];
     out[2..4].copy_from_slice(&address.port().to_be_bytes());
     match address {

@@ -14,7 +14,7 @@ use crate::frame::{self, Frame, Kind};
 use crate::options::{DEFAULT_PRINFO, DEFAULT_SEND_PARAM};
 
 /// Notifies the program of a message that the association did not accept.
-pub async fn return_message(assoc: &SocketAssociation, frame: &Frame, bytes: &[u8]) {
+pub(super) async fn return_message(assoc: &SocketAssociation, frame: &Frame, bytes: &[u8]) {
     let cause = assoc.reason().map_or(0, |it| cause_of_end(&it));
     let (stream, options, _) = send_parameters(assoc, frame);
     let message = Frame {
@@ -33,7 +33,10 @@ pub async fn return_message(assoc: &SocketAssociation, frame: &Frame, bytes: &[u
 
 /// The stream, the send options, and whether the program wants the message back if it cannot be
 /// sent.
-pub fn send_parameters(assoc: &SocketAssociation, frame: &Frame) -> (u16, SendOptions, bool) {
+pub(super) fn send_parameters(
+    assoc: &SocketAssociation,
+    frame: &Frame,
+) -> (u16, SendOptions, bool) {
     let (mut stream, mut unordered, mut ppid) = (
         frame.stream,
         frame.flags & frame::UNORDERED != 0,
@@ -74,7 +77,7 @@ pub fn send_parameters(assoc: &SocketAssociation, frame: &Frame) -> (u16, SendOp
 }
 
 /// Returns to the program the messages that waited for an association that could not be set up.
-pub async fn return_queued(assoc: &SocketAssociation) {
+pub(super) async fn return_queued(assoc: &SocketAssociation) {
     let Some(mut left) = assoc.send_queue.take() else {
         return;
     };
@@ -90,7 +93,7 @@ pub async fn return_queued(assoc: &SocketAssociation) {
 /// Sends the last notification, if the program subscribed to it, and returns the socket that owns
 /// or owned the association. Requests that the program sends after the notification should find the
 /// association gone, and a waiting receive is not answered in between.
-pub async fn send_last_notification(
+pub(super) async fn send_last_notification(
     assoc: &SocketAssociation,
     (kind, bytes): Notification,
 ) -> Option<Arc<Socket>> {
@@ -125,7 +128,7 @@ fn notification_header(assoc: &SocketAssociation) -> Frame {
 }
 
 /// Sends a notification, if the program subscribed to it.
-pub async fn send_notification(
+pub(super) async fn send_notification(
     assoc: &SocketAssociation,
     (kind, bytes): Notification,
 ) -> io::Result<()> {
@@ -138,7 +141,7 @@ pub async fn send_notification(
 }
 
 /// Splits a message or a notification into frames, which all have the same header fields.
-pub fn in_pieces(frame: Frame, bytes: &[u8]) -> Vec<(Frame, &[u8])> {
+pub(super) fn in_pieces(frame: Frame, bytes: &[u8]) -> Vec<(Frame, &[u8])> {
     let mut pieces = bytes.chunks(MAX_PIECE).peekable();
     let mut frames = Vec::with_capacity(1);
     while let Some(piece) = pieces.next() {

@@ -19,7 +19,7 @@ use crate::Style;
 use crate::frame::{self, Frame, Kind};
 
 /// The socket's endpoint, created on first use with the options that are set by then.
-pub fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
+pub(super) fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
     if let Some(endpoint) = &socket.state().endpoint {
         return Ok(endpoint.clone());
     }
@@ -29,7 +29,11 @@ pub fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
 }
 
 /// Starts or stops accepting associations from peers.
-pub fn listen(host: &Arc<HostState>, socket: &Arc<Socket>, backlog: usize) -> Result<(), i32> {
+pub(super) fn listen(
+    host: &Arc<HostState>,
+    socket: &Arc<Socket>,
+    backlog: usize,
+) -> Result<(), i32> {
     let endpoint = endpoint(host, socket)?;
     endpoint.listen(backlog > 0);
     let phase = match backlog {
@@ -71,7 +75,7 @@ async fn accept(host: Arc<HostState>, socket: Weak<Socket>, endpoint: Endpoint) 
 }
 
 /// Starts an association with a peer at these addresses.
-pub fn begin(
+pub(super) fn begin(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
     addresses: Vec<SocketAddr>,
@@ -135,7 +139,7 @@ fn is_peeled_off(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) ->
 }
 
 /// The associations to which the program's frame is addressed.
-pub fn of_frame(
+pub(super) fn of_frame(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
     frame: &Frame,
@@ -154,7 +158,7 @@ pub fn of_frame(
 
 /// Checks that each association has buffer space for a message to all (SCTP_SENDALL); otherwise
 /// waits, or fails.
-pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
+pub(super) async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
     for assoc in assocs {
         room(&assoc, wait).await?;
@@ -163,7 +167,7 @@ pub async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
 }
 
 /// Checks that an association has buffer space for a message; otherwise waits, or fails.
-pub async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i32> {
+pub(super) async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i32> {
     match wait || assoc.send_queue.have_room() {
         true => assoc.send_queue.room().await,
         false => return Err(libc::EAGAIN),
@@ -172,7 +176,7 @@ pub async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i32> {
 }
 
 /// Returns a message whose association could not be set up, or ended before the message was sent.
-pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
+pub(super) async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     for (kind, told) in notification::not_sent(frame, bytes, 0) {
         if !socket.state().options.wants(kind) {
             continue;
@@ -194,7 +198,7 @@ pub async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
 /// Removes an association from its socket so that a new one can take it over. `descriptor` is the
 /// program's; `read` bytes of its first frame were already read. Like in Linux, unread data of the
 /// association moves with it.
-pub async fn peel_off(
+pub(super) async fn peel_off(
     host: &HostState,
     socket: &Socket,
     number: u32,

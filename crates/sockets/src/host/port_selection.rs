@@ -14,7 +14,7 @@ use super::socket::{Phase, Socket};
 const MAX_PORTS: usize = 32;
 
 /// Connects; tries other ports if another host has this one and the program did not choose it.
-pub async fn from_any_port(
+pub(super) async fn from_any_port(
     host: &HostState,
     socket: &Socket,
     mut endpoint: Endpoint,
@@ -34,7 +34,7 @@ pub async fn from_any_port(
 
 /// An endpoint at another port that replaces the socket's; `None`: the port must stay, because the
 /// program chose it, peers may know it, or an association uses it.
-pub fn another(host: &HostState, socket: &Socket) -> Option<Endpoint> {
+pub(super) fn another(host: &HostState, socket: &Socket) -> Option<Endpoint> {
     let former = {
         let mut state = socket.state();
         let many = socket.socket_type.is_one_to_many();

@@ -28,7 +28,7 @@ use crate::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode}
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
 
 /// Answers the single request of a connection.
-pub async fn answer(host: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
+pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = unix.async_io(Interest::READABLE, |unix: &Unix| {
         scm_rights::receive(unix, &mut buffer)

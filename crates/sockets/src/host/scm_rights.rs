@@ -18,7 +18,7 @@ use crate::frame::{Frame, HEADER};
 const MAX_UNREAD: usize = 16 << 20;
 
 /// Receives a datagram, and the descriptor that it carries, if any.
-pub fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+pub(super) fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(buffer)];
@@ -31,7 +31,7 @@ pub fn receive(unix: &Unix, buffer: &mut [u8]) -> io::Result<(usize, Option<Owne
 }
 
 /// Sends a datagram with a copy of a descriptor.
-pub fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<usize> {
+pub(super) fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let all = [descriptor];
@@ -44,7 +44,7 @@ pub fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result
 
 /// Reads all frames from a program's descriptor, at most [`MAX_UNREAD`] bytes. The first `read`
 /// bytes of the first frame are skipped, because they were already read.
-pub fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
+pub(super) fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
     let mut buffer = vec![0; HEADER + MAX_PIECE];
     let mut all = Vec::new();
     let mut taken = 0;

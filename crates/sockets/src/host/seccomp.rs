@@ -25,7 +25,7 @@ pub enum BypassStatus {
 }
 
 /// Waits for a call that bypasses the library.
-pub async fn watch(host: &HostState, descriptor: Option<OwnedFd>, error: i32) {
+pub(super) async fn watch(host: &HostState, descriptor: Option<OwnedFd>, error: i32) {
     let Some(descriptor) = descriptor else {
         tell(host, BypassStatus::Undetectable(error));
         return;

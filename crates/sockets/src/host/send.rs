@@ -8,7 +8,7 @@ use crate::frame::{self, Frame};
 
 /// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise
 /// returns it.
-pub fn send_at_once(
+pub(super) fn send_at_once(
     assoc: &SocketAssociation,
     frame: &Frame,
     bytes: bytes::Bytes,
@@ -42,7 +42,7 @@ pub fn send_at_once(
 }
 
 /// Sends a message with its frame's options.
-pub async fn send(
+pub(super) async fn send(
     assoc: &SocketAssociation,
     association: &Association,
     frame: &Frame,

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::frame::Frame;
 
 /// Queued bytes above which a program gets no more buffer space.
-pub const MAX_QUEUED: usize = 256 << 10;
+pub(super) const MAX_QUEUED: usize = 256 << 10;
 /// Bytes in addition to [`MAX_QUEUED`] and one message above which the descriptor is not read.
 /// Messages that were granted space and are still in the descriptor can arrive: 208 KiB from one
 /// thread (`net.core.wmem_default`), and one message from each further thread.
@@ -25,7 +25,7 @@ const QUEUE_MARGIN: usize = 1 << 20;
 const JOB_OVERHEAD: usize = 256;
 
 /// An operation on an association, in the order of the program's calls.
-pub enum QueuedOperation {
+pub(super) enum QueuedOperation {
     /// Send a message.
     Message(Frame, Bytes),
     /// Shut down the association, because the program closed the socket.
@@ -34,7 +34,7 @@ pub enum QueuedOperation {
 
 impl QueuedOperation {
     /// Bytes counted for it.
-    pub fn cost(&self) -> usize {
+    pub(super) fn cost(&self) -> usize {
         match self {
             Self::Message(_, bytes) => bytes.len() + JOB_OVERHEAD,
             Self::Close => JOB_OVERHEAD,
@@ -43,7 +43,7 @@ impl QueuedOperation {
 }
 
 /// Queued jobs of an association.
-pub struct SendQueue {
+pub(super) struct SendQueue {
     queue: mpsc::UnboundedSender<QueuedOperation>,
     /// Taken by the task that processes them.
     todo: Mutex<Option<mpsc::UnboundedReceiver<QueuedOperation>>>,
@@ -55,7 +55,7 @@ pub struct SendQueue {
 
 impl SendQueue {
     /// An empty queue.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (queue, todo) = mpsc::unbounded_channel();
         Self {
             queue,
@@ -66,13 +66,13 @@ impl SendQueue {
     }
 
     /// The receiver for the task that processes the jobs; available once.
-    pub fn take(&self) -> Option<mpsc::UnboundedReceiver<QueuedOperation>> {
+    pub(super) fn take(&self) -> Option<mpsc::UnboundedReceiver<QueuedOperation>> {
         let mut todo = self.todo.lock().unwrap_or_else(PoisonError::into_inner);
         todo.take()
     }
 
     /// Queues a job.
-    pub fn ask(&self, job: QueuedOperation) {
+    pub(super) fn ask(&self, job: QueuedOperation) {
         let cost = job.cost();
         self.held.fetch_add(cost, Ordering::AcqRel);
         // The task ends with the association, after which no job can run.
@@ -82,40 +82,40 @@ impl SendQueue {
     }
 
     /// A job of that cost has finished.
-    pub fn done(&self, cost: usize) {
+    pub(super) fn done(&self, cost: usize) {
         self.held.fetch_sub(cost, Ordering::AcqRel);
         self.changed.notify_waiters();
     }
 
     /// Stops processing and wakes the waiting tasks.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         drop(self.take());
         self.changed.notify_waiters();
     }
 
     /// Whether all jobs have finished.
-    pub fn are_done(&self) -> bool {
+    pub(super) fn are_done(&self) -> bool {
         self.is_within(0)
     }
 
     /// Whether a program may send another message.
-    pub fn have_room(&self) -> bool {
+    pub(super) fn have_room(&self) -> bool {
         self.is_within(MAX_QUEUED)
     }
 
     /// Waits for [`Self::have_room`].
-    pub async fn room(&self) {
+    pub(super) async fn room(&self) {
         self.within(MAX_QUEUED).await;
     }
 
     /// Waits while the queue exceeds the space that was granted, with an allowance for messages of
     /// several threads. `largest`: size of the largest message, bytes.
-    pub async fn bounded(&self, largest: usize) {
+    pub(super) async fn bounded(&self, largest: usize) {
         self.within(MAX_QUEUED + QUEUE_MARGIN + largest).await;
     }
 
     /// Waits until all jobs have finished.
-    pub async fn all_done(&self) {
+    pub(super) async fn all_done(&self) {
         self.within(0).await;
     }
 

@@ -14,7 +14,7 @@ use super::socket::Socket;
 use crate::options::AUTOCLOSE;
 
 /// Processes the program's jobs for an association in order, until it has ended.
-pub fn start(host: &Arc<HostState>, socket: &Socket, assoc: &Arc<SocketAssociation>) {
+pub(super) fn start(host: &Arc<HostState>, socket: &Socket, assoc: &Arc<SocketAssociation>) {
     let Some(todo) = assoc.send_queue.take() else {
         return;
     };

@@ -67,7 +67,7 @@ fn is_offered(option: i32) -> bool {
 }
 
 /// `setsockopt` at SCTP's level.
-pub fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
+pub(super) fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     if !can_be_set(option) {
         return Err(libc::ENOPROTOOPT);
     }
@@ -185,7 +185,7 @@ fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
 }
 
 /// Applies all options that were set to an association that was just established.
-pub fn apply_all(assoc: &SocketAssociation) {
+pub(super) fn apply_all(assoc: &SocketAssociation) {
     let Some(association) = assoc.association() else {
         return;
     };

@@ -14,7 +14,13 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// The configuration of an endpoint at `port` from the program's options; an option of 0 means the
 /// host's value.
-pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: usize) -> Config {
+pub(super) fn endpoint(
+    base: &Config,
+    state: &State,
+    port: u16,
+    accept: bool,
+    backlog: usize,
+) -> Config {
     let options = &state.options;
     base.clone().with(|it| {
         it.port = port;
@@ -55,7 +61,7 @@ pub fn endpoint(base: &Config, state: &State, port: u16, accept: bool, backlog: 
 }
 
 /// Addresses of a socket: those that it is bound to, or the host's; empty: all.
-pub fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
+pub(super) fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     let bound = state.addresses();
     match bound.is_empty() {
         true => base.addresses.clone(),
@@ -98,7 +104,7 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
 
 /// SCTP_STREAM_SCHEDULER with Linux's numbers of the schedulers of RFC 8260 §4.3.2; the option
 /// table rejects others.
-pub fn scheduler(number: u32) -> SchedulerKind {
+pub(super) fn scheduler(number: u32) -> SchedulerKind {
     match number {
         1 => SchedulerKind::Priority,
         2 => SchedulerKind::RoundRobin,
@@ -109,7 +115,7 @@ pub fn scheduler(number: u32) -> SchedulerKind {
 }
 
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: the peer's UDP port, if the program has set it.
-pub fn peer_udp_port(options: &Options) -> Option<u16> {
+pub(super) fn peer_udp_port(options: &Options) -> Option<u16> {
     // struct sctp_udpencaps: association, address at 8, port at 136.
     let port = options.short(REMOTE_UDP_ENCAPS_PORT, 136);
     Some(u16::from_be(port)).filter(|&it| it != 0)

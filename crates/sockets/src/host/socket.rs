@@ -23,12 +23,12 @@ use crate::options::{Options, REUSE_PORT};
 use crate::{SocketType, Style};
 
 /// Retry interval for conditions without a wakeup.
-pub const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// Timeout for the port of a previous socket whose association is still closing.
-pub const PORT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const PORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A socket: the host's end of the descriptor, and its state.
-pub struct Socket {
+pub(super) struct Socket {
     /// Address of the program's end.
     pub name: Vec<u8>,
     /// The host's end.
@@ -51,7 +51,7 @@ pub struct Socket {
 
 /// Lifecycle of a socket. A one-to-many socket is fresh, or listens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     /// Created, and perhaps bound.
     #[default]
     Fresh,
@@ -67,7 +67,7 @@ pub enum Phase {
 
 /// `shutdown` of a one-to-one socket.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Shut {
+pub(super) struct Shut {
     /// Receiving is shut down.
     pub reading: bool,
     /// Sending is shut down.
@@ -76,7 +76,7 @@ pub struct Shut {
 
 /// Mutable state of a socket.
 #[derive(Default)]
-pub struct State {
+pub(super) struct State {
     /// Options for future associations.
     pub options: Options,
     /// AUTH keys for future associations.
@@ -115,12 +115,12 @@ pub struct State {
 
 impl State {
     /// SCTP_REUSE_PORT.
-    pub fn shares_port(&self) -> bool {
+    pub(super) fn shares_port(&self) -> bool {
         self.options.word(REUSE_PORT, 0) != 0
     }
 
     /// The addresses that it is bound to; empty: all.
-    pub fn addresses(&self) -> Vec<IpAddr> {
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
         let all: Vec<_> = self.bound.iter().map(SocketAddr::ip).collect();
         match all.iter().any(IpAddr::is_unspecified) {
             true => Vec::new(),
@@ -131,7 +131,7 @@ impl State {
 
 impl Socket {
     /// Creates the host's next socket.
-    pub fn new(
+    pub(super) fn new(
         host: &HostState,
         name: Vec<u8>,
         unix: AsyncFd<Unix>,
@@ -152,13 +152,13 @@ impl Socket {
     }
 
     /// Its mutable state.
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|it| it.into_inner())
     }
 
     /// The association with the program's `number`. A socket with a single association ignores the
     /// number.
-    pub fn assoc(&self, number: u32) -> Option<Arc<SocketAssociation>> {
+    pub(super) fn assoc(&self, number: u32) -> Option<Arc<SocketAssociation>> {
         let state = self.state();
         match self.socket_type.style {
             Style::OneToMany => state.assocs.get(&number).cloned(),
@@ -167,13 +167,13 @@ impl Socket {
     }
 
     /// The association with the peer at this address.
-    pub fn assoc_with(&self, address: SocketAddr) -> Option<Arc<SocketAssociation>> {
+    pub(super) fn assoc_with(&self, address: SocketAddr) -> Option<Arc<SocketAssociation>> {
         let assocs: Vec<_> = self.state().assocs.values().cloned().collect();
         assocs.into_iter().find(|assoc| assoc.is_with(address))
     }
 
     /// Waits until its association is established; `None`: it never will be.
-    pub async fn connected(&self) -> Option<Arc<SocketAssociation>> {
+    pub(super) async fn connected(&self) -> Option<Arc<SocketAssociation>> {
         if let Some(settled) = self.settled() {
             return settled;
         }
@@ -199,36 +199,36 @@ impl Socket {
     }
 
     /// Enters another phase.
-    pub fn enter(&self, phase: Phase) {
+    pub(super) fn enter(&self, phase: Phase) {
         self.state().phase = phase;
         self.advance();
         self.changed.notify_waiters();
     }
 
     /// Generation for cached state; must be read before the state that is cached.
-    pub fn generation(&self) -> Generation {
+    pub(super) fn generation(&self) -> Generation {
         self.generations.current(self.number)
     }
 
     /// Invalidates cached state; should be called after the change.
-    pub fn advance(&self) {
+    pub(super) fn advance(&self) {
         self.generations.advance(self.number);
     }
 
     /// Records the end of its single association: an `errno`, or 0 after a shutdown.
-    pub fn record_end(&self, error: i32) {
+    pub(super) fn record_end(&self, error: i32) {
         let mut state = self.state();
         (state.ended, state.error) = (Some(error), error);
     }
 
     /// Takes the pending error, which is reported once.
-    pub fn take_error(&self) -> Option<i32> {
+    pub(super) fn take_error(&self) -> Option<i32> {
         let error = std::mem::take(&mut self.state().error);
         (error != 0).then_some(error)
     }
 
     /// Like [`Self::may_come`], after pending sends and deliveries have been processed.
-    pub async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
+    pub(super) async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
         let may_come = self.may_come(wait);
         if may_come.is_ok() || self.socket_type.style != Style::OneToMany {
             return may_come;
@@ -239,7 +239,7 @@ impl Socket {
     }
 
     /// Waits until the associations have accepted or lost all messages that the program has sent.
-    pub async fn all_taken(&self) {
+    pub(super) async fn all_taken(&self) {
         while self.busy.load(Ordering::Acquire) || self.is_polled(PollFlags::POLLIN) {
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
@@ -247,7 +247,7 @@ impl Socket {
 
     /// Like [`Self::all_taken`], with a timeout; returns at once if the program has closed the
     /// socket.
-    pub async fn all_taken_within(&self, limit: Duration) {
+    pub(super) async fn all_taken_within(&self, limit: Duration) {
         if !self.is_hung_up() {
             let _ = tokio::time::timeout(limit, self.all_taken()).await;
         }
@@ -277,7 +277,7 @@ impl Socket {
 
     /// Result for a program that has read all data and reached the end of its descriptor; an
     /// `errno` if that is an error.
-    pub fn end_of_messages(&self) -> Result<(), i32> {
+    pub(super) fn end_of_messages(&self) -> Result<(), i32> {
         if let Some(error) = self.take_error() {
             return Err(error);
         }
@@ -293,7 +293,7 @@ impl Socket {
     }
 
     /// Delivers a frame to the program; waits while its descriptor is full.
-    pub async fn give(&self, frame: &Frame, payload: &[u8]) -> io::Result<()> {
+    pub(super) async fn give(&self, frame: &Frame, payload: &[u8]) -> io::Result<()> {
         let header = frame.encode();
         let parts = [IoSlice::new(&header), IoSlice::new(payload)];
         let is_message = frame.kind == Kind::Data;
@@ -324,7 +324,7 @@ impl Socket {
 
     /// Reads a frame of the program with its payload into `buffer`; 0 bytes: the program closed its
     /// last descriptor, or shut it down.
-    pub async fn take(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) async fn take(&self, buffer: &mut [u8]) -> io::Result<usize> {
         use std::io::Read;
         loop {
             let take = |mut unix: &Unix| {
@@ -355,13 +355,13 @@ impl Socket {
 
     /// Whether its last descriptor is closed or shut down, even if the host has not been notified
     /// yet.
-    pub fn is_hung_up(&self) -> bool {
+    pub(super) fn is_hung_up(&self) -> bool {
         self.is_polled(PollFlags::POLLHUP)
     }
 
     /// Waits until the last descriptor of a listening socket is closed. The data that makes it
     /// unwritable ([`Kind::Nothing`]) stays in it, so nothing must be read once this has started.
-    pub async fn left(&self) {
+    pub(super) async fn left(&self) {
         while let Ok(mut ready) = self.unix.readable().await {
             if ready.ready().is_read_closed() {
                 return;
@@ -371,7 +371,7 @@ impl Socket {
     }
 
     /// Whether it accepts only IPv6 or only IPv4; `None`: both.
-    pub fn only_family(&self, state: &State) -> Option<bool> {
+    pub(super) fn only_family(&self, state: &State) -> Option<bool> {
         match self.socket_type.v6 {
             false => Some(false),
             true if state.options.is_v6_only() => Some(true),
@@ -380,12 +380,12 @@ impl Socket {
     }
 
     /// An address as shown to the program.
-    pub fn shown(&self, address: SocketAddr) -> SocketAddr {
+    pub(super) fn shown(&self, address: SocketAddr) -> SocketAddr {
         shown(address, self.socket_type.v6, &self.state().options)
     }
 
     /// The unspecified address of the socket's family.
-    pub fn unspecified(&self) -> IpAddr {
+    pub(super) fn unspecified(&self) -> IpAddr {
         match self.socket_type.v6 {
             true => Ipv6Addr::UNSPECIFIED.into(),
             false => Ipv4Addr::UNSPECIFIED.into(),
@@ -394,7 +394,7 @@ impl Socket {
 }
 
 /// The `errno` for an association that ended.
-pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
+pub(super) fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
     match reason {
         CloseReason::AbortedHere => libc::ECONNABORTED,
         CloseReason::AbortedByPeer { .. } if !was_up => libc::ECONNREFUSED,
@@ -408,7 +408,7 @@ pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
 }
 
 /// The `errno` for an association that could not be set up.
-pub fn of_connect(error: &ConnectError) -> i32 {
+pub(super) fn of_connect(error: &ConnectError) -> i32 {
     match error {
         ConnectError::Association(lost) => of_reason(&lost.0, false),
         ConnectError::Family(_) => libc::ENETUNREACH,

@@ -48,13 +48,13 @@ fn kept(level: i32, option: i32) -> Option<(i32, Range)> {
 }
 
 /// Whether this module handles options of that level.
-pub fn is_ip_level(level: i32) -> bool {
+pub(super) fn is_ip_level(level: i32) -> bool {
     matches!(level, IPPROTO_IP | IPPROTO_IPV6)
 }
 
 /// The value that is stored; `None`: nothing, as for the many options that only the host could
 /// apply.
-pub fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i32> {
+pub(super) fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i32> {
     let Some((default, range)) = kept(level, option) else {
         return Ok(None);
     };
@@ -75,7 +75,7 @@ pub fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i
 }
 
 /// The default value.
-pub fn default(level: i32, option: i32) -> Result<Vec<u8>, i32> {
+pub(super) fn default(level: i32, option: i32) -> Result<Vec<u8>, i32> {
     let (default, _) = kept(level, option).ok_or(libc::ENOPROTOOPT)?;
     Ok(default.to_ne_bytes().to_vec())
 }

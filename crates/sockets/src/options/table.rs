@@ -8,7 +8,7 @@ type Default = fn() -> Vec<u8>;
 type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
 
 /// A stored option.
-pub struct StoredOption {
+pub(super) struct StoredOption {
     number: i32,
     pub default: Default,
     /// Size of a short form that programs may pass: the last bytes of the value.
@@ -73,7 +73,7 @@ impl StoredOption {
     }
 
     /// The program's value in full size.
-    pub fn whole(&self, value: &[u8]) -> Result<Vec<u8>, i32> {
+    pub(super) fn whole(&self, value: &[u8]) -> Result<Vec<u8>, i32> {
         let size = (self.default)().len();
         let given = value.len();
         if given == size || (given > size && !self.exact) {
@@ -94,7 +94,7 @@ impl StoredOption {
     }
 
     /// The value for a program whose buffer has `room` bytes.
-    pub fn fit(&self, mut value: Vec<u8>, room: usize) -> Result<Vec<u8>, i32> {
+    pub(super) fn fit(&self, mut value: Vec<u8>, room: usize) -> Result<Vec<u8>, i32> {
         match self.short {
             Some(short) if room == short => Ok(value.split_off(value.len() - short)),
             _ if self.number == EVENTS && room > 0 => {
@@ -116,18 +116,18 @@ impl StoredOption {
 }
 
 /// The option of that number; ENOPROTOOPT if it is not stored.
-pub fn stored_option(level: i32, option: i32) -> Result<&'static StoredOption, i32> {
+pub(super) fn stored_option(level: i32, option: i32) -> Result<&'static StoredOption, i32> {
     let found = STORED_OPTIONS.iter().find(|it| it.number == option);
     found
         .filter(|_| level == IPPROTO_SCTP)
         .ok_or(libc::ENOPROTOOPT)
 }
 
-pub fn words(values: &[u32]) -> Vec<u8> {
+pub(super) fn words(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|it| it.to_ne_bytes()).collect()
 }
 
-pub fn shorts(values: &[u16]) -> Vec<u8> {
+pub(super) fn shorts(values: &[u16]) -> Vec<u8> {
     values.iter().flat_map(|it| it.to_ne_bytes()).collect()
 }
 
@@ -153,7 +153,7 @@ const fn value_on(number: i32) -> StoredOption {
 const MAX_PARTIAL_DELIVERY_POINT: u32 = 1 << 20;
 
 /// Default flags of messages: unordered, address override, abort, end.
-pub fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
+pub(super) fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
     match u16::from_ne_bytes(flags) & !0x207 {
         0 => Ok(()),
         _ => Err(libc::EINVAL),
@@ -326,15 +326,15 @@ fn thresholds(bytes: usize) -> Vec<u8> {
 }
 
 /// Bits of `spp_flags`.
-pub mod spp {
+pub(super) mod spp {
     /// SPP_HB_ENABLE, SPP_HB_DISABLE.
-    pub const HEARTBEATS: [u32; 2] = [1, 2];
+    pub(crate) const HEARTBEATS: [u32; 2] = [1, 2];
     /// SPP_PMTUD_ENABLE, SPP_PMTUD_DISABLE.
-    pub const DISCOVERY: [u32; 2] = [8, 16];
+    pub(crate) const DISCOVERY: [u32; 2] = [8, 16];
     /// SPP_SACKDELAY_ENABLE, SPP_SACKDELAY_DISABLE.
-    pub const DELAY: [u32; 2] = [32, 64];
+    pub(crate) const DELAY: [u32; 2] = [32, 64];
     /// SPP_HB_TIME_IS_ZERO.
-    pub const NO_INTERVAL: u32 = 128;
+    pub(crate) const NO_INTERVAL: u32 = 128;
 }
 
 /// struct sctp_paddrparams: association, address, heartbeat interval at 132, errors at 136, MTU at
@@ -379,7 +379,7 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
 
 /// struct sctp_paddrparams was set: copies its delay to SCTP_DELAYED_SACK, or acknowledges each
 /// packet if the delay is disabled.
-pub fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
+pub(super) fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
     let flags = word(given, 146);
     if flags & spp::DELAY[0] != 0 {
         sacks[4..8].copy_from_slice(&paths[142..146]);
@@ -392,7 +392,7 @@ pub fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
 }
 
 /// struct sctp_sack_info was set: copies it to SCTP_PEER_ADDR_PARAMS.
-pub fn delay_of_sacks(paths: &mut [u8], sacks: &[u8]) {
+pub(super) fn delay_of_sacks(paths: &mut [u8], sacks: &[u8]) {
     paths[142..146].copy_from_slice(&sacks[4..8]);
     let flags = word(paths, 146) & !(spp::DELAY[0] | spp::DELAY[1]);
     let delay = spp::DELAY[usize::from(word(sacks, 8) == 1)];
