@@ -43,8 +43,8 @@ fn star(altitude: f64, inclination: f64, planes: u32, satellites: u32, phasing: 
 /// A shell of Hypatia: revolutions per day, inclination, planes and satellites per plane; the
 /// altitude from its name, and the maximum length of a ground link, km. Its elements are of
 /// 2000-01-01 00:00 UTC, when Greenwich is 99.96748° east of the first node by the sidereal time of
-/// the library ephem (libastro, `earthsat.c`, `SidReference`); it is 99.96779° by IAU 1982. A ground
-/// link is limited by its length alone.
+/// the library ephem (libastro, `earthsat.c`, `SidReference`); it is 99.96779° by IAU 1982. A
+/// ground link is limited by its length alone.
 fn hypatia(
     (mean_motion, inclination, planes, satellites): (f64, f64, u32, u32),
     altitude: f64,

@@ -235,7 +235,8 @@ pub struct Figure {
     /// How many bytes a segment has, where a curve's unit is `segments`.
     #[serde(default)]
     pub segment_size: Option<Size>,
-    /// The curves of kinds `sweep`, `bars`, `cdf` and `time`; of kind `map` the flows whose paths are drawn.
+    /// The curves of kinds `sweep`, `bars`, `cdf` and `time`; of kind `map` the flows whose paths
+    /// are drawn.
     #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Curve>,
 }
@@ -282,13 +283,14 @@ pub enum FigureKind {
     Sequence,
     /// Sender and receiver as two lines down the page, packets as arrows between them.
     Ladder,
-    /// A map of a recorded constellation: satellites and stations at the begin of `window`, the links between satellites
-    /// coloured by their load in it, and the paths of the flows that curves name.
+    /// A map of a recorded constellation: satellites and stations at the begin of `window`, the
+    /// links between satellites coloured by their load in it, and the paths of the flows that
+    /// curves name.
     Map,
 }
 
-/// A curve. Kinds `sweep` and `bars`: `series` and `metric` of a measure. Kind `time`: `flow` or `link`, and `probe`. Kind `map`: `flow` and
-/// `member`. Kind `cdf`: either; of a
+/// A curve. Kinds `sweep` and `bars`: `series` and `metric` of a measure. Kind `time`: `flow` or
+/// `link`, and `probe`. Kind `map`: `flow` and `member`. Kind `cdf`: either; of a
 /// probe with the style `step` each value counts as long as it stands, otherwise each sample once.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

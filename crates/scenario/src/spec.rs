@@ -300,8 +300,8 @@ pub struct Record {
     /// Which replications, counted from 0: `[0, 2]`, or `"all"`; the first if left out.
     #[serde(default)]
     pub replications: Option<Recorded>,
-    /// Width of a bin for probes that count over time (`throughput`, `goodput`), and between samples of a constellation; a
-    /// second if left out.
+    /// Width of a bin for probes that count over time (`throughput`, `goodput`), and between samples
+    /// of a constellation; a second if left out.
     #[serde(default)]
     pub bin: Option<Span>,
 }

@@ -14,8 +14,8 @@ const KEPT: usize = 8;
 /// Maximum distance of the next cached moment from the latest one.
 const AHEAD: u64 = 2;
 
-/// The delay, in nanoseconds, to a satellite whose elements are no longer valid, about 4.3 s. Routes
-/// avoid it, so only packets that were already queued for it are delayed so long.
+/// The delay, in nanoseconds, to a satellite whose elements are no longer valid, about 4.3 s.
+/// Routes avoid it, so only packets that were already queued for it are delayed so long.
 const UNKNOWN: f64 = u32::MAX as f64;
 
 /// The delay of a link during an interval, as a linear function.

@@ -1,4 +1,4 @@
-//! Maps: positions of satellites and stations, load of the links between satellites, paths of flows.
+//! Maps: positions of satellites and stations, load of the links between satellites, and paths.
 
 use std::collections::BTreeMap;
 

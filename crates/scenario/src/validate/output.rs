@@ -441,7 +441,7 @@ fn check_figure(
     }
 }
 
-/// Checks that what a map shows is recorded.
+/// Checks that a map shows recorded series.
 fn check_map(
     c: &mut Checker<'_>,
     spec: &Spec,

@@ -3,7 +3,7 @@
 //! and 57 (Tanveer et al., *Making Sense of Constellations*, CoNEXT Companion 2023; Mohan et al.,
 //! *A Multifaceted Look at Starlink Performance*, WWW 2024).
 //!
-//! Each satellite has an elevation, which determines rate and loss, and a load of its own. The
+//! Each satellite has an elevation, which determines rate and loss, and its own load. The
 //! delay is that of the link's propagation: `satellites` with the same interval.
 
 use anabranch_settings::{Entry, Kind, idle_if, kind};

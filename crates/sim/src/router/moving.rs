@@ -145,9 +145,9 @@ impl Moving {
         true
     }
 
-    /// Selects the satellites of stations in the skipped intervals, in which nothing happened and no
-    /// routes were needed: a handover in them is over, or under way, but does not begin now. Earlier
-    /// intervals than the duration of a handover have no effect.
+    /// Selects the satellites of stations in the skipped intervals, in which nothing happened and
+    /// no routes were needed: a handover in them is over, or under way, but does not begin now.
+    /// Earlier intervals than the duration of a handover have no effect.
     fn catch_up(&mut self, constellation: &Constellation, number: usize, skipped: Range<u64>) {
         let access = constellation.access;
         if access.policy == GroundPolicy::Any {
