@@ -96,7 +96,8 @@
 //!
 //! Packets travel over one of three carriers ([`Carrier`]): UDP encapsulation, plain UDP between
 //! two fixed ports, and raw IP. A program without a runtime, or with its own sockets, can drive
-//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` does so in a page.
+//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` does so in a page,
+//! `examples/association_threads.rs` with a thread for each association.
 //!
 //! # Cancel safety
 //!

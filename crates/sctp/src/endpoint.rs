@@ -2,10 +2,12 @@
 
 mod asconf;
 mod association_table;
+mod association_view;
 mod authentication;
 mod connect;
 mod cookie_echo;
 mod demux;
+mod detached;
 mod dtls;
 mod happy_eyeballs;
 mod icmp;
@@ -45,6 +47,7 @@ use crate::random::Random;
 use crate::timer::Timers;
 use association_table::{AssociationTable, FlowKey};
 pub use connect::ConnectOptions;
+pub use detached::{AssociationEvent, DetachError, DetachedAssociation, EndpointEvent};
 use happy_eyeballs::ConnectAttempts;
 use incoming::PendingIncoming;
 pub use incoming::{Incoming, IncomingGone, Refusal};
@@ -231,7 +234,7 @@ impl Endpoint {
         self.max_associations = most;
     }
 
-    /// Association with this identifier, until it is released.
+    /// Association with this identifier, until it is released or detached.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.table.get(self.table.slot_of(id)?)
     }
@@ -245,7 +248,7 @@ impl Endpoint {
         self.table.get_mut(slot)
     }
 
-    /// All associations that were not released, by ascending slot.
+    /// All associations that were neither released nor detached, by ascending slot.
     pub fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
         self.table.ids()
     }
@@ -338,15 +341,7 @@ impl Endpoint {
     #[inline(never)] // one copy for all callers
     fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let slot = self.table.find(port, address)?;
-        if self
-            .table
-            .get(slot)
-            .is_some_and(|association| !association.is_closed())
-        {
-            return Some(slot);
-        }
-        self.table.detach(slot);
-        None
+        self.table.lives(slot).then_some(slot)
     }
 
     /// Queues a stateless reply with these chunks to the source of `arrival`.

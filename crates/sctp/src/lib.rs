@@ -80,6 +80,12 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Associations on other threads
+//! [`Endpoint::detach`] gives an established association to the driver as a
+//! [`DetachedAssociation`], which is [`Send`]. The endpoint then only passes it the packets of its
+//! peer ([`Endpoint::poll_association_event`]), and learns its tags and addresses
+//! ([`Endpoint::handle_endpoint_event`]).
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types)]
 
@@ -147,7 +153,8 @@ pub use dtls_chunk::{
 };
 pub use dynamic_settings::{AssociationSettings, DynamicSettingError, PathSettings};
 pub use endpoint::{
-    ConnectOptions, Endpoint, Incoming, IncomingGone, Recipient, Refusal, ShardPeers,
+    AssociationEvent, ConnectOptions, DetachError, DetachedAssociation, Endpoint, EndpointEvent,
+    Incoming, IncomingGone, Recipient, Refusal, ShardPeers,
 };
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, UndeliveredCause, UndeliveredMessage, Violation};

@@ -24,6 +24,7 @@ mod courses;
 mod crowd;
 mod cves;
 mod cves_of_extensions;
+mod detached;
 mod dtls;
 mod dtls_attacks;
 mod dtls_plays;

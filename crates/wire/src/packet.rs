@@ -190,6 +190,11 @@ impl<'a> Chunks<'a> {
         self.datagram.len()
     }
 
+    /// The whole packet, as a slice of its block.
+    pub fn packet_bytes(&self) -> Bytes {
+        self.block.slice_ref(self.datagram)
+    }
+
     /// Whether all chunks have been read.
     #[inline]
     pub fn is_at_end(&self) -> bool {

@@ -1,10 +1,12 @@
 //! Interface of an association for its endpoint, which transfers the packets.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use anabranch_transport::{Ecn, Nanos};
 
 use super::Association;
+use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::CloseReason;
 use crate::handshake::LocalOffer;
@@ -24,6 +26,16 @@ impl Association {
         }
         let rto = self.paths.get(self.paths.primary()).rto.rto();
         now.saturating_add(rto.saturating_mul(LATE_TIMEOUTS))
+    }
+
+    /// Settings, shared with its endpoint and other associations.
+    pub(crate) fn shared_config(&self) -> Arc<Config> {
+        Arc::clone(&self.config)
+    }
+
+    /// Whether this side offers or uses the DTLS chunk.
+    pub(crate) fn has_dtls_chunk(&self) -> bool {
+        self.dtls.is_some()
     }
 
     /// Verification tag of packets to this side.

@@ -40,6 +40,10 @@ impl Endpoint {
             // An address that was added recently and is not verified.
             self.table.claimants(port, address, tag).next()
         })?;
-        self.table.get(slot).is_some_and(fits).then_some(slot)
+        let fits = match self.table.get(slot) {
+            Some(association) => fits(association),
+            None => (self.table.view(slot)).is_some_and(|it| it.local_tag == tag && it.uses_asconf),
+        };
+        fits.then_some(slot)
     }
 }

@@ -5,6 +5,8 @@
 //! their tags, so that a peer that lists an address neither locks out its owner nor impersonates it
 //! (RFC 5062 §2).
 
+mod detached;
+
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
@@ -13,6 +15,7 @@ use anabranch_transport::Path;
 use anabranch_wire::packet::CommonHeader;
 use smallvec::SmallVec;
 
+use super::detached::{Detached, Input};
 use super::intrusive_queue::{IntrusiveQueue, QueueLink};
 use super::shard::Shard;
 use super::siphash_map::{HashKey, SipHashMap};
@@ -20,7 +23,7 @@ use super::slab::Slab;
 use crate::association::Association;
 use crate::association_id::AssociationId;
 use crate::lazy_box::LazyBox;
-use crate::path::PathId;
+use crate::path::{PathEntry, PathId};
 
 /// The peer's port and one of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +94,8 @@ pub(super) struct AssociationTable {
     /// unknown address (RFC 9260 §5.1.2 B).
     by_tag: SipHashMap<u32>,
     shard: Shard,
+    /// Associations that their driver has detached.
+    detached: LazyBox<Detached>,
     to_transmit: IntrusiveQueue,
     ready: IntrusiveQueue,
 }
@@ -108,6 +113,7 @@ impl AssociationTable {
             way: None,
             by_tag: SipHashMap::default(),
             shard: Shard::default(),
+            detached: LazyBox::default(),
             to_transmit: IntrusiveQueue::default(),
             ready: IntrusiveQueue::default(),
         }
@@ -144,7 +150,7 @@ impl AssociationTable {
         self.way = None;
         self.withdraw_claims(slot);
         let Some(association) = self.get_mut(slot) else {
-            return;
+            return self.index_detached(slot);
         };
         association.addresses_learnt();
         let port = association.remote_port();
@@ -159,39 +165,44 @@ impl AssociationTable {
             // The most common start.
             return self.own_verified(slot, Key { port, address });
         }
-        self.forget_lost_keys(slot);
+        let owns = |it: &PathEntry| it.verified && !it.disowned;
+        self.forget_lost_keys(slot, |it, address| {
+            let it = it.get(slot);
+            it.is_some_and(|it| {
+                let mut paths = it.paths().iter();
+                paths.any(|(_, it)| it.path.remote == address && owns(it))
+            })
+        });
         for path in (0..paths).filter_map(|path| u8::try_from(path).ok()) {
             let entry = self.get(slot).map(|it| it.paths().get(PathId(path)));
             let Some(entry) = entry.filter(|entry| !entry.disowned) else {
                 continue;
             };
             let (address, verified) = (entry.path.remote, entry.verified);
-            let key = Key { port, address };
-            if self.slots.of(slot).keys.contains(&key) {
-                continue;
-            }
-            if verified {
-                self.own_verified(slot, key);
-            } else if self.owner(key).is_some() || self.shard.other(port, address).is_some() {
-                self.disown(slot, address);
-            } else {
-                self.claim(slot, key, tags);
-            }
+            self.index_address(slot, Key { port, address }, verified, tags);
         }
     }
 
-    /// Removes the keys of addresses that are no longer verified addresses of the association.
-    fn forget_lost_keys(&mut self, slot: u32) {
-        let Slot {
-            keys, association, ..
-        } = self.slots.of_mut(slot);
-        let Some(association) = association else {
+    /// Updates the lookup keys of one address of the association.
+    fn index_address(&mut self, slot: u32, key: Key, verified: bool, tags: [u32; 2]) {
+        if self.slots.of(slot).keys.contains(&key) {
             return;
-        };
+        }
+        if verified {
+            self.own_verified(slot, key);
+        } else if self.owner(key).is_some() || self.shard.other(key.port, key.address).is_some() {
+            self.disown(slot, key.address);
+        } else {
+            self.claim(slot, key, tags);
+        }
+    }
+
+    /// Removes the keys of addresses that are no longer verified addresses of the association, as
+    /// `owns` says.
+    fn forget_lost_keys(&mut self, slot: u32, owns: impl Fn(&Self, IpAddr) -> bool) {
+        let mut keys = std::mem::take(&mut self.slots.of_mut(slot).keys);
         keys.retain(|&mut key| {
-            let entries = &mut association.paths().iter();
-            let kept =
-                entries.any(|(_, it)| it.path.remote == key.address && it.verified && !it.disowned);
+            let kept = owns(self, key.address);
             if !kept {
                 self.by_peer.remove(&key);
                 self.shard.release(key.port, key.address);
@@ -199,6 +210,7 @@ impl AssociationTable {
             }
             kept
         });
+        self.slots.of_mut(slot).keys = keys;
     }
 
     /// Association that has verified the address. A closed association owns nothing.
@@ -208,11 +220,15 @@ impl AssociationTable {
     }
 
     /// Whether the association is alive; packets no longer find a closed one.
-    fn lives(&mut self, slot: u32) -> bool {
-        if self.get(slot).is_some_and(|it| !it.is_closed()) {
+    pub(super) fn lives(&mut self, slot: u32) -> bool {
+        let lives = match self.get(slot) {
+            Some(association) => !association.is_closed(),
+            None => self.view(slot).is_some_and(|it| !it.is_closed()),
+        };
+        if lives {
             return true;
         }
-        self.detach(slot);
+        self.remove_keys(slot);
         false
     }
 
@@ -248,9 +264,14 @@ impl AssociationTable {
     fn own_verified(&mut self, slot: u32, key: Key) {
         if !self.own(slot, key) {
             let Key { address, .. } = key;
-            debug_assert!(self.shard.has_any(), "two have verified {address}");
-            if let Some(association) = self.get_mut(slot) {
-                association.lose(address);
+            // A detached association may verify the address of another peer before it is disowned.
+            debug_assert!(
+                self.shard.has_any() || self.detached.has_any(),
+                "two have verified {address}"
+            );
+            match self.get_mut(slot) {
+                Some(association) => association.lose(address),
+                None => self.disown_detached(slot, address, Input::Lose(address)),
             }
         }
     }
@@ -274,8 +295,9 @@ impl AssociationTable {
             self.shard.withdraw(key.port, key.address, tag, slot);
             self.claims.change(|it| it.remove(&(key, tag, slot)));
         }
-        if let Some(association) = self.get_mut(slot) {
-            association.disown(address);
+        match self.get_mut(slot) {
+            Some(association) => association.disown(address),
+            None => self.disown_detached(slot, address, Input::Disown(address)),
         }
     }
 
@@ -377,14 +399,14 @@ impl AssociationTable {
     pub(super) fn is_findable(&self, slot: u32) -> bool {
         let entry = self.slots.get(slot);
         entry.is_some_and(|entry| {
-            let tag = entry.association.as_ref().map(|it| it.local_tag());
+            let tag = self.local_tag(slot);
             !entry.keys.is_empty() || tag.is_some_and(|tag| self.by_tag.get(&tag) == Some(slot))
         })
     }
 
     /// Removes all lookup keys of the association: packets of its peer are out of the blue from now
     /// on.
-    pub(super) fn detach(&mut self, slot: u32) {
+    pub(super) fn remove_keys(&mut self, slot: u32) {
         self.way = None;
         self.withdraw_claims(slot);
         let Some(entry) = self.slots.get_mut(slot) else {
@@ -395,18 +417,26 @@ impl AssociationTable {
             self.shard.release(key.port, key.address);
         }
         self.last = None;
-        if let Some(association) = &entry.association
-            && self.by_tag.get(&association.local_tag()) == Some(slot)
+        if let Some(tag) = self.local_tag(slot)
+            && self.by_tag.get(&tag) == Some(slot)
         {
-            self.by_tag.remove(&association.local_tag());
+            self.by_tag.remove(&tag);
         }
     }
 
-    /// Like [`Self::detach`], for an association that is indexed again: no other shard can take its
+    /// Verification tag of packets to the association.
+    fn local_tag(&self, slot: u32) -> Option<u32> {
+        match self.get(slot) {
+            Some(association) => Some(association.local_tag()),
+            None => self.view(slot).map(|it| it.local_tag),
+        }
+    }
+
+    /// Like [`Self::remove_keys`], for an association that is indexed again: no other shard can take its
     /// peer meanwhile.
-    pub(super) fn detach_to_index(&mut self, slot: u32) {
+    pub(super) fn remove_keys_to_index(&mut self, slot: u32) {
         self.shard.hold();
-        self.detach(slot);
+        self.remove_keys(slot);
     }
 
     /// Sets the shard membership of the endpoint.
@@ -428,7 +458,7 @@ impl AssociationTable {
 
     /// Removes the association completely.
     pub(super) fn remove(&mut self, slot: u32) -> Option<Box<Association>> {
-        self.detach(slot);
+        self.remove_keys(slot);
         let entry = self.slots.get_mut(slot)?;
         let association = entry.association.take()?;
         entry.generation = entry.generation.wrapping_add(1);
@@ -438,9 +468,13 @@ impl AssociationTable {
 
     /// Used slots in ascending order.
     pub(super) fn ids(&self) -> impl Iterator<Item = AssociationId> + '_ {
-        (0..self.slots.len())
-            .filter(|&slot| self.get(slot).is_some())
-            .map(|slot| self.id_of(slot))
+        let used = self.slots().filter(|&slot| self.get(slot).is_some());
+        used.map(|slot| self.id_of(slot))
+    }
+
+    /// All slots in ascending order, used or not.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.slots.len()
     }
 
     /// Number of associations that were not released, closed or not.

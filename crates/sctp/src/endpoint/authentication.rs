@@ -5,7 +5,9 @@ use anabranch_wire::extension::{Auth, Extension};
 use anabranch_wire::packet::{Chunks, Frame, Packet};
 
 use super::{Arrival, Endpoint};
+use crate::association::Association;
 use crate::authentication::{Authenticator, NegotiatedAuth};
+use crate::config::Config;
 use crate::cookie::Cookie;
 use crate::discard::DiscardReason;
 
@@ -13,6 +15,19 @@ use crate::discard::DiscardReason;
 pub(super) struct VerifiedAuth<'a> {
     chunk: Auth,
     covered: &'a [u8],
+}
+
+impl<'a> VerifiedAuth<'a> {
+    /// `None`: the AUTH chunk is malformed.
+    pub(super) fn of(auth: Frame<'a>) -> Option<Self> {
+        match Extension::decode(auth.to_raw()) {
+            Ok(Extension::Auth(chunk)) => Some(Self {
+                chunk,
+                covered: auth.to_end(),
+            }),
+            _ => None,
+        }
+    }
 }
 
 impl Endpoint {
@@ -31,11 +46,9 @@ impl Endpoint {
                 if arrival.without && !packet.is_intact() {
                     return self.discards.count(DiscardReason::ZeroChecksum);
                 }
-                let Ok(Extension::Auth(chunk)) = Extension::decode(first.to_raw()) else {
+                let Some(voucher) = VerifiedAuth::of(first) else {
                     return self.discards.count(DiscardReason::BadAuth);
                 };
-                let covered = first.to_end();
-                let voucher = VerifiedAuth { chunk, covered };
                 self.on_cookie_echo(arrival, second.value(), rest, Some(voucher));
             }
             _ => self.dispatch(arrival, first, chunks, packet),
@@ -68,38 +81,48 @@ impl Endpoint {
         voucher: Option<&VerifiedAuth<'_>>,
     ) -> Result<(), DiscardReason> {
         let association = existing.and_then(|slot| self.table.get_mut(slot));
-        if let Some(association) = &association
-            && association.refuses_clear_cookie()
-        {
-            return Err(DiscardReason::Unprotected);
-        }
-        let of_cookie = |auth: &NegotiatedAuth| {
-            let keys = association.as_ref().and_then(|it| it.auth_keys());
-            let keys = keys.unwrap_or(&self.config.auth_keys).clone();
-            Authenticator::agreed(self.config.auth_offer(auth.random), &auth.peer, keys)
-        };
-        let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
-        let up = association.filter(|it| !it.is_being_set_up());
-        let up = up.filter(|it| it.is_authenticated());
-        let Some(voucher) = voucher else {
-            let demanded = match (&up, &of_cookie) {
-                (Some(up), _) => up.local_auth_chunks(),
-                (None, Some(auth)) => auth.demanded(),
-                (None, None) => return Ok(()),
-            };
-            let refused = demanded.has(kind::COOKIE_ECHO);
-            return if refused {
-                Err(DiscardReason::Unauthenticated)
-            } else {
-                Ok(())
-            };
-        };
-        let proved = match (up, &mut of_cookie) {
-            (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
-            (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
-            // AUTH was not negotiated: it is an unknown chunk, and ends the packet (RFC 9260 §3.2).
-            (None, None) => return Err(DiscardReason::UnknownChunk),
-        };
-        proved.map_err(|_| DiscardReason::BadAuth)
+        voucher_admits(association, &self.config, cookie, voucher)
     }
+}
+
+/// See [`Endpoint::admits_cookie`].
+pub(super) fn voucher_admits(
+    association: Option<&mut Association>,
+    config: &Config,
+    cookie: &Cookie,
+    voucher: Option<&VerifiedAuth<'_>>,
+) -> Result<(), DiscardReason> {
+    if let Some(association) = &association
+        && association.refuses_clear_cookie()
+    {
+        return Err(DiscardReason::Unprotected);
+    }
+    let of_cookie = |auth: &NegotiatedAuth| {
+        let keys = association.as_ref().and_then(|it| it.auth_keys());
+        let keys = keys.unwrap_or(&config.auth_keys).clone();
+        Authenticator::agreed(config.auth_offer(auth.random), &auth.peer, keys)
+    };
+    let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
+    let up = association.filter(|it| !it.is_being_set_up());
+    let up = up.filter(|it| it.is_authenticated());
+    let Some(voucher) = voucher else {
+        let demanded = match (&up, &of_cookie) {
+            (Some(up), _) => up.local_auth_chunks(),
+            (None, Some(auth)) => auth.demanded(),
+            (None, None) => return Ok(()),
+        };
+        let refused = demanded.has(kind::COOKIE_ECHO);
+        return if refused {
+            Err(DiscardReason::Unauthenticated)
+        } else {
+            Ok(())
+        };
+    };
+    let proved = match (up, &mut of_cookie) {
+        (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
+        (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
+        // AUTH was not negotiated: it is an unknown chunk, and ends the packet (RFC 9260 §3.2).
+        (None, None) => return Err(DiscardReason::UnknownChunk),
+    };
+    proved.map_err(|_| DiscardReason::BadAuth)
 }

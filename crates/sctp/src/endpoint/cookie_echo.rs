@@ -1,8 +1,10 @@
 //! COOKIE ECHO: creates an association, or is matched against an existing one (RFC 9260 §5.1.5,
 //! §5.2.4).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use anabranch_transport::Nanos;
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, ErrorChunk};
 use anabranch_wire::packet::Chunks;
@@ -14,11 +16,11 @@ use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::association_state::AssociationState;
 use crate::cookie::{Cookie, TieTags};
-use crate::discard::DiscardReason;
+use crate::discard::{DiscardCounts, DiscardReason};
 
 /// Relation of a cookie to an existing association: the rows of the table of RFC 9260 §5.2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
+pub(super) enum Action {
     /// Neither tag matches, the Tie-Tags do: the peer restarted. Or only the local tag matches, but
     /// the association is already established: data exchanged with the peer's former tag has no
     /// meaning for its new incarnation.
@@ -38,7 +40,7 @@ enum Action {
 impl Action {
     #[cold]
     #[inline(never)]
-    fn of(association: &Association, cookie: &Cookie) -> Self {
+    pub(super) fn of(association: &Association, cookie: &Cookie) -> Self {
         let local = cookie.local_tag == association.local_tag();
         let peer = Some(cookie.peer_tag) == association.peer_tag();
         match (local, peer) {
@@ -50,6 +52,49 @@ impl Action {
             (false, false) if cookie.tie_tags == association.tie_tags() => Action::Restart,
             _ => Action::None,
         }
+    }
+
+    /// Whether the association must not change. The reason is counted, or the association answers.
+    pub(super) fn is_refused(
+        self,
+        association: &mut Association,
+        cookie: &Cookie,
+        discards: &mut DiscardCounts,
+    ) -> bool {
+        match self {
+            Action::Restart if association.state() == AssociationState::ShutdownAckSent => {
+                association.refuse_cookie_at_end(discards);
+            }
+            Action::Restart if association.refuses_restart(cookie) => {
+                discards.count(DiscardReason::Unprotected);
+            }
+            Action::Late | Action::None => discards.count(DiscardReason::LateCookie),
+            Action::Restart | Action::PeerBeganAnew | Action::Own => return false,
+        }
+        true
+    }
+
+    /// Changes the association, which then processes the rest of the packet. `addresses`: the
+    /// endpoint's.
+    pub(super) fn apply(
+        self,
+        association: &mut Association,
+        arrival: &Arrival,
+        cookie: &Cookie,
+        addresses: &[IpAddr],
+    ) {
+        let Arrival { now, path, .. } = *arrival;
+        match self {
+            Action::Restart => {
+                association.restart(now, cookie, path.local, addresses);
+                association.set_udp_port(arrival.udp_port);
+            }
+            Action::PeerBeganAnew => association.begin_anew(now, cookie, path.local),
+            Action::Own => association.establish_unless_up(now),
+            Action::Late | Action::None => {}
+        }
+        association.follow_udp_port(path.remote, arrival.udp_port);
+        association.acknowledge_cookie(path.remote);
     }
 }
 
@@ -78,6 +123,11 @@ impl Endpoint {
                 .find_map(|&address| self.live(port, address)),
             Some(_) => None,
         };
+        if let Some(slot) = existing
+            && self.table.get(slot).is_none()
+        {
+            return self.forward_cookie(slot, arrival, cookie, &rest);
+        }
         let action = existing
             .and_then(|slot| self.table.get(slot))
             .map(|it| Action::of(it, &cookie));
@@ -124,7 +174,7 @@ impl Endpoint {
     /// Sends an ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
     #[cold]
     #[inline(never)]
-    fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
+    pub(super) fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
         // Rounded up (RFC 9260 §3.3.10.3).
         let measure_of_staleness = u32::try_from(staleness.div_ceil(1_000)).unwrap_or(u32::MAX);
         let causes = Causes::of(&[Cause::StaleCookie {
@@ -251,47 +301,26 @@ impl Endpoint {
         action: Action,
     ) -> Option<u32> {
         let association = self.table.get_mut(slot)?;
-        match action {
-            Action::Restart if association.state() == AssociationState::ShutdownAckSent => {
-                association.refuse_cookie_at_end(&mut self.discards);
-                self.table.touch(slot);
-                return None;
-            }
-            Action::Restart if association.refuses_restart(cookie) => {
-                self.discards.count(DiscardReason::Unprotected);
-                return None;
-            }
-            Action::Restart => {
-                if association.local_tag() != cookie.local_tag {
-                    self.retired.make().retire(
-                        arrival.now,
-                        association.local_tag(),
-                        self.config.valid_cookie_life,
-                        0,
-                    );
-                }
-                self.table.detach_to_index(slot);
-                let association = self.table.get_mut(slot)?;
-                association.restart(
-                    arrival.now,
-                    cookie,
-                    arrival.path.local,
-                    &self.config.addresses,
-                );
-                association.set_udp_port(arrival.udp_port);
-            }
-            Action::PeerBeganAnew => {
-                association.begin_anew(arrival.now, cookie, arrival.path.local);
-            }
-            Action::Own => association.establish_unless_up(arrival.now),
-            Action::Late | Action::None => {
-                self.discards.count(DiscardReason::LateCookie);
-                return None;
-            }
+        let former_tag = association.local_tag();
+        if action.is_refused(association, cookie, &mut self.discards) {
+            self.table.touch(slot);
+            return None;
+        }
+        if action == Action::Restart {
+            self.replace_incarnation(arrival.now, slot, former_tag, cookie.local_tag);
         }
         let association = self.table.get_mut(slot)?;
-        association.follow_udp_port(arrival.path.remote, arrival.udp_port);
-        association.acknowledge_cookie(arrival.path.remote);
+        action.apply(association, &arrival, cookie, &self.config.addresses);
         Some(slot)
+    }
+
+    /// The association restarts with `tag`: its lookup keys are removed, and its cookies with
+    /// another tag become invalid. The caller must index it next.
+    pub(super) fn replace_incarnation(&mut self, now: Nanos, slot: u32, former: u32, tag: u32) {
+        if former != tag {
+            let life = self.config.valid_cookie_life;
+            self.retired.make().retire(now, former, life, 0);
+        }
+        self.table.remove_keys_to_index(slot);
     }
 }

@@ -21,7 +21,7 @@ impl Arrival {
 
 /// Whether a packet that begins with this chunk can use the lookup result of the last one.
 #[inline]
-fn carries_data(first: Frame<'_>) -> bool {
+pub(super) fn carries_data(first: Frame<'_>) -> bool {
     matches!(first.kind, kind::DATA | kind::SACK)
 }
 
@@ -39,9 +39,12 @@ impl Endpoint {
         known
             .or_else(|| {
                 let mut claimants = self.table.claimants(port, address, tag);
-                claimants.find(|&slot| {
-                    let association = self.table.get(slot);
-                    association.is_some_and(|it| it.admits(arrival.header, first).is_its_own())
+                claimants.find(|&slot| match self.table.get(slot) {
+                    Some(it) => it.admits(arrival.header, first).is_its_own(),
+                    None => self
+                        .table
+                        .view(slot)
+                        .is_some_and(|it| it.has_tag(tag, first)),
                 })
             })
             .or_else(|| {
@@ -180,12 +183,22 @@ impl Endpoint {
             known => known,
         };
         let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
-        let accepts = Association::accepts_zero_checksums;
-        if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
+        let accepts = || match (found, slot) {
+            (Some((_, it)), _) => it.accepts_zero_checksums(),
+            (None, Some(slot)) => {
+                let view = self.table.view(slot);
+                view.is_some_and(|it| it.accepts_zero_checksums)
+            }
+            (None, None) => false,
+        };
+        if arrival.without && !accepts() && !packet.is_intact() {
             return self.discards.count(DiscardReason::ZeroChecksum);
         }
         let Some((slot, association)) = found else {
-            return self.out_of_the_blue(arrival, packet);
+            return match slot {
+                Some(slot) => self.forward_packet(slot, arrival, packet),
+                None => self.out_of_the_blue(arrival, packet),
+            };
         };
         if association.is_closed() {
             // Its final packet contains all information for the peer; a bare ABORT for a packet

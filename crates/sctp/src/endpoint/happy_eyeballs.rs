@@ -8,6 +8,7 @@
 //! state there.
 
 use super::Endpoint;
+use crate::association::Association;
 use crate::association_id::AssociationId;
 use crate::association_state::AssociationState;
 use crate::lazy_box::LazyBox;
@@ -20,7 +21,7 @@ impl Endpoint {
     /// Adds the attempt to the race.
     pub(super) fn enter_race(&mut self, race: u64, id: AssociationId) {
         let mut racers = std::mem::take(&mut self.racers);
-        let lives = |id| self.association(id).is_some_and(|it| !it.is_closed());
+        let lives = |id| !matches!(self.state_of(id), None | Some(AssociationState::Closed));
         racers.0.change(|it| it.retain(|&(_, id)| lives(id)));
         racers.0.make().push((race, id));
         self.racers = racers;
@@ -32,7 +33,7 @@ impl Endpoint {
         let Some(&(race, _)) = self.racers.0.iter().find(|(_, id)| *id == own) else {
             return false;
         };
-        let waits = |id| self.association(id).map(|it| it.state());
+        let waits = |id| self.state_of(id);
         waits(own) == Some(AssociationState::CookieWait)
             && self.racers.0.iter().any(|&(other, id)| {
                 let further = |it: &AssociationState| {
@@ -40,5 +41,14 @@ impl Endpoint {
                 };
                 other == race && id != own && waits(id).as_ref().is_some_and(further)
             })
+    }
+
+    /// State of the association. A detached one was established.
+    fn state_of(&self, id: AssociationId) -> Option<AssociationState> {
+        let here = self.association(id).map(Association::state);
+        here.or_else(|| {
+            let detached = self.table.detached_slot_of(id);
+            detached.map(|_| AssociationState::Established)
+        })
     }
 }

@@ -3,6 +3,7 @@
 use anabranch_transport::Nanos;
 
 use super::Endpoint;
+use super::detached::Input;
 use crate::discard::DiscardReason;
 use crate::icmp::{Icmp, IcmpError, QuotedPacket};
 
@@ -35,13 +36,16 @@ impl Endpoint {
         let live = self.live(port, remote);
         let slot = live.or_else(|| {
             let mut claimants = self.table.claimants(port, remote, quote.verification_tag);
-            claimants.find(|&slot| self.table.get(slot).is_some_and(|it| !it.is_closed()))
+            claimants.find(|&slot| match self.table.get(slot) {
+                Some(it) => !it.is_closed(),
+                None => self.table.view(slot).is_some_and(|it| !it.is_closed()),
+            })
         });
         let Some(slot) = slot else {
             return self.discards.count(DiscardReason::IcmpStranger);
         };
         let Some(association) = self.table.get_mut(slot) else {
-            return;
+            return self.forward(slot, Input::Icmp(now, quote, meaning));
         };
         match association.handle_icmp(now, &quote, meaning) {
             None => self.table.touch(slot),

@@ -11,6 +11,8 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::HEADER;
 use bytes::BytesMut;
 
+use super::association_view::AssociationView;
+use super::detached::Input;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::association_state::AssociationState;
@@ -90,16 +92,22 @@ impl Endpoint {
         ours: Extensions,
         slot: u32,
     ) {
-        let Some(association) = self.table.get_mut(slot) else {
-            return;
+        let (collision, own) = match self.table.get(slot) {
+            Some(it) => (collision(it, offer, &arrival), Some(it.own())),
+            None => match self.table.view(slot) {
+                Some(view) => (collision_with_detached(view, offer, &arrival), None),
+                None => return,
+            },
         };
-        match collision(association, offer, &arrival) {
+        match collision {
             Collision::SameTag(tie_tags) => {
-                let own = association.own();
+                let Some(own) = own else { return };
                 self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
             Collision::SameTagTo(remote) => {
-                let own = association.own();
+                let (Some(own), Some(association)) = (own, self.table.get(slot)) else {
+                    return;
+                };
                 let local = self
                     .config
                     .local_address_for(remote, Some(arrival.path.local));
@@ -115,10 +123,13 @@ impl Endpoint {
                 let own = self.draw_own(offer, ours);
                 self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
-            Collision::ShutdownAck => {
-                association.repeat_control();
-                self.table.touch(slot);
-            }
+            Collision::ShutdownAck => match self.table.get_mut(slot) {
+                Some(association) => {
+                    association.repeat_control();
+                    self.table.touch(slot);
+                }
+                None => self.forward(slot, Input::RepeatControl),
+            },
             Collision::NewAddresses(addresses) => {
                 self.discards.count(DiscardReason::RestartNewAddress);
                 let addresses: Vec<_> = addresses.into_iter().map(Parameter::address).collect();
@@ -310,5 +321,18 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
         _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         AssociationState::CookieEchoed => Collision::SameTag(association.tie_tags()),
         _ => Collision::NewTag(association.tie_tags()),
+    }
+}
+
+/// Like [`collision`], with an association that was established before it was detached.
+fn collision_with_detached(view: &AssociationView, offer: &Offer, arrival: &Arrival) -> Collision {
+    let listed = offer.addresses.iter().copied();
+    let new: Vec<_> = listed.filter(|&it| view.address(it).is_none()).collect();
+    let known = view.address(arrival.path.remote).map(|it| it.udp_port);
+    match known {
+        _ if view.shutdown_ack_sent => Collision::ShutdownAck,
+        _ if !new.is_empty() => Collision::NewAddresses(new),
+        Some(port) if port != arrival.udp_port => Collision::NewUdpPort(port),
+        _ => Collision::NewTag(view.tie_tags),
     }
 }

@@ -15,7 +15,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::cause::Cause;
 
 use super::Endpoint;
-use crate::association::Association;
+use super::detached::Input;
 use crate::event::CloseReason;
 
 /// The share of an address is one slot in this number.
@@ -99,9 +99,12 @@ impl Endpoint {
             change(goes.of, -1);
             change(of, 1);
             shares.last = goes.slot;
-            if let Some(association) = self.table.get_mut(goes.slot) {
-                association.abort_with(Cause::OutOfResource, CloseReason::Displaced);
-                self.table.touch(goes.slot);
+            match self.table.get_mut(goes.slot) {
+                Some(association) => {
+                    association.abort_with(Cause::OutOfResource, CloseReason::Displaced);
+                    self.table.touch(goes.slot);
+                }
+                None => self.table.forward(goes.slot, Input::Displace),
             }
         }
         self.shares = Some(shares);
@@ -120,8 +123,10 @@ impl Endpoint {
         // next scan.
         shares.may_go.retain(|it| {
             let same = self.table.id_of(it.slot).generation == it.generation;
-            let association = self.table.get(it.slot).filter(|it| same && !it.is_closed());
-            association.is_some_and(|association| it.asked.is_none() || association.is_silent())
+            same && match self.table.get(it.slot) {
+                Some(kept) => !kept.is_closed() && (it.asked.is_none() || kept.is_silent()),
+                None => self.table.view(it.slot).is_some(),
+            }
         });
         if shares.may_go.is_empty() && !looked_lately {
             self.look(shares, now);
@@ -156,31 +161,34 @@ impl Endpoint {
     /// Counts associations by holder, and collects candidates among holders with more than their
     /// share. Silent ones come first; a HEARTBEAT is requested from them.
     fn look(&mut self, shares: &mut Shares, now: Nanos) {
-        let of = |association: &Association| holder(association.primary_remote());
+        // Holder, and whether the association is silent, which one that is detached is not.
         let all = || {
-            let ids = self.table.ids();
-            ids.filter_map(|id| Some((id, self.table.get(id.slot)?)))
-                .filter(|(_, it)| !it.is_closed())
+            self.table
+                .slots()
+                .filter_map(|slot| match self.table.get(slot) {
+                    Some(it) if it.is_closed() => None,
+                    Some(it) => Some((slot, holder(it.primary_remote()), it.is_silent())),
+                    None => (self.table.view(slot)).map(|it| (slot, holder(it.primary), false)),
+                })
         };
         shares.counts.clear();
-        for (_, association) in all() {
-            *shares.counts.entry(of(association)).or_default() += 1;
+        for (_, of, _) in all() {
+            *shares.counts.entry(of).or_default() += 1;
         }
         let mut left = shares.counts.clone();
         let share = self.share();
         let last = shares.last;
         for silent in [true, false] {
-            let behind = all().filter(|(id, _)| id.slot > last);
-            let before = all().filter(|(id, _)| id.slot <= last);
-            for (id, association) in behind.chain(before) {
-                let of = of(association);
+            let behind = all().filter(|it| it.0 > last);
+            let before = all().filter(|it| it.0 <= last);
+            for (slot, of, is_silent) in behind.chain(before) {
                 let count = left.entry(of).or_default();
                 let full = shares.may_go.len() == MAX_NOTED;
-                if association.is_silent() == silent && *count > share && !full {
+                if is_silent == silent && *count > share && !full {
                     *count -= 1;
                     shares.may_go.push_back(Noted {
-                        slot: id.slot,
-                        generation: id.generation,
+                        slot,
+                        generation: self.table.id_of(slot).generation,
                         of,
                         asked: silent.then_some(now),
                     });

@@ -177,11 +177,16 @@ impl Endpoint {
 
     /// Removes a closed association from the lookup tables, and remembers its tag for some time.
     pub(super) fn retire(&mut self, now: Nanos, slot: u32) {
-        if let Some(association) = self.table.get(slot) {
-            let (tag, life) = (association.local_tag(), self.config.valid_cookie_life);
-            let late_until = association.late_data_until(now);
+        let past = match self.table.get(slot) {
+            Some(it) => Some((it.local_tag(), it.late_data_until(now))),
+            None => {
+                (self.table.view(slot)).map(|it| (it.local_tag, it.late_data_until.unwrap_or(0)))
+            }
+        };
+        if let Some((tag, late_until)) = past {
+            let life = self.config.valid_cookie_life;
             self.retired.make().retire(now, tag, life, late_until);
         }
-        self.table.detach(slot);
+        self.table.remove_keys(slot);
     }
 }

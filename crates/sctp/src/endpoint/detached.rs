@@ -1,0 +1,493 @@
+//! Associations that their driver owns, for example on another thread.
+//!
+//! The endpoint keeps what it needs to find such an association by the packets of its peer, and to
+//! answer an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns by
+//! [`EndpointEvent`]s which tags and addresses the association has, and when it is closed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::ops::{ControlFlow, Deref, DerefMut};
+
+use anabranch_transport::Nanos;
+use anabranch_wire::cause::Cause;
+use anabranch_wire::chunk::kind;
+use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet};
+use bytes::{Bytes, BytesMut};
+
+use super::association_view::AssociationView;
+use super::authentication::{VerifiedAuth, voucher_admits};
+use super::cookie_echo::Action;
+use super::demux::carries_data;
+use super::{Arrival, Endpoint};
+use crate::association::{Admission, Association, FastPath};
+use crate::association_id::AssociationId;
+use crate::cookie::Cookie;
+use crate::discard::{DiscardCounts, DiscardReason};
+use crate::event::CloseReason;
+use crate::icmp::{IcmpError, QuotedPacket};
+use crate::lazy_box::IsEmpty;
+use crate::transmit::UdpTransmit;
+
+/// Maximum number of inputs of detached associations that wait for the driver, which should poll
+/// them after every packet.
+const MAX_FORWARDED: usize = 1_024;
+
+/// Detached associations of an endpoint by slot, and the events for them.
+#[derive(Debug, Default)]
+pub(super) struct Detached {
+    pub(super) views: BTreeMap<u32, AssociationView>,
+    pub(super) events: VecDeque<(AssociationId, AssociationEvent)>,
+}
+
+impl IsEmpty for Detached {
+    const BLANK: &'static Self = &Self {
+        views: BTreeMap::new(),
+        events: VecDeque::new(),
+    };
+
+    fn is_blank(&self) -> bool {
+        self.views.is_empty() && self.events.is_empty()
+    }
+}
+
+/// Input of a [`DetachedAssociation`] from its endpoint.
+#[derive(Debug)]
+pub struct AssociationEvent(pub(super) Input);
+
+#[derive(Debug)]
+pub(super) enum Input {
+    Packet(Box<ForwardedPacket>),
+    CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Vec<IpAddr>),
+    Icmp(Nanos, QuotedPacket, IcmpError),
+    /// The unanswered control chunk should be retransmitted at once.
+    RepeatControl,
+    /// This unverified address belongs to another peer.
+    Disown(IpAddr),
+    /// Likewise, verified or not.
+    Lose(IpAddr),
+    /// Another peer needs its place.
+    Displace,
+}
+
+#[derive(Debug)]
+pub(super) struct ForwardedPacket {
+    arrival: Arrival,
+    /// The association was found by the packet's source.
+    by_source: bool,
+    bytes: Bytes,
+}
+
+/// What an endpoint must know of a [`DetachedAssociation`].
+#[derive(Debug)]
+pub struct EndpointEvent(Notice);
+
+#[derive(Debug)]
+enum Notice {
+    /// Its tags, addresses or phase have changed.
+    Changed(AssociationView),
+    /// The peer has restarted, and the tags have changed.
+    Restarted(AssociationView),
+    /// A COOKIE ECHO is older than its lifespan by this time.
+    StaleCookie(Arrival, Box<Cookie>, Nanos),
+    /// It is closed, and has sent its last packet.
+    Closed(AssociationView),
+}
+
+impl EndpointEvent {
+    /// Whether this is the last event of its association, which the endpoint then forgets.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0, Notice::Closed(_))
+    }
+}
+
+/// Reasons why an association cannot be detached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DetachError {
+    /// It was released or detached.
+    #[error("no such association")]
+    Unknown,
+    /// Its handshake is not complete, which is the endpoint's part, or it is closed.
+    #[error("the association is not established")]
+    NotEstablished,
+    /// Its packets may be in DTLS chunks, which its endpoint opens.
+    #[error("the association offers or uses the DTLS chunk")]
+    DtlsChunk,
+}
+
+/// Association that its driver owns, apart from the [`Endpoint`] that demultiplexes packets. It is
+/// [`Send`], holds all its state, and dereferences to the [`Association`] for its user.
+///
+/// # Order of calls
+/// After each input ([`handle_event`](Self::handle_event),
+/// [`handle_timeout`](Self::handle_timeout), or a method of the association), the driver polls
+///
+/// 1. [`poll_transmit_batch`](Self::poll_transmit_batch), and sends the packets;
+/// 2. [`poll_endpoint_event`](Self::poll_endpoint_event) until there is none, and passes each to
+///    [`Endpoint::handle_endpoint_event`];
+/// 3. [`Association::poll_output`] for its user, after which step 1 follows again if anything was
+///    taken;
+/// 4. [`poll_timeout`](Self::poll_timeout): the time of the next
+///    [`handle_timeout`](Self::handle_timeout).
+///
+/// After an event for which [`EndpointEvent::is_closed`] is true, the association needs no endpoint
+/// any more; its output stays readable. A driver that ends earlier must first
+/// [abort](Association::abort) it and poll, because the endpoint otherwise keeps its place.
+#[derive(Debug)]
+pub struct DetachedAssociation {
+    association: Box<Association>,
+    id: AssociationId,
+    discards: DiscardCounts,
+    /// What the endpoint knows.
+    known: AssociationView,
+    restarted: bool,
+    stale: Option<EndpointEvent>,
+    closed: bool,
+    /// Latest time passed to the association.
+    latest: Nanos,
+}
+
+impl Deref for DetachedAssociation {
+    type Target = Association;
+
+    fn deref(&self) -> &Association {
+        &self.association
+    }
+}
+
+impl DerefMut for DetachedAssociation {
+    fn deref_mut(&mut self) -> &mut Association {
+        &mut self.association
+    }
+}
+
+impl DetachedAssociation {
+    /// Its identifier at the endpoint.
+    pub fn id(&self) -> AssociationId {
+        self.id
+    }
+
+    /// Counters of packets and chunks that it discarded, by reason.
+    pub fn discards(&self) -> &DiscardCounts {
+        &self.discards
+    }
+
+    fn at(&mut self, now: Nanos) -> Nanos {
+        self.latest = self.latest.max(now);
+        self.latest
+    }
+
+    /// Processes an event from [`Endpoint::poll_association_event`] for this association.
+    pub fn handle_event(&mut self, event: AssociationEvent) {
+        match event.0 {
+            Input::Packet(packet) => self.handle_packet(&packet),
+            Input::CookieEcho(packet, cookie, addresses) => {
+                self.on_cookie_echo(&packet, cookie, &addresses);
+            }
+            Input::Icmp(now, quote, meaning) => {
+                let now = self.at(now);
+                if let Some(reason) = self.association.handle_icmp(now, &quote, meaning) {
+                    self.discards.count(reason);
+                }
+            }
+            Input::RepeatControl => self.association.repeat_control(),
+            Input::Disown(address) => self.association.disown(address),
+            Input::Lose(address) => self.association.lose(address),
+            Input::Displace => {
+                let reason = CloseReason::Displaced;
+                self.association.abort_with(Cause::OutOfResource, reason);
+            }
+        }
+    }
+
+    fn handle_packet(&mut self, forwarded: &ForwardedPacket) {
+        let mut arrival = forwarded.arrival;
+        arrival.now = self.at(arrival.now);
+        // The endpoint has verified the checksum, if there is one.
+        let Ok(packet) = Packet::parse(&forwarded.bytes, Checksum::Ignore) else {
+            return self.discards.count(DiscardReason::Malformed);
+        };
+        let mut rest = packet.chunks();
+        let Some(Ok(first)) = rest.next_frame() else {
+            return self.discards.count(DiscardReason::ChunkLength);
+        };
+        let association = &mut *self.association;
+        if arrival.without && !association.accepts_zero_checksums() && !packet.is_intact() {
+            return self.discards.count(DiscardReason::ZeroChecksum);
+        }
+        if association.is_closed() {
+            return self.discards.count(DiscardReason::OutOfTheBlue);
+        }
+        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE) && !rest.is_at_end() {
+            return self.discards.count(DiscardReason::ForbiddenBundle);
+        }
+        match association.admits(arrival.header, first) {
+            Admission::Admitted => {
+                let may_be_fast = forwarded.by_source && !arrival.without && carries_data(first);
+                self.deliver(&arrival, first, rest, may_be_fast, false);
+            }
+            Admission::Refused(reason) => self.discards.count(reason),
+            Admission::OutOfTheBlue => self.discards.count(DiscardReason::OutOfTheBlue),
+        }
+    }
+
+    /// Passes the chunks of a packet to the association. `behind`: there was a chunk before
+    /// `first`.
+    fn deliver(
+        &mut self,
+        arrival: &Arrival,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        may_be_fast: bool,
+        behind: bool,
+    ) {
+        let Arrival {
+            now,
+            path,
+            udp_port,
+            ecn,
+            ..
+        } = *arrival;
+        let (association, discards) = (&mut *self.association, &mut self.discards);
+        association.follow_udp_port(path.remote, udp_port);
+        association.begin_packet(ecn, rest.packet_len());
+        let left = match may_be_fast {
+            true => association.try_fast_path(now, path, first, rest, discards),
+            false => FastPath::Until {
+                frame: first,
+                rest,
+                behind,
+            },
+        };
+        if let FastPath::Until {
+            frame,
+            rest,
+            behind,
+        } = left
+        {
+            association.handle_chunks(now, path, frame, rest, behind, discards);
+        }
+        if association.addresses_changed() {
+            association.follow_udp_port(path.remote, udp_port);
+            association.addresses_learnt();
+        }
+    }
+
+    /// COOKIE ECHO of the peer (RFC 9260 §5.2.4). `addresses`: the endpoint's.
+    fn on_cookie_echo(
+        &mut self,
+        forwarded: &ForwardedPacket,
+        cookie: Box<Cookie>,
+        addresses: &[IpAddr],
+    ) {
+        let mut arrival = forwarded.arrival;
+        arrival.now = self.at(arrival.now);
+        let Ok(packet) = Packet::parse(&forwarded.bytes, Checksum::Ignore) else {
+            return self.discards.count(DiscardReason::Malformed);
+        };
+        let mut rest = packet.chunks();
+        let mut voucher = None;
+        while let Some(Ok(chunk)) = rest.next_frame()
+            && chunk.kind == kind::AUTH
+        {
+            voucher = VerifiedAuth::of(chunk);
+        }
+        let association = &mut *self.association;
+        if association.is_closed() {
+            return self.discards.count(DiscardReason::LateCookie);
+        }
+        let action = Action::of(association, &cookie);
+        let config = association.shared_config();
+        let admitted = voucher_admits(Some(association), &config, &cookie, voucher.as_ref());
+        if let Err(reason) = admitted {
+            return self.discards.count(reason);
+        }
+        // The association's own cookie never becomes stale (RFC 9260 §5.2.4, step 3).
+        if let Some(staleness) = cookie.staleness(arrival.now)
+            && action != Action::Own
+        {
+            self.discards.count(DiscardReason::StaleCookie);
+            let stale = Notice::StaleCookie(arrival, cookie, staleness);
+            self.stale = Some(EndpointEvent(stale));
+            return;
+        }
+        if action.is_refused(association, &cookie, &mut self.discards) {
+            return;
+        }
+        action.apply(association, &arrival, &cookie, addresses);
+        self.restarted |= action == Action::Restart;
+        if voucher.is_some()
+            && let Some(auth) = association.authenticator()
+        {
+            auth.vouch();
+        }
+        match rest.next_frame() {
+            Some(Ok(next)) => self.deliver(&arrival, next, rest, false, true),
+            Some(Err(_)) => self.discards.count(DiscardReason::ChunkLength),
+            None => {}
+        }
+    }
+
+    /// Writes all packets that may be sent now. `each` receives every packet after it was appended
+    /// to `out`, and may remove it from there; after [`ControlFlow::Break`] the remaining packets
+    /// wait for the next call.
+    pub fn poll_transmit_batch(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        mut each: impl FnMut(UdpTransmit, &mut BytesMut) -> ControlFlow<()>,
+    ) {
+        let now = self.at(now);
+        let _ = self.association.poll_all(now, false, out, &mut each);
+        self.association.note_sending();
+    }
+
+    /// Time of the next [`Self::handle_timeout`], if no other input comes first.
+    pub fn poll_timeout(&mut self) -> Option<Nanos> {
+        self.association.deadline()
+    }
+
+    /// Processes expired timers.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        let now = self.at(now);
+        if self.poll_timeout().is_some_and(|at| at <= now) {
+            self.association.handle_timeout(now);
+        }
+    }
+
+    /// Next event for the endpoint.
+    pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        if self.closed {
+            return None;
+        }
+        if let Some(stale) = self.stale.take() {
+            return Some(stale);
+        }
+        let view = AssociationView::of(self.latest, &self.association);
+        if view == self.known && !self.restarted {
+            return None;
+        }
+        self.known = view.clone();
+        let restarted = std::mem::take(&mut self.restarted);
+        let notice = match view.is_closed() {
+            true => Notice::Closed(view),
+            false if restarted => Notice::Restarted(view),
+            false => Notice::Changed(view),
+        };
+        self.closed = matches!(notice, Notice::Closed(_));
+        Some(EndpointEvent(notice))
+    }
+}
+
+/// Detached associations.
+impl Endpoint {
+    /// Gives an established association to the driver. Packets of its peer are then not processed
+    /// here, but returned by [`Endpoint::poll_association_event`].
+    ///
+    /// # Errors
+    /// It is not established, or offers the DTLS chunk.
+    pub fn detach(&mut self, id: AssociationId) -> Result<DetachedAssociation, DetachError> {
+        let slot = self.table.slot_of(id).ok_or(DetachError::Unknown)?;
+        let association = self.table.get(slot).ok_or(DetachError::Unknown)?;
+        if association.is_closed() || association.is_being_set_up() {
+            return Err(DetachError::NotEstablished);
+        }
+        if association.has_dtls_chunk() {
+            return Err(DetachError::DtlsChunk);
+        }
+        let known = AssociationView::of(self.latest, association);
+        self.timers.set(slot, None);
+        let association = self.table.take_out(slot, known.clone());
+        Ok(DetachedAssociation {
+            association: association.ok_or(DetachError::Unknown)?,
+            id,
+            discards: DiscardCounts::default(),
+            known,
+            restarted: false,
+            stale: None,
+            closed: false,
+            latest: self.latest,
+        })
+    }
+
+    /// Next event for an association that is detached, with its identifier. The driver should poll
+    /// until there is none after every input.
+    pub fn poll_association_event(&mut self) -> Option<(AssociationId, AssociationEvent)> {
+        self.table.next_forwarded()
+    }
+
+    /// Processes an event of a detached association. After the last one
+    /// ([`EndpointEvent::is_closed`]) its identifier is unknown.
+    pub fn handle_endpoint_event(&mut self, id: AssociationId, event: EndpointEvent) {
+        let Some(slot) = self.table.detached_slot_of(id) else {
+            return;
+        };
+        match event.0 {
+            Notice::Changed(view) => self.table.set_view(slot, view),
+            Notice::Restarted(view) => {
+                let former = self.table.view(slot).map(|it| it.local_tag);
+                let former = former.unwrap_or(view.local_tag);
+                self.replace_incarnation(self.latest, slot, former, view.local_tag);
+                self.table.set_view(slot, view);
+            }
+            Notice::StaleCookie(arrival, cookie, staleness) => {
+                return self.tell_staleness(arrival, &cookie, staleness);
+            }
+            Notice::Closed(view) => {
+                self.table.set_view(slot, view);
+                self.retire(self.latest, slot);
+                return self.table.remove_detached(slot);
+            }
+        }
+        self.table.index(slot);
+    }
+
+    /// Queues a packet for the detached association in `slot`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn forward_packet(&mut self, slot: u32, arrival: Arrival, packet: &Packet<'_>) {
+        let forwarded = self.forwarded(slot, arrival, &packet.chunks());
+        self.forward(slot, Input::Packet(forwarded));
+    }
+
+    /// Queues an input that a packet caused. If the driver does not poll, the number is limited.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn forward(&mut self, slot: u32, input: Input) {
+        if self.table.forwarded() >= MAX_FORWARDED {
+            return self.discards.count(DiscardReason::Overload);
+        }
+        self.table.forward(slot, input);
+    }
+
+    /// Queues a COOKIE ECHO, whose cookie was opened.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn forward_cookie(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        cookie: Cookie,
+        chunks: &Chunks<'_>,
+    ) {
+        let forwarded = self.forwarded(slot, arrival, chunks);
+        let addresses = self.config.addresses.clone();
+        let input = Input::CookieEcho(forwarded, Box::new(cookie), addresses);
+        self.forward(slot, input);
+    }
+
+    fn forwarded(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        chunks: &Chunks<'_>,
+    ) -> Box<ForwardedPacket> {
+        self.taken = Some(slot);
+        let (port, remote) = (arrival.header.source_port, arrival.path.remote);
+        Box::new(ForwardedPacket {
+            arrival,
+            by_source: self.table.find(port, remote) == Some(slot),
+            bytes: chunks.packet_bytes(),
+        })
+    }
+}
