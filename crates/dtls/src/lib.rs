@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod contexts;
+mod epochs;
 mod key_schedule;
 mod management;
 mod material;

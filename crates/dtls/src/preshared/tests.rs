@@ -1,5 +1,6 @@
 use super::*;
 use crate::contexts::Contexts;
+use crate::epochs::DRAIN;
 use crate::material::KeyMaterial;
 use crate::record::{HEADER, OVERHEAD, OpenError};
 
