@@ -4,14 +4,18 @@
 //! - [`record`]: one direction and epoch: a [`SealingKey`] encrypts records, an [`OpeningKey`]
 //!   decrypts them and keeps the replay window (RFC 9147 §4).
 //! - [`Contexts`]: all keys of an association, by epoch, and those kept for a restart.
-//! - [`KeyManagement`]: the interface of a key management method; [`preshared`] is one.
+//! - [`KeyManagement`]: the interface of a key management method: [`preshared`], and `tls` with the
+//!   feature of that name.
 //!
 //! The caller encodes chunks and the lengths of records, because this crate does not depend on
 //! SCTP.
 #![forbid(unsafe_code)]
 
 mod contexts;
+#[cfg(test)]
+mod end;
 mod epochs;
+mod identity;
 mod key_schedule;
 mod management;
 mod material;
@@ -19,8 +23,11 @@ pub mod preshared;
 pub mod record;
 mod replay;
 mod suite;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use contexts::{ContextCounters, Contexts, InstallError, KeyId, OpenedRecord};
+pub use identity::PeerIdentity;
 pub use key_schedule::expand_label;
 pub use management::{Action, KeyManagement, Role, Start};
 pub use material::{InvalidKeyLength, KeyMaterial};

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use crate::contexts::KeyId;
+use crate::identity::PeerIdentity;
 use crate::material::KeyMaterial;
 
 /// The role of an end in a key management method.
@@ -30,6 +31,8 @@ pub struct Start<'a> {
     pub server_parameter: &'a [u8],
     /// The association was restarted, and the restart keys of this epoch are in use.
     pub restarted: Option<u64>,
+    /// The identity that the peer had before that restart.
+    pub identity: Option<&'a PeerIdentity>,
 }
 
 /// Actions that a key management method requests, to be done in order.
@@ -44,6 +47,8 @@ pub enum Action {
     InstallSealing(KeyId, KeyMaterial),
     /// Remove keys of an earlier epoch.
     Remove(KeyId),
+    /// The peer has proved this identity, now or again.
+    Authenticated(PeerIdentity),
     /// Accept only protected packets from now on, and notify the user that the association is
     /// established.
     Protect,

@@ -1,97 +1,20 @@
 use super::*;
-use crate::contexts::Contexts;
+use crate::end::{End, talk};
 use crate::epochs::DRAIN;
 use crate::material::KeyMaterial;
-use crate::record::{HEADER, OVERHEAD, OpenError};
+use crate::record::{HEADER, OpenError};
 
 const PARAMETERS: [&[u8]; 2] = [
     &[0x80, 6, 0, 10, 0, 0, 0, 1, 7, METHOD],
     &[0x80, 6, 0, 10, 0, 0, 0, 2, 7, METHOD],
 ];
 
-/// One end: its method and its keys.
-struct End {
-    method: Preshared,
-    contexts: Contexts,
-    protected: bool,
-    failed: Option<&'static str>,
-}
-
-impl End {
-    fn new(settings: Settings, seed: u8) -> Self {
-        Self {
-            method: Preshared::new(settings, [seed; 32]),
-            contexts: Contexts::new(64),
-            protected: false,
-            failed: None,
-        }
-    }
-
-    fn start(&mut self, role: Role, parameters: [&[u8]; 2], restarted: Option<u64>) {
-        self.method.start(Start {
-            now: 0,
-            role,
-            method: METHOD,
-            client_parameter: parameters[0],
-            server_parameter: parameters[1],
-            restarted,
-        });
-    }
-
-    /// Executes the actions of the method, and returns the messages to send.
-    fn act(&mut self) -> Vec<Vec<u8>> {
-        let mut sent = Vec::new();
-        while let Some(action) = self.method.poll() {
-            match action {
-                Action::Send(message) => sent.push(message),
-                Action::InstallOpening(id, keys) => {
-                    self.contexts.install_opening(id, &keys).unwrap();
-                }
-                Action::InstallSealing(id, keys) => {
-                    self.contexts.install_sealing(id, &keys).unwrap();
-                }
-                Action::Remove(id) => {
-                    self.contexts.remove(id);
-                }
-                Action::Protect => self.protected = true,
-                Action::Fail(why) => self.failed = Some(why),
-            }
-        }
-        sent
-    }
-
-    fn seal(&mut self, content: &[u8]) -> Vec<u8> {
-        let mut record = vec![0; HEADER];
-        record.extend_from_slice(content);
-        record.resize(content.len() + OVERHEAD, 0);
-        self.contexts.seal(&mut record).unwrap();
-        record
-    }
-
-    fn open(&mut self, restart: bool, mut record: Vec<u8>) -> Result<Vec<u8>, OpenError> {
-        let opened = self.contexts.open(restart, &mut record)?;
-        Ok(record[HEADER..][..opened.content].to_vec())
-    }
-}
-
-/// Exchanges messages until there are none.
-fn talk(now: u64, ends: &mut [End; 2]) {
-    loop {
-        let mut quiet = true;
-        for from in [0, 1] {
-            for message in ends[from].act() {
-                quiet = false;
-                ends[1 - from].method.handle_message(now, &message);
-            }
-        }
-        if quiet {
-            return;
-        }
-    }
+fn end(settings: Settings, seed: u8) -> End {
+    End::new(Preshared::new(settings, [seed; 32]))
 }
 
 fn pair(first: Settings, second: Settings, parameters: [[&[u8]; 2]; 2]) -> [End; 2] {
-    let mut ends = [End::new(first, 1), End::new(second, 2)];
+    let mut ends = [end(first, 1), end(second, 2)];
     ends[0].start(Role::Client, parameters[0], None);
     ends[1].start(Role::Server, parameters[1], None);
     talk(0, &mut ends);
@@ -141,7 +64,7 @@ fn messages_that_were_changed_anywhere_fail_or_are_ignored() {
     let settings = Settings::new(b"a secret of both");
     for (message, length) in [(0, 34), (1, 66), (2, 34)] {
         for at in 0..length {
-            let mut ends = [End::new(settings.clone(), 1), End::new(settings.clone(), 2)];
+            let mut ends = [end(settings.clone(), 1), end(settings.clone(), 2)];
             ends[0].start(Role::Client, PARAMETERS, None);
             ends[1].start(Role::Server, PARAMETERS, None);
             let mut number = 0;
@@ -206,7 +129,7 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
     // The first end loses all state except its restart keys.
     let sealing = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
     let opening = KeyMaterial::from_secret(Suite::Aes128Gcm, &[2; 32]);
-    ends[0] = End::new(settings, 3);
+    ends[0] = end(settings, 3);
     ends[0].contexts.restarting(4, &sealing, &opening);
     ends[1]
         .contexts
@@ -245,7 +168,7 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
 fn flights_have_the_lengths_that_were_asked_for() {
     let mut settings = Settings::new(b"a secret of both");
     settings.flights = Flights::CERTIFICATES;
-    let mut ends = [End::new(settings.clone(), 1), End::new(settings, 2)];
+    let mut ends = [end(settings.clone(), 1), end(settings, 2)];
     ends[0].start(Role::Client, PARAMETERS, None);
     ends[1].start(Role::Server, PARAMETERS, None);
     let mut lengths = Vec::new();
