@@ -29,10 +29,11 @@ impl PeerIdentity {
 }
 
 impl fmt::Display for PeerIdentity {
-    /// Writes the names, or the fingerprint of a certificate without names.
+    /// Writes the names, without control characters, or the fingerprint of a certificate without
+    /// names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.names.is_empty() {
-            return f.write_str(&self.names.join(", "));
+            return write!(f, "{}", self.names.join(", ").escape_debug());
         }
         f.write_str("sha256:")?;
         self.fingerprint

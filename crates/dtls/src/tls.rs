@@ -1,5 +1,5 @@
 //! Key management with certificates: the handshake of TLS 1.3, carried in messages
-//! (draft-porfiri-tsvwg-sctp-dtls-handshake, its newest text of 2026).
+//! (draft-porfiri-tsvwg-sctp-dtls-handshake, its text of 2 July 2026).
 //!
 //! Both ends prove their identity by a certificate, and derive the keys of an epoch by the TLS
 //! exporter, whose context contains both DTLS Key Management Parameters. Each rekeying is a complete

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use anabranch_dtls::PeerIdentity;
 use anabranch_wire::cause;
 use anabranch_wire::serial::{Ssn, Tsn};
 
@@ -72,6 +73,9 @@ pub enum Event {
     /// There are new restart keys to store
     /// ([`Association::restart_keys`](crate::Association::restart_keys)).
     RestartKeys,
+    /// The peer has proved this identity by its certificate: before [`Event::Established`], and with
+    /// each rekeying.
+    PeerAuthenticated(Box<PeerIdentity>),
     /// A message of which a part was or could be delivered will not be completed: it was abandoned,
     /// or the association ends or restarts (SCTP_PARTIAL_DELIVERY_EVENT, RFC 6458 §6.1.7). Precedes
     /// [`Event::Closed`] or [`Event::Restarted`].

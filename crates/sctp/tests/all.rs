@@ -27,6 +27,7 @@ mod cves_of_extensions;
 mod detached;
 mod dtls;
 mod dtls_attacks;
+mod dtls_certificates;
 mod dtls_plays;
 mod ecn;
 mod endurance;

@@ -3,7 +3,8 @@
 //! user data is sent unprotected. Seeds as in [`common::seeds`].
 
 use crate::common;
-use crate::dtls::{DTLS, contains, strict};
+use crate::dtls::{DTLS, contains, strict, with_methods};
+use crate::dtls_certificates as certificates;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,8 +50,12 @@ impl Play {
             0 => None,
             _ => Some(u64::from(20 + random.next_u32() % 200)),
         };
+        let base = match seed % 3 {
+            0 => with_methods(certificates::methods(seed % 2 == 0)),
+            _ => strict(),
+        };
         let config = |host: usize| {
-            strict().with(|it: &mut Config| {
+            base.clone().with(|it: &mut Config| {
                 it.addresses = (0..homes).map(|net| address(host, net as u8)).collect();
                 it.dtls_rekey_packets = packets;
             })

@@ -152,6 +152,7 @@ impl Connection {
             | E::PrimaryChanged { .. }
             | E::KeysRequired(_)
             | E::RestartKeys
+            | E::PeerAuthenticated(_)
             | E::PeerError { .. }
             | E::PartialDeliveryAborted { .. }
             | E::SendFailed { .. }

@@ -2,11 +2,12 @@
 //! ([`crate::dtls_chunk`], draft-ietf-tsvwg-sctp-dtls-chunk-04 §5).
 
 use anabranch_dtls::record::HEADER;
-use anabranch_dtls::{Action, InstallError, KeyId, KeyMaterial, OpenError};
+use anabranch_dtls::{Action, InstallError, KeyId, KeyMaterial, OpenError, PeerIdentity};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Dtls, PPID_DTLS_KEY_MANAGEMENT};
 use anabranch_wire::packet::{Chunks, Frame, PacketBuilder};
+use anabranch_wire::serial::Tsn;
 use bytes::{Bytes, BytesMut};
 
 use super::Association;
@@ -17,6 +18,7 @@ use crate::dtls_chunk::{
     SEALED_BEHIND, SEALED_FRONT,
 };
 use crate::event::Event;
+use crate::rx::Receiver;
 use crate::send_options::SendOptions;
 
 /// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
@@ -37,6 +39,12 @@ impl Association {
         self.dtls
             .as_ref()
             .is_some_and(|it| it.requires_protection())
+    }
+
+    /// The identity that the peer proved last, if the key management authenticates by certificates.
+    /// [`Event::PeerAuthenticated`] reports each proof.
+    pub fn peer_identity(&self) -> Option<&PeerIdentity> {
+        self.dtls.as_ref().and_then(|it| it.identity.as_ref())
     }
 
     /// Counters of the DTLS chunk.
@@ -318,8 +326,9 @@ impl Association {
                 return false;
             }
             if matches!(frame.kind, kind::DATA | kind::I_DATA) {
-                // The peer has all it needs to protect its data.
-                if keyed && clear {
+                // The peer has all it needs to protect its data. What it sent before may come again,
+                // and must be acknowledged.
+                if keyed && clear && !self.rx.as_ref().is_some_and(|rx| is_known(frame, rx)) {
                     self.count_unprotected(discards);
                     return false;
                 }
@@ -389,6 +398,12 @@ impl Association {
                 dtls.remove(id);
                 Ok(())
             }
+            Action::Authenticated(identity) => {
+                dtls.identity = Some(identity.clone());
+                self.events
+                    .push_back(Event::PeerAuthenticated(Box::new(identity)));
+                Ok(())
+            }
             Action::Protect => {
                 self.require_protection();
                 Ok(())
@@ -407,10 +422,12 @@ impl Association {
         let (Some(dtls), Some(rx)) = (&mut self.dtls, &mut self.rx) else {
             return;
         };
+        let delayed = dtls.delays_messages(self.tx.is_drained());
         let Some(method) = &mut dtls.method else {
             return;
         };
         while dtls.key_messages > 0
+            && !delayed
             && let Some(message) = rx.take_message_with(PPID_DTLS_KEY_MANAGEMENT)
         {
             dtls.key_messages -= 1;
@@ -471,6 +488,12 @@ impl Association {
             self.manage_keys(now);
         }
     }
+}
+
+/// Whether a DATA or I-DATA chunk has arrived before.
+fn is_known(frame: Frame<'_>, rx: &Receiver) -> bool {
+    let tsn = frame.value().first_chunk().copied().map(u32::from_be_bytes);
+    tsn.is_some_and(|it| Tsn(it).le(rx.cumulative_tsn()))
 }
 
 /// Whether a DATA or I-DATA chunk is the first of a message of key management.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_dtls::record::{self, HEADER, MAX_CONTENT, TAG};
 use anabranch_dtls::{
-    ContextCounters, Contexts, InstallError, KeyId, KeyManagement, KeyMaterial, OpenError, Role,
-    Start,
+    ContextCounters, Contexts, InstallError, KeyId, KeyManagement, KeyMaterial, OpenError,
+    PeerIdentity, Role, Start,
 };
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::kind;
@@ -90,6 +90,8 @@ pub(crate) struct DtlsChunk {
     pub(crate) contexts: Contexts,
     pub(crate) method: Option<Box<dyn KeyManagement>>,
     pub(crate) phase: Phase,
+    /// The identity that the peer proved last.
+    pub(crate) identity: Option<PeerIdentity>,
     /// The keys that opened the packet at hand, if it is protected.
     opened: Option<KeyId>,
     /// Key management messages that arrive or wait to be processed; duplicates count, too.
@@ -125,6 +127,7 @@ impl DtlsChunk {
             contexts: Contexts::new(window),
             method: methods.make(seed),
             phase: Phase::Offered,
+            identity: None,
             opened: None,
             key_messages: 0,
             outbox: VecDeque::new(),
@@ -182,6 +185,7 @@ impl DtlsChunk {
                 client_parameter: &agreement.client_parameter,
                 server_parameter: &agreement.server_parameter,
                 restarted,
+                identity: self.identity.as_ref(),
             });
         }
         restarted.is_some()
@@ -196,6 +200,7 @@ impl DtlsChunk {
         if let Some(id) = by_restart {
             self.contexts = former.contexts;
             self.contexts.restarted(id.epoch);
+            self.identity = former.identity;
         } else if former.phase == Phase::Offered {
             self.contexts = former.contexts;
         }
@@ -291,6 +296,14 @@ impl DtlsChunk {
             Some(id) if id.restart => !self.contexts.seals_restart(id.epoch),
             _ => self.requires_protection(),
         }
+    }
+
+    /// Whether messages of key management must wait. The server sends and accepts only protected
+    /// packets as soon as it has the client's last one, but the client cannot protect its
+    /// acknowledgments yet: if one of them is lost, those that follow would be discarded.
+    pub(crate) fn delays_messages(&self, all_acknowledged: bool) -> bool {
+        let serves = self.agreement().is_some_and(|it| it.role == Role::Server);
+        self.phase == Phase::Keying && serves && !all_acknowledged
     }
 
     /// Whether packets that are not protected must be discarded.

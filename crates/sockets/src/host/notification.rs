@@ -184,6 +184,7 @@ pub(super) fn of_event(
         | Event::StreamLimitMet { .. }
         | Event::KeysRequired(_)
         | Event::RestartKeys
+        | Event::PeerAuthenticated(_)
         | Event::Missed { .. } => Vec::new(),
     }
 }
