@@ -4,6 +4,7 @@ mod authentication;
 mod negotiated;
 mod output;
 mod reconfig;
+mod security;
 mod send;
 mod settings;
 

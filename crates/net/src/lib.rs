@@ -135,6 +135,7 @@ mod reconnect;
 mod redirect;
 mod resume;
 mod runtime;
+mod security;
 mod settings;
 mod shard;
 mod shard_group;

@@ -26,6 +26,7 @@ mod outputs;
 mod receipts;
 mod resume;
 mod runtimes;
+mod security;
 mod settings;
 mod shards;
 mod shared;

@@ -95,6 +95,8 @@ pub struct NetOptions {
     /// security=dtls-chunk-loose.
     #[arg(long, value_name = "FILE")]
     pub psk_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub certificates: super::certificates::Certificates,
     /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set
     /// mtu=SIZE (default 1500 B).
     #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]

@@ -46,17 +46,23 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     Ok(keys)
 }
 
-/// The content of a file without the end of its line; `option` names it.
-fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
+/// The content of a file of at most `most` bytes; `option` names it.
+pub(super) fn content(file: &Path, option: &str, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |error| Failure::Usage(format!("{option}: cannot read the file: {error}"));
-    let mut secret = Vec::new();
+    let mut content = Vec::new();
     // Not more than is needed to detect that it is too long: it may be a device.
-    let mut opened = File::open(file).map_err(failed)?.take(MAX_SECRET + 1);
-    opened.read_to_end(&mut secret).map_err(failed)?;
-    if secret.len() as u64 > MAX_SECRET {
-        let what = format!("{option}: found more than {MAX_SECRET} bytes");
+    let mut opened = File::open(file).map_err(failed)?.take(most + 1);
+    opened.read_to_end(&mut content).map_err(failed)?;
+    if content.len() as u64 > most {
+        let what = format!("{option}: found more than {most} bytes");
         return Err(Failure::Usage(what));
     }
+    Ok(content)
+}
+
+/// The content of a file without the end of its line.
+fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
+    let mut secret = content(file, option, MAX_SECRET)?;
     if secret.last() == Some(&b'\n') {
         secret.pop();
         secret.pop_if(|last| *last == b'\r');
@@ -76,7 +82,8 @@ pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Fail
         return match config.security {
             Security::Off => Ok(()),
             _ => Err(Failure::Usage(
-                "--set security needs --psk-file, which names the pre-shared secret".to_owned(),
+                "--set security needs --psk-file, which names the pre-shared secret, or --tls-cert, --tls-key and --tls-ca"
+                    .to_owned(),
             )),
         };
     };
@@ -87,11 +94,16 @@ pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Fail
         let what = format!("--psk-file {name}: found {found} bytes; allowed: {MIN_SECRET} or more");
         return Err(Failure::Usage(what));
     }
+    protect(config, KeyMethods::preshared(Settings::new(&secret)));
+    Ok(())
+}
+
+/// Sets key management for the DTLS chunk of the endpoint, which is strict by default.
+pub fn protect(config: &mut Config, methods: KeyMethods) {
     if config.security == Security::Off {
         config.security = Security::DtlsChunk;
     }
-    config.key_methods = KeyMethods::preshared(Settings::new(&secret));
-    Ok(())
+    config.key_methods = methods;
 }
 
 #[cfg(test)]

@@ -176,7 +176,10 @@ impl NetOptions {
             }
             sctp.config.auth_keys = keys;
         }
-        auth_keys::preshared(self.psk_file.as_ref(), &mut sctp.config)?;
+        match self.certificates.key_methods()? {
+            Some(methods) => auth_keys::protect(&mut sctp.config, methods),
+            None => auth_keys::preshared(self.psk_file.as_ref(), &mut sctp.config)?,
+        }
         match self.pmtu {
             Pmtu::Auto if self.is_in_set("path_mtu_discovery") => {}
             Pmtu::Auto => sctp.config.path_mtu_discovery = true,

@@ -60,8 +60,10 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     }
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
         let extensions = in_brackets(&association.negotiated().names());
+        let identity = association.peer_identity();
+        let identity = identity.map_or_else(String::new, |it| format!(", peer {it}"));
         say(format!(
-            "{}: association up{extensions}",
+            "{}: association up{extensions}{identity}",
             status.primary.address
         ));
     }

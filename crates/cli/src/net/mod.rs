@@ -7,6 +7,7 @@ mod auth_keys;
 mod bind;
 mod capture;
 mod cat;
+mod certificates;
 mod connecting;
 mod control_protocol;
 #[cfg(feature = "data-channels")]

@@ -233,8 +233,13 @@ async fn attend(
     at_once: bool,
 ) -> Option<String> {
     let extensions = association.negotiated().names();
-    let up = format!("association up{}", in_brackets(&extensions));
-    log.say("up", json!({ "extensions": extensions }), &[up]);
+    let mut up = format!("association up{}", in_brackets(&extensions));
+    let mut more = json!({ "extensions": extensions });
+    if let Some(identity) = association.peer_identity() {
+        up = format!("{up}, peer {identity}");
+        more["identity"] = identity.to_string().into();
+    }
+    log.say("up", more, &[up]);
     let mut count = Count::default();
     let result = match service {
         Service::Sink => sink(&association, &log.sends, &mut count).await,

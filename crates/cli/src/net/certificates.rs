@@ -1,0 +1,132 @@
+//! Certificates of the DTLS chunk.
+
+use std::path::PathBuf;
+
+use anabranch_net::sctp::KeyMethods;
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// Maximum size of a file of certificates, bytes.
+#[cfg(feature = "tls")]
+const MAX: u64 = 1 << 20;
+
+/// Options of a command that authenticates by certificates.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Certificates {
+    /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both ends
+    /// authenticate by TLS 1.3, all packets are encrypted, and peers without certificates are
+    /// refused, unless --set security=dtls-chunk-loose. If the environment variable SSLKEYLOGFILE
+    /// names a file, the secrets of TLS are appended to it.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_key",
+        conflicts_with = "psk_file"
+    )]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert, in PEM format.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Certificates of the authorities that may have issued the peer's certificate, in PEM format.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_ca: Option<PathBuf>,
+    /// Accepts a peer with a certificate of this SHA-256, in hexadecimal digits, whoever issued it.
+    /// Several times: one of them.
+    #[arg(long, value_name = "SHA-256", requires = "tls_cert", value_parser = fingerprint)]
+    pub tls_fingerprint: Vec<Fingerprint>,
+    /// Name in the peer's certificate (subjectAltName): a URI, like spiffe://example.org/amf, or a
+    /// DNS name. Several times: one of them. Without it, any name is accepted.
+    #[arg(long, value_name = "NAME", requires = "tls_cert")]
+    pub tls_name: Vec<String>,
+}
+
+/// SHA-256 of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint(pub [u8; 32]);
+
+/// Parses 64 hexadecimal digits, between which colons may stand, as `openssl x509 -fingerprint`
+/// writes them.
+fn fingerprint(text: &str) -> Result<Fingerprint, String> {
+    let failed = || format!("found {text:?}; write 64 hexadecimal digits");
+    let digits: String = text.chars().filter(|it| *it != ':').collect();
+    if digits.len() != 64 || !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
+        return Err(failed());
+    }
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let pair = digits.get(2 * at..2 * at + 2).ok_or_else(failed)?;
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| failed())?;
+    }
+    Ok(Fingerprint(bytes))
+}
+
+impl Certificates {
+    /// The key management of these options; `None` if there are none.
+    #[cfg(not(feature = "tls"))]
+    pub fn key_methods(&self) -> Result<Option<KeyMethods>, Failure> {
+        match self.tls_cert {
+            Some(_) => Err(Failure::absent("anabranch --tls-cert", "tls")),
+            None => Ok(None),
+        }
+    }
+
+    /// The key management of these options; `None` if there are none.
+    #[cfg(feature = "tls")]
+    pub fn key_methods(&self) -> Result<Option<KeyMethods>, Failure> {
+        use anabranch_net::sctp::dtls::tls::{Credentials, Settings, Trust};
+        use std::sync::Arc;
+
+        use super::auth_keys::content;
+
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let names = format!("--tls-cert {}", certificate.display());
+        let chain = content(certificate, &names, MAX)?;
+        let key = content(key, &format!("--tls-key {}", key.display()), MAX)?;
+        let refused = |option: &str, error| Failure::Usage(format!("{option}: {error}"));
+        let credentials =
+            Credentials::from_pem(&chain, &key).map_err(|error| refused(&names, error))?;
+        let mut trust = Trust::default();
+        if let Some(file) = &self.tls_ca {
+            let option = format!("--tls-ca {}", file.display());
+            let pem = content(file, &option, MAX)?;
+            trust = trust
+                .with_authorities(&pem)
+                .map_err(|error| refused(&option, error))?;
+        } else if self.tls_fingerprint.is_empty() {
+            let what = "--tls-cert needs --tls-ca or --tls-fingerprint, which name trusted peers";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        for Fingerprint(bytes) in &self.tls_fingerprint {
+            trust = trust.with_fingerprint(*bytes);
+        }
+        for name in &self.tls_name {
+            trust = trust.with_name(name);
+        }
+        let settings =
+            Settings::new(credentials, trust, true).map_err(|error| refused(&names, error))?;
+        let config = anabranch_net::Config::default().with_certificates(Arc::new(settings));
+        Ok(Some(config.sctp.key_methods))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_have_64_digits() {
+        let plain = "00ff".repeat(16);
+        let bytes = fingerprint(&plain).expect("64 digits").0;
+        assert_eq!(bytes[..4], [0, 255, 0, 255]);
+        assert_eq!(
+            fingerprint(&["00:FF"; 16].join(":")),
+            Ok(Fingerprint(bytes))
+        );
+        for wrong in ["", "00", &plain[1..], &"0g".repeat(32), &"é".repeat(32)] {
+            assert!(fingerprint(wrong).is_err(), "{wrong}");
+        }
+    }
+}
