@@ -1,6 +1,7 @@
 //! Processing cost of messages, with both ends on one thread: `cargo run --release -p
-//! anabranch-sctp --example cost -- [BYTES] [MESSAGES] [BATCH]`, by default a million messages of
-//! 1024 bytes and batches of 1. An end processes up to BATCH datagrams before its messages are read
+//! anabranch-sctp --example cost -- [BYTES] [MESSAGES] [BATCH] [dtls-chunk]`, by default a million
+//! messages of 1024 bytes and batches of 1; with the last argument protected by the DTLS chunk with
+//! AES-128-GCM. An end processes up to BATCH datagrams before its messages are read
 //! and its output is polled.
 //!
 //! Two runs under `valgrind --tool=callgrind` with different numbers of messages give the
@@ -13,7 +14,11 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, SendOptions, TransmitOptions, UdpTransmit};
+use anabranch_sctp::dtls::preshared::Settings;
+use anabranch_sctp::{
+    AssociationId, Config, Endpoint, KeyMethods, Security, SendOptions, TransmitOptions,
+    UdpTransmit,
+};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -45,7 +50,7 @@ impl Pipe {
             packets: 0,
         };
         pipe.give(0);
-        for _ in 0..4 {
+        for _ in 0..8 {
             pipe.turn(1, 1, |_| ());
             pipe.turn(0, 1, |_| ());
         }
@@ -82,9 +87,9 @@ impl Pipe {
 }
 
 fn main() {
-    let mut arguments = env::args()
-        .skip(1)
-        .map(|text| text.parse().expect("a number"));
+    let mut all: Vec<String> = env::args().skip(1).collect();
+    let protected = all.pop_if(|it| it == "dtls-chunk").is_some();
+    let mut arguments = all.iter().map(|text| text.parse().expect("a number"));
     let size: usize = arguments.next().unwrap_or(1024);
     let messages = arguments.next().unwrap_or(1_000_000) as u64;
     let batch = arguments.next().unwrap_or(1);
@@ -94,11 +99,17 @@ fn main() {
             it.mtu = 1220;
             it.receive_buffer = 1 << 20;
             it.send_buffer = 1 << 20;
+            if protected {
+                it.security = Security::DtlsChunk;
+                it.key_methods = KeyMethods::preshared(Settings::new(b"a secret of both"));
+            }
         })
     });
     let (message, options) = (Bytes::from(vec![7; size]), SendOptions::new());
     let (mut sent, mut received, mut most) = (0, 0_u64, 0);
     pipe.packets = 0;
+    let is_protected = |it: &Endpoint| it.association(id).is_some_and(|it| it.is_protected());
+    assert_eq!(is_protected(&pipe.ends[0]), protected);
     let began = Instant::now();
     while received < messages {
         pipe.now += MILLISECOND;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use serde_json::json;
 
 use crate::common::{SMALL, anabranch, json, run, server, text};
@@ -92,6 +93,116 @@ fn a_preshared_secret_encrypts() {
         let output = run(here, &[&perf[..], options].concat());
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains(word));
+    }
+    assert_eq!(sink.end().0, 0);
+}
+
+/// A certificate of `issuer` with a key and this name, in the files `NAME.pem` and `NAME.key`.
+fn certify(here: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    let uri = format!("spiffe://example.org/{name}");
+    params.subject_alt_names = vec![SanType::URI(uri.try_into().expect("ASCII"))];
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.signed_by(&key, issuer).expect("signed");
+    fs::write(here.join(format!("{name}.pem")), certificate.pem()).expect("a file");
+    fs::write(here.join(format!("{name}.key")), key.serialize_pem()).expect("a file");
+}
+
+/// Both ends authenticate by certificates, and refuse a peer with another name or none.
+#[test]
+fn certificates_authenticate_both_ends() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let authority = CertifiedIssuer::self_signed(params, key).expect("signed");
+    fs::write(here.join("authority.pem"), authority.pem()).expect("a file");
+    for name in ["amf", "gnb", "other"] {
+        certify(here, &authority, name);
+    }
+    let amf = [
+        "--tls-cert",
+        "amf.pem",
+        "--tls-key",
+        "amf.key",
+        "--tls-ca",
+        "authority.pem",
+    ];
+    let gnb = [
+        "--tls-cert",
+        "gnb.pem",
+        "--tls-key",
+        "gnb.key",
+        "--tls-ca",
+        "authority.pem",
+    ];
+    let other = [
+        "--tls-cert",
+        "other.pem",
+        "--tls-key",
+        "other.key",
+        "--tls-ca",
+        "authority.pem",
+    ];
+    let only = ["--json", "--tls-name", "spiffe://example.org/gnb"];
+    let mut sink = server(here, "sink", &[&only[..], &amf].concat());
+    let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
+    let port = document["udp_port"].to_string();
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "1 MB",
+        "-J",
+    ];
+    let document = json(&run(here, &[&perf[..], &gnb].concat()));
+    assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
+    let up: serde_json::Value = serde_json::from_str(&sink.line()).expect("JSON");
+    assert_eq!(up["identity"], "spiffe://example.org/gnb");
+    let another = [&gnb[..], &["--tls-name", "spiffe://example.org/other"]].concat();
+    for (wrong, word) in [
+        (&[][..], ""),
+        (&other, ""),
+        (&another, "none of the expected names"),
+    ] {
+        let output = run(here, &[&perf[..], wrong].concat());
+        assert!(!output.status.success());
+        let said = text(&output.stderr) + &text(&output.stdout);
+        assert!(said.contains(word), "{said}");
+    }
+    for (options, word) in [
+        (
+            &[
+                "--tls-cert",
+                "none",
+                "--tls-key",
+                "gnb.key",
+                "--tls-ca",
+                "authority.pem",
+            ][..],
+            "cannot read",
+        ),
+        (
+            &[
+                "--tls-cert",
+                "gnb.pem",
+                "--tls-key",
+                "amf.key",
+                "--tls-ca",
+                "authority.pem",
+            ],
+            "--tls-cert",
+        ),
+        (
+            &["--tls-cert", "gnb.pem", "--tls-key", "gnb.key"],
+            "--tls-ca",
+        ),
+        (&["--tls-cert", "gnb.pem"], "--tls-key"),
+    ] {
+        assert_refused(here, &[&perf[..], options].concat(), word);
     }
     assert_eq!(sink.end().0, 0);
 }
