@@ -24,7 +24,7 @@ const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
 /// Maximum time until the loop of a host sees that its association has ended.
 const MAX_WAIT: Duration = Duration::from_millis(50);
 
-/// What the user of an association does with a message; `None`: the association is new.
+/// Reaction of a user to a message; `None`: the association is new.
 type User = fn(&mut DetachedAssociation, Nanos, Option<ReceivedMessage>);
 
 /// A UDP socket, an endpoint, and a clock.
@@ -74,7 +74,7 @@ fn run(host: &Arc<Host>, user: User) -> io::Result<Vec<CloseReason>> {
         let (all, time) = (TransmitOptions::default(), host.time());
         endpoint.poll_transmit_batch(time, all, &mut out, |outgoing, out| {
             let to = SocketAddr::new(outgoing.transmit.path.remote, outgoing.udp_port);
-            // What cannot be sent now is lost, and sent again by a timer.
+            // A packet that cannot be sent now is lost, and sent again by a timer.
             let _ = host.socket.send_to(&out.split(), to);
             ControlFlow::Continue(())
         });

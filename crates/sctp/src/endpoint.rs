@@ -1,6 +1,7 @@
 //! SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
 mod asconf;
+mod association_event;
 mod association_table;
 mod association_view;
 mod authentication;
@@ -45,9 +46,10 @@ use crate::extensions::AUTH;
 use crate::lazy_box::LazyBox;
 use crate::random::Random;
 use crate::timer::Timers;
+pub use association_event::AssociationEvent;
 use association_table::{AssociationTable, FlowKey};
 pub use connect::ConnectOptions;
-pub use detached::{AssociationEvent, DetachError, DetachedAssociation, EndpointEvent};
+pub use detached::{DetachError, DetachedAssociation, EndpointEvent};
 use happy_eyeballs::ConnectAttempts;
 use incoming::PendingIncoming;
 pub use incoming::{Incoming, IncomingGone, Refusal};

@@ -37,7 +37,7 @@ enum Command {
     Abort,
 }
 
-/// What an association did after an input.
+/// Results of an input.
 #[derive(Default)]
 struct Report {
     packets: Vec<(Path, Bytes)>,

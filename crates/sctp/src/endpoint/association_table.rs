@@ -15,7 +15,7 @@ use anabranch_transport::Path;
 use anabranch_wire::packet::CommonHeader;
 use smallvec::SmallVec;
 
-use super::detached::{Detached, Input};
+use super::association_event::{Detached, Input};
 use super::intrusive_queue::{IntrusiveQueue, QueueLink};
 use super::shard::Shard;
 use super::siphash_map::{HashKey, SipHashMap};

@@ -1,4 +1,4 @@
-//! What an endpoint knows of an association that is detached from it.
+//! View that an endpoint has of an association that is detached from it.
 
 use std::net::IpAddr;
 

@@ -1,10 +1,9 @@
 //! Associations that their driver owns, for example on another thread.
 //!
-//! The endpoint keeps what it needs to find such an association by the packets of its peer, and to
-//! answer an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns by
+//! The endpoint keeps a view of such an association, by which it assigns the packets of its peer and
+//! answers an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns by
 //! [`EndpointEvent`]s which tags and addresses the association has, and when it is closed.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Deref, DerefMut};
 
@@ -12,8 +11,9 @@ use anabranch_transport::Nanos;
 use anabranch_wire::cause::Cause;
 use anabranch_wire::chunk::kind;
 use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
+use super::association_event::{AssociationEvent, ForwardedPacket, Input};
 use super::association_view::AssociationView;
 use super::authentication::{VerifiedAuth, voucher_admits};
 use super::cookie_echo::Action;
@@ -24,60 +24,13 @@ use crate::association_id::AssociationId;
 use crate::cookie::Cookie;
 use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::CloseReason;
-use crate::icmp::{IcmpError, QuotedPacket};
-use crate::lazy_box::IsEmpty;
 use crate::transmit::UdpTransmit;
 
 /// Maximum number of inputs of detached associations that wait for the driver, which should poll
 /// them after every packet.
 const MAX_FORWARDED: usize = 1_024;
 
-/// Detached associations of an endpoint by slot, and the events for them.
-#[derive(Debug, Default)]
-pub(super) struct Detached {
-    pub(super) views: BTreeMap<u32, AssociationView>,
-    pub(super) events: VecDeque<(AssociationId, AssociationEvent)>,
-}
-
-impl IsEmpty for Detached {
-    const BLANK: &'static Self = &Self {
-        views: BTreeMap::new(),
-        events: VecDeque::new(),
-    };
-
-    fn is_blank(&self) -> bool {
-        self.views.is_empty() && self.events.is_empty()
-    }
-}
-
-/// Input of a [`DetachedAssociation`] from its endpoint.
-#[derive(Debug)]
-pub struct AssociationEvent(pub(super) Input);
-
-#[derive(Debug)]
-pub(super) enum Input {
-    Packet(Box<ForwardedPacket>),
-    CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Vec<IpAddr>),
-    Icmp(Nanos, QuotedPacket, IcmpError),
-    /// The unanswered control chunk should be retransmitted at once.
-    RepeatControl,
-    /// This unverified address belongs to another peer.
-    Disown(IpAddr),
-    /// Likewise, verified or not.
-    Lose(IpAddr),
-    /// Another peer needs its place.
-    Displace,
-}
-
-#[derive(Debug)]
-pub(super) struct ForwardedPacket {
-    arrival: Arrival,
-    /// The association was found by the packet's source.
-    by_source: bool,
-    bytes: Bytes,
-}
-
-/// What an endpoint must know of a [`DetachedAssociation`].
+/// Change of a [`DetachedAssociation`] that its endpoint needs to know.
 #[derive(Debug)]
 pub struct EndpointEvent(Notice);
 
@@ -138,7 +91,7 @@ pub struct DetachedAssociation {
     association: Box<Association>,
     id: AssociationId,
     discards: DiscardCounts,
-    /// What the endpoint knows.
+    /// Last view that the endpoint was given.
     known: AssociationView,
     restarted: bool,
     stale: Option<EndpointEvent>,

@@ -3,7 +3,7 @@
 use anabranch_transport::Nanos;
 
 use super::Endpoint;
-use super::detached::Input;
+use super::association_event::Input;
 use crate::discard::DiscardReason;
 use crate::icmp::{Icmp, IcmpError, QuotedPacket};
 

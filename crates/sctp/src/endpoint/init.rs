@@ -11,8 +11,8 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::HEADER;
 use bytes::BytesMut;
 
+use super::association_event::Input;
 use super::association_view::AssociationView;
-use super::detached::Input;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::association_state::AssociationState;

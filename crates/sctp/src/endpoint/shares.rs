@@ -15,7 +15,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::cause::Cause;
 
 use super::Endpoint;
-use super::detached::Input;
+use super::association_event::Input;
 use crate::event::CloseReason;
 
 /// The share of an address is one slot in this number.

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use super::{AssociationTable, Key};
 use crate::association::Association;
 use crate::association_id::AssociationId;
+use crate::endpoint::association_event::{AssociationEvent, Input};
 use crate::endpoint::association_view::AssociationView;
-use crate::endpoint::detached::{AssociationEvent, Input};
 
 impl AssociationTable {
     /// Updates the lookup keys of a detached association to its last view.

@@ -1,0 +1,59 @@
+//! Inputs of detached associations.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+
+use super::Arrival;
+use super::association_view::AssociationView;
+use crate::association_id::AssociationId;
+use crate::cookie::Cookie;
+use crate::icmp::{IcmpError, QuotedPacket};
+use crate::lazy_box::IsEmpty;
+
+/// Detached associations of an endpoint by slot, and the events for them.
+#[derive(Debug, Default)]
+pub(super) struct Detached {
+    pub(super) views: BTreeMap<u32, AssociationView>,
+    pub(super) events: VecDeque<(AssociationId, AssociationEvent)>,
+}
+
+impl IsEmpty for Detached {
+    const BLANK: &'static Self = &Self {
+        views: BTreeMap::new(),
+        events: VecDeque::new(),
+    };
+
+    fn is_blank(&self) -> bool {
+        self.views.is_empty() && self.events.is_empty()
+    }
+}
+
+/// Input of a [`DetachedAssociation`](super::DetachedAssociation) from its endpoint.
+#[derive(Debug)]
+pub struct AssociationEvent(pub(super) Input);
+
+#[derive(Debug)]
+pub(super) enum Input {
+    Packet(Box<ForwardedPacket>),
+    CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Vec<IpAddr>),
+    Icmp(Nanos, QuotedPacket, IcmpError),
+    /// The unanswered control chunk should be retransmitted at once.
+    RepeatControl,
+    /// This unverified address belongs to another peer.
+    Disown(IpAddr),
+    /// Likewise, verified or not.
+    Lose(IpAddr),
+    /// Another peer needs its place.
+    Displace,
+}
+
+#[derive(Debug)]
+pub(super) struct ForwardedPacket {
+    pub(super) arrival: Arrival,
+    /// The association was found by the packet's source.
+    pub(super) by_source: bool,
+    pub(super) bytes: Bytes,
+}
