@@ -9,7 +9,6 @@ use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 
 use super::send_queue::SendQueue;
-use super::socket::{Socket, of_reason};
 use crate::frame::Frame;
 use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
@@ -25,9 +24,8 @@ pub(super) enum SetupState {
 }
 
 /// Owner of an association.
-#[derive(Clone)]
-enum Owner {
-    Socket(Weak<Socket>),
+enum Owner<S> {
+    Socket(Weak<S>),
     /// Taken off a socket, and not yet owned by another one.
     InTransfer,
     None,
@@ -48,8 +46,9 @@ pub(super) fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketA
 /// others.
 pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
-/// An association of a socket.
-pub(super) struct SocketAssociation {
+/// An association that a socket owns. The socket also has its associations: its type is an
+/// argument, so that this module does not name it.
+pub(super) struct OwnedAssociation<S> {
     /// Its number for programs, unique at this host.
     pub number: u32,
     /// Its socket is AF_INET6.
@@ -57,7 +56,7 @@ pub(super) struct SocketAssociation {
     /// Addresses to which the setup was started, until it is established.
     connect_addresses: Vec<SocketAddr>,
     progress: watch::Sender<SetupState>,
-    owner: watch::Sender<Owner>,
+    owner: watch::Sender<Owner<S>>,
     options: Mutex<Options>,
     /// Send queue, if its socket is one-to-many.
     pub send_queue: SendQueue,
@@ -80,12 +79,12 @@ pub(super) struct SocketAssociation {
 
 /// End of an association that was established.
 #[derive(Default)]
-struct Ended {
+pub(super) struct Ended {
     /// The `errno`; 0: it was shut down.
-    by: Option<i32>,
-    reason: Option<CloseReason>,
+    pub by: Option<i32>,
+    pub reason: Option<CloseReason>,
     /// The owning socket knows of the end.
-    known: bool,
+    pub known: bool,
 }
 
 /// Limit on remembered addresses, above which all are forgotten, because a peer can add and remove
@@ -124,7 +123,7 @@ impl Failed {
     }
 }
 
-impl SocketAssociation {
+impl<S> OwnedAssociation<S> {
     /// Creates an association in setup, to a peer with these addresses, or started by a peer.
     pub(super) fn new(
         number: u32,
@@ -309,64 +308,28 @@ impl SocketAssociation {
         }
     }
 
-    /// Makes the socket its owner.
-    pub(super) fn set_owner(&self, socket: &Arc<Socket>) {
-        self.owner
-            .send_replace(Owner::Socket(Arc::downgrade(socket)));
-        self.settle_end();
-    }
-
-    /// Records its end and reports it to the owning socket, now or when it gets one, before the
-    /// program has read all data.
-    pub(super) fn record_end(&self, reason: &CloseReason) {
-        let by = match reason {
-            CloseReason::Shutdown => 0,
-            reason => of_reason(reason, true),
-        };
-        {
-            let mut ended = self.ended();
-            ended.by.get_or_insert(by);
-            ended.reason.get_or_insert_with(|| reason.clone());
-        }
-        self.settle_end();
-    }
-
     /// The reason for its end, once known.
     pub(super) fn reason(&self) -> Option<CloseReason> {
         self.ended().reason.clone()
     }
 
-    fn ended(&self) -> MutexGuard<'_, Ended> {
+    /// State of its end.
+    pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    fn settle_end(&self) {
-        let Some(socket) = self.current_owner() else {
-            return;
-        };
-        let mut ended = self.ended();
-        if let (Some(by), false) = (ended.by, ended.known) {
-            ended.known = true;
-            if !socket.socket_type.is_one_to_many() {
-                socket.record_end(by);
-            }
-            socket.advance();
-        }
-    }
-
-    /// Invalidates the state that the program has cached about its socket.
-    pub(super) fn advance(&self) {
-        if let Some(socket) = self.current_owner() {
-            socket.advance();
-        }
-    }
-
     /// Its current owner.
-    pub(super) fn current_owner(&self) -> Option<Arc<Socket>> {
+    pub(super) fn current_owner(&self) -> Option<Arc<S>> {
         match &*self.owner.borrow() {
             Owner::Socket(socket) => socket.upgrade(),
             _ => None,
         }
+    }
+
+    /// Gives it to the socket, which is not notified of its end.
+    pub(super) fn assign(&self, socket: &Arc<S>) {
+        self.owner
+            .send_replace(Owner::Socket(Arc::downgrade(socket)));
     }
 
     /// Removes it from its owner until another socket takes it.
@@ -375,7 +338,7 @@ impl SocketAssociation {
     }
 
     /// Its owner, once it has one; `None`: it will never have one.
-    pub(super) async fn owner(&self) -> Option<Arc<Socket>> {
+    pub(super) async fn owner(&self) -> Option<Arc<S>> {
         if let Owner::Socket(socket) = &*self.owner.borrow() {
             return socket.upgrade();
         }
@@ -388,26 +351,9 @@ impl SocketAssociation {
     }
 
     /// Whether that socket is its owner.
-    pub(super) fn is_owned_by(&self, socket: &Arc<Socket>) -> bool {
+    pub(super) fn is_owned_by(&self, socket: &Arc<S>) -> bool {
         let owner = self.owner.borrow();
         matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))
-    }
-
-    /// Delivers frames to its socket without other frames between them.
-    pub(super) async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
-        loop {
-            let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
-            let socket = self.owner().await.ok_or_else(gone)?;
-            let _turn = socket.turn.lock().await;
-            // Another socket may have become its owner meanwhile.
-            if !self.is_owned_by(&socket) {
-                continue;
-            }
-            for (frame, payload) in frames {
-                socket.give(frame, payload).await?;
-            }
-            return Ok(());
-        }
     }
 }
 

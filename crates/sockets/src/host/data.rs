@@ -10,10 +10,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::acceptor::Caller;
-use super::association::SocketAssociation;
 use super::deliver::to_program;
 use super::send::{send, send_at_once};
 use super::send_queue::QueuedOperation;
+use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket};
 use super::{HostState, PendingTransfer, one_to_many};
 use crate::frame::{self, Frame, HEADER, Kind};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anabranch_net::{Association, AssociationError, CloseReason, MessagePart, Output};
 
-use super::association::SocketAssociation;
 use super::notification::{self, AssocChange, AuthKeyEvent, cause_of_end};
 use super::notify::{in_pieces, return_message, send_last_notification, send_notification};
+use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket, of_reason};
 use super::{HostState, events, send_worker};
 use crate::Style;

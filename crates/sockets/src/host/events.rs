@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use anabranch_net::{Event, PathState};
 
-use super::association::SocketAssociation;
 use super::notification;
 use super::notify::send_notification;
+use super::socket::SocketAssociation;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
 /// Whether the event ends the incomplete message of that stream and kind, or may have replaced an

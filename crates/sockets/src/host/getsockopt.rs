@@ -7,8 +7,8 @@ use anabranch_net::sctp::AssociationState;
 use anabranch_net::{PathState, PathStatus, Status};
 
 use super::HostState;
-use super::association::SocketAssociation;
 use super::notification::{of_storage, storage};
+use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket};
 use crate::options::*;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anabranch_net::{Association, BacklogPermit, Endpoint};
 
-use super::association::SocketAssociation;
 use super::socket::Socket;
+use super::socket::SocketAssociation;
 use super::{HostState, PendingTransfer, Table};
 use crate::frame::{Frame, Kind};
 

@@ -43,12 +43,12 @@ use crate::SocketType;
 use crate::frame::Frame;
 pub use acceptor::Shortage;
 use acceptor::accept_all;
-use association::SocketAssociation;
 use generations::Generations;
 pub use join::{Access, JoinResult, Membership, join};
 use listener::ListenerSet;
 pub use seccomp::BypassStatus;
 use socket::Socket;
+use socket::SocketAssociation;
 
 /// Time that a request waits for its socket to become known, because a program may send a request
 /// right after it created the socket.

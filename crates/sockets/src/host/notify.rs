@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anabranch_net::SendOptions;
 
-use super::association::SocketAssociation;
 use super::notification::{self, Notification, cause_of_end};
 use super::send_queue::QueuedOperation;
 use super::socket::Socket;
+use super::socket::SocketAssociation;
 use crate::MAX_PIECE;
 use crate::frame::{self, Frame, Kind};
 use crate::options::{DEFAULT_PRINFO, DEFAULT_SEND_PARAM};

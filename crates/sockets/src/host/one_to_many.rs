@@ -6,13 +6,13 @@ use std::sync::{Arc, Weak};
 
 use anabranch_net::{ConnectError, Endpoint};
 
-use super::association::SocketAssociation;
 use super::deliver::attach;
 use super::endpoint::{self, peer};
 use super::listener::POLL_INTERVAL;
 use super::notification::{self, AssocChange, change};
 use super::notify::{in_pieces, return_queued, send_notification};
 use super::port_selection::{another, from_any_port};
+use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket, of_connect};
 use super::{HostState, PendingTransfer, scm_rights};
 use crate::Style;

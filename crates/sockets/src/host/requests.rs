@@ -12,12 +12,12 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::acceptor::Caller;
-use super::association::SocketAssociation;
 use super::bind::{bind, interfaces, source, unbind};
 use super::data::fail;
 use super::deliver::attach;
 use super::endpoint::{endpoint, peer};
 use super::listener::{ListenerSet, listen};
+use super::socket::SocketAssociation;
 use super::socket::{PORT_TIMEOUT, Phase, RETRY_INTERVAL, Socket, of_connect};
 use super::{
     HostState, getsockopt, local_peers, one_to_many, port_selection::from_any_port, scm_rights,

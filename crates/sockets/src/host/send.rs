@@ -2,8 +2,8 @@
 
 use anabranch_net::{Association, SendError, TrySendError};
 
-use super::association::SocketAssociation;
 use super::notify::{return_message, send_parameters};
+use super::socket::SocketAssociation;
 use crate::frame::{self, Frame};
 
 /// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise

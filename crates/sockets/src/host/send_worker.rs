@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::HostState;
-use super::association::SocketAssociation;
 use super::send::send;
 use super::send_queue::QueuedOperation;
 use super::socket::Socket;
+use super::socket::SocketAssociation;
 use crate::options::AUTOCLOSE;
 
 /// Processes the program's jobs for an association in order, until it has ended.

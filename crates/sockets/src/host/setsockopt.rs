@@ -9,10 +9,10 @@ use anabranch_net::{
     Reconfiguration, SharedKeys,
 };
 
-use super::association::SocketAssociation;
 use super::notification::of_storage;
 use super::settings;
 use super::socket::Socket;
+use super::socket::SocketAssociation;
 use crate::options::*;
 
 /// SCTP_CURRENT_ASSOC: existing associations. SCTP_ALL_ASSOC: also future ones. SCTP_FUTURE_ASSOC,

@@ -15,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 use super::HostState;
-use super::association::{SocketAssociation, shown};
+use super::association::{OwnedAssociation, shown};
 use super::generations::Generations;
 use crate::control::Generation;
 use crate::frame::{Frame, Kind};
@@ -389,6 +389,70 @@ impl Socket {
         match self.socket_type.v6 {
             true => Ipv6Addr::UNSPECIFIED.into(),
             false => Ipv4Addr::UNSPECIFIED.into(),
+        }
+    }
+}
+
+/// An association of a socket.
+pub(super) type SocketAssociation = OwnedAssociation<Socket>;
+
+impl SocketAssociation {
+    /// Makes the socket its owner.
+    pub(super) fn set_owner(&self, socket: &Arc<Socket>) {
+        self.assign(socket);
+        self.settle_end();
+    }
+
+    /// Records its end and reports it to the owning socket, now or when it gets one, before the
+    /// program has read all data.
+    pub(super) fn record_end(&self, reason: &CloseReason) {
+        let by = match reason {
+            CloseReason::Shutdown => 0,
+            reason => of_reason(reason, true),
+        };
+        {
+            let mut ended = self.ended();
+            ended.by.get_or_insert(by);
+            ended.reason.get_or_insert_with(|| reason.clone());
+        }
+        self.settle_end();
+    }
+
+    fn settle_end(&self) {
+        let Some(socket) = self.current_owner() else {
+            return;
+        };
+        let mut ended = self.ended();
+        if let (Some(by), false) = (ended.by, ended.known) {
+            ended.known = true;
+            if !socket.socket_type.is_one_to_many() {
+                socket.record_end(by);
+            }
+            socket.advance();
+        }
+    }
+
+    /// Invalidates the state that the program has cached about its socket.
+    pub(super) fn advance(&self) {
+        if let Some(socket) = self.current_owner() {
+            socket.advance();
+        }
+    }
+
+    /// Delivers frames to its socket without other frames between them.
+    pub(super) async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
+        loop {
+            let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
+            let socket = self.owner().await.ok_or_else(gone)?;
+            let _turn = socket.turn.lock().await;
+            // Another socket may have become its owner meanwhile.
+            if !self.is_owned_by(&socket) {
+                continue;
+            }
+            for (frame, payload) in frames {
+                socket.give(frame, payload).await?;
+            }
+            return Ok(());
         }
     }
 }
