@@ -78,8 +78,8 @@ impl Epochs {
         };
     }
 
-    /// The role of this end in the first agreement, which decides between two that begin at the same
-    /// time.
+    /// The role of this end in the first agreement, which decides between two that begin at the
+    /// same time.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
@@ -167,7 +167,7 @@ impl Epochs {
         self.late = keeps.then(|| Box::new(restart_keys()));
     }
 
-    /// Tells the peer that this end uses the keys of the current epoch.
+    /// Notifies the peer that this end uses the keys of the current epoch.
     pub(crate) fn send_protection_established(&mut self) {
         let epoch = self.epoch as u8 & EPOCH_BITS;
         self.send(vec![CONTROL | epoch, PROTECTION_ESTABLISHED]);

@@ -2,8 +2,8 @@
 //! (draft-porfiri-tsvwg-sctp-dtls-handshake, its text of 2 July 2026).
 //!
 //! Both ends prove their identity by a certificate, and derive the keys of an epoch by the TLS
-//! exporter, whose context contains both DTLS Key Management Parameters. Each rekeying is a complete
-//! handshake: new ephemeral keys, and the peer proves its identity again.
+//! exporter, whose context contains both DTLS Key Management Parameters. Each rekeying is a
+//! complete handshake: new ephemeral keys, and the peer proves its identity again.
 //!
 //! ```text
 //!     client                                     server
@@ -17,9 +17,9 @@
 //!       |    accepts nothing unprotected           |
 //! ```
 //!
-//! Two points are not in the draft. In the exporter context the parameter of the client of the first
-//! handshake comes first, where the draft says "Initiator" and "Responder", because in a
-//! simultaneous open both ends are initiators. And the failure of a handshake always ends the
+//! Two points are not in the draft. In the exporter context the parameter of the client of the
+//! first handshake comes first, not that of the "Initiator", because in a simultaneous open both
+//! ends are initiators. And the failure of a handshake always ends the
 //! association; the draft recommends to try again if there are keys in use.
 //!
 //! TLS is that of `rustls`. Resumption is not used.
@@ -114,7 +114,7 @@ impl Tls {
         }
     }
 
-    /// Sends what TLS has to send.
+    /// Sends the records that TLS has ready.
     fn flush(&mut self, connection: &mut Connection) {
         let mut message = vec![self.epochs.header()];
         connection.write_to(&mut message);

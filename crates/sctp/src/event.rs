@@ -73,8 +73,8 @@ pub enum Event {
     /// There are new restart keys to store
     /// ([`Association::restart_keys`](crate::Association::restart_keys)).
     RestartKeys,
-    /// The peer has proved this identity by its certificate: before [`Event::Established`], and with
-    /// each rekeying.
+    /// The peer has proved this identity by its certificate: before [`Event::Established`], and
+    /// with each rekeying.
     PeerAuthenticated(Box<PeerIdentity>),
     /// A message of which a part was or could be delivered will not be completed: it was abandoned,
     /// or the association ends or restarts (SCTP_PARTIAL_DELIVERY_EVENT, RFC 6458 §6.1.7). Precedes

@@ -115,8 +115,8 @@ fn a_peer_of_another_authority_is_refused() {
     }
 }
 
-/// The server protects its packets before the client does. If acknowledgments of the client are lost
-/// at that time, the server must still accept those that follow.
+/// The server protects its packets before the client does. If acknowledgments of the client are
+/// lost at that time, the server must still accept those that follow.
 #[test]
 fn lost_acknowledgments_of_a_long_handshake_delay_it_but_do_not_end_it() {
     for lost in 1..12 {

@@ -14,8 +14,8 @@ const MAX: u64 = 1 << 20;
 /// Options of a command that authenticates by certificates.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Certificates {
-    /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both ends
-    /// authenticate by TLS 1.3, all packets are encrypted, and peers without certificates are
+    /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both
+    /// ends authenticate by TLS 1.3, all packets are encrypted, and peers without certificates are
     /// refused, unless --set security=dtls-chunk-loose. If the environment variable SSLKEYLOGFILE
     /// names a file, the secrets of TLS are appended to it.
     #[arg(
@@ -31,7 +31,7 @@ pub struct Certificates {
     /// Certificates of the authorities that may have issued the peer's certificate, in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_ca: Option<PathBuf>,
-    /// Accepts a peer with a certificate of this SHA-256, in hexadecimal digits, whoever issued it.
+    /// Accepts a peer with a certificate of this SHA-256, in hexadecimal digits, of any issuer.
     /// Several times: one of them.
     #[arg(long, value_name = "SHA-256", requires = "tls_cert", value_parser = fingerprint)]
     pub tls_fingerprint: Vec<Fingerprint>,

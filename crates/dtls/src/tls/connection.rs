@@ -107,7 +107,7 @@ impl Connection {
     }
 }
 
-/// What is wrong, in words for the user.
+/// The error, in words for the user.
 fn reason(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(error) => certificate_reason(error),

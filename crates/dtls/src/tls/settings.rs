@@ -21,7 +21,7 @@ pub enum SettingsError {
     /// The PEM text of this kind cannot be read.
     #[error("{what}: {error}")]
     Pem {
-        /// What was read.
+        /// Its content.
         what: &'static str,
         /// The cause.
         error: String,
@@ -118,8 +118,8 @@ pub struct Settings {
     /// Keys for a protected restart are agreed on, too.
     pub restart: bool,
     /// Nanoseconds after which both ends authenticate again and agree on new keys; an hour by
-    /// default (draft-porfiri-tsvwg-sctp-dtls-handshake §3.4). `None`: only when the keys are nearly
-    /// exhausted, or the user requests it.
+    /// default (draft-porfiri-tsvwg-sctp-dtls-handshake §3.4). `None`: only when the keys are
+    /// nearly exhausted, or the user requests it.
     pub rekey_interval: Option<u64>,
     /// Time limit for the first keys, nanoseconds; after that the association ends.
     pub handshake_timeout: u64,
@@ -149,8 +149,8 @@ fn provider() -> CryptoProvider {
 
 impl Settings {
     /// Settings of an end with these credentials, for peers that `trust` admits. `key_log`: secrets
-    /// of handshakes are written to the file that the environment variable `SSLKEYLOGFILE` names, if
-    /// it is set.
+    /// of handshakes are written to the file that the environment variable `SSLKEYLOGFILE` names,
+    /// if it is set.
     ///
     /// # Errors
     /// Nothing is trusted, or the key is not that of the certificate.

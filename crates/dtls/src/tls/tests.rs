@@ -242,8 +242,8 @@ fn new_keys_replace_those_in_use_without_a_gap_and_both_authenticate_again() {
     }
 }
 
-/// Each message of a rekeying is sent with keys that the peer has, and every record in flight can be
-/// opened.
+/// Each message of a rekeying is sent with keys that the peer has, and every record in flight can
+/// be opened.
 #[test]
 fn records_between_the_messages_of_a_rekeying_can_be_opened() {
     let mut ends = established();

@@ -326,8 +326,8 @@ impl Association {
                 return false;
             }
             if matches!(frame.kind, kind::DATA | kind::I_DATA) {
-                // The peer has all it needs to protect its data. What it sent before may come again,
-                // and must be acknowledged.
+                // The peer can protect its data. Earlier data may come again, and must be
+                // acknowledged.
                 if keyed && clear && !self.rx.as_ref().is_some_and(|rx| is_known(frame, rx)) {
                     self.count_unprotected(discards);
                     return false;
