@@ -60,7 +60,7 @@ impl Program {
         let command = anabranch()?;
         let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();
         let line = format!(
-            "{before}'{}' wrap --unwatched {} -- python3 -c \"$SCRIPT\" {at}; s=$?; [ $s = 137 ] && sleep 300; exit $s",
+            "{before}'{}' wrap --no-seccomp {} -- python3 -c \"$SCRIPT\" {at}; s=$?; [ $s = 137 ] && sleep 300; exit $s",
             command.display(),
             quoted.join(" ")
         );

@@ -468,7 +468,7 @@ impl Case {
             },
             flood: 0,
             // pion does not answer an INIT that contains an unknown parameter.
-            bare_init: self.accepting == Stack::Pion,
+            minimal_init: self.accepting == Stack::Pion,
             // pion interprets a request without streams as one that resets none.
             names_streams: other == Stack::Pion,
             hold: match self.extension {

@@ -124,7 +124,7 @@ pub struct Setup {
     /// and they are counted.
     pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
-    pub bare_init: bool,
+    pub minimal_init: bool,
     /// Whether this stack should remove its first address only after all data of the other peer has
     /// arrived.
     pub leaves_late: bool,
@@ -180,8 +180,8 @@ impl Setup {
         if self.names_streams && self.stack == Stack::Anabranch {
             all.push("names-streams=1".to_owned());
         }
-        if self.bare_init && self.stack == Stack::Anabranch {
-            all.push("bare-init=1".to_owned());
+        if self.minimal_init && self.stack == Stack::Anabranch {
+            all.push("minimal-init=1".to_owned());
         }
         if self.hold && self.stack == Stack::Anabranch {
             all.push("hold=1".to_owned());

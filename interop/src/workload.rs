@@ -302,7 +302,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Keys of all peers with their defaults. `bare-init`, `hold` and `at-once` are used only by
+    /// Keys of all peers with their defaults. `minimal-init`, `hold` and `at-once` are used only by
     /// this stack.
     const DEFAULTS: [(&str, &str); 20] = [
         ("local", "127.0.0.1"),
@@ -315,7 +315,7 @@ impl Arguments {
         ("rto-min", "0"),
         ("max-retrans", "0"),
         ("seed", "1"),
-        ("bare-init", "0"),
+        ("minimal-init", "0"),
         ("hold", "0"),
         ("speaks", "none"),
         ("moves-to", ""),

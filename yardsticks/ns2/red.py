@@ -134,10 +134,10 @@ def spec(c: dict) -> str:
             f'[[flow]]\nname = "x{i}"\nfrom = "a{i}"\nto = "z"',
             'workload = { kind = "bulk" }',
             '[flow.transport]\nprotocol = "tcp"\nprofile = "sack1"\nwindow_scale = true',
-            f'segment = "{c["segment"]} B"',
-            f'receive_window = "{c["window"]} segments"\ninitial_ssthresh = "{c["window"]} segments"',
+            f'mss = "{c["segment"]} B"',
+            f'receive_buffer = "{c["window"]} segments"\ninitial_ssthresh = "{c["window"]} segments"',
             'initial_window = "2 segments"\nlimited_transmit = true\ninteger_halving = false',
-            f'clock_tick = "1 ms"\nrto_min = "{c["min_rto"]} s"\ndelayed_ack = false',
+            f'rtt_granularity = "1 ms"\nrto_min = "{c["min_rto"]} s"\ndelayed_ack = false',
         ]
     for i in flows:
         out.append(f'[[measure]]\nmetric = "goodput"\nflow = "x{i}"')

@@ -205,7 +205,7 @@ def spec(c: dict) -> str:
         "heartbeat_interval": f'"{heartbeat}"',
         "path_max_retrans": c["path_max_retrans"],
         "association_max_retrans": 1000,
-        "primary_switch_max_retrans": c["path_max_retrans"],
+        "primary_switchover_max_retrans": c["path_max_retrans"],
         "retransmission_path": f'"{RETRANSMISSION[c["rtx_to_alt"]]}"',
     }
     if c["delayed"]:

@@ -118,14 +118,14 @@ def spec(c: dict) -> str:
         '[flow.transport]\nprotocol = "tcp"\nprofile = "sack1"\nwindow_scale = true',
     ]
     values = {
-        "segment": f'"{c["segment"]} B"',
-        "receive_window": f'"{c["window"]} segments"',
+        "mss": f\'"{c["segment"]} B"',
+        "receive_buffer": f'"{c["window"]} segments"',
         "initial_ssthresh": f'"{c["window"]} segments"',
         "initial_window": f'"{c["initial"]} segments"',
         "limited_transmit": str(c["limited"]).lower(),
         "integer_halving": str(not c["precise"]).lower(),
         "duplicate_threshold": c["threshold"],
-        "clock_tick": f'"{c["tick"]} s"',
+        "rtt_granularity": f'"{c["tick"]} s"',
         "rto_min": f'"{c["min_rto"]} s"',
         "delayed_ack": str(c["delayed"]).lower(),
     }

@@ -166,7 +166,7 @@ fn flood(
         rto_min: 0,
         max_retrans: 0,
         flood: size,
-        bare_init: false,
+        minimal_init: false,
         extension: Extension::None,
         expects: 0,
         hold: false,

@@ -322,10 +322,15 @@ fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
             "--pmtu",
             "1500 B",
         ])
-        .args(["--message", MESSAGE, "--time", &format!("{SECONDS} s")])
+        .args([
+            "--message-size",
+            MESSAGE,
+            "--duration",
+            &format!("{SECONDS} s"),
+        ])
         .args(["--congestion", "cubic", "--set", "rack=true"])
         .args(["--set", "proportional_rate_reduction=true"])
-        .args(["--set", "slow_start_limit=2"]);
+        .args(["--set", "abc_limit=2"]);
     let output = command.output()?;
     // If the last packets of the shutdown are lost, `perf` exits with an error after printing its
     // report.

@@ -135,7 +135,7 @@ impl Programs {
         let wrap = [
             text(&self.command),
             "wrap".to_owned(),
-            "--unwatched".to_owned(),
+            "--no-seccomp".to_owned(),
             "--udp-port=0".to_owned(),
             format!("--peer-udp-port={udp}"),
             "--".to_owned(),

@@ -130,7 +130,9 @@ fn halves(question: &Question) -> Table {
 
 /// An experiment in which all points have the same losses.
 fn experiment(id: &str) -> Table {
-    Table::new().with("id", id).with("common_losses", true)
+    Table::new()
+        .with("id", id)
+        .with("common_random_numbers", true)
 }
 
 fn sweep(name: &str, points: Vec<Table>) -> Table {
@@ -169,7 +171,7 @@ fn world(
     let loss = Table::new()
         .with("model", "bernoulli")
         .with("probability", "$loss")
-        .with("place", "after-queue");
+        .with("position", "after-queue");
     let link = Table::new()
         .with("name", "path")
         .with("between", ["sender", "receiver"])

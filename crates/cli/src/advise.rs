@@ -91,10 +91,10 @@ fn question(arguments: &Advise) -> Result<Question, AdviseError> {
         // The parser requires one of the two.
         (rtt, ..) => Question::new(rtt.unwrap_or(Span(0)), rate, loss),
     };
-    question.discipline.clone_from(&arguments.discipline);
+    question.discipline.clone_from(&arguments.qdisc);
     question.share = arguments.goodput;
     question.mtu = arguments.mtu;
-    question.message = arguments.message;
+    question.message = arguments.message_size;
     question.queue = arguments.queue;
     question.duration = arguments.duration;
     question.seed = arguments.seed;

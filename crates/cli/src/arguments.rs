@@ -106,21 +106,21 @@ docs/ADVISE.md explains the method and its limits.")]
     /// Show the path between two places over satellites: its delay over time, its satellites and
     /// handovers.
     #[command(after_help = "Examples:
-  anabranch path --from 40.7,-74.0 --to 51.5,-0.1
-  anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1
-  anabranch path --from 46.2,6.1 --to 50.1,8.7 --gateway 48.9,2.4 \\
+  anabranch satellite-path --from 40.7,-74.0 --to 51.5,-0.1
+  anabranch satellite-path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1
+  anabranch satellite-path --from 46.2,6.1 --to 50.1,8.7 --gateway 48.9,2.4 \\
       --set relay=bent-pipe
-  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt
-  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.xml \\
+  anabranch satellite-path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt
+  anabranch satellite-path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.xml \\
       --start 2026-03-14T05:00
-  anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
-  anabranch path --places cities.csv --shell hypatia-kuiper-630 \\
+  anabranch satellite-path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
+  anabranch satellite-path --places cities.csv --shell hypatia-kuiper-630 \\
       --duration 200s --csv pairs.csv
 
 Delays are one-way and without queues. In a spec, the same path is the delay of a link:
   delay = { kind = \"satellites\", from = \"40.7,-74.0\", to = \"51.5,-0.1\" }
 docs/howto/satellites.md explains every convention.")]
-    Path(Path),
+    SatellitePath(SatellitePath),
     /// Merge the shards of a sweep that `--shard` made, on one machine or several.
     #[command(after_help = "Examples:
   anabranch run my.toml --shard 1/3 --out one    and 2/3, 3/3 on other machines
@@ -296,7 +296,7 @@ impl FromStr for Start {
 // `path`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
-pub struct Path {
+pub struct SatellitePath {
     /// One end, degrees north and east: 40.7,-74.0.
     #[arg(
         long,
@@ -383,7 +383,7 @@ pub struct Advise {
         allow_hyphen_values = true
     )]
     pub to: Option<String>,
-    /// The satellites of --from and --to; `anabranch path --help` lists the shells [default:
+    /// The satellites of --from and --to; `anabranch satellite-path --help` lists the shells [default:
     /// starlink-1].
     #[arg(long, value_name = "SHELL")]
     pub shell: Option<String>,
@@ -404,13 +404,13 @@ pub struct Advise {
     pub mtu: Size,
     /// Message size [default: one that fills a packet].
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Size>)]
-    pub message: Option<Size>,
+    pub message_size: Option<Size>,
     /// Queue of the link: '50 packets' or 64KiB [default: bandwidth x RTT].
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
     pub queue: Option<Amount>,
     /// Discipline of the queue: codel, fq-codel, pie, red or another.
     #[arg(long, value_name = "NAME", default_value = "drop-tail")]
-    pub discipline: String,
+    pub qdisc: String,
     /// Numbers of streams to try [default: 1,2,4,8].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number::whole::<u16>(1..=u16::MAX.into()))]
     pub streams: Vec<u16>,

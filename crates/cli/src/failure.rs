@@ -10,7 +10,7 @@ use anabranch_lab::run::RunError;
 use anabranch_lab::shard::ShardError;
 use anabranch_lab::store::StoreError;
 use anabranch_report::OutputError;
-use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::nearest::{hint, nearest};
 use anabranch_scenario::problem::SpecError;
 
 /// Why a command failed.
@@ -64,7 +64,7 @@ impl Failure {
     ) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
         let hint = nearest(found, known.iter().copied())
-            .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            .map_or(String::new(), |name| format!("; {}", hint(found, name)));
         let known = known.join(", ");
         Failure::Usage(format!(
             "{argument}: found {found:?}; allowed: {known}{hint}"

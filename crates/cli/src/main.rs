@@ -22,6 +22,7 @@ mod number;
 mod overwrite_note;
 mod path;
 mod progress;
+mod renamed;
 mod satellite_help;
 mod settings;
 mod shell_quote;
@@ -75,7 +76,10 @@ fn asked() -> Result<Option<Command>, Failure> {
     });
     match read {
         Ok(arguments) => Ok(Some(arguments.command)),
-        Err(error) if error.use_stderr() => error.exit(),
+        Err(error) if error.use_stderr() => match renamed::hint(&error) {
+            Some(hint) => Err(Failure::Usage(hint)),
+            None => error.exit(),
+        },
         Err(help) => {
             help.print()?;
             io::stdout().flush()?;
@@ -92,7 +96,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => lab_commands::run(&arguments),
         Command::Explore(arguments) => explore::explore(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
-        Command::Path(arguments) => path::path(&arguments),
+        Command::SatellitePath(arguments) => path::path(&arguments),
         Command::Merge(arguments) => lab_commands::merge(&arguments),
         Command::Slurm(arguments) => slurm::slurm(&arguments),
         Command::Show { directory } => lab_commands::show(&directory),

@@ -1,4 +1,4 @@
-//! `anabranch path`: a path over satellites, as table and figure.
+//! `anabranch satellite-path`: a path over satellites, as table and figure.
 
 mod map;
 mod matrix;
@@ -15,7 +15,7 @@ use anabranch_report::figure::{Content, Figure};
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_settings::counted;
 
-use crate::arguments::{Path, Start};
+use crate::arguments::{SatellitePath, Start};
 use crate::failure::{Failure, unread};
 use crate::interrupt::Interruption;
 use crate::stderr::note;
@@ -24,7 +24,7 @@ use crate::stderr::note;
 const MAX_STEPS: f64 = 1e7;
 
 /// Computes a path, and prints it.
-pub fn path(arguments: &Path) -> Result<(), Failure> {
+pub fn path(arguments: &SatellitePath) -> Result<(), Failure> {
     let _interruption = Interruption::watch();
     let constellation = constellation(arguments)?;
     if let Some(file) = &arguments.places {
@@ -76,7 +76,11 @@ pub fn path(arguments: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the requested map.
-fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Result<(), Failure> {
+fn draw(
+    arguments: &SatellitePath,
+    constellation: &Constellation,
+    places: &[Place],
+) -> Result<(), Failure> {
     let Some(file) = &arguments.map else {
         return Ok(());
     };
@@ -86,14 +90,14 @@ fn draw(arguments: &Path, constellation: &Constellation, places: &[Place]) -> Re
 }
 
 /// Start of the path, seconds after the epoch.
-fn start_seconds(arguments: &Path) -> f64 {
+fn start_seconds(arguments: &SatellitePath) -> f64 {
     match arguments.start {
         Some(Start::After(span)) => span.seconds(),
         _ => 0.0,
     }
 }
 
-fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
+fn constellation(arguments: &SatellitePath) -> Result<Constellation, Failure> {
     let known = shell(&arguments.shell).ok_or_else(|| {
         let names = SHELLS.iter().map(|shell| shell.name);
         Failure::unknown("--shell", &arguments.shell, names)
@@ -163,7 +167,7 @@ fn span(seconds: f64) -> String {
 }
 
 fn words(
-    arguments: &Path,
+    arguments: &SatellitePath,
     [from, to]: [Place; 2],
     constellation: &Constellation,
     summary: &Summary,

@@ -48,7 +48,7 @@ const STATUSES: &[(&str, &str)] = &[
     ),
     (
         "emulate",
-        "0 ended by --time or interrupted; 1 a socket failed; 2 the command line or the spec is wrong.",
+        "0 ended by --duration or interrupted; 1 a socket failed; 2 the command line or the spec is wrong.",
     ),
     (
         "shell",

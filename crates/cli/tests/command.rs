@@ -3,6 +3,8 @@
 mod common;
 #[path = "command/elements.rs"]
 mod elements;
+#[path = "command/renamed.rs"]
+mod renamed;
 
 use std::fs;
 use std::path::Path;
@@ -169,7 +171,7 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
         ),
         (
             &["perf", "127.0.0.1", "-t", "-1"],
-            "'--time <TIME>': found \"-1 s\"; a time cannot be negative",
+            "'--duration <TIME>': found \"-1 s\"; a time cannot be negative",
         ),
         (
             &["perf", "127.0.0.1", "-b", "-5"],
@@ -180,8 +182,8 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             "'--interval <TIME>': found \"-1 s\"; a time cannot be negative",
         ),
         (
-            &["emulate", "pair.toml", "--time", "-1s"],
-            "'--time <TIME>': found \"-1s\"; a time cannot be negative",
+            &["emulate", "pair.toml", "--duration", "-1s"],
+            "'--duration <TIME>': found \"-1s\"; a time cannot be negative",
         ),
         (
             &["advise", "--rtt", "-5ms"],
@@ -196,8 +198,8 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             "--bytes: found with the service sink; allowed with source",
         ),
         (
-            &["serve", "echo", "--at-once"],
-            "--at-once: found with the service echo; allowed with source",
+            &["serve", "echo", "--send-first"],
+            "--send-first: found with the service echo; allowed with source",
         ),
         (
             &["serve", "sink", "--carrier", "ip", "--udp-port", "9899"],
@@ -214,12 +216,20 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             "--shell: found with --rtt; allowed for a path over satellites, with --from and --to",
         ),
         (
-            &["path", "--from", "1,1", "--to", "2,2", "--tle", "pair.toml"],
+            &[
+                "satellite-path",
+                "--from",
+                "1,1",
+                "--to",
+                "2,2",
+                "--tle",
+                "pair.toml",
+            ],
             "--tle pair.toml: ",
         ),
         (
             &[
-                "path",
+                "satellite-path",
                 "--from",
                 "1,1",
                 "--to",
@@ -230,7 +240,15 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
             "--start: found the date 2026-03-14 00:00:00 UTC; a shell has no dates",
         ),
         (
-            &["path", "--from", "1,1", "--to", "2,2", "--start", "soon"],
+            &[
+                "satellite-path",
+                "--from",
+                "1,1",
+                "--to",
+                "2,2",
+                "--start",
+                "soon",
+            ],
             "found \"soon\"; a date is in UTC",
         ),
         (&["run", "failovr"], "did you mean `failover`?"),
@@ -273,7 +291,13 @@ fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
         ),
         (
             &[
-                "path", "--from", "1,1", "--to", "2,2", "--shell", "starlink",
+                "satellite-path",
+                "--from",
+                "1,1",
+                "--to",
+                "2,2",
+                "--shell",
+                "starlink",
             ],
             "--shell: found \"starlink\"; allowed: starlink-1, ",
         ),

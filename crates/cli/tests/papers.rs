@@ -73,8 +73,8 @@ sweep = [{ parameter = "rate", values = ["1 Mbit/s", "2 Mbit/s"] }]
 id = "table-1"
 title = "Goodput"
 published = "Table 1"
-beside.ns3 = { condition = "rate={rate}" }
-row = [{ series = "stream", metric = "goodput", unit = "kbit/s", beside.ns3 = "throughput" }]
+baseline.ns3 = { condition = "rate={rate}" }
+row = [{ series = "stream", metric = "goodput", unit = "kbit/s", baseline.ns3 = "throughput" }]
 "#;
 const PUBLISHED: &str = "where,series,x_name,x,metric,value,unit
 Table 1,stream,rate,1 Mbit/s,goodput,80.0,kbit/s
@@ -297,8 +297,8 @@ fn wrong_references_are_found_before_anything_is_run() {
             "did you mean `published`?",
         ),
         (
-            ", beside.ns3 = \"throughput\"",
-            ", beside.ns4 = \"throughput\"",
+            ", baseline.ns3 = \"throughput\"",
+            ", baseline.ns4 = \"throughput\"",
             "the table has no `beside.ns4`",
         ),
         ("ns3 = \"ns3.csv\"", "ns3 = 7", "reference.ns3"),

@@ -48,14 +48,14 @@ pub struct SctpParameters {
     pub slow_start_at_ssthresh: bool,
     /// Maximum growth of cwnd by one acknowledgement in slow start, in units: L of RFC 9260 §7.2.1,
     /// at least 1. After a timeout it is one until slow start has ended (RFC 3465 §2.3).
-    pub slow_start_limit: u64,
+    pub abc_limit: u64,
     /// cwnd grows only if the bytes in flight were at least cwnd before the acknowledgement (RFC
     /// 9260 §7.2.1, §7.2.2).
     pub growth_needs_full_cwnd: bool,
     /// cwnd grows only if the cumulative point advanced (RFC 9260 §7.2.1).
     pub growth_needs_cumulative_advance: bool,
     /// Treatment of credit earned while the window was not full.
-    pub unfilled_credit: UnfilledCredit,
+    pub pba_when_underused: UnfilledCredit,
     /// A timeout at a window of one unit or less does not change ssthresh (the module of ns-2.35);
     /// according to the RFCs it is set again.
     pub repeated_timeout_keeps_ssthresh: bool,
@@ -75,10 +75,10 @@ impl Default for SctpParameters {
             initial_ssthresh: 1 << 30,
             floor_units: 4,
             slow_start_at_ssthresh: true,
-            slow_start_limit: 1,
+            abc_limit: 1,
             growth_needs_full_cwnd: true,
             growth_needs_cumulative_advance: false,
-            unfilled_credit: UnfilledCredit::Cap,
+            pba_when_underused: UnfilledCredit::Cap,
             repeated_timeout_keeps_ssthresh: false,
             idle_decay_above_units: None,
             idle_decay_sets_ssthresh: true,
@@ -129,14 +129,14 @@ impl SctpNewReno {
         let limit = if self.timed_out {
             1
         } else {
-            self.parameters.slow_start_limit
+            self.parameters.abc_limit
         };
         limit * self.parameters.unit
     }
 
     fn avoid_congestion(&mut self, ack: &AckSample, full: bool) {
         self.timed_out = false;
-        let discard = self.parameters.unfilled_credit == UnfilledCredit::Discard;
+        let discard = self.parameters.pba_when_underused == UnfilledCredit::Discard;
         if full || !discard {
             self.partial_bytes_acked += ack.bytes_acked;
         }
@@ -146,7 +146,7 @@ impl SctpNewReno {
         if full {
             self.partial_bytes_acked -= self.cwnd;
             self.cwnd += self.parameters.unit;
-        } else if self.parameters.unfilled_credit == UnfilledCredit::Cap {
+        } else if self.parameters.pba_when_underused == UnfilledCredit::Cap {
             self.partial_bytes_acked = self.cwnd;
         }
     }

@@ -142,13 +142,16 @@ mod tests {
             "receive_buffer=1 MiB",
             "switches.missing_reports=4",
             "allocation.kind=adaptive",
-            "allocation.quiet=2 s",
+            "stream_allocation.quiet_period=2 s",
         ])
         .expect("all are known");
         assert_eq!(read.config.outbound_streams, 4);
         assert_eq!(read.config.receive_buffer, 1 << 20);
         assert_eq!(read.config.profile.missing_reports, 4);
-        assert_eq!(read.transport.settings["allocation"]["quiet"], "2 s");
+        assert_eq!(
+            read.transport.settings["stream_allocation"]["quiet_period"],
+            "2 s"
+        );
     }
 
     #[test]

@@ -167,7 +167,7 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
     let propagation = link.delay.side(forward).map(|propagation| {
         let kinds = &kinds.propagations;
         let prepared = kinds.prepare(&propagation.kind, propagation.values(kinds))?;
-        Ok::<_, Refusal>((prepared, propagation.overtaking()))
+        Ok::<_, Refusal>((prepared, propagation.allow_reordering()))
     });
     let loss = link.loss.side(forward).map(|loss| {
         let kinds = &kinds.losses;
@@ -318,9 +318,9 @@ fn configure(
     if let Some(rate) = link.rate.side(forward) {
         config = config.with_rate(over_time(rate)?);
     }
-    if let Some((propagation, overtaking)) = &direction.propagation {
+    if let Some((propagation, allow_reordering)) = &direction.propagation {
         config.propagation = propagation.build(())?;
-        config.overtaking = *overtaking;
+        config.allow_reordering = *allow_reordering;
     }
     if let Some(queue) = &direction.queue {
         config.queue = queue.build(())?;

@@ -18,6 +18,7 @@ mod proxies;
 mod questions;
 mod quic;
 mod races;
+mod renamed;
 mod resume;
 mod transport_settings;
 mod yardsticks;

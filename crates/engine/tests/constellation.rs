@@ -42,7 +42,7 @@ fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
 fn ring(duration: &str, rate: &str, more: &str) -> String {
     format!(
         "[world]\nduration = \"{duration}\"\n[[constellation]]\nname = \"ring\"\n\
-         shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, turns = false, min_elevation = 10 }}]\n\
+         shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, earth_rotates = false, min_elevation = 10 }}]\n\
          isl = {{ rate = \"{rate}\", queue = \"10 packets\" }}\nup = {{ rate = \"{rate}\", queue = \"10 packets\" }}\n\
          down = {{ rate = \"{rate}\", queue = \"10 packets\" }}\n{more}\n\
          [[ground]]\nname = \"city\"\nstations = [\"0,0\", {{ name = \"second\", at = \"0,30\" }}, \"0,60\"]\n"
@@ -451,8 +451,8 @@ const PAIRS: [[u32; 2]; 50] = [
 ];
 
 /// Settings of each protocol in Hypatia's runs.
-const TCP: &str = "transport = { protocol = \"tcp\", congestion = \"newreno\", segment = \"1380 B\", initial_window = \"10 segments\", \
-    receive_window = \"32 MiB\", send_buffer = \"32 MiB\", timestamps = true, proportional_rate_reduction = true }\nworkload = { kind = \"bulk\" }\n";
+const TCP: &str = "transport = { protocol = \"tcp\", congestion = \"newreno\", mss = \"1380 B\", initial_window = \"10 segments\", \
+    receive_buffer = \"32 MiB\", send_buffer = \"32 MiB\", timestamps = true, proportional_rate_reduction = true }\nworkload = { kind = \"bulk\" }\n";
 const UDP: &str = "transport = { protocol = \"udp\" }\n\
     workload = { kind = \"cbr\", rate = \"0.98133333 Mbit/s\", message = \"1472 B\" }\n";
 

@@ -48,7 +48,7 @@ window = ["20 s", "60 s"]
 [[measure]]
 metric = "queue_delay"
 link = "return"
-take = ["mean"]
+statistic = ["mean"]
 window = ["20 s", "60 s"]
 [[measure]]
 metric = "assignment_delay"

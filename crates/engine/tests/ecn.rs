@@ -24,11 +24,11 @@ fn run(transport: &str, queue_marks: bool) -> Seen {
          measure = [\n\
          {{ metric = \"drops\", link = \"wire\" }},\n\
          {{ metric = \"marks\", link = \"wire\" }},\n\
-         {{ metric = \"mark_reductions\", flow = \"f\" }},\n\
+         {{ metric = \"ecn_reductions\", flow = \"f\" }},\n\
          {{ metric = \"retransmissions\", flow = \"f\" }},\n\
          {{ metric = \"timeouts\", flow = \"f\" }},\n\
          {{ metric = \"goodput\", flow = \"f\" }},\n\
-         {{ metric = \"percentiles\", name = \"cwnd\", flow = \"f\", probe = \"cwnd\", take = [\"least\"], window = [\"10 s\", \"30 s\"] }},\n\
+         {{ metric = \"percentiles\", name = \"cwnd\", flow = \"f\", probe = \"cwnd\", statistic = [\"least\"], window = [\"10 s\", \"30 s\"] }},\n\
          {{ metric = \"duplicates_received\", flow = \"f\" }},\n\
          ]\n\
          [[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"5 Mbit/s\"\ndelay = \"20 ms\"\n\
@@ -52,7 +52,7 @@ fn run(transport: &str, queue_marks: bool) -> Seen {
     Seen {
         drops: value("drops"),
         marks: value("marks"),
-        reductions: value("mark_reductions"),
+        reductions: value("ecn_reductions"),
         retransmissions: value("retransmissions"),
         timeouts: value("timeouts"),
         goodput: value("goodput") / 1e6,
@@ -60,7 +60,7 @@ fn run(transport: &str, queue_marks: bool) -> Seen {
     }
 }
 
-const TCP: &str = "protocol = \"tcp\", switches = { ecn = ON }, receive_window = \"1 MiB\"";
+const TCP: &str = "protocol = \"tcp\", switches = { ecn = ON }, receive_buffer = \"1 MiB\"";
 const SCTP: &str = "protocol = \"sctp\", receive_buffer = \"1 MiB\", switches = { ecn = ON }";
 
 #[test]

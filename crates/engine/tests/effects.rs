@@ -242,7 +242,7 @@ const BESIDE: &[Beside] = &[
         &[
             ("address_changes", "true"),
             ("authentication", "\"on\""),
-            ("follow_links", "\"100 ms\""),
+            ("asconf_on_link_change", "\"100 ms\""),
         ],
     ),
 ];

@@ -73,7 +73,7 @@ fn a_transfer_goes_on_after_a_handover() {
     let runs = run("handover", "gaps", &[]);
     assert_eq!(runs.len(), 8);
     for record in &runs {
-        let silence = value(record, "download", "longest_silence");
+        let silence = value(record, "download", "max_delivery_gap");
         let gap = match x(record).as_str() {
             "0 s" => 0.0,
             "200 ms" => 0.2,
@@ -106,8 +106,8 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
     for record in &runs {
         let (rises, protocol) = (x(record), record.point[1].1.to_string());
         let name = format!("{rises} {protocol}");
-        let silence = value(record, "upload", "longest_silence");
-        let resumed = value(record, "upload", "time_to_resume");
+        let silence = value(record, "upload", "max_delivery_gap");
+        let resumed = value(record, "upload", "recovery_time");
         let timeouts = value(record, "upload", "timeouts");
         let gap = match rises.as_str() {
             "10 s" | "20 s" => 0.0,

@@ -123,7 +123,7 @@ fn the_weighed_routing_is_run() {
     let world = world.and_then(|rest| rest.split("```").next());
     let text = format!(
         "anabranch = 1\nname = \"own\"\n{}\n[[constellation]]\nname = \"ring\"\n\
-         shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, turns = false }}]\n\
+         shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, earth_rotates = false }}]\n\
          isl = {{ rate = \"1 Gbit/s\" }}\nup = {{ rate = \"1 Gbit/s\" }}\ndown = {{ rate = \"1 Gbit/s\" }}\n\
          [[ground]]\nname = \"city\"\nstations = [\"0,0\", \"0,60\"]\n\
          [[flow]]\nname = \"f\"\nfrom = \"city[0]\"\nto = \"city[1]\"\ntransport = {{ protocol = \"udp\" }}\n\

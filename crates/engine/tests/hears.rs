@@ -115,7 +115,7 @@ fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
     let text = format!(
         "anabranch = 1\nname = \"own\"\nworld = {{ duration = \"20 s\" }}\n\
          node = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
-         measure = [{{ metric = \"goodput\", flow = \"f\", window = [\"5 s\", \"20 s\"] }}, {{ metric = \"mark_reductions\", flow = \"f\" }}]\n\
+         measure = [{{ metric = \"goodput\", flow = \"f\", window = [\"5 s\", \"20 s\"] }}, {{ metric = \"ecn_reductions\", flow = \"f\" }}]\n\
          [[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\ndelay = \"20 ms\"\n{link}\n\
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nworkload = {{ {workload} }}\n\
          transport = {{ protocol = \"{protocol}\", congestion = \"listening\", switches = {{ ecn = true }} }}\n"

@@ -71,7 +71,7 @@ fn each_direction_has_its_own_delay_and_it_may_change() {
     let delay = "{ metric = \"mean_one_way_delay\", flow = \"there\" }, { metric = \"mean_one_way_delay\", flow = \"back\" }";
     let text = pair(
         "rate = \"1 Gbit/s\"\ndelay = { forward = { steps = [[\"0 s\", \"10 ms\"], [\"5 s\", \"30 ms\"]] }, \
-         backward = { kind = \"jitter\", delay = \"5 ms\", jitter = \"4 ms\", overtaking = true } }",
+         backward = { kind = \"jitter\", delay = \"5 ms\", jitter = \"4 ms\", allow_reordering = true } }",
         &[
             ("there", ["a", "b"], "800 kbit/s"),
             ("back", ["b", "a"], "8 Mbit/s"),
@@ -139,10 +139,10 @@ fn a_jitter_may_be_what_was_measured() {
         pair(
             &link,
             &[("there", ["a", "b"], "8 Mbit/s")],
-            "{ metric = \"one_way_delay\", flow = \"there\", take = [\"least\", \"p50\", \"most\", \"mean\"] }",
+            "{ metric = \"one_way_delay\", flow = \"there\", statistic = [\"least\", \"p50\", \"most\", \"mean\"] }",
         )
     };
-    let listed = ", overtaking = true, delays = [\"0 ms\", \"2 ms\", \"2 ms\", \"8 ms\"]";
+    let listed = ", allow_reordering = true, delays = [\"0 ms\", \"2 ms\", \"2 ms\", \"8 ms\"]";
     let values: Vec<f64> = run(&jitter(listed))
         .metrics
         .iter()
@@ -169,10 +169,10 @@ fn a_jitter_may_be_what_was_measured() {
 /// queue of 5: it is full, and each packet stays for about 40 ms.
 #[test]
 fn a_queue_has_lengths_and_delays() {
-    let measure = "{ metric = \"queue_length\", link = \"wire\", take = [\"mean\", \"p50\", \"p99.9\"], windows = { all = [\"0 s\", \"10 s\"], late = [\"9.7 s\", \"10 s\"] } }, \
-         { metric = \"queue_delay\", link = \"wire\", take = [\"least\", \"cdf\"] }, \
-         { metric = \"queue_length\", link = \"wire\", direction = \"backward\", take = [\"most\"] }, \
-         { metric = \"queue_delay\", link = \"wire\", direction = \"backward\", take = [\"p5\", \"p95\", \"count\"], window = [\"5 s\", \"10 s\"] }";
+    let measure = "{ metric = \"queue_length\", link = \"wire\", statistic = [\"mean\", \"p50\", \"p99.9\"], windows = { all = [\"0 s\", \"10 s\"], late = [\"9.7 s\", \"10 s\"] } }, \
+         { metric = \"queue_delay\", link = \"wire\", statistic = [\"least\", \"cdf\"] }, \
+         { metric = \"queue_length\", link = \"wire\", direction = \"backward\", statistic = [\"most\"] }, \
+         { metric = \"queue_delay\", link = \"wire\", direction = \"backward\", statistic = [\"p5\", \"p95\", \"count\"], window = [\"5 s\", \"10 s\"] }";
     let text = pair(
         "rate = \"1.028 Mbit/s\"\ndelay = \"1 ms\"\nqueue = \"5 packets\"",
         &[

@@ -149,7 +149,7 @@ fn the_schema_has_them() {
         "{table}"
     );
     assert!(
-        table["properties"]["place"]
+        table["properties"]["position"]
             .to_string()
             .contains("after-queue"),
         "{table}"

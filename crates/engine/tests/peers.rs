@@ -76,7 +76,7 @@ mod here {
     use super::*;
 
     const STACKS: [&str; 3] = ["dcsctp", "rtc-sctp", "sctp-proto"];
-    const MEASURES: &str = r#"{ metric = "goodput", flow = "f" }, { metric = "retransmissions", flow = "f" }, { metric = "segments_sent", flow = "f" }, { metric = "duplicates_received", flow = "f" }, { metric = "missing_messages", flow = "f" }, { metric = "repeated_messages", flow = "f" }, { metric = "mean_one_way_delay", flow = "f" }"#;
+    const MEASURES: &str = r#"{ metric = "goodput", flow = "f" }, { metric = "retransmissions", flow = "f" }, { metric = "segments_sent", flow = "f" }, { metric = "duplicates_received", flow = "f" }, { metric = "lost_messages", flow = "f" }, { metric = "duplicate_messages", flow = "f" }, { metric = "mean_one_way_delay", flow = "f" }"#;
 
     fn transport(stack: &str) -> String {
         format!(r#", stack = "{stack}", streams = 3, receive_buffer = "64 KiB""#)
@@ -101,8 +101,8 @@ mod here {
             let record = run(&spec(&transport(stack), MEASURES), 1);
             let sum = 8.0 * 300.0 * 1024.0 / 20.0;
             assert!((value(&record, "goodput") - sum).abs() < 1.0, "{stack}");
-            assert_eq!(value(&record, "missing_messages"), 0.0, "{stack}");
-            assert_eq!(value(&record, "repeated_messages"), 0.0, "{stack}");
+            assert_eq!(value(&record, "lost_messages"), 0.0, "{stack}");
+            assert_eq!(value(&record, "duplicate_messages"), 0.0, "{stack}");
             let (sent, again) = (
                 value(&record, "segments_sent"),
                 value(&record, "retransmissions"),
@@ -138,7 +138,7 @@ mod here {
         for (stack, metric, probe) in [
             ("dcsctp", "timeouts", "timeout"),
             ("sctp-proto", "mean_cwnd", "cwnd"),
-            ("rtc-sctp", "mark_reductions", "mark_answered"),
+            ("rtc-sctp", "ecn_reductions", "ecn_response"),
         ] {
             let measure = format!(r#"{{ metric = "{metric}", flow = "f" }}"#);
             let said = refused(&spec(&transport(stack), &measure));

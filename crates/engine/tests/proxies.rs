@@ -31,17 +31,17 @@ name = "satellite"
 between = ["gateway", "browser"]
 rate = "100 Mbit/s"
 delay = "280 ms"
-loss = {{ forward = {{ model = "bernoulli", probability = {loss}, place = "after-queue" }} }}
+loss = {{ forward = {{ model = "bernoulli", probability = {loss}, position = "after-queue" }} }}
 [[flow]]
 name = "page"
 from = "server"
 to = "browser"
-transport = {{ protocol = "tcp", initial_window = "10 segments", receive_window = "1 MiB", window_scale = true, sack = true }}
+transport = {{ protocol = "tcp", initial_window = "10 segments", receive_buffer = "1 MiB", window_scale = true, sack = true }}
 workload = {{ kind = "transfers", arrivals = "fixed", every = "1 s", count = 1, size = {{ kind = "fixed", bytes = "58400 B" }} }}
 [[measure]]
 metric = "flow_completion_time"
 flow = "page"
-take = ["most"]
+statistic = ["most"]
 [[measure]]
 metric = "transfers_incomplete"
 flow = "page"
@@ -61,7 +61,7 @@ fn time(record: &RunRecord) -> f64 {
 }
 
 /// Towards the satellite, 100 segments at once.
-const PROXY: &str = r#"proxy = { kind = "split-tcp", asking = { protocol = "tcp", receive_window = "1 MiB", window_scale = true }, asked = { protocol = "tcp", initial_window = "100 segments", receive_window = "1 MiB", window_scale = true } }"#;
+const PROXY: &str = r#"proxy = { kind = "split-tcp", downstream = { protocol = "tcp", receive_buffer = "1 MiB", window_scale = true }, upstream = { protocol = "tcp", initial_window = "100 segments", receive_buffer = "1 MiB", window_scale = true } }"#;
 
 #[test]
 fn a_window_of_its_own_saves_the_rounds_of_slow_start() {
@@ -109,11 +109,11 @@ fn a_proxy_that_makes_no_sense_is_refused() {
         (r#"kind = "split-tpc""#, "did you mean `split-tcp`?"),
         (r#"kind = "split-tcp", buffer = "0 B""#, "found no buffer"),
         (
-            r#"kind = "split-tcp", asked = { protocol = "sctp" }"#,
+            r#"kind = "split-tcp", upstream = { protocol = "sctp" }"#,
             "a proxy that splits TCP speaks tcp",
         ),
         (
-            r#"kind = "split-tcp", asking = { protocol = "tcp", congestion = "cubik" }"#,
+            r#"kind = "split-tcp", downstream = { protocol = "tcp", congestion = "cubik" }"#,
             "did you mean `cubic`?",
         ),
         (r#"kind = "split-tcp", most = 3"#, "most"),

@@ -152,7 +152,7 @@ fn interleaving_takes_small_messages_past_large_ones() {
 fn frames_that_may_be_given_up_are_younger() {
     let records = run("frames");
     let [p50, p95] = ["age_p50", "age_p95"].map(|it| values(&records, "frames", it));
-    let missing = values(&records, "frames", "missing_messages");
+    let missing = values(&records, "frames", "lost_messages");
     assert!(p50.iter().all(|age| *age > 0.28), "{p50:?}");
     // Reliable: everything should arrive, and one in twenty frames waits for a retransmission.
     assert_eq!(missing[0], 0.0);

@@ -11,7 +11,7 @@ fn spec(transport: &str, workload: &str, link: &str) -> String {
     let measures = match workload == BULK {
         true => "",
         false => {
-            r#", { metric = "transfers_complete", flow = "f" }, { metric = "flow_completion_time", flow = "f", take = ["most"] }"#
+            r#", { metric = "transfers_complete", flow = "f" }, { metric = "flow_completion_time", flow = "f", statistic = ["most"] }"#
         }
     };
     format!(
@@ -83,7 +83,7 @@ fn what_quinn_does_not_tell_is_no_metric_of_quic() {
     }
     let wrong = right.replace(
         r#"metric = "retransmissions""#,
-        r#"metric = "packets", take = "mean-delay""#,
+        r#"metric = "packets", statistic = "mean-delay""#,
     );
     let error = Plan::new(Request::new("quic.toml", &wrong)).expect_err("a refusal");
     let said = error.to_string();

@@ -121,11 +121,11 @@ fn no_flow_stands_still() {
     let transports = [
         senders(
             Protocol::Tcp,
-            "protocol = \"tcp\", profile = \"rfc6675\", receive_window = \"4 MiB\"",
+            "protocol = \"tcp\", profile = \"rfc6675\", receive_buffer = \"4 MiB\"",
         ),
         senders(
             Protocol::Tcp,
-            "protocol = \"tcp\", profile = \"linux\", receive_window = \"4 MiB\"",
+            "protocol = \"tcp\", profile = \"linux\", receive_buffer = \"4 MiB\"",
         ),
         senders(
             Protocol::Sctp,

@@ -146,14 +146,14 @@ fn every_key_of_a_transport_is_in_the_schema_with_range_and_default() {
         }
     };
     let sctp = "profile switches congestion mtu path_mtu_discovery streams allocation rate_estimate receive_buffer \
-                partial_delivery_point reading_rate initial_window initial_ssthresh delayed_sack unordered \
+                partial_delivery_point application_read_rate initial_window initial_ssthresh delayed_sack unordered \
                 heartbeat_interval rto_initial rto_min rto_max path_max_retrans pf_max_retrans \
-                primary_switch_max_retrans association_max_retrans multihomed sack_delay bundling missing_reports";
+                primary_switchover_max_retrans association_max_retrans multihomed sack_delay bundling missing_reports";
     for key in sctp.split_whitespace() {
         described("sctp", key, &[]);
     }
-    let tcp = "profile switches segment receive_window initial_window initial_ssthresh delayed_ack limited_transmit \
-               clock_tick rto_min congestion";
+    let tcp = "profile switches mss receive_buffer initial_window initial_ssthresh delayed_ack limited_transmit \
+               rtt_granularity rto_min congestion";
     for key in tcp.split_whitespace() {
         described("tcp", key, &[]);
     }

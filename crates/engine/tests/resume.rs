@@ -50,7 +50,7 @@ size = {{ kind = "fixed", bytes = "{bytes} B" }}
 [[measure]]
 metric = "flow_completion_time"
 flow = "second"
-take = ["most"]
+statistic = ["most"]
 [[measure]]
 metric = "resume_phases"
 flow = "second"
@@ -59,7 +59,7 @@ metric = "probe"
 name = "retreats"
 flow = "second"
 probe = "resume_phase"
-take = ["most"]
+statistic = ["most"]
 "#
     )
 }
@@ -80,15 +80,15 @@ fn seconds(record: &RunRecord) -> f64 {
 
 const TRANSPORTS: [(&str, f64); 5] = [
     (
-        r#"{ protocol = "tcp", profile = "linux", congestion = "newreno", receive_window = "8 MiB" }"#,
+        r#"{ protocol = "tcp", profile = "linux", congestion = "newreno", receive_buffer = "8 MiB" }"#,
         0.5,
     ),
     (
-        r#"{ protocol = "tcp", profile = "linux", congestion = "cubic", receive_window = "8 MiB" }"#,
+        r#"{ protocol = "tcp", profile = "linux", congestion = "cubic", receive_buffer = "8 MiB" }"#,
         0.5,
     ),
     (
-        r#"{ protocol = "tcp", profile = "linux", congestion = "bbr", receive_window = "8 MiB" }"#,
+        r#"{ protocol = "tcp", profile = "linux", congestion = "bbr", receive_buffer = "8 MiB" }"#,
         0.6,
     ),
     (

@@ -162,18 +162,18 @@ wrong! {
     set_section: [], set ["link=3"];
     packets_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1400 B\"")];
     packets_too_large_for_a_link_in_a_sweep: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]", "sweep = [{ parameter = \"flow.sctp.transport.mtu\", values = [\"1500 B\", \"9000 B\"]")];
-    segments_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", segment = \"9000 B\" }")];
+    segments_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", mss = \"9000 B\" }")];
     record_of_a_probe_that_is_not_told: [("probes = [\"cwnd\"]", "probes = [\"cwnd\", \"pipe\"]")];
-    measure_of_a_probe_that_is_not_told: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"pipe\", take = \"count\"")];
+    measure_of_a_probe_that_is_not_told: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"pipe\", statistic = \"count\"")];
     chain_of_one: [("[\"source\", \"sink\"]", "[\"source\", \"source\"]")];
     member_beyond_the_group: [("[\"source\", \"sink\"]", "[\"source\", \"sink[1]\"]")];
-    unknown_allocation: [("profile = \"rfc9260\"", "profile = \"rfc9260\", allocation = { kind = \"adaptiv\" }")];
-    more_streams_in_use_than_negotiated: [("profile = \"rfc9260\"", "streams = 4, allocation = { kind = \"fixed\", streams = 5 }")];
-    unknown_round_trip: [("profile = \"rfc9260\"", "allocation = { kind = \"adaptive-step\", round_trip = \"lest\" }")];
+    unknown_allocation: [("profile = \"rfc9260\"", "profile = \"rfc9260\", stream_allocation = { kind = \"adaptiv\" }")];
+    more_streams_in_use_than_negotiated: [("profile = \"rfc9260\"", "streams = 4, stream_allocation = { kind = \"fixed\", streams = 5 }")];
+    unknown_round_trip: [("profile = \"rfc9260\"", "stream_allocation = { kind = \"adaptive-step\", rtt_source = \"lest\" }")];
     unknown_rate_estimate: [("profile = \"rfc9260\"", "rate_estimate = \"westwood_er\"")];
     two_ends_of_a_flow: [("workload = {", "stop = \"3 s\"\nlasts = \"2 s\"\nworkload = {")];
-    unknown_probe_in_measure: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwmd\", take = \"mean\"")];
-    below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", take = \"below\"")];
+    unknown_probe_in_measure: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwmd\", statistic = \"mean\"")];
+    below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", statistic = \"below\"")];
     derived_from_nothing: [("[[experiment]]", "[[derived]]\nid = \"more\"\nkind = \"relative\"\nexperiment = \"rats\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nto = { rate = \"1 Mbit/s\" }\nname = \"more\"\n\n[[experiment]]")];
     derived_along_no_sweep: [("[[experiment]]", "[[derived]]\nid = \"least\"\nkind = \"smallest-x\"\nexperiment = \"rates\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nalong = \"rat\"\nat_most = 1.0\nname = \"least\"\n\n[[experiment]]")];
     claim_about_what_is_not_measured: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwmd_samples\"\nof = { where = { raet = 1 } }\nthan = { where = { rate = \"1 Mbit/s\" }, metric = \"goodput\" }\n\n[[experiment]]")];
@@ -197,8 +197,8 @@ wrong! {
     several_paths_over_one_link: [("profile = \"rfc9260\",", "multihomed = true,")];
     marks_that_nobody_asked_for: [("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", congestion = \"dctcp\" }")];
     keys_of_a_link_without_effect: [
-        ("delay = \"5 ms\"", "delay = { kind = \"deterministic\", delay = \"5 ms\", overtaking = true }\nimpairment = { reorder_delay = \"20 ms\" }"),
-        ("{ model = \"bernoulli\", probability = 0.01 }", "{ model = \"none\", place = \"after-queue\" }"),
+        ("delay = \"5 ms\"", "delay = { kind = \"deterministic\", delay = \"5 ms\", allow_reordering = true }\nimpairment = { reorder_delay = \"20 ms\" }"),
+        ("{ model = \"bernoulli\", probability = 0.01 }", "{ model = \"none\", position = \"after-queue\" }"),
     ];
     pauses_without_length: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"request-response\", request = { kind = \"fixed\", bytes = \"1 kB\" }, response = { kind = \"fixed\", bytes = \"1 kB\" }, exponential = true")];
     messages_over_tcp: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"transfers\", every = \"1 s\", size = { kind = \"fixed\", bytes = \"10 kB\" }, message = \"500 B\""), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\" }")];
@@ -250,7 +250,7 @@ kind = "greater"
 series = "sctp"
 metric = "mean_cwnd_samples"
 of = { where = { rate = "2 Mbit/s" } }
-than = { where = { rate = "1 Mbit/s" } }
+reference = { where = { rate = "1 Mbit/s" } }
 
 [[experiment]]"#;
     let text = GOOD.replace("[[experiment]]", claim);
@@ -340,8 +340,7 @@ fn a_key_at_the_top_can_be_set() {
 fn a_key_may_be_idle_at_some_points_of_a_sweep() {
     let loss = "loss = { forward = { model = \"bernoulli\", probability = 0.01 } }";
     let plan = |jitters: &str| {
-        let delay =
-            "delay = { kind = \"jitter\", delay = \"5 ms\", jitter = \"2 ms\", overtaking = true }";
+        let delay = "delay = { kind = \"jitter\", delay = \"5 ms\", jitter = \"2 ms\", allow_reordering = true }";
         let text = GOOD
             .replacen("delay = \"5 ms\"", delay, 1)
             .replacen(loss, "", 1);
@@ -351,7 +350,7 @@ fn a_key_may_be_idle_at_some_points_of_a_sweep() {
     };
     assert!(plan("\"0 s\", \"2 ms\"").is_ok());
     let error = plan("\"0 s\"").expect_err("it is idle at the only point");
-    assert!(error.to_string().contains("overtaking"), "{error}");
+    assert!(error.to_string().contains("allow_reordering"), "{error}");
 }
 
 /// All paths of a flow should be checked, at all times, except for flows with a path MTU search and
@@ -540,5 +539,5 @@ fn a_window_that_was_left_out_and_binds_is_told() {
         "{ protocol = \"tcp\", profile = \"linux\" }",
     );
     let notes = notes(&[("delay = \"5 ms\"", "delay = \"2 s\""), tcp]);
-    assert!(notes[0].starts_with("`flow.sctp.transport.receive_window`: left out, so 65535 B;"));
+    assert!(notes[0].starts_with("`flow.sctp.transport.receive_buffer`: left out, so 65535 B;"));
 }

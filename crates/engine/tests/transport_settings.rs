@@ -101,8 +101,8 @@ fn settings_that_do_not_go_together_are_named() {
             &["transport.switches.rto_initial", "1 s to 60 s"],
         ),
         (
-            r#"protocol = "sctp", primary_switch_max_retrans = 2"#,
-            &["primary_switch_max_retrans", "found 2", "5 or more"],
+            r#"protocol = "sctp", primary_switchover_max_retrans = 2"#,
+            &["primary_switchover_max_retrans", "found 2", "5 or more"],
         ),
     ] {
         let error = error(transport);
@@ -127,9 +127,9 @@ fn tcp_has_a_congestion_control() {
 
 #[test]
 fn windows_count_segments_of_the_flow() {
-    let config = tcp(r#"protocol = "tcp", receive_window = "45 segments", segment = "1448 B""#);
+    let config = tcp(r#"protocol = "tcp", receive_buffer = "45 segments", mss = "1448 B""#);
     assert_eq!(config.receive_bytes(), 45 * 1448);
-    let wrong = error(r#"protocol = "tcp", receive_window = "45""#);
+    let wrong = error(r#"protocol = "tcp", receive_buffer = "45""#);
     assert!(wrong.contains("such as \"10 segments\""), "{wrong}");
 }
 
@@ -215,9 +215,12 @@ fn what_no_flow_can_bring_about_is_refused() {
         ),
         (
             "authentication = \"on\", address_changes = true, accept_address_changes = false",
-            &["accept_address_changes", "without `follow_links`"],
+            &["accept_address_changes", "without `asconf_on_link_change`"],
         ),
-        ("bare_init = true, ecn = true", &["ecn", "with `bare_init`"]),
+        (
+            "minimal_init = true, ecn = true",
+            &["ecn", "with `minimal_init`"],
+        ),
         ("congestion = \"lia\"", &["congestion", "without `cmt`"]),
         (
             "congestion = \"bbr\", pacing = 1.25",

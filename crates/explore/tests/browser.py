@@ -67,7 +67,7 @@ name = "tcp"
 from = "tcp-host"
 to = "server"
 workload = { kind = "bulk" }
-transport = { protocol = "tcp", receive_window = "$window" }
+transport = { protocol = "tcp", receive_buffer = "$window" }
 [[flow]]
 name = "sctp"
 from = "sctp-host"

@@ -156,7 +156,7 @@ fn gain(experiment: &str, losses: &[&str]) -> Vec<Interval> {
         ["sctp", "rsctp"].contains(&x[0].as_str()) && losses.contains(&x[1].as_str())
     });
     for run in &runs {
-        assert_eq!(run.value("sctp", "repeated_messages"), Some(0.0));
+        assert_eq!(run.value("sctp", "duplicate_messages"), Some(0.0));
     }
     let derived = derive::records(&plan.spec, &runs);
     let increase: Vec<RunRecord> = derived
@@ -228,7 +228,7 @@ fn the_path_is_switched_once_the_loss_rate_passes_its_bound() {
         for (_, count) in values(&runs, &[case], "sctp", "switches") {
             assert_eq!(count, switches, "{case}");
         }
-        for (_, repeated) in values(&runs, &[case], "sctp", "repeated_messages") {
+        for (_, repeated) in values(&runs, &[case], "sctp", "duplicate_messages") {
             assert_eq!(repeated, 0.0);
         }
     }
@@ -280,15 +280,15 @@ fn time_to_resume_is_the_sum_of_the_timeouts_or_the_first_of_them() {
         } else {
             (1.0, 1.0)
         };
-        let resumed = value("time_to_resume");
+        let resumed = value("recovery_time");
         // Each timer is started by an acknowledgement, which may be 200 ms late, and a round trip
         // of 70 ms.
         assert!(
             (expected..expected + 0.3 * timers).contains(&resumed),
             "{x:?}: {resumed} s for {expected} s of timeouts"
         );
-        assert_eq!(value("repeated_messages"), 0.0, "{x:?}");
-        assert_eq!(value("missing_messages"), 0.0, "{x:?}");
+        assert_eq!(value("duplicate_messages"), 0.0, "{x:?}");
+        assert_eq!(value("lost_messages"), 0.0, "{x:?}");
         let dropped = run.value("road-1", "drops_link_down").expect("measured");
         assert!(dropped > 0.0, "{x:?}: the link took nothing down with it");
         let back = value("return_to_primary");
@@ -491,7 +491,7 @@ fn timeouts_and_measures_of_paths_are_checked() {
         ))
     };
     let tcp = format!("{BULK}\ntransport = {{ protocol = \"tcp\" }}");
-    let repeated = "metric = \"repeated_messages\"";
+    let repeated = "metric = \"duplicate_messages\"";
     says(&measured(&tcp, repeated), &["only SCTP delivers messages"]);
     let small = r#"workload = { kind = "cbr", rate = "1 kbit/s", message = "12 B" }
 transport = { protocol = "sctp" }"#;

@@ -101,7 +101,7 @@ fn the_buffer_limits_at_15_kib_and_congestion_control_at_35() {
         x[0] == "0.01" && x[2] == "4"
     });
     let at = |buffer, metric| mean(&runs, &["0.01", buffer, "4"], metric);
-    for metric in ["blocked_by_rwnd", "rwnd_below_mtu"] {
+    for metric in ["rwnd_limited_share", "rwnd_below_mtu"] {
         let (small, large) = (at("15", metric), at("35", metric));
         assert!(
             small > 0.4 && large < 0.1,

@@ -548,7 +548,7 @@ metric = "probe"
 name = "window"
 flow = "sctp"
 probe = "a_rwnd"
-take = "mean"
+statistic = "mean"
 window = ["5 s", "20 s"]
 [[experiment]]
 id = "reading"
@@ -564,7 +564,7 @@ fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
         let value = |metric| run.value("sctp", metric).expect("a value");
         (value("goodput"), value("window"))
     };
-    let (slow, slow_window) = measured(r#", reading_rate = "400 kbit/s""#);
+    let (slow, slow_window) = measured(r#", application_read_rate = "400 kbit/s""#);
     let (fast, fast_window) = measured("");
     // The start takes part of the 20 s, and data in the buffer counts only after it is read.
     assert!((0.93 * 400e3..=400e3).contains(&slow), "{slow}");

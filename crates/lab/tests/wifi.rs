@@ -196,7 +196,7 @@ transport = { protocol = "sctp" }
 [[measure]]
 metric = "packets"
 flow = "up"
-take = "mean-delay"
+statistic = "mean-delay"
 
 [[measure]]
 metric = "drops"

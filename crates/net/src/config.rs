@@ -99,7 +99,7 @@ pub struct Config {
     /// set by the endpoint.
     ///
     /// Differs from the simulator's defaults in three ways: buffers have 1 MiB each; packets are
-    /// filled (`fill_packets`), because the system sends packets of one size by one call; and path
+    /// filled (`pack_messages`), because the system sends packets of one size by one call; and path
     /// MTU discovery is on, because packets carry "don't fragment", so that a tunnel on the path
     /// would silently drop those of 1,500 bytes.
     pub sctp: SctpConfig,
@@ -164,7 +164,7 @@ impl Default for Config {
             it.receive_buffer = 1 << 20;
             it.send_buffer = 1 << 20;
             it.path_mtu_discovery = true;
-            it.fill_packets = true;
+            it.pack_messages = true;
         });
         Self {
             sctp,

@@ -278,12 +278,16 @@ impl Constellation {
     pub(crate) fn position(&self, number: usize, at: f64) -> Option<Vector> {
         match &self.orbits {
             Orbits::Walker(walker) => {
-                let turned = if self.sky.turns { ROTATION * at } else { 0.0 };
+                let turned = if self.sky.earth_rotates {
+                    ROTATION * at
+                } else {
+                    0.0
+                };
                 let turned = turned + self.sky.rotation.to_radians();
                 Some(walker.inertial(number, at).turned(-turned))
             }
             Orbits::Propagated(_, elements) => {
-                let place = match self.sky.turns {
+                let place = match self.sky.earth_rotates {
                     true => elements.position(number, at)?,
                     false => elements.frozen(number, at)?,
                 };

@@ -167,7 +167,7 @@ settings! {
         /// Greenwich.
         rotation: f64 = 0.0, degrees(-360.0, 360.0), "";
         /// The Earth turns. Off: a frozen Earth, as some studies have it.
-        turns: bool = true, Kind::Flag, "";
+        earth_rotates: bool = true, Kind::Flag, "";
         /// Least altitude of a link between satellites, km: a lower one would pass through the
         /// atmosphere and is not used.
         isl_clearance: f64 = 80.0,

@@ -161,7 +161,7 @@ mod tests {
             planes: 1,
             satellites: 1,
             phasing: 0.0,
-            turns: false,
+            earth_rotates: false,
             ..Sky::default()
         };
         let shell = Constellation::walker(&sky).expect("a shell");

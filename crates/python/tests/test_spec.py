@@ -98,8 +98,8 @@ def test_numbers_and_arrays_of_numpy_are_values_of_a_spec(pair):
     pair[values] = numpy.array([0.0, 0.25])
     assert pair[values] == [0.0, 0.25]
     pair["experiment.losses.replications"] = numpy.int64(2)
-    pair["experiment.losses.common_losses"] = numpy.bool_(True)
-    assert pair["experiment.losses.common_losses"] is True
+    pair["experiment.losses.common_random_numbers"] = numpy.bool_(True)
+    assert pair["experiment.losses.common_random_numbers"] is True
     pair["world.duration"] = numpy.timedelta64(2, "s")
     assert pair["world.duration"] == "2000000000 ns"
     assert len(cluster.job(pair, set={values: numpy.logspace(-3, -1, 3)})) == 6

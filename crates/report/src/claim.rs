@@ -218,7 +218,7 @@ impl<'a> ClaimEvaluation<'a> {
             ClaimKind::NeverBest => self.rivals(),
             ClaimKind::Greater | ClaimKind::Equal => self.differences(),
             ClaimKind::Rises | ClaimKind::Falls => {
-                let (points, unit) = match self.claim.than {
+                let (points, unit) = match self.claim.reference {
                     Some(_) => self.paired(),
                     None => self.select(of, &of.at_point),
                 };
@@ -256,7 +256,7 @@ impl<'a> ClaimEvaluation<'a> {
         }
     }
 
-    /// Samples of `of` less `than` at each point.
+    /// Samples of `of` less `reference` at each point.
     fn differences(&self) -> (Vec<(Point, Samples)>, String) {
         let (points, unit) = self.paired();
         let (scales, bounds) = (self.than().0, self.bounds());
@@ -278,7 +278,7 @@ impl<'a> ClaimEvaluation<'a> {
 
     /// The reference value of the claim, if it is not a measure.
     fn bound(&self) -> Option<&'a Bound> {
-        self.claim.than.as_ref()?.value.as_ref()
+        self.claim.reference.as_ref()?.value.as_ref()
     }
 
     /// Reference value at each point. Points at which it cannot be computed are omitted.
@@ -300,14 +300,14 @@ impl<'a> ClaimEvaluation<'a> {
     }
 
     fn than(&self) -> (Vec<(Point, Runs)>, String) {
-        let than = self.claim.than.as_ref();
+        let than = self.claim.reference.as_ref();
         let measured = than.filter(|than| than.value.is_none());
         measured.map_or((Vec::new(), String::new()), |than| {
             self.select(than, &than.at_point)
         })
     }
 
-    /// `of` less `than` by replication.
+    /// `of` less `reference` by replication.
     fn paired(&self) -> (Vec<(Point, Runs)>, String) {
         let (mut of, unit) = self.select(&self.claim.of, &self.claim.of.at_point);
         let than = self.than().0;
@@ -436,7 +436,11 @@ impl<'a> ClaimEvaluation<'a> {
     /// Whether the experiment requests a single run, which means that nothing in it is random.
     fn is_certain(&self) -> bool {
         let runs = |side: &'a Side| source_runs(&self.results.spec, self.experiment(side));
-        let than = self.claim.than.iter().filter(|than| than.value.is_none());
+        let than = self
+            .claim
+            .reference
+            .iter()
+            .filter(|than| than.value.is_none());
         std::iter::once(&self.claim.of)
             .chain(than)
             .all(|side| runs(side) == Some(1))

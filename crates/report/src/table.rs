@@ -394,7 +394,7 @@ impl<'a> Maker<'a> {
     ) -> Vec<BaselineComparison> {
         let of = |(name, source): (&String, &BesideSource)| {
             let baseline = self.reference.baseline(name)?;
-            let metric = row.beside.get(name)?.get(index)?;
+            let metric = row.baseline.get(name)?.get(index)?;
             let place = source.place.as_deref().unwrap_or(self.place());
             let whole = source.condition.replace("{x}", &axis(point).1);
             let named = point
@@ -409,7 +409,7 @@ impl<'a> Maker<'a> {
             let mean = mean.divided_by(divisor);
             Some(compare::with_baseline(line.measured.as_ref(), name, &mean))
         };
-        self.spec.beside.iter().filter_map(of).collect()
+        self.spec.baseline.iter().filter_map(of).collect()
     }
 
     fn metrics(&self) -> Vec<Line> {
@@ -431,7 +431,7 @@ impl<'a> Maker<'a> {
                 }
                 let point = records.first().map_or(Point::new(), |it| it.point.clone());
                 let name = row.label.as_deref().unwrap_or(series);
-                let rule = match row.bounded {
+                let rule = match row.near_bound {
                     true => Rule::Quantiles,
                     false => Rule::OneMoreRun,
                 };
@@ -471,7 +471,7 @@ impl<'a> Maker<'a> {
     }
 
     fn difference(&self) -> Vec<Line> {
-        let less = self.spec.less.as_deref().unwrap_or(self.experiment);
+        let less = self.spec.subtract.as_deref().unwrap_or(self.experiment);
         let names_of = match &self.spec.names {
             Some([later, earlier]) => [later.as_str(), earlier.as_str()],
             None => [self.experiment, less],

@@ -1,4 +1,4 @@
-//! Collects what is wrong with a spec, and finds where it stands.
+//! Collects the faults of a spec, with their source positions.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use crate::place::Place;
 use crate::problem::Problem;
 use crate::tree::{Node, NodeValue};
 
-/// Collects problems and finds their places in the resolved tree.
+/// Collects problems and finds their source positions in the resolved tree.
 pub struct Checker<'a> {
     root: &'a Node,
-    /// The first of what was found: one more than are told, which tells that there are more.
+    /// The first problems, up to one more than the limit, because that one shows that there are
+    /// more.
     problems: Vec<Problem>,
     found: usize,
 }
@@ -28,19 +29,20 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A problem at a path, as [`Checker::problem`] notes it, for who decides later whether it is one.
+    /// A problem at a path, like [`Checker::problem`], for a caller that decides later whether to
+    /// record it.
     pub fn located(&self, path: &str, message: impl Into<String>) -> Problem {
         let (place, key) = self.locate(path);
         Problem::new(place, key, message)
     }
 
-    /// What was found.
+    /// The recorded problems.
     pub fn into_problems(self) -> Vec<Problem> {
         self.problems
     }
 
-    /// Notes a problem at a path of keys and indices: `link.2.between.1`. A path that the file does not have (a
-    /// default) is placed at the nearest part that it has.
+    /// Records a problem at a path of keys and indices: `link.2.between.1`. If the file does not
+    /// have the path (a default), the position is that of the nearest part that it has.
     pub fn problem(&mut self, path: &str, message: impl Into<String>) {
         if self.is_kept() {
             let problem = self.located(path, message);
@@ -48,13 +50,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Counts a problem; whether it is among those that are kept.
+    /// Counts a problem. Returns true if it should be kept.
     fn is_kept(&mut self) -> bool {
         self.found += 1;
         self.found <= MAX_PROBLEMS + 1
     }
 
-    /// The same, unless it stands there already: one value may be checked for each of two directions.
+    /// Like [`Checker::problem`], unless the same problem is recorded already, because one value
+    /// may be checked for both directions.
     pub(super) fn problem_once(&mut self, path: &str, message: impl Into<String>) {
         let problem = self.located(path, message);
         if !self.problems.contains(&problem) && self.is_kept() {
@@ -62,7 +65,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The same, with what is allowed instead of `found`.
+    /// Like [`Checker::problem`], with the allowed values.
     pub fn not_among<'n>(
         &mut self,
         path: &str,
@@ -78,7 +81,7 @@ impl<'a> Checker<'a> {
             .push(Problem::new(place, key, message).allowed(found, allowed));
     }
 
-    /// Notes a key that nobody knows, at the key.
+    /// Records an unknown key, at the position of the key.
     pub fn unknown_key<'n>(
         &mut self,
         path: &str,
@@ -97,7 +100,8 @@ impl<'a> Checker<'a> {
         self.problems.push(problem.allowed(key, known));
     }
 
-    /// Notes that the table at a path has no key `key`, unless that stands there already; `what` says more of the key.
+    /// Records that the table at a path lacks the key `key`, unless this is recorded already;
+    /// `what` describes the key.
     pub fn missing_key(&mut self, path: &str, key: &str, what: &str) {
         let (place, path) = self.locate(path);
         let problem = Problem::missing_key(place, path, key, what);
@@ -106,7 +110,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The same of a key that says which of several things a table is, with what it may name.
+    /// Like [`Checker::missing_key`], for a key that selects the kind of a table, with the allowed
+    /// kinds.
     pub fn missing_tag<'n>(
         &mut self,
         path: &str,
@@ -121,7 +126,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes that a value does not fit.
+    /// Records that a value does not fit.
     pub fn invalid_value(&mut self, path: &str, invalid_value: &InvalidValue) {
         let path = match &invalid_value.parameter {
             Some(parameter) => format!("{path}.{parameter}"),
@@ -141,17 +146,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// How many problems were found.
+    /// Number of problems.
     pub fn count(&self) -> usize {
         self.found
     }
 
-    /// Whether nothing was found.
+    /// Whether there are no problems.
     pub fn is_content(&self) -> bool {
         self.found == 0
     }
 
-    /// Whether anything at a path, or in it, was set by an argument.
+    /// Whether a value at a path, or within it, was set by an argument.
     pub(super) fn is_set(&self, path: &str) -> bool {
         fn any(node: &Node) -> bool {
             let inside = || node.entries().iter().any(|entry| any(&entry.node));
@@ -227,7 +232,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The path of one direction's value, or of the one value that stands for both.
+    /// The path of the value of one direction, or of the one value for both.
     pub(super) fn side(&self, path: &str, side: &str) -> String {
         let own = format!("{path}.{side}");
         let there = self.locate(&own).1.split('.').next_back() == Some(side);

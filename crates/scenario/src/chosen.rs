@@ -118,6 +118,13 @@ pub(crate) fn find<'a>(settings: &'a [Setting], name: &str) -> Option<&'a Settin
     settings.iter().find(|setting| setting.name == name)
 }
 
+/// The text with a capital letter at its beginning.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// The JSON Schema of a family's values.
 pub fn json_schema_of<F: Family>(variants: &[Variant]) -> Value {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
@@ -129,7 +136,7 @@ pub fn json_schema_of<F: Family>(variants: &[Variant]) -> Value {
     forms.push(json!({ "enum": names }));
     forms.extend(tables);
     json!({
-        "description": format!("{}: a table, or a name where no parameter is needed.", F::WHAT),
+        "description": format!("{}: a table, or the name of a kind that needs no parameter.", capitalized(F::WHAT)),
         "anyOf": forms,
     })
 }

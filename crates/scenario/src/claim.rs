@@ -1,4 +1,4 @@
-//! Claims: what a paper concludes from its figures, as something that runs can hold or break.
+//! Claims: conclusions of a paper, as statements that runs confirm or contradict.
 
 use std::collections::BTreeMap;
 
@@ -7,68 +7,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Value;
 
-/// A conclusion about measures: an order, a slope, a crossing, or that there is no difference. It is judged at each point of
-/// the sweeps that it leaves open, by differences over common replications.
+/// A conclusion about measures: an order, a slope, a crossing, or no difference. It is tested at
+/// each point of the sweeps that it does not fix, by differences over common replications.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Short name.
     pub id: String,
-    /// What is claimed, in a sentence.
+    /// The claim, in a sentence.
     pub text: String,
-    /// Where the paper says so: `Fig. 12`.
+    /// Place in the paper: `Fig. 12`.
     #[serde(default)]
     pub published: Option<String>,
-    /// What has to hold.
+    /// Kind of the claim.
     pub kind: ClaimKind,
-    /// The experiment; the first if left out.
+    /// The experiment. Default: the first.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// Series of the measure; `all` if left out.
+    /// Series of the measure. Default: `all`.
     #[serde(default)]
     pub series: Option<String>,
-    /// The measure.
+    /// Metric of the measure.
     #[serde(default)]
     pub metric: Option<String>,
-    /// Only at these x of some of the sweeps: `{ hops = 1, error = [0.05, 0.1] }`.
+    /// Restriction to points of some sweeps: `{ hops = 1, error = [0.05, 0.1] }`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Values>,
-    /// What the claim is about, where it is not all of the above.
+    /// The side that the claim is about, if it differs from the keys above.
     #[serde(default, skip_serializing_if = "Side::is_empty")]
     pub of: Side,
-    /// What it is held against. Kinds `rises` and `falls` may leave it out.
+    /// The side to compare with. Kinds `rises` and `falls` do not need it.
     #[serde(default)]
-    pub than: Option<Side>,
-    /// Kinds `rises`, `falls` and `crosses`: the sweep.
+    pub reference: Option<Side>,
+    /// Kinds `rises`, `falls` and `crosses`: name of the sweep.
     #[serde(default)]
     pub along: Option<String>,
-    /// Kind `equal`: the greatest difference that counts as none, as a share of what it is held against: 0.05.
+    /// Kind `equal`: maximum difference, as a fraction of the reference: 0.05.
     #[serde(default)]
     pub within: Option<f64>,
-    /// The unit in which the differences are shown, such as `Mbit/s`; one that suits them if left out.
+    /// Unit of the differences, such as `Mbit/s`. Default: a suitable one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Kind `never-best`: whether the greatest or the least value is best.
+    /// Kind `never-best`: the best value is the greatest or the least.
     #[serde(default, skip_serializing_if = "Best::is_greatest")]
     pub best: Best,
 }
 
-/// What has to hold at each point.
+/// Kind of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
-    /// `of` is greater than `than`.
+    /// `of` is greater than `reference`.
     #[default]
     Greater,
-    /// `of` and `than` differ by no more than `within`.
+    /// `of` and `reference` differ by at most `within`.
     Equal,
-    /// `of`, or its excess over `than`, grows along a sweep: the slope of the least squares is above 0.
+    /// `of`, or its difference from `reference`, increases along a sweep: the slope of the
+    /// least-squares line is above 0.
     Rises,
-    /// It shrinks: the slope is below 0.
+    /// It decreases: the slope is below 0.
     Falls,
-    /// `of` is above `than` at the sweep's least x and below it at the greatest.
+    /// `of` is above `reference` at the least x of the sweep, and below it at the greatest.
     Crosses,
-    /// Some other value of the sweeps that `of` fixes does better than `of`.
+    /// Another point of the sweeps that `of` fixes has a better value than `of`.
     NeverBest,
 }
 
@@ -86,7 +87,7 @@ impl ClaimKind {
     }
 }
 
-/// Which value is best.
+/// The best value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Best {
@@ -103,7 +104,7 @@ impl Best {
     }
 }
 
-/// One side of a comparison. What it leaves out is as the claim says.
+/// One side of a comparison. Keys that are left out have the values of the claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
@@ -113,14 +114,15 @@ pub struct Side {
     /// Series of the measure.
     #[serde(default)]
     pub series: Option<String>,
-    /// The measure.
+    /// Metric of the measure.
     #[serde(default)]
     pub metric: Option<String>,
-    /// Only at these x of some of the sweeps, beside the claim's.
+    /// Restriction to points of some sweeps, in addition to that of the claim.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// A number instead (`than` only): in the measure's unit, with a unit of its own (`"96.5 Mbit/s"`), or an expression in which the names of
-    /// sweeps and parameters stand for their values at the point: `"96.5 Mbit/s * (1 - $loss)"`.
+    /// In `reference` only: a number instead of a measure, in the unit of the measure or with a
+    /// unit (`"96.5 Mbit/s"`), or an expression in which names of sweeps and parameters stand for
+    /// their values at the point: `"96.5 Mbit/s * (1 - $loss)"`.
     #[serde(default)]
     pub value: Option<Bound>,
 }
@@ -131,7 +133,8 @@ impl Side {
     }
 }
 
-/// A number, a quantity such as `96.5 Mbit/s`, or an expression such as `96.5 Mbit/s * (1 - $loss)`.
+/// A number, a quantity such as `96.5 Mbit/s`, or an expression such as `96.5 Mbit/s * (1 -
+/// $loss)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Bound {
@@ -141,7 +144,7 @@ pub enum Bound {
     Text(String),
 }
 
-/// One x or several.
+/// One x, or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Values {
@@ -164,7 +167,7 @@ impl Values {
 impl Claim {
     /// The experiment of each side, if the side names one.
     pub fn experiments(&self) -> impl Iterator<Item = Option<&String>> {
-        let sides = std::iter::once(&self.of).chain(&self.than);
+        let sides = std::iter::once(&self.of).chain(&self.reference);
         let measured = sides.filter(|side| side.value.is_none());
         measured.map(|side| side.experiment.as_ref().or(self.experiment.as_ref()))
     }

@@ -92,35 +92,35 @@ impl MovingRouting {
     }
 }
 
-/// Satellites. Each is a node, a member of the group that is called as the constellation is. The
-/// links between satellites are the link `NAME-isl`, one member for each; what stations send to
-/// satellites passes `NAME-up`, one member for each station; what satellites send to stations
-/// `NAME-down`, one member for each satellite. Forward is from the transmitter.
+/// A constellation of satellites. Each satellite is a node, a member of the group with the name of
+/// the constellation. Its links are: `NAME-isl` between satellites, with a member for each;
+/// `NAME-up` from stations to satellites, with a member for each station; and `NAME-down` from
+/// satellites to stations, with a member for each satellite. Forward is from the transmitter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Constellation {
-    /// Its name, and that of its satellites.
+    /// Name, also of the group of its satellites.
     pub name: String,
-    /// Its shells; satellites are numbered through in their order: `["starlink-1"]`, `[{ kind =
-    /// "walker", planes = 72, satellites = 22, altitude = 550, inclination = 53 }]`, `[{ kind =
-    /// "elements", file = "gp.tle" }]`.
+    /// Shells. Satellites are numbered in their order: `["starlink-1"]`, `[{ kind = "walker",
+    /// planes = 72, satellites = 22, altitude = 550, inclination = 53 }]`, `[{ kind = "elements",
+    /// file = "gp.tle" }]`.
     pub shells: Vec<Shell>,
-    /// The time after the epoch at which a run begins.
+    /// Time after the epoch at which a run starts.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// Each direction of each link between satellites. Needs not be there where no satellites have
-    /// links.
+    /// Transmitter of each direction of the links between satellites. Not needed if satellites have
+    /// no links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isl: Option<Transmitter>,
-    /// Each station's transmitter: one queue for all satellites.
+    /// Transmitter of each station, with one queue for all satellites.
     pub up: Transmitter,
-    /// Each satellite's transmitter to stations: one queue for all of them.
+    /// Transmitter of each satellite to stations, with one queue for all stations.
     pub down: Transmitter,
-    /// Which of the satellites in reach a station uses.
+    /// Selection of the satellites that a station uses.
     #[serde(default)]
     pub policy: Policy,
-    /// What it costs a station to turn to another satellite, with a policy of one satellite;
-    /// nothing if left out.
+    /// Handover of a station to another satellite, with a policy that selects one satellite.
+    /// Default: without interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Handover>,
     /// How many satellites and links between them there are.
@@ -199,66 +199,67 @@ impl Constellation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transmitter {
-    /// Bits per second, as of a link.
+    /// Bit rate, as of a link.
     pub rate: RateOverTime,
-    /// Who waits for it, as of a link.
+    /// Queue, as of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// What is lost.
+    /// Loss model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// When it is down, as of a link. Routes go around it.
+    /// Times at which it is down, as of a link. Routes avoid it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<[Span; 2]>,
 }
 
-/// Which of the satellites in reach a station uses.
+/// Selection of the satellites that a station uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Any, by the routes.
+    /// All, selected by the routes.
     #[default]
     Any,
-    /// The nearest, even where the rest of its path is longer.
+    /// The nearest, even if the rest of the path is longer.
     Nearest,
-    /// One until it is out of reach, then the one that will be in reach longest.
+    /// One satellite until it is out of reach, and then the one that will be in reach for the
+    /// longest time.
     Longest,
 }
 
-/// What it costs a station to turn to another satellite.
+/// Handover of a station to another satellite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Handover {
-    /// How long the station neither sends nor receives.
+    /// Time during which the station neither sends nor receives.
     pub gap: Span,
-    /// What happens to packets meanwhile.
+    /// Treatment of packets during a handover.
     #[serde(default)]
     pub packets: Meanwhile,
 }
 
-/// What happens to packets during a handover.
+/// Treatment of packets during a handover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meanwhile {
-    /// They wait for its end.
+    /// Packets wait for its end.
     #[default]
     Hold,
-    /// They are dropped, under the reason `link-down`.
+    /// Packets are dropped, with the reason `link-down`.
     Drop,
 }
 
-/// Stations on the ground: users, gateways. Each is a node, a member of the group that is called as
-/// the ground is.
+/// Ground stations: users and gateways. Each is a node, a member of the group with the name of the
+/// ground.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ground {
-    /// Its name, and that of its stations.
+    /// Name, also of the group of its stations.
     pub name: String,
-    /// The stations: `["35.69,139.69", { name = "Delhi", at = "28.67,77.22" }]`, degrees north and
-    /// east. A file may stand for them, `file = "cities.csv"` with the columns `name`, `latitude`,
-    /// `longitude`. A flow may name one by its name: `city[Delhi]`.
+    /// Stations: `["35.69,139.69", { name = "Delhi", at = "28.67,77.22" }]`, in degrees north and
+    /// east. They can be in a file: `file = "cities.csv"` with the columns `name`, `latitude`,
+    /// `longitude`. A flow can refer to a station by its name: `city[Delhi]`.
     pub stations: Vec<Station>,
-    /// The constellations that they use; all if left out.
+    /// Constellations to use. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constellations: Vec<String>,
 }
@@ -274,7 +275,7 @@ impl Ground {
 /// A station.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Station {
-    /// What flows may call it.
+    /// Name for flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Degrees north and east: `"35.69,139.69"`.
@@ -316,15 +317,15 @@ impl<'de> Deserialize<'de> for Station {
     }
 }
 
-/// Between which members of two groups a flow runs.
+/// Pairs of members of two groups between which a flow runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Pairs {
-    /// Each of one with each of the other, itself left out: `"all"`.
+    /// All pairs of different members: `"all"`.
     #[serde(serialize_with = "all")]
     #[schemars(with = "String")]
     All,
-    /// These: `[[0, 5], [5, 0]]`, by their numbers.
+    /// The listed pairs, by numbers of members: `[[0, 5], [5, 0]]`.
     List(Vec<[u32; 2]>),
     /// Drawn.
     Random(RandomPairs),
@@ -334,12 +335,12 @@ pub enum Pairs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomPairs {
-    /// How many. Within one group no member is in two, so at most half as many as it has.
+    /// Number of pairs. Within one group, each member is in at most one pair.
     pub random: u32,
-    /// What they are drawn by. The seed of a run does not change them.
+    /// Seed of the pairs. The seed of a run does not change them.
     #[serde(default)]
     pub seed: u32,
-    /// Each in both directions: twice as many flows.
+    /// Use each pair in both directions: twice as many flows.
     #[serde(default)]
     pub both: bool,
 }

@@ -1,4 +1,4 @@
-//! Experiments that are computed from another's runs rather than run.
+//! Experiments that are computed from the results of another.
 
 use std::collections::BTreeMap;
 
@@ -7,43 +7,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Value;
 
-/// An experiment made of the measures of another one (one that is run, or one that stands before this), replication by
-/// replication. Tables and figures use it like any
-/// other, by its `id`.
+/// An experiment that is computed from the measures of another one, which is run or derived before
+/// this, replication by replication. Tables and figures refer to it by its `id`, as to any other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(tag = "kind")]
 pub enum Derived {
-    /// By how much a measure exceeds its value at another point of the same replication, % of that value. The points
-    /// are those of the experiment. With `common_losses` both met the same losses.
+    /// Relative difference of a measure from its value at another point of the same replication, in
+    /// percent of that value. With `common_random_numbers` both points have the same losses.
     Relative {
         /// Short name.
         id: String,
-        /// The experiment whose measures are compared.
+        /// Experiment of the measure.
         experiment: String,
         /// Series of the measure.
         series: String,
-        /// The measure.
+        /// Metric of the measure.
         metric: String,
-        /// Where the base lies in the sweeps: `{ streams = 1 }`; in the others it is where the value lies.
+        /// Point of the value to compare with: `{ streams = 1 }`. In all other sweeps, both points
+        /// are the same.
         to: BTreeMap<String, Value>,
         /// Name of the result.
         name: String,
     },
-    /// The smallest x of a sweep from which on a measure never exceeds a bound, in each replication. A point at which
-    /// some replication has no such point is left out.
+    /// The smallest x of a sweep from which a measure never exceeds a bound, in each replication. A
+    /// point is omitted if any replication has no such x.
     SmallestX {
         /// Short name.
         id: String,
-        /// The experiment whose measures are searched.
+        /// Experiment of the measure.
         experiment: String,
         /// Series of the measure.
         series: String,
-        /// The measure.
+        /// Metric of the measure.
         metric: String,
-        /// The sweep, whose x are numbers.
+        /// Sweep to search; its x values are numbers.
         along: String,
-        /// The bound, in the measure's unit.
+        /// Bound, in the unit of the measure.
         at_most: f64,
         /// Name of the result.
         name: String,
@@ -51,18 +51,18 @@ pub enum Derived {
         #[serde(default)]
         unit: Option<String>,
     },
-    /// The values of a measure at that x of a sweep where its mean over the replications is greatest: what a text that
-    /// says "up to" speaks of.
+    /// The values of a measure at the x of a sweep at which its mean over the replications is
+    /// greatest. Use it for statements such as "up to 20 %".
     Greatest {
         /// Short name.
         id: String,
-        /// The experiment whose measures are searched.
+        /// Experiment of the measure.
         experiment: String,
         /// Series of the measure.
         series: String,
-        /// The measure.
+        /// Metric of the measure.
         metric: String,
-        /// The sweep.
+        /// Sweep to search.
         along: String,
         /// Name of the result.
         name: String,

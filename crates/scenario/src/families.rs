@@ -17,7 +17,7 @@ pub enum LossModel {}
 pub type Loss = Chosen<LossModel>;
 
 /// The key that selects the place of a loss.
-const PLACE: &str = "place";
+const POSITION: &str = "position";
 const AFTER_QUEUE: &str = "after-queue";
 
 impl Family for LossModel {
@@ -26,7 +26,7 @@ impl Family for LossModel {
     const TAG: &'static str = "model";
     const EXPECTED: &'static str = "a table with the key `model`, such as { model = \"bernoulli\", probability = 0.01 }, or a name in quotes";
     const SHARED: &'static [Setting] = &[Setting::new(
-        PLACE,
+        POSITION,
         " Where packets are lost: before they enter the queue, or after they left it, on the wire.",
         Kind::Choice(&[Choice::new("before-queue"), Choice::new(AFTER_QUEUE)]),
     )
@@ -46,7 +46,7 @@ pub enum Place {
 impl Loss {
     /// The place of the loss.
     pub fn place(&self) -> Place {
-        match self.shared(PLACE) {
+        match self.shared(POSITION) {
             Some(Datum::Word(word)) if word == AFTER_QUEUE => Place::AfterQueue,
             _ => Place::BeforeQueue,
         }
@@ -64,7 +64,7 @@ pub type Propagation = Chosen<PropagationModel>;
 /// The kind with a constant delay, and its parameter.
 const DETERMINISTIC: &str = "deterministic";
 const DELAY: &str = "delay";
-const OVERTAKING: &str = "overtaking";
+const ALLOW_REORDERING: &str = "allow_reordering";
 
 impl Family for PropagationModel {
     const NAME: &'static str = "Propagation";
@@ -72,7 +72,7 @@ impl Family for PropagationModel {
     const EXPECTED: &'static str =
         "a time with its unit, such as \"250 ms\", or a table: { kind = ... } or { steps = [...] }";
     const SHARED: &'static [Setting] = &[Setting::new(
-        OVERTAKING,
+        ALLOW_REORDERING,
         " A packet with a shorter delay may arrive before one that was sent earlier. Off: it \
      arrives together with it.",
         Kind::Flag,
@@ -103,8 +103,8 @@ impl Family for PropagationModel {
 
 impl Propagation {
     /// Whether packets may overtake one another.
-    pub fn overtaking(&self) -> bool {
-        self.shared(OVERTAKING) == Some(Datum::Flag(true))
+    pub fn allow_reordering(&self) -> bool {
+        self.shared(ALLOW_REORDERING) == Some(Datum::Flag(true))
     }
 }
 

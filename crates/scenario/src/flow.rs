@@ -10,61 +10,65 @@ use crate::families::Workload;
 use crate::quantity::{Count, Size, Span};
 use crate::transport::Transport;
 
-/// A flow, or a group of them: member i runs from member i of `from` to member i of `to` (or to the one `to`).
+/// A flow, or a group of flows: member i runs from member i of `from` to member i of `to` (or to
+/// `to`, if that is a single node).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How many; 0 switches it off.
+    /// Number of members; 0 removes the flow.
     #[serde(default)]
     pub count: Count,
     /// The sending node.
     pub from: String,
     /// The receiving node.
     pub to: String,
-    /// Between which members of the two groups it runs, each a member of the flow; `count` is left out: `"all"`, `[[0, 5], [5, 0]]` by their
-    /// numbers, or `{ random = 50, seed = 1, both = true }`.
+    /// Pairs of members of the two groups, each of which is a member of the flow, instead of
+    /// `count`: `"all"`, `[[0, 5], [5, 0]]` by their numbers, or `{ random = 50, seed = 1, both =
+    /// true }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Pairs>,
-    /// The pairs that these are.
+    /// The resolved pairs.
     #[serde(skip)]
     pub matrix: Computed<Vec<[u32; 2]>>,
-    /// The interfaces it uses, where its hosts have several: `[{ from = "wire-1", to = "radio-1" }, ...]`, the
-    /// primary path first. SCTP uses all of them, TCP and UDP one. The first interface of each host if left out.
+    /// Interfaces to use if hosts have several: `[{ from = "wire-1", to = "radio-1" }, ...]`, the
+    /// primary path first. SCTP uses all of them, TCP and UDP one. Default: the first interface of
+    /// each host.
     #[serde(default)]
     pub paths: Vec<FlowPath>,
-    /// The IP version that it speaks.
+    /// IP version.
     #[serde(default)]
     pub ip: IpVersion,
-    /// When it opens.
+    /// Start of the flow.
     #[serde(default)]
     pub start: Start,
-    /// When the sender stops offering data; never if left out.
+    /// Time at which the sender stops offering data. Default: never.
     #[serde(default)]
     pub stop: Option<Span>,
-    /// How long each member offers data from its own start, instead of `stop`.
+    /// Time for which each member offers data from its start, instead of `stop`.
     #[serde(default)]
-    pub lasts: Option<Span>,
-    /// Careful Resume (RFC 9959): the name of a store of saved congestion control parameters. Each association or
-    /// connection of a flow with this name observes its paths, and a later one between the same addresses starts from what
-    /// was observed: it jumps to half of the saved window after its initial data is acknowledged. SCTP and TCP only.
+    pub duration: Option<Span>,
+    /// Careful Resume (RFC 9959): the name of a store of saved congestion control parameters. Each
+    /// association or connection of a flow with this name observes its paths. A later one between
+    /// the same addresses starts from these values: it jumps to half of the saved window after its
+    /// initial data is acknowledged. SCTP and TCP only.
     #[serde(default)]
     pub resume: Option<String>,
-    /// With `resume`: how long saved parameters are valid; an hour if left out.
+    /// With `resume`: time for which saved parameters are valid. Default: 1 h.
     #[serde(default)]
     pub resume_lifetime: Option<Span>,
-    /// With `resume`: upper limit of the window after the jump; none if left out.
+    /// With `resume`: maximum window after the jump. Default: unlimited.
     #[serde(default)]
     pub resume_max_jump: Option<Size>,
-    /// What the application offers, and when.
+    /// Workload: amounts and times of the data that the application offers.
     pub workload: Workload,
-    /// What carries it.
+    /// Transport protocol and its settings.
     pub transport: Transport,
 }
 
-/// A path of a flow: the interface of its source and the interface of its sink, each by the link it is at. A member
-/// of a group of flows means its own host's interface at the link.
+/// A path of a flow: the interface of its source and that of its sink, each by the name of its
+/// link. For a member of a group of flows these are the interfaces of its own hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowPath {

@@ -1,3 +1,3 @@
-//! The nearest correct spelling.
+//! The nearest correct spelling, or the present name.
 
-pub use anabranch_settings::nearest;
+pub use anabranch_settings::{hint, nearest, renamed};

@@ -1,8 +1,8 @@
-//! Tables and figures made of the runs.
+//! Tables and figures of results.
 //!
 //! The rows of a table and the curves of a figure refer to results by `series` and `metric` of a
-//! measure, or by `flow`/`link` and `probe` of a recording. The same words find the paper's numbers
-//! under `published`.
+//! measure, or by `flow` or `link` and `probe` of a recording. The same names select the published
+//! values of the paper.
 
 use std::collections::BTreeMap;
 
@@ -12,150 +12,158 @@ use serde::{Deserialize, Serialize};
 use crate::quantity::{Rate, Size, Span, Window};
 use crate::value::Value;
 
-/// A table: `tables/<id>.csv`, and a section of the report.
+/// A table: the file `tables/<id>.csv`, and a section of the report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Short name; `tables/<id>.csv` is made of it.
+    /// Short name, which is the name of the file `tables/<id>.csv`.
     pub id: String,
-    /// Head line.
+    /// Title.
     pub title: String,
-    /// What its rows are.
+    /// Kind of the rows.
     #[serde(default)]
     pub kind: TableKind,
-    /// The experiment it is made of; the one of the table's own id, or else the first, if left out.
+    /// The experiment. Default: the one with the id of the table; if there is none, the first.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// Kind `difference`: the experiment that is subtracted.
+    /// Kind `difference`: the experiment whose measures are subtracted.
     #[serde(default)]
-    pub less: Option<String>,
-    /// Kind `difference`: short names of the two experiments, in that order; their ids if left out.
+    pub subtract: Option<String>,
+    /// Kind `difference`: short names of the two experiments, in this order. Default: their ids.
     #[serde(default)]
     pub names: Option<[String; 2]>,
-    /// Where the paper printed it: `Table II`. Rows of the published file belong to the table when their `where` says the
-    /// same, or is empty. Without this the table's id stands for it.
+    /// Place in the paper: `Table II`. Rows of the published file belong to the table if their
+    /// column `where` is equal to this, or empty. Default: the id of the table.
     #[serde(default)]
     pub published: Option<String>,
-    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis.
+    /// Restriction to points of some sweeps: `{ hops = 1 }`. The other sweeps are the axis.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// Only these x of the experiment's sweep; all if left out.
+    /// Points of the sweep of the experiment to show. Default: all.
     #[serde(default)]
     pub at: Option<Vec<Value>>,
-    /// How far a time may lie from a printed one, beside rounding (kinds `steps` and `events`); 0 if left out.
+    /// Kinds `steps` and `events`: maximum difference between a time and the printed one, in
+    /// addition to rounding. Default: 0 s.
     #[serde(default)]
     pub time_tolerance: Option<Span>,
-    /// The means of independent programs to set beside, each in a table of its own: by the key of `[reference]`.
+    /// Results of other programs to compare with, by their keys in `[reference]`. Each is shown in
+    /// a table of its own.
     #[serde(default)]
-    pub beside: BTreeMap<String, BesideSource>,
-    /// A remark for the report.
+    pub baseline: BTreeMap<String, BesideSource>,
+    /// Remark for the report.
     #[serde(default)]
     pub note: Option<String>,
-    /// Its rows, each at every x.
+    /// Rows. Each is evaluated at every x.
     #[serde(rename = "row")]
     pub rows: Vec<Row>,
 }
 
-/// What the rows of a table are.
+/// Kind of the rows of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// Measures: mean and interval over the replications.
+    /// Measures: mean and confidence interval over the replications.
     #[default]
     Metrics,
     /// Measures of two experiments and their difference over common replications.
     Difference,
-    /// The values that a probe of one run takes one after the other from its first decrease, and when.
+    /// Successive values of a probe in one run, from its first decrease, with their times.
     Steps,
-    /// When something happened in one run.
+    /// Times of events in one run.
     Events,
 }
 
-/// Which means of another program belong to a table.
+/// Results of another program that belong to a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BesideSource {
-    /// The place in its file; that of `published` if left out.
+    /// Value of the column `where` in its file. Default: that of `published`.
     #[serde(default)]
     pub place: Option<String>,
-    /// The condition; `{x}` stands for the row's x and `{name}` for the x of the sweep of that name: `era n={x}`.
+    /// Value of the column `condition`: `era n={x}`. `{x}` stands for the x of the row, and
+    /// `{name}` for the x of the sweep with that name.
     pub condition: String,
 }
 
-/// A row of a table. Kinds `metrics` and `difference`: `series` and `metric` of a measure. Kind `steps`: `flow`, and
-/// as many steps as `count`. Kind `events`: `flow` or `link`, `probe` and which sample.
+/// A row of a table. Kinds `metrics` and `difference` use `series` and `metric` of a measure. Kind
+/// `steps` uses `flow` and `count`. Kind `events` uses `flow` or `link`, `probe`, and the sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The measure's series, or the name for it in the table; the flow's or link's name if left out.
+    /// Series of the measure, or its name in the table. Default: the name of the flow or link.
     #[serde(default)]
     pub series: Option<String>,
-    /// The name for it in the table instead (kinds `metrics` and `difference`).
+    /// Kinds `metrics` and `difference`: name of the row in the table.
     #[serde(default)]
     pub label: Option<String>,
-    /// The series under which the paper's numbers stand in the reference data, where it is not `series` (kind `metrics`).
+    /// Kind `metrics`: series of the paper's values in the reference data, if it differs from
+    /// `series`.
     #[serde(default)]
     pub printed: Option<String>,
-    /// Only at these x of some of the sweeps, beside the table's.
+    /// Restriction to points of some sweeps, in addition to that of the table.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// The measure's metric; `cwnd` for steps and `time` for events if left out.
+    /// Metric of the measure. Default: `cwnd` for steps and `time` for events.
     #[serde(default)]
     pub metric: Option<String>,
-    /// Under which x name and x it stands, instead of the sweep's: `window`, `50-150 s`. For events, `x` says what
-    /// happened.
+    /// Name of x to show instead of the name of the sweep: `window`.
     #[serde(default)]
     pub x_name: Option<String>,
-    /// See `x_name`.
+    /// Value of x to show instead of that of the sweep: `50-150 s`. Kind `events`: description of
+    /// the event.
     #[serde(default)]
     pub x: Option<Value>,
-    /// The metric of its mean in each of those files. For steps, the metrics of the times, in order.
+    /// Metric in the file of each other program. Kind `steps`: the metrics of the times, in order.
     #[serde(default)]
-    pub beside: BTreeMap<String, Names>,
-    /// The recorded flow.
+    pub baseline: BTreeMap<String, Names>,
+    /// Recorded flow.
     #[serde(default)]
     pub flow: Option<String>,
-    /// Or the recorded link.
+    /// Recorded link.
     #[serde(default)]
     pub link: Option<String>,
-    /// Its member, counted from 0.
+    /// Member of the group, counted from 0.
     #[serde(default)]
     pub member: u32,
-    /// What was recorded of it; `cwnd` for steps if left out.
+    /// Recorded probe. Default for steps: `cwnd`.
     #[serde(default)]
     pub probe: Option<String>,
-    /// Kind `events`: the segment concerned, counted from 1 for the first of the flow. An acknowledgement concerns the
-    /// last segment that it covers, and the first to cover it or more is taken.
+    /// Kind `events`: number of the segment, counted from 1 for the first of the flow. An
+    /// acknowledgement belongs to the last segment that it covers; the first one that covers this
+    /// segment is used.
     #[serde(default)]
     pub segment: Option<u64>,
-    /// Kind `events`: which occurrence, counted from 1; the first if left out.
+    /// Kind `events`: number of the occurrence, counted from 1. Default: the first.
     #[serde(default)]
     pub occurrence: Option<u32>,
-    /// Kind `events`: the value of this probe of the same flow after the event, instead of its time: the last one recorded up
-    /// to then. `metric` is its name in the reference data.
+    /// Kind `events`: show the value of this probe of the same flow after the event instead of its
+    /// time, that is, the last value recorded up to then. `metric` is its name in the reference
+    /// data.
     #[serde(default)]
-    pub reads: Option<String>,
-    /// Kind `steps`: also the time from the first value to the value of this number, counted from 1, as the metric `elapsed`
-    /// under the x name `steps` and an x such as `1-6`.
+    pub read_probe: Option<String>,
+    /// Kind `steps`: also show the time from the first value to the value of this number, counted
+    /// from 1, as the metric `elapsed` with the x name `steps` and an x such as `1-6`.
     #[serde(default)]
     pub elapsed: Option<u32>,
-    /// Kind `steps`: how many values.
+    /// Kind `steps`: number of values.
     #[serde(default)]
     pub count: Option<u32>,
-    /// The unit to show. Kind `steps`, and `events` with `reads`: `bytes`, `KiB` or `segments`, for probes in bytes. Kinds `metrics` and
-    /// `difference`: `kbit/s` or `Mbit/s` instead of `bit/s`, `ms` instead of `s`, `%` instead of `1`, `KiB` instead of `bytes`.
+    /// Unit to show. Kind `steps`, and `events` with `read_probe`: `bytes`, `KiB` or `segments`,
+    /// for probes in bytes. Kinds `metrics` and `difference`: `kbit/s` or `Mbit/s` instead of
+    /// `bit/s`, `ms` instead of `s`, `%` instead of `1`, `KiB` instead of `bytes`.
     #[serde(default)]
     pub unit: Option<String>,
-    /// How many bytes a segment has, where the unit is `segments`.
+    /// Size of a segment, if the unit is `segments`.
     #[serde(default)]
     pub segment_size: Option<Size>,
-    /// Kind `metrics`: the runs come near a bound of the quantity, as Jain's index does to 1. A printed value is then held
-    /// against quantiles of the runs and not against a normal distribution.
+    /// Kind `metrics`: the values are near a bound of the quantity, like the index of Jain near 1.
+    /// A printed value is then compared with quantiles of the runs instead of a normal
+    /// distribution.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub bounded: bool,
+    pub near_bound: bool,
 }
 
-/// One name or several.
+/// One name, or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Names {
@@ -175,64 +183,65 @@ impl Names {
     }
 }
 
-/// A figure: `figures/<id>.svg`, and a place in the report.
+/// A figure: the file `figures/<id>.svg`, and an image of the report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Short name; `figures/<id>.svg` is made of it.
+    /// Short name, which is the name of the file `figures/<id>.svg`.
     pub id: String,
-    /// Head line.
+    /// Title.
     pub title: String,
-    /// How it is drawn.
+    /// Kind of the figure.
     #[serde(default)]
     pub kind: FigureKind,
-    /// The experiment it is made of; the one of the figure's own id, or else the first, if left out.
+    /// The experiment. Default: the one with the id of the figure; if there is none, the first.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// The figure's name in the paper: `Fig. 3`. Points printed under that name (or under the table's name, for
-    /// kind `sweep`) are drawn beside ours.
+    /// Name in the paper: `Fig. 3`. Values printed under that name (kind `sweep`: or under the name
+    /// of the table) are drawn as well.
     #[serde(default)]
     pub published: Option<String>,
-    /// What to look at, for the report.
+    /// Caption in the report.
     #[serde(default)]
     pub caption: Option<String>,
-    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis of kinds `sweep` and `bars`.
+    /// Restriction to points of some sweeps: `{ hops = 1 }`. The other sweeps are the axis of kinds
+    /// `sweep` and `bars`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// Which x of the experiment's sweep; the first if left out (kinds `sweep` and `bars` draw all).
+    /// Point of the sweep of the experiment. Default: the first. Kinds `sweep` and `bars` draw all.
     #[serde(default)]
     pub at: Option<Value>,
-    /// Which replication, counted from 0 (kinds `sweep` and `bars` draw means over all).
+    /// Replication, counted from 0. Kinds `sweep` and `bars` draw means over all replications.
     #[serde(default)]
     pub replication: u32,
-    /// From when to when; all that was recorded if left out.
+    /// Start and end of the figure. Default: everything that was recorded.
     #[serde(default)]
     pub window: Option<Window>,
-    /// The text along x; the sweep's label, or time, if left out.
+    /// Label of the x axis. Default: the label of the sweep, or time.
     #[serde(default)]
     pub x_label: Option<String>,
-    /// Kinds `sweep` and `bars`: `%` where the sweep's x are shares, 0 to 1, and are to be shown in percent.
+    /// Kinds `sweep` and `bars`: `%` to show x values from 0 to 1 in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_unit: Option<XUnit>,
-    /// Kinds `sweep` and `cdf`: how numbers stand along x; `linear` if left out.
+    /// Kinds `sweep` and `cdf`: scale of the x axis. Default: `linear`.
     #[serde(default, skip_serializing_if = "Scale::is_linear")]
     pub x_scale: Scale,
-    /// Kinds `sweep` and `time`: how numbers stand along y; `linear` if left out.
+    /// Kinds `sweep` and `time`: scale of the y axis. Default: `linear`.
     #[serde(default, skip_serializing_if = "Scale::is_linear")]
     pub y_scale: Scale,
-    /// The text along y.
+    /// Label of the y axis.
     #[serde(default)]
     pub y_label: Option<String>,
     /// Kinds `sequence` and `ladder`: the flow.
     #[serde(default)]
     pub flow: Option<String>,
-    /// Kinds `sequence` and `ladder`: its member, counted from 0.
+    /// Kinds `sequence` and `ladder`: member of the flow, counted from 0.
     #[serde(default)]
     pub member: u32,
-    /// Kind `sequence`: sequence numbers are shown modulo this.
+    /// Kind `sequence`: show sequence numbers modulo this.
     #[serde(default)]
     pub modulo: Option<u64>,
-    /// How many bytes a segment has, where a curve's unit is `segments`.
+    /// Size of a segment, if the unit of a curve is `segments`.
     #[serde(default)]
     pub segment_size: Option<Size>,
     /// The curves of kinds `sweep`, `bars`, `cdf` and `time`; of kind `map` the flows whose paths
@@ -241,22 +250,23 @@ pub struct Figure {
     pub curves: Vec<Curve>,
 }
 
-/// A unit of what stands along x.
+/// Unit of the x axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum XUnit {
-    /// Hundredths.
+    /// Percent.
     #[serde(rename = "%")]
     Percent,
 }
 
-/// How numbers stand along an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Equal differences are equally long.
+    /// Linear.
     #[default]
     Linear,
-    /// Equal ratios are equally long: for `16 KiB`, `64 KiB`, `256 KiB`. Where a value is not above 0, the axis is linear.
+    /// Logarithmic, for values such as `16 KiB`, `64 KiB`, `256 KiB`. The axis is linear if a value
+    /// is not above 0.
     Log,
 }
 
@@ -266,22 +276,22 @@ impl Scale {
     }
 }
 
-/// How a figure is drawn.
+/// Kind of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// Recorded probes over time.
     #[default]
     Time,
-    /// Measures over the sweep's x: means with 95 % intervals, printed points beside.
+    /// Measures over the x of the sweep: means with 95 % intervals, and printed values.
     Sweep,
-    /// The same as bars, side by side at each x.
+    /// Like `sweep`, with bars side by side at each x.
     Bars,
     /// The cumulative distribution of a measure over all runs, or of the samples of a probe.
     Cdf,
     /// Segments sent and acknowledgements received over time.
     Sequence,
-    /// Sender and receiver as two lines down the page, packets as arrows between them.
+    /// Sender and receiver as two vertical lines, with packets as arrows between them.
     Ladder,
     /// A map of a recorded constellation: satellites and stations at the begin of `window`, the
     /// links between satellites coloured by their load in it, and the paths of the flows that
@@ -289,74 +299,75 @@ pub enum FigureKind {
     Map,
 }
 
-/// A curve. Kinds `sweep` and `bars`: `series` and `metric` of a measure. Kind `time`: `flow` or
-/// `link`, and `probe`. Kind `map`: `flow` and `member`. Kind `cdf`: either; of a
-/// probe with the style `step` each value counts as long as it stands, otherwise each sample once.
+/// A curve. Kinds `sweep` and `bars` use `series` and `metric` of a measure. Kind `time` uses
+/// `flow` or `link`, and `probe`. Kind `cdf` uses either; a value of a probe with the style `step`
+/// is weighted by its duration, and otherwise each sample has the same weight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub label: String,
-    /// Kinds `sweep`, `bars` and `cdf`: the measure's series.
+    /// Kinds `sweep`, `bars` and `cdf`: series of the measure.
     #[serde(default)]
     pub series: Option<String>,
-    /// Kinds `sweep`, `bars` and `cdf`: the measure's metric.
+    /// Kinds `sweep`, `bars` and `cdf`: metric of the measure.
     #[serde(default)]
     pub metric: Option<String>,
-    /// An experiment other than the figure's.
+    /// The experiment, if it is not that of the figure.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// Only at these x of some of the sweeps, beside the figure's.
+    /// Restriction to points of some sweeps, in addition to that of the figure.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// Kinds `time` and `cdf`: only samples with this index: of a path, or of a stream.
+    /// Kinds `time` and `cdf`: only samples with this index of a path or stream.
     #[serde(default)]
     pub index: Option<u16>,
     /// Kind `time`: each value is the sum of all samples so far.
     #[serde(default)]
     pub cumulative: bool,
-    /// Kinds `time` and `cdf`: every member of the group, in one colour, instead of `member`.
+    /// Kinds `time` and `cdf`: draw all members of the group in one colour, instead of `member`.
     #[serde(default)]
     pub every_member: bool,
-    /// Kinds `time` and `cdf`: the recorded flow.
+    /// Kinds `time` and `cdf`: recorded flow.
     #[serde(default)]
     pub flow: Option<String>,
-    /// Kinds `time` and `cdf`: or the recorded link.
+    /// Kinds `time` and `cdf`: recorded link.
     #[serde(default)]
     pub link: Option<String>,
-    /// Kinds `time` and `cdf`: its member, counted from 0.
+    /// Kinds `time` and `cdf`: member of the group, counted from 0.
     #[serde(default)]
     pub member: u32,
-    /// Kinds `time` and `cdf`: what was recorded of it.
+    /// Kinds `time` and `cdf`: recorded probe.
     #[serde(default)]
     pub probe: Option<String>,
-    /// The unit to show: the probe's own, which it is if left out, or another of the same kind (`ms` for `s`, `Mbit/s` for `bit/s`); of bytes
-    /// also `segments`.
+    /// Unit to show. Default: that of the probe. Another unit of the same kind is possible (`ms`
+    /// for `s`, `Mbit/s` for `bit/s`); bytes can also be shown as `segments`.
     #[serde(default)]
     pub unit: Option<String>,
-    /// How its points are joined.
+    /// Drawing style.
     #[serde(default)]
     pub style: Style,
-    /// Kind `time`: not recorded but given, each value until the next: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`, what
-    /// the world offers and the recorded curves are held against.
+    /// Kind `time`: values that are given and not recorded, each valid until the next: `[["0 s", "1
+    /// Mbit/s"], ["15 s", "250 kbit/s"]]`. Use it for the rate of a link that recorded curves are
+    /// compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<(Span, Rate)>,
-    /// Printed values to draw with it: their series in the reference data, where `published` names the place.
+    pub constant: Vec<(Span, Rate)>,
+    /// Series of printed values to draw as well, in the reference data of `published`.
     #[serde(default)]
     pub printed: Option<String>,
 }
 
-/// How the points of a curve are joined.
+/// Drawing style of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
-    /// By straight lines.
+    /// Straight lines between points.
     #[default]
     Line,
-    /// Each value stands until the next.
+    /// A step at each value.
     Step,
-    /// Each value stands until the next, dashed.
+    /// A dashed line with a step at each value.
     DashedStep,
-    /// Not at all.
+    /// Points only.
     Points,
 }

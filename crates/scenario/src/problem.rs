@@ -8,7 +8,7 @@ use anabranch_settings::counted;
 use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
 use crate::limits::MAX_PROBLEMS;
-use crate::nearest::nearest;
+use crate::nearest::{hint, nearest, renamed};
 use crate::place::Place;
 
 /// Maximum number of allowed values in a message. The rest of a longer list is only counted.
@@ -100,6 +100,12 @@ impl Problem {
             .collect();
         let all = self.allowed.iter().map(String::as_str);
         let all: Vec<&str> = all.chain(new).collect();
+        if let Some(new) = renamed(found, all.iter().copied()) {
+            let text = hint(found, new);
+            self.message = format!("{}; {text}", self.message);
+            self.allowed.clear();
+            return self;
+        }
         self.nearest = nearest(found, all.iter().copied()).map(str::to_owned);
         let shown = all.iter().take(MAX_ALLOWED);
         let mut shown: Vec<String> = shown.map(|&word| word.to_owned()).collect();

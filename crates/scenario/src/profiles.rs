@@ -46,7 +46,7 @@ pub fn put_in(root: &mut Node) -> Result<(), Problem> {
         }
     }
     for node in items(root, "node") {
-        for side in ["asking", "asked"] {
+        for side in ["downstream", "upstream"] {
             let proxy = node.get_mut("proxy");
             if let Some(transport) = proxy.and_then(|proxy| proxy.get_mut(side)) {
                 expand(transport, &profiles);

@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The section `[reference]`: CSV files beside the spec.
+/// Files with results to compare with, relative to the spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReferenceFiles {
-    /// Single values that were published, which tables judge. Columns: `where, series, x_name, x, metric, value, unit, printed,
-    /// tolerance, same_as, not_compared`.
+    /// CSV file of published values, which tables are compared with. Columns: `where`, `series`,
+    /// `x_name`, `x`, `metric`, `value`, `unit`, `printed`, `tolerance`, `same_as`, `not_compared`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
-    /// Means of independent programs, each under a name of its own (`ns2 = "ns2.csv"`), which tables set beside theirs by
-    /// `beside.NAME`. Columns: `where, condition, metric, mean, ci95, replications, unit`.
+    /// CSV files of means of other programs, each with a name (`ns2 = "ns2.csv"`), which tables
+    /// refer to by `baseline.NAME`. Columns: `where`, `condition`, `metric`, `mean`, `ci95`,
+    /// `replications`, `unit`.
     #[serde(flatten)]
     pub yardsticks: BTreeMap<String, String>,
 }

@@ -3,14 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// At a node, packets for another node leave by a link.
+/// A static route: the link by which a node sends packets for another node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// The node that has the route; each member of a group.
+    /// Node that has the route; each member of a group.
     pub node: String,
-    /// Where the packets go: a node, by whichever of its addresses; each member of a group.
+    /// Destination node, with any of its addresses; each member of a group.
     pub to: String,
-    /// The link by which they leave: one of the node's own. Given routes do not follow the state of links.
+    /// Outgoing link, which must be one of the node. Static routes do not depend on the state of
+    /// links.
     pub via: String,
 }

@@ -26,68 +26,68 @@ pub struct Spec {
     pub anabranch: u32,
     /// Short name: letters, digits, hyphens.
     pub name: String,
-    /// One line that says what it is about.
+    /// Title: one line.
     #[serde(default)]
     pub title: Option<String>,
-    /// The paper it reproduces.
+    /// The paper that the spec reproduces.
     #[serde(default)]
     pub paper: Option<Paper>,
-    /// Numbers of others to compare with.
+    /// Files with published or independent results to compare with.
     #[serde(default)]
     pub reference: ReferenceFiles,
-    /// What had to be assumed.
+    /// Assumptions about details that the source does not state.
     #[serde(default, rename = "assumption", skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<Assumption>,
-    /// Values that `"$name"` stands for anywhere else; of any type.
+    /// Values of any type, which `"$name"` refers to in other sections.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
-    /// Profiles of the spec's own: settings and switches of a transport that flows take by `profile = "name"`. The key `base` is
-    /// the profile that one starts from.
+    /// Profiles of this spec: settings of a transport, which flows select by `profile = "name"`.
+    /// The key `base` names the profile that one is based on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, serde_json::Value>,
-    /// What holds for the whole world.
+    /// Duration and other properties of the whole simulation.
     pub world: World,
     /// Hosts and routers.
     #[serde(default, rename = "node", skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
-    /// Satellites, as nodes and links.
+    /// Constellations of satellites: nodes and the links between them.
     #[serde(
         default,
         rename = "constellation",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub constellations: Vec<Constellation>,
-    /// Stations on the ground that use them.
+    /// Ground stations of constellations.
     #[serde(default, rename = "ground", skip_serializing_if = "Vec::is_empty")]
     pub grounds: Vec<Ground>,
-    /// What joins them by wires.
+    /// Point-to-point links.
     #[serde(default, rename = "link", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
-    /// What joins them by radio.
+    /// IEEE 802.11 cells.
     #[serde(default, rename = "wifi", skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Wifi>,
-    /// Routes that are given; all others are computed, by the fewest links.
+    /// Static routes. All other routes are computed: those with the fewest links.
     #[serde(default, rename = "route", skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
-    /// Who talks to whom.
+    /// Flows of data between nodes.
     #[serde(rename = "flow")]
     pub flows: Vec<Flow>,
-    /// Measures taken in every experiment.
+    /// Measures of every experiment.
     #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Metric>,
-    /// What is run. A file without any has one: `main`.
+    /// Experiments. A file without this section has one, `main`.
     #[serde(default, rename = "experiment", skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
-    /// Experiments computed from the runs of others.
+    /// Experiments that are computed from the results of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<derived::Derived>,
-    /// Tables made of the runs.
+    /// Tables of results.
     #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<output::Table>,
-    /// Figures made of the runs.
+    /// Figures of results.
     #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<output::Figure>,
-    /// What a paper concludes, to be held against the runs.
+    /// Conclusions of a paper, which are tested against the results.
     #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
 }
@@ -159,57 +159,59 @@ impl Parameters {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Who wrote it.
+    /// Authors.
     pub authors: String,
-    /// Where and when it appeared.
+    /// Journal or conference, and year.
     pub venue: String,
-    /// The question it asks, in a sentence or two.
+    /// The question of the paper, in a sentence or two.
     #[serde(default)]
     pub about: Option<String>,
 }
 
-/// Something the source leaves open, and the choice made.
+/// A detail that the source does not state, and the choice made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assumption {
-    /// What it is about.
+    /// Subject of the assumption.
     pub about: String,
     /// The choice and its reason.
     pub text: String,
 }
 
-/// One experiment: the world run at each point of its sweeps, several times.
+/// An experiment: runs of the world at each point of its sweeps, each point with several
+/// replications.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Short name: letters, digits, hyphens. File names are made of it.
+    /// Short name: letters, digits, hyphens. It is used in file names.
     pub id: String,
-    /// One line that says what it is about.
+    /// Title: one line.
     #[serde(default)]
     pub title: Option<String>,
-    /// Runs of each point, at least 1.
+    /// Number of runs of each point, at least 1.
     #[serde(default = "one")]
     pub replications: u32,
-    /// Replications under `--quick`; without it 3, or fewer where `replications` is.
+    /// Number of replications with `--quick`. Default: 3, or `replications` if that is smaller.
     #[serde(default)]
     pub quick_replications: Option<u32>,
-    /// Instead of the world's duration.
+    /// Duration of runs, which replaces that of `[world]`.
     #[serde(default)]
     pub duration: Option<Span>,
-    /// Instead of the file's parameters of the same names.
+    /// Values of parameters, which replace those of the same names in `[parameters]`.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
-    /// What varies. Several sweeps make every combination, the last varying fastest.
+    /// Sweeps. Several sweeps give every combination of their points; the last one varies fastest.
     #[serde(default, rename = "sweep", skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
-    /// Loss models draw the same randomness whatever the experiment's parameters, so that what is compared meets the
-    /// same losses: the random streams are named by link alone, not by experiment and point.
+    /// Common random numbers: loss models draw the same random numbers at all points, so that all
+    /// variants experience the same losses. The random streams are named by the link alone, and not
+    /// by experiment and point.
     #[serde(default)]
-    pub common_losses: bool,
-    /// Measures taken in this experiment beside the file's.
+    pub common_random_numbers: bool,
+    /// Measures of this experiment, in addition to those of the file.
     #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Metric>,
-    /// Samples kept.
+    /// Samples to record.
     #[serde(default, rename = "record", skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<Record>,
 }
@@ -229,15 +231,15 @@ fn one() -> u32 {
     1
 }
 
-/// What varies in an experiment: either `points`, each with an `x` and the parameters it sets, or one `parameter` with
-/// its `values`.
+/// A sweep: either `points`, each with an `x` and the parameters that it sets, or one `parameter`
+/// with its `values`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Name of the x axis in tables and figures; the parameter's name if left out.
+    /// Name of the x axis in tables and figures. Default: the name of the parameter.
     #[serde(default)]
     pub name: Option<String>,
-    /// Text for an axis or a column head.
+    /// Label of the axis or of the column.
     #[serde(default)]
     pub label: Option<String>,
     /// The points: `{ x = 2, pairs = 1, rate = "2 Mbit/s" }`.
@@ -246,7 +248,7 @@ pub struct Sweep {
     /// The parameter that takes each of `values`.
     #[serde(default)]
     pub parameter: Option<String>,
-    /// The values, each an x of its own.
+    /// The values. Each is the x of its point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<serde_json::Value>,
 }
@@ -270,7 +272,7 @@ impl Sweep {
 /// One point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepPoint {
-    /// Where it stands on the x axis: a number or text.
+    /// Position on the x axis: a number or text.
     #[schemars(with = "serde_json::Value")]
     pub x: Value,
     /// The parameters it sets.
@@ -278,30 +280,29 @@ pub struct SweepPoint {
     pub parameters: BTreeMap<String, serde_json::Value>,
 }
 
-/// Samples to keep of a flow or of a link.
+/// Samples to record of a flow or of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// A flow (each member of the group).
+    /// The flow; all members of a group are recorded.
     #[serde(default)]
     pub flow: Option<String>,
-    /// Or a link (each member, direction forward).
+    /// The link, in its forward direction; all members of a group are recorded.
     #[serde(default)]
     pub link: Option<String>,
     /// Or a constellation, its links and the flows over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constellation: Option<String>,
-    /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`, and `goodput` in bins; links:
-    /// `throughput, queue, drop`; constellations: `position, utilization, path`, once in each bin.
+    /// Names of probes. Flows have `cwnd`, `ssthresh`, `flightsize`, `sent`, `cumulative_ack` and
+    /// others, and `goodput` in bins. Links have `throughput`, `queue` and `drop`.
     pub probes: Vec<String>,
-    /// From when to when; the whole run if left out.
+    /// Start and end of the recording. Default: the whole run.
     #[serde(default)]
     pub window: Option<Window>,
-    /// Which replications, counted from 0: `[0, 2]`, or `"all"`; the first if left out.
+    /// Replications to record, counted from 0: `[0, 2]`, or `"all"`. Default: the first.
     #[serde(default)]
     pub replications: Option<Recorded>,
-    /// Width of a bin for probes that count over time (`throughput`, `goodput`), and between samples
-    /// of a constellation; a second if left out.
+    /// Width of the bins of probes that are rates (`throughput`, `goodput`). Default: 1 s.
     #[serde(default)]
     pub bin: Option<Span>,
 }

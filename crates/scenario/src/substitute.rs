@@ -85,7 +85,7 @@ fn claims(node: &mut Node, walk: &mut Walk<'_>) {
         for entry in entries {
             let path = Node::key_path(&path, &entry.key);
             match &mut entry.node.value {
-                NodeValue::Table(sides) if entry.key == "than" => {
+                NodeValue::Table(sides) if entry.key == "reference" => {
                     for side in sides {
                         match side.node.text().filter(|_| side.key == "value") {
                             Some(text) => walk.compute_named(text),

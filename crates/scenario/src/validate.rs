@@ -194,15 +194,15 @@ fn check_flow(
         );
     }
     paths::check(c, spec, vocabulary, flow, path);
-    if flow.stop.is_some() && flow.lasts.is_some() {
+    if flow.stop.is_some() && flow.duration.is_some() {
         c.problem(
-            &format!("{path}.lasts"),
-            "found both `stop` and `lasts`; set only one of them",
+            &format!("{path}.duration"),
+            "found both `stop` and `duration`; set only one of them",
         );
     }
-    if flow.lasts == Some(Span(0)) {
+    if flow.duration == Some(Span(0)) {
         c.problem(
-            &format!("{path}.lasts"),
+            &format!("{path}.duration"),
             "found a time of 0; nothing would be offered",
         );
     }

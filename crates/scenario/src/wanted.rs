@@ -36,7 +36,7 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
         named.into_iter()
     };
     if let Some(table) = spec.tables.iter().find(|table| table.id == id) {
-        let named = named_or_own(&table.experiment).chain(table.less.clone());
+        let named = named_or_own(&table.experiment).chain(table.subtract.clone());
         return Some(named.map(|id| run_for(spec, id)).collect());
     }
     if let Some(claim) = spec.claims.iter().find(|claim| claim.id == id) {

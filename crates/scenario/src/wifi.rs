@@ -8,22 +8,24 @@ use crate::constellation::{Class, Constellation};
 use crate::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
 use crate::world::Link;
 
-/// An 802.11 cell. Each station is joined to the access point by a wireless link; all share one medium. The links bear the
-/// cell's name, with several stations as members in the order of the file; forward is from the access point.
+/// An 802.11 cell. Each station has a wireless link to the access point, and all share one medium.
+/// The links have the name of the cell; if there are several stations, they are its members in the
+/// order of the file. Forward is from the access point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wifi {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The named set of parameters that it starts from.
+    /// Named set of parameters to start from.
     #[serde(default)]
     pub set: Set,
-    /// What differs from the set.
+    /// Parameters that differ from the set.
     #[serde(default)]
     pub parameters: Overrides,
-    /// The station that every link ends at; what else it is joined to, it forwards to and from.
+    /// The access point, at which every link ends. It forwards between the cell and its other
+    /// links.
     pub access_point: Station,
-    /// The other stations, at least one.
+    /// The other stations; at least one.
     #[serde(rename = "station")]
     pub stations: Vec<Station>,
 }
@@ -32,9 +34,9 @@ pub struct Wifi {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
-    /// The node; one member of a group: `laptop[0]`.
+    /// The node, or a member of a group: `laptop[0]`.
     pub node: String,
-    /// Where it stands: east and north of a common corner.
+    /// Position: distance to the east and to the north of a common origin.
     pub at: [Length; 2],
 }
 
@@ -45,23 +47,24 @@ pub enum Set {
     #[default]
     #[serde(rename = "802.11b")]
     Ieee80211b,
-    /// The listing in Rafiq's thesis (2007), completed by the defaults of ns-2.35. It departs from 802.11b in what
-    /// `anabranch_sim::wifi::Parameters::rafiq2007` lists: RTS before every frame, among others.
+    /// The listing in the thesis of Rafiq (2007), completed by the defaults of ns-2.35. It differs
+    /// from 802.11b as listed in `anabranch_sim::wifi::Parameters::rafiq2007`: for example, an RTS
+    /// precedes every frame.
     #[serde(rename = "rafiq2007")]
     Rafiq2007,
 }
 
-/// What a frame waits for that finds an idle medium and no backoff in progress.
+/// Medium access of a frame that finds an idle medium and no backoff in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Idle {
-    /// DIFS of idleness, which may be over already.
+    /// DIFS of an idle medium, which may be over already.
     Immediate,
-    /// DIFS from its own arrival, and a backoff.
+    /// DIFS from the arrival of the frame, and a backoff.
     Backoff,
 }
 
-/// What a station does after a frame that it could not decode.
+/// Behaviour of a station after a frame that it could not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Error {
@@ -71,7 +74,7 @@ pub enum Error {
     EifsThenDifs,
 }
 
-/// What a backoff is drawn from.
+/// Range of backoffs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backoff {
@@ -81,7 +84,7 @@ pub enum Backoff {
     BelowWindow,
 }
 
-/// How long a sender waits for a CTS or an ACK.
+/// Response timeout of a sender for a CTS or an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timeout {
@@ -91,19 +94,19 @@ pub enum Timeout {
     WholeFrame,
 }
 
-/// The law by which power falls with distance.
+/// Decrease of power with distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
-    /// With the square.
+    /// With the square of the distance.
     FreeSpace,
-    /// With the square up to the crossover distance, with the fourth power beyond.
+    /// With the square up to the crossover distance, and with the fourth power beyond.
     TwoRayGround,
 }
 
 macro_rules! overrides {
     ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty;)+) => {
-        /// Parameters instead of those of the set.
+        /// Parameters that replace those of the set.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Overrides {
@@ -117,25 +120,26 @@ macro_rules! overrides {
 }
 
 overrides! {
-    /// A slot of the backoff.
+    /// Duration of a slot of the backoff.
     slot: Span;
-    /// The gap before a response.
+    /// Time before a response (SIFS).
     sifs: Span;
-    /// How long a carrier must last before it is noticed.
+    /// Time after which a carrier is detected.
     cca_time: Span;
-    /// First contention window, slots.
+    /// Minimum contention window, in slots.
     cw_min: u32;
-    /// Largest contention window, slots.
+    /// Maximum contention window, in slots.
     cw_max: u32;
-    /// What a backoff is drawn from.
+    /// Range of backoffs.
     backoff_range: Backoff;
-    /// What a frame waits for that finds the medium idle.
+    /// Medium access of a frame that finds an idle medium.
     idle_access: Idle;
-    /// What a station does after an undecodable frame.
+    /// Behaviour of a station after a frame that it could not decode.
     after_error: Error;
-    /// How long a sender waits for a response.
+    /// Response timeout of a sender.
     response_timeout: Timeout;
-    /// With `response_timeout = "whole-frame"`: how much longer than the response lasts.
+    /// With `response_timeout = "whole-frame"`: time by which the timeout exceeds the duration of
+    /// the response.
     timeout_slack: Span;
     /// Bits of the PLCP preamble.
     preamble_bits: u32;
@@ -149,7 +153,7 @@ overrides! {
     basic_rate: Rate;
     /// Air times are whole multiples of this.
     air_time_unit: Span;
-    /// What a data frame adds to its packet.
+    /// Bytes that a data frame has in addition to its packet.
     data_overhead: Size;
     /// Size of an RTS.
     rts_size: Size;
@@ -157,29 +161,31 @@ overrides! {
     cts_size: Size;
     /// Size of an ACK.
     ack_size: Size;
-    /// Longer data frames are announced by RTS; `"0 B"` announces all.
+    /// Data frames above this size are preceded by an RTS; `"0 B"` means all.
     rts_threshold: Size;
-    /// Attempts for an RTS or an unannounced data frame.
+    /// Maximum attempts for an RTS, or for a data frame without one.
     short_retry_limit: u32;
-    /// Attempts for an announced data frame.
+    /// Maximum attempts for a data frame with an RTS.
     long_retry_limit: u32;
-    /// Longest packet taken.
+    /// Maximum packet size.
     longest_packet: Size;
-    /// What a station's interface holds, the packet on its way included: `"50 packets"`.
+    /// Limit of the interface queue of a station, which includes the packet in transmission: `"50
+    /// packets"`.
     queue: Amount;
-    /// What the layer above takes with each packet, on either side.
+    /// Processing time of the layer above for each packet, at each end.
     link_layer_delay: Span;
-    /// What a station's routing adds to every packet of its own, all the way.
+    /// Bytes that the routing of a station adds to each packet that it originates, on the whole
+    /// path.
     routing_header: Size;
-    /// Power fed to the antenna: `"100 mW"`.
+    /// Transmit power: `"100 mW"`.
     transmit_power: Power;
-    /// The carrier: `"2.437 GHz"`.
+    /// Carrier frequency: `"2.437 GHz"`.
     frequency: Frequency;
-    /// A weaker frame cannot be decoded.
+    /// Minimum power at which a frame can be decoded.
     receive_threshold: Power;
-    /// A weaker signal is not noticed.
+    /// Minimum power at which a signal is detected.
     carrier_sense_threshold: Power;
-    /// A frame survives others that are together so many times weaker.
+    /// Minimum ratio of the power of a frame to the sum of all others at which it can be decoded.
     capture_ratio: f64;
     /// Gain of the transmitting antenna.
     transmit_gain: f64;
@@ -187,9 +193,9 @@ overrides! {
     receive_gain: f64;
     /// Height of the antennas.
     antenna_height: Length;
-    /// Losses of the system, as a ratio of at least 1.
+    /// System loss, as a ratio of at least 1.
     system_loss: f64;
-    /// How power falls with distance.
+    /// Decrease of power with distance.
     propagation: Law;
 }
 
@@ -214,7 +220,7 @@ pub enum Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    /// Its name.
+    /// Name.
     pub fn name(self) -> &'a str {
         match self {
             Carrier::Wire(link) => &link.name,

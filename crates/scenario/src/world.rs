@@ -12,17 +12,17 @@ use crate::quantity::{Count, Probability, Size, Span};
 use crate::rates::RateOverTime;
 use crate::transport::Transport;
 
-/// What holds for the whole world.
+/// Duration and other properties of the whole simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct World {
-    /// How long a run lasts, in simulated time.
+    /// Duration of a run, in simulated time.
     pub duration: Span,
-    /// Compute and check the checksums of SCTP and TCP. Off unless asked for, since no link damages a packet by itself;
-    /// captures and links that corrupt turn them on.
+    /// Compute and check the checksums of SCTP and TCP. Off by default, because links do not damage
+    /// packets; captures and links with `corrupt` turn it on.
     #[serde(default)]
     pub checksum: bool,
-    /// How routes over a constellation are found: `"least-delay"`, each 100 ms, if left out.
+    /// Routing over constellations. Default: `"least-delay"`, computed every 100 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<MovingRouting>,
 }
@@ -31,37 +31,38 @@ pub struct World {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How many; with more than one they are members of a group, and 0 switches them off.
+    /// Number of nodes. With more than one, they are members of a group; 0 removes the node.
     #[serde(default)]
     pub count: Count,
-    /// Addresses of its interfaces, by the links that they are at: `{ dsl = "192.0.2.1", lte = "198.51.100.7, 2001:db8::7" }`.
-    /// Those left out are given: a network of its own to each path of a flow that has several, else one to each link.
+    /// Addresses of its interfaces, by the names of their links: `{ dsl = "192.0.2.1", lte =
+    /// "198.51.100.7, 2001:db8::7" }`. Default: one network for each path of a flow with several
+    /// paths, otherwise one for each link.
     #[serde(default)]
     pub addresses: BTreeMap<String, Addresses>,
-    /// What it does with packets that pass through it, beside forwarding them: `{ kind = "split-tcp" }`.
+    /// Proxy for packets that the node forwards: `{ kind = "split-tcp" }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
 }
 
-/// A proxy at a node. `split-tcp` splits TCP connections (RFC 3135): it answers for either host, and has a connection of its own with
-/// each.
+/// A proxy at a node. `split-tcp` splits TCP connections (RFC 3135): it answers each host in place
+/// of the other, and has a separate connection to each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proxy {
-    /// What it does: `split-tcp`, or `none`.
+    /// Kind: `split-tcp`, or `none`.
     pub kind: String,
-    /// The most bytes of a connection and direction that it has taken from one host, and the other has not acknowledged. When they are
-    /// full it takes no more: the window that it offers closes.
+    /// Maximum bytes per connection and direction that it has received from one host and the other
+    /// has not acknowledged. If the buffer is full, it closes the window that it advertises.
     #[serde(default = "Proxy::buffer")]
     pub buffer: Size,
-    /// Its transport towards the host that asks for a connection.
+    /// Transport towards the host that opens a connection.
     #[serde(default = "Proxy::tcp")]
-    pub asking: Transport,
-    /// Its transport towards the host that is asked.
+    pub downstream: Transport,
+    /// Transport towards the host to which the connection is opened.
     #[serde(default = "Proxy::tcp")]
-    pub asked: Transport,
+    pub upstream: Transport,
 }
 
 impl Proxy {
@@ -79,49 +80,54 @@ impl Proxy {
     }
 }
 
-/// A full-duplex link between two nodes, or one for each member of a group: groups of equal count are joined i-th to
-/// i-th, a group and a single node many to one, a group with itself as a chain, each member to the next.
+/// A full-duplex link between two nodes, or one for each member of a group: two groups of equal
+/// size are joined member by member, a group and a single node many to one, and a group with itself
+/// as a chain from each member to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The two nodes, or members of a group: `satellite[0]`, `satellite[last]`, `r[1..3]`, `r[..last]`. Forward is from the first to the
-    /// second, in a chain to the higher number.
+    /// The two nodes, or members of a group: `satellite[0]`, `satellite[last]`, `r[1..3]`,
+    /// `r[..last]`. Forward is from the first to the second, in a chain to the higher number.
     pub between: [String; 2],
-    /// What kind of link.
+    /// Kind of the link.
     #[serde(default)]
     pub kind: LinkKind,
-    /// Bits per second, in each direction: `"2 Mbit/s"`, `{ forward = "2 Mbit/s", backward = "128 kbit/s" }`, or over time,
-    /// `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "1 Mbit/s"]], repeat = "20 s" }`. A file may stand for the steps:
-    /// `{ trace = "rate.csv" }` has lines `time,rate`; `{ opportunities = "up.trace" }` is mahimahi's format, one line with
-    /// the millisecond for each packet that can leave, of `packet = "1500 B"`.
+    /// Bit rate of each direction: `"2 Mbit/s"`, `{ forward = "2 Mbit/s", backward = "128 kbit/s"
+    /// }`, or over time, `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "1 Mbit/s"]], repeat = "20 s"
+    /// }`. The steps can be in a file: `{ trace = "rate.csv" }` has lines `time,rate`; `{
+    /// opportunities = "up.trace" }` has the format of mahimahi, one line with the millisecond for
+    /// each packet of `packet = "1500 B"` that can be sent.
     pub rate: Directed<RateOverTime>,
-    /// Propagation delay, one way: `"5 ms"`, over time as the rate, or another propagation, such as
-    /// `{ kind = "jitter", delay = "5 ms", jitter = "2 ms" }`.
+    /// One-way propagation delay: `"5 ms"`, steps over time like the rate, or another model, such
+    /// as `{ kind = "jitter", delay = "5 ms", jitter = "2 ms" }`.
     pub delay: Directed<Propagation>,
-    /// Who waits for the transmitter, and how many: `"10 packets"` or `"64 KiB"`, the packet on the wire included, is
-    /// drop-tail with that limit; `{ kind = "codel" }` is another discipline. Left out: drop-tail without a limit.
+    /// Queue of each direction. `"10 packets"` or `"64 KiB"` is drop-tail with that limit, which
+    /// includes the packet in transmission; `{ kind = "codel" }` is another discipline. Default:
+    /// drop-tail without a limit.
     #[serde(default)]
     pub queue: Directed<Queue>,
-    /// What is lost.
+    /// Loss model. Default: no losses.
     #[serde(default)]
     pub loss: Directed<Loss>,
-    /// The largest packet it carries, with the IP header; any if left out. Larger ones are dropped under the reason `too-big`.
+    /// Maximum packet size, including the IP header. Larger packets are dropped with the reason
+    /// `too-big`. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Size>,
-    /// From when on it carries another size, in the order of time: `[["20 s", "1300 B"]]`.
+    /// Times from which the MTU has another value, in ascending order: `[["20 s", "1300 B"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mtu_changes: Vec<(Span, Size)>,
-    /// When the link is down: `[["10 s", "12 s"]]`, the begin included, the end not; or `{ forward = [...] }` where one
-    /// direction is down alone. What is offered meanwhile is dropped; so is what waits in the queue or is being sent when it
-    /// begins. What is already in the air arrives. All of it is counted under the reason `link-down`.
+    /// Times at which the link is down: `[["10 s", "12 s"]]`, including the start and excluding the
+    /// end; `{ forward = [...] }` for one direction. Packets that arrive meanwhile are dropped, as
+    /// are those in the queue or in transmission at the start, with the reason `link-down`. Packets
+    /// in flight arrive.
     #[serde(default)]
     pub down: Directed<Vec<[Span; 2]>>,
-    /// The same the other way round, instead of `down`: when the link is up. It is down at all other times.
+    /// Times at which the link is up, instead of `down`. It is down at all other times.
     #[serde(default)]
     pub up: Directed<Vec<[Span; 2]>>,
-    /// What else goes wrong, for tests.
+    /// Further impairments, for tests.
     #[serde(default)]
     pub impairment: Directed<Impairment>,
 }
@@ -152,7 +158,7 @@ impl Link {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {
-    /// A wire or a beam: rate, delay, a queue at each end.
+    /// A link with a rate, a delay, and a queue at each end.
     #[default]
     PointToPoint,
 }
@@ -215,20 +221,20 @@ enum DirectedSchema<T> {
     Both(T),
 }
 
-/// What goes wrong on a link beside loss.
+/// Impairments of a link in addition to loss.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Impairment {
     /// Probability that a packet arrives twice.
     #[serde(default)]
     pub duplicate: Probability,
-    /// Probability that a byte of it is damaged.
+    /// Probability that a byte of a packet is damaged.
     #[serde(default)]
     pub corrupt: Probability,
-    /// Probability that it is held back by `reorder_delay`, so that later ones overtake it.
+    /// Probability that a packet is delayed by `reorder_delay`, so that later packets overtake it.
     #[serde(default)]
     pub reorder: Probability,
-    /// For how long.
+    /// Delay of a packet that is reordered.
     #[serde(default)]
     pub reorder_delay: Option<Span>,
 }

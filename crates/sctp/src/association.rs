@@ -125,7 +125,7 @@ pub struct Association {
     /// Deadline of the user's shutdown timeout.
     close_by: OptionalNanos,
     /// Last known path of new data, and the primary path of which the user was notified.
-    data_path: PathId,
+    active_path: PathId,
     known_primary: PathId,
     /// Present if both ends use RSCTP.
     rsctp: Option<Box<Rsctp>>,

@@ -84,13 +84,13 @@ settings! {
         /// packets have 1200 bytes over IPv4 and 1280 over IPv6. RSCTP's HEARTBEATs measure
         /// bandwidth instead. Off: packets have up to `mtu` bytes.
         path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899", not with rsctp;
-        /// Outbound streams to request. `allocation` decides how many of them are used.
+        /// Outbound streams to request. `stream_allocation` decides how many of them are used.
         outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
         /// Largest number of inbound streams to accept.
         inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
         /// How many of the negotiated streams are used for messages that name no stream. They are
         /// used in turn.
-        allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
+        allocation as stream_allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
         /// Which stream sends its message next. `round_robin`: one message of each stream in turn.
         /// `fcfs`: first come, first served. `round_robin_per_packet`: one stream in each packet.
         /// `priority`: by `stream_values`. `fair_capacity`: equal bytes for each stream.
@@ -101,8 +101,8 @@ settings! {
         /// `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
         stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3",
             needs scheduler = "priority" | "weighted_fair", not with streams = 1;
-        /// Bandwidth estimate to keep for each path. Off: none, unless `allocation` needs one; that
-        /// is then `westwood_re`.
+        /// Bandwidth estimate to keep for each path. Off: none, unless `stream_allocation` needs
+        /// one; that is then `westwood_re`.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
         /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts
         /// them.
@@ -145,7 +145,7 @@ settings! {
         /// alternate path permanently becomes the primary. At least PFMR with `potentially_failed`,
         /// else at least `path_max_retrans`. Off: data returns to the primary path once it is
         /// active again.
-        primary_switch_max_retrans: Option<u32> = None,
+        primary_switchover_max_retrans: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MAX_ERRORS }), "RFC 7829 §5";
         /// Association.Max.Retrans: an association with more consecutive errors than this fails.
         association_max_retrans: u32 = 10, Kind::count(0, MAX_ERRORS), "RFC 9260 §8.1";
@@ -167,7 +167,7 @@ settings! {
         /// A message of several chunks starts in the space that the previous message left in its
         /// packet. Packets then have equal size and can be sent by one system call (GSO). Off: such
         /// a message starts in a new packet. Needs `bundling`.
-        fill_packets: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10", needs bundling;
+        pack_messages: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10", needs bundling;
         /// Send DATA together with COOKIE ECHO, one round trip earlier than after COOKIE ACK. DATA
         /// may always accompany COOKIE ACK.
         data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";
@@ -179,7 +179,7 @@ settings! {
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: u32::MAX as u64 }), "RFC 9260 §6.2";
         /// Send no optional parameter in INIT, for peers that refuse or misread unknown ones
         /// (pion/sctp, sctp-proto). The peer then does not learn of further local addresses.
-        bare_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
+        minimal_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
         /// Negotiate partial reliability (PR-SCTP): messages may be abandoned. Off: every message
         /// is delivered, whatever its options say.
         partial_reliability: bool = false, Kind::Flag, "RFC 3758 §3.1";
@@ -235,7 +235,7 @@ settings! {
         /// `dtls-chunk`: associations with peers that do not support it are refused.
         /// `dtls-chunk-loose`: they are not protected. Both ends must have the same key management.
         security: Security = Security::Off, Security::KIND, "draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.1",
-            not with authentication or address_changes or bare_init;
+            not with authentication or address_changes or minimal_init;
         /// With `security`: size of the replay window in packets, rounded up to a multiple of 64. A
         /// packet that is overtaken by more packets than this is discarded.
         dtls_replay_window: u64 = 1024, Kind::Count { least: 64, most: 32_768 },
@@ -318,8 +318,8 @@ settings! {
 profiled!(Config, Profile);
 
 impl Config {
-    /// Minimum of [`Config::primary_switch_max_retrans`]: PFMR, or Path.Max.Retrans if paths cannot
-    /// be potentially failed (RFC 7829 §5, rule 1).
+    /// Minimum of [`Config::primary_switchover_max_retrans`]: PFMR, or Path.Max.Retrans if paths
+    /// cannot be potentially failed (RFC 7829 §5, rule 1).
     pub fn least_primary_switch(&self) -> u32 {
         if self.profile.potentially_failed {
             self.pf_max_retrans.min(self.path_max_retrans)

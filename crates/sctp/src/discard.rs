@@ -52,7 +52,7 @@ discards! {
     /// A chunk of an unknown type (RFC 9260 §3.2); it may have been reported to the peer.
     UnknownChunk = "unknown_chunk",
     /// A chunk that has no meaning in the association's state.
-    Unexpected = "unexpected",
+    WrongState = "wrong_state",
     /// An INIT or INIT ACK that violates RFC 9260 §3.3.2 or §3.3.3.
     BadInit = "bad_init",
     /// A restart that brings new addresses (RFC 9260 §5.2.2).
@@ -60,10 +60,10 @@ discards! {
     /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
     RestartNewPort = "restart_new_port",
     /// An INIT ACK of an attempt while another attempt of the same race is ahead.
-    Outrun = "outrun",
+    SupersededAttempt = "superseded_attempt",
     /// A State Cookie that this endpoint did not create, or that does not match its packet (RFC
     /// 9260 §5.1.5).
-    ForgedCookie = "forged_cookie",
+    InvalidCookie = "invalid_cookie",
     /// A State Cookie older than its lifespan (RFC 9260 §5.2.6).
     StaleCookie = "stale_cookie",
     /// A State Cookie that arrived too late (RFC 9260 §5.2.4, action C and "no other").
@@ -71,7 +71,7 @@ discards! {
     /// A repeated COOKIE ECHO of a peer that waits for the user's decision (RFC 9260 §5.1 C).
     Undecided = "undecided",
     /// An ABORT or SHUTDOWN COMPLETE whose tag matches neither end (RFC 9260 §8.5.1 B, C).
-    BlindEnd = "blind_end",
+    BadTagAbort = "bad_tag_abort",
     /// A HEARTBEAT ACK that answers no HEARTBEAT of this end, or an old one.
     HeartbeatNonce = "heartbeat_nonce",
     /// A HEARTBEAT ACK of RSCTP with an impossible bandwidth or loss rate; it still shows that the
@@ -118,11 +118,11 @@ discards! {
     /// An ICMP message that quotes no SCTP packet, or too little of it.
     IcmpQuote = "icmp_quote",
     /// An ICMP message about a packet of no association (ICMP5).
-    IcmpStranger = "icmp_stranger",
+    IcmpNoAssociation = "icmp_no_association",
     /// An ICMP message whose quoted packet does not have the association's tag (ICMP6).
     IcmpTag = "icmp_tag",
     /// A reply beyond the queue limit, or a chunk of a packet with too many control chunks.
-    Overload = "overload",
+    RateLimited = "rate_limited",
 }
 
 /// Number of discards by reason. Allocated at the first one.

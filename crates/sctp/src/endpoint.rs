@@ -361,7 +361,7 @@ impl Endpoint {
         chunks: &[&dyn DynEncode],
     ) {
         if self.answers.len() >= MAX_REPLIES {
-            return self.discards.count(DiscardReason::Overload);
+            return self.discards.count(DiscardReason::RateLimited);
         }
         let header = arrival.header_of_answer(verification_tag);
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
@@ -371,7 +371,7 @@ impl Endpoint {
         let mut packet = PacketBuilder::new(&mut out, header, limit);
         for chunk in chunks {
             if chunk.push_to(&mut packet).is_err() {
-                return self.discards.count(DiscardReason::Overload);
+                return self.discards.count(DiscardReason::RateLimited);
             }
         }
         packet.finish(self.config.checksum);
@@ -384,7 +384,7 @@ impl Endpoint {
         let has_room = self.answers.len() < MAX_REPLIES;
         let whole = PacketBuilder::around(&mut packet, header).ok();
         let Some(whole) = whole.filter(|_| has_room) else {
-            return self.discards.count(DiscardReason::Overload);
+            return self.discards.count(DiscardReason::RateLimited);
         };
         whole.finish(self.config.checksum);
         self.queue_answer(arrival, packet);

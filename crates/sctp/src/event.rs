@@ -39,8 +39,8 @@ pub enum Event {
     /// The primary path changed: by the user's choice
     /// ([`Association::set_primary`](crate::Association::set_primary)), because the old one lost
     /// too much (RSCTP's `rsctp_path_switch`), or because it did not answer for too long
-    /// ([`Config::primary_switch_max_retrans`](crate::Config::primary_switch_max_retrans), RFC 7829
-    /// §5).
+    /// ([`Config::primary_switchover_max_retrans`](crate::Config::primary_switchover_max_retrans),
+    /// RFC 7829 §5).
     PrimaryChanged {
         /// Path number in this association.
         path: PathId,

@@ -55,7 +55,7 @@ impl Extensions {
     /// Extensions offered in an INIT: none if it is minimal; those in the INIT ACK are then not
     /// negotiated.
     pub(crate) fn in_init(config: &Config) -> Self {
-        if config.bare_init {
+        if config.minimal_init {
             return Self::default();
         }
         Self::of(config)

@@ -8,6 +8,6 @@ pub(crate) const SLOW_PATH_PROBES: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::DuplicateAck)
     .with(Probe::FastRetransmit)
-    .with(Probe::MarkAnswered)
+    .with(Probe::EcnResponse)
     .with(Probe::Timeout)
     .with(Probe::Duplicate);

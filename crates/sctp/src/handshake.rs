@@ -54,7 +54,7 @@ pub(crate) fn init(
     cookie_preservative: Option<u32>,
 ) -> Init {
     let room = room_for_parameters(config, remote);
-    if config.bare_init {
+    if config.minimal_init {
         return assemble(config, own, Parameters::empty());
     }
     let families = Bytes::from_static(families(config, remote));

@@ -128,7 +128,7 @@ with_rsctp! {
     /// 9260: L should be 1 and may be larger. RFC 3465 allows TCP 2. With delayed SACKs cwnd grows
     /// by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC 3465 §2.3). A
     /// larger L sends larger bursts; `pacing` spreads them.
-    slow_start_limit: u32, "RFC 9260 §7.2.1", not with congestion in own_window;
+    abc_limit: u32, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion in own_window or rate_limited_increase;
     /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off:
@@ -136,7 +136,7 @@ with_rsctp! {
     growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd,
     /// or `discard`.
-    unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion in own_increase;
+    pba_when_underused: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion in own_increase;
     /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the
     /// papers). `mtu`: the path MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
@@ -162,7 +162,7 @@ with_rsctp! {
     /// most 64 per SACK (ns-2.35). An older SACK that arrives late over another path has the same
     /// effect; the TSN that is reported again then clears errors. Off: it is in flight again when
     /// T3-rtx expires, and a second report clears none.
-    withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
+    reneged_at_once: bool, "RFC 9260 §6.2.1 D iii";
     /// The sender keeps at most `send_buffer` and twice `receive_buffer` of what is not
     /// acknowledged cumulatively, whatever Gap Ack Blocks report. Off: it keeps all that it sends
     /// (ns-2.35).
@@ -189,7 +189,7 @@ with_rsctp! {
     /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is
     /// answered by SACKs only does not reduce cwnd. Off: one chunk is sent immediately, and its
     /// timeout reduces cwnd (RFC 2960, ns-2.35).
-    window_probe_waits: bool, "RFC 9260 §6.1 A";
+    zero_window_probe_delay: bool, "RFC 9260 §6.1 A";
     /// Set the I bit (RFC 7053), which asks the peer for an immediate SACK: on the last DATA before
     /// a shutdown, on DATA that fills the window alone while more waits, and if the user asks for
     /// it.
@@ -216,7 +216,7 @@ with_rsctp! {
     /// What the receiver does with new data that does not fit into its buffer. `answer`: send a
     /// SACK. `silent`: drop it without a SACK, as well as any chunk larger than the free space
     /// (ns-2.35).
-    when_full: WhenFull, "RFC 9260 §6.2";
+    receive_buffer_full: WhenFull, "RFC 9260 §6.2";
     /// Do not advertise a window smaller than one MTU, and send a SACK when it opens again.
     silly_window_avoidance: bool, "RFC 9260 §6.2";
     /// Complete messages in order occupy the receive window until the application reads them. Off:
@@ -294,10 +294,10 @@ impl Profile {
             initial_ssthresh: Amount::Bytes(1 << 30),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
-            slow_start_limit: 1,
+            abc_limit: 1,
             growth_needs_full_cwnd: true,
             growth_needs_cumulative_advance: false,
-            unfilled_credit: UnfilledCredit::Cap,
+            pba_when_underused: UnfilledCredit::Cap,
             window_unit: WindowUnit::Pmdcs,
             cwnd_counts: Counts::PaddedChunk,
             rwnd_counts: Counts::UserData,
@@ -305,7 +305,7 @@ impl Profile {
             repeated_timeout_keeps_ssthresh: false,
             idle_decay: IdleDecay::Drained,
             idle_decay_sets_ssthresh: true,
-            withdrawn_at_once: false,
+            reneged_at_once: false,
             unacknowledged_bounded: true,
             max_burst: 4,
             max_burst_applies: MaxBurst::EachSack,
@@ -313,13 +313,13 @@ impl Profile {
             rtt_once_per_round_trip: true,
             loss_cancels_rtt: true,
             retransmission_cancels_rtt: true,
-            window_probe_waits: true,
+            zero_window_probe_delay: true,
             sack_immediately: true,
             confirm_paths_before_data: false,
             late_cookies_discarded: true,
             t2_restarts_with_data_only: false,
             late_data_unanswered: true,
-            when_full: WhenFull::Answer,
+            receive_buffer_full: WhenFull::Answer,
             silly_window_avoidance: true,
             window_counts_deliverable: true,
             sack_when_gap_fills: true,
@@ -354,7 +354,7 @@ impl Profile {
             idle_decay_sets_ssthresh: false,
             sack_immediately: false,
             initial_window: InitialCwnd::Rfc4960,
-            unfilled_credit: UnfilledCredit::Keep,
+            pba_when_underused: UnfilledCredit::Keep,
             window_unit: WindowUnit::Mtu,
             cwnd_counts: Counts::PaddedChunk,
             rto_initial: Span(3 * SECOND),
@@ -379,7 +379,7 @@ impl Profile {
             max_burst_applies: MaxBurst::Off,
             loss_cancels_rtt: false,
             retransmission_cancels_rtt: false,
-            window_probe_waits: false,
+            zero_window_probe_delay: false,
             retransmission_path: RetransmissionPath::Alternate,
             ..Self::rfc4960()
         }
@@ -406,10 +406,10 @@ impl Profile {
             initial_ssthresh: Amount::Bytes(65_536),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
-            slow_start_limit: 1,
+            abc_limit: 1,
             growth_needs_full_cwnd: true,
             growth_needs_cumulative_advance: true,
-            unfilled_credit: UnfilledCredit::Discard,
+            pba_when_underused: UnfilledCredit::Discard,
             window_unit: WindowUnit::Pmdcs,
             cwnd_counts: Counts::Chunk,
             rwnd_counts: Counts::Chunk,
@@ -417,7 +417,7 @@ impl Profile {
             repeated_timeout_keeps_ssthresh: true,
             idle_decay: IdleDecay::SinceLastSend,
             idle_decay_sets_ssthresh: false,
-            withdrawn_at_once: true,
+            reneged_at_once: true,
             unacknowledged_bounded: false,
             max_burst: 4,
             max_burst_applies: MaxBurst::AfterFastRetransmit,
@@ -425,11 +425,11 @@ impl Profile {
             rtt_once_per_round_trip: true,
             loss_cancels_rtt: true,
             retransmission_cancels_rtt: false,
-            window_probe_waits: false,
+            zero_window_probe_delay: false,
             sack_immediately: false,
             confirm_paths_before_data: true,
             t2_restarts_with_data_only: true,
-            when_full: WhenFull::Silent,
+            receive_buffer_full: WhenFull::Silent,
             silly_window_avoidance: false,
             window_counts_deliverable: false,
             sack_when_gap_fills: false,

@@ -228,7 +228,7 @@ impl Receiver {
             return DataOutcome::NoUserData;
         }
         let bytes = self.profile.rwnd_counts.bytes(data.user_data.len());
-        if self.profile.when_full == WhenFull::Silent
+        if self.profile.receive_buffer_full == WhenFull::Silent
             && let Err(outcome) = self.admit_silently(now, data, bytes, trace)
         {
             return outcome;

@@ -111,7 +111,7 @@ pub struct Sender {
     bundling: bool,
     /// Pacing is enabled.
     paced: bool,
-    fill_packets: bool,
+    pack_messages: bool,
     /// Header bytes of a chunk with user data: DATA or I-DATA.
     header: usize,
     /// User data is sent in I-DATA.

@@ -38,7 +38,7 @@ impl ChecksumMode {
         Self {
             computed: config.checksum,
             peer_accepts: false,
-            announced: begins && !config.bare_init && (ZERO_CHECKSUM.wanted)(config),
+            announced: begins && !config.minimal_init && (ZERO_CHECKSUM.wanted)(config),
         }
     }
 

@@ -184,7 +184,7 @@ fn an_abort_to_an_address_that_goes_is_ignored() {
     pair.acknowledge(serial, &[]);
     pair.say(old(), &abort);
     assert_eq!(pair.a().state(), AssociationState::Established);
-    assert_eq!(discarded(&pair.world, A, DiscardReason::BlindEnd), 2);
+    assert_eq!(discarded(&pair.world, A, DiscardReason::BadTagAbort), 2);
     pair.say(new(), &abort);
     assert!(pair.a().is_closed());
 }
@@ -208,7 +208,7 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     reflected(&mut pair, new());
     // An ABORT with the right tag is processed.
     assert_eq!(pair.a().state(), AssociationState::Established);
-    assert_eq!(discarded(&pair.world, A, DiscardReason::BlindEnd), 1);
+    assert_eq!(discarded(&pair.world, A, DiscardReason::BadTagAbort), 1);
     // So is an ABORT to an address that the peer knows, or if no other address is left.
     let mut known = Pair::new();
     known.silence();

@@ -61,7 +61,7 @@ fn config(random: &mut Random, host: usize) -> Config {
         it.interleaving = below(random, 3) == 0;
         it.reconfiguration = below(random, 2) == 0;
         it.path_mtu_discovery = below(random, 2) == 0;
-        it.fill_packets = below(random, 2) == 0;
+        it.pack_messages = below(random, 2) == 0;
         it.receive_buffer = if it.interleaving {
             65_536
         } else {

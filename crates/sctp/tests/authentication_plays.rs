@@ -30,7 +30,7 @@ fn play(seed: u64) {
             it.interleaving = random.next_u32() % 2 == 0;
             it.path_mtu_discovery = random.next_u32() % 2 == 0;
             it.data_with_cookie_echo = random.next_u32() % 2 == 0;
-            it.fill_packets = random.next_u32() % 2 == 0;
+            it.pack_messages = random.next_u32() % 2 == 0;
             it.mtu = 600 + random.next_u32() as usize % 1_000;
         })
     };

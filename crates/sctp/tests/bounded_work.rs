@@ -111,7 +111,7 @@ fn a_request_costs_the_same_however_many_resets_wait() {
         check(&mut rig, &encoded(&more), "more streams");
         let discards = rig.world.endpoints[Z].discards();
         let refused =
-            [DiscardReason::BadReConfig, DiscardReason::Overload].map(|it| discards.of(it));
+            [DiscardReason::BadReConfig, DiscardReason::RateLimited].map(|it| discards.of(it));
         assert_eq!(refused, [0, 0], "all were heard");
     }
 }
@@ -257,7 +257,7 @@ fn requests_beyond_what_is_answered_are_left_alone() {
     let overload = |rig: &Rig| {
         rig.world.endpoints[Z]
             .discards()
-            .of(DiscardReason::Overload)
+            .of(DiscardReason::RateLimited)
     };
     let left = overload(&rig);
     assert_eq!(left, 24);

@@ -89,7 +89,7 @@ struct Findings {
     /// packet.
     closed: f64,
     /// Buffer size minus the smallest advertised window, in bytes.
-    most_held: f64,
+    max_receive_buffer_used: f64,
 }
 
 fn address(end: usize) -> IpAddr {
@@ -231,7 +231,7 @@ impl World {
                 return Findings {
                     goodput: self.delivered as f64 / span,
                     closed: time::seconds(self.closed_for) / span,
-                    most_held: f64::from(buffer_kib * 1024) - self.least_a_rwnd,
+                    max_receive_buffer_used: f64::from(buffer_kib * 1024) - self.least_a_rwnd,
                 };
             };
             self.now = self.now.max(next);
@@ -265,7 +265,7 @@ fn mean(conditions: Conditions, runs: u64) -> Findings {
         let run = World::new(conditions, seed).run(conditions.buffer_kib);
         mean.goodput += run.goodput / runs as f64;
         mean.closed += run.closed / runs as f64;
-        mean.most_held += run.most_held / runs as f64;
+        mean.max_receive_buffer_used += run.max_receive_buffer_used / runs as f64;
     }
     mean
 }
@@ -339,7 +339,7 @@ fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
 /// used by gaps, for one stream and four, with buffers of 15 and 35 KiB.
 #[test]
 fn small_buffers_close_the_window_and_large_ones_do_not() {
-    for (streams, buffer_kib, closed, width, most_held) in [
+    for (streams, buffer_kib, closed, width, max_receive_buffer_used) in [
         (1, 15, 0.632, 0.06, 13_212.0),
         (4, 15, 0.601, 0.06, 6239.0),
         (1, 35, 0.0796, 0.02, 33_764.0),
@@ -352,11 +352,12 @@ fn small_buffers_close_the_window_and_large_ones_do_not() {
             delayed_sack: true,
         };
         let ours = mean(conditions, 8);
-        let place = format!("{conditions:?}: {ours:?}, ns-2.35 {closed} and {most_held}");
+        let place =
+            format!("{conditions:?}: {ours:?}, ns-2.35 {closed} and {max_receive_buffer_used}");
         assert!((ours.closed - closed).abs() < width, "{place}");
         // With one stream, a gap occupies all but two chunks of the window; with four it is random.
         let luck = if streams == 1 { 0.0 } else { 0.25 };
-        let ratio = ours.most_held / most_held;
+        let ratio = ours.max_receive_buffer_used / max_receive_buffer_used;
         assert!((ratio - 1.0).abs() <= luck, "{place}");
     }
 }

@@ -231,7 +231,7 @@ fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
     let (mut world, a, to_a) = at(AssociationState::ShutdownAckSent);
     world.inject(A, packet(Z, to_a, &[&complete(true)]));
     assert_eq!(world.state(A, a), AssociationState::ShutdownAckSent);
-    assert_eq!(discarded(&world, A, DiscardReason::BlindEnd), 1);
+    assert_eq!(discarded(&world, A, DiscardReason::BadTagAbort), 1);
     world.inject(A, packet(Z, to_a, &[&complete(false)]));
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
@@ -256,7 +256,7 @@ fn what_must_stand_alone_is_not_believed_behind_a_cookie_echo() {
         let z = world.only_association(Z);
         assert_eq!(world.state(Z, z), AssociationState::Established);
     }
-    assert_eq!(discarded(&world, Z, DiscardReason::BlindEnd), 1);
+    assert_eq!(discarded(&world, Z, DiscardReason::BadTagAbort), 1);
     assert_eq!(discarded(&world, Z, DiscardReason::ForbiddenBundle), 2);
 }
 

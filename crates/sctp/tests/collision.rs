@@ -418,7 +418,7 @@ fn init_ack_and_cookie_ack_where_nobody_waits_for_them() {
     world.forget();
     world.inject(A, init_ack);
     world.inject(A, cookie_ack);
-    assert_eq!(discarded(&world, A, DiscardReason::Unexpected), 2);
+    assert_eq!(discarded(&world, A, DiscardReason::WrongState), 2);
     assert_eq!(world.state(A, a), AssociationState::Established);
     assert_eq!(world.state(Z, z), AssociationState::Established);
     assert!(

@@ -338,9 +338,9 @@ fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
 /// accepted.
 #[test]
 fn a_primary_is_not_given_up_before_it_fails() {
-    let config = |most| Config::default().with(|it| it.primary_switch_max_retrans = Some(most));
+    let config = |most| Config::default().with(|it| it.primary_switchover_max_retrans = Some(most));
     let refused = Endpoint::new(config(4), 1, [1; 32]).err();
-    let field = "primary_switch_max_retrans";
+    let field = "primary_switchover_max_retrans";
     assert_eq!(refused.map(|error| error.field), Some(field));
     let mut world = two_homes(&config(5));
     let (a, _) = both_up(&mut world);

@@ -524,7 +524,7 @@ fn cve_2006_2272_a_cookie_echo_in_pieces() {
         world.inject(Z, raw_packet(A, tag, &one));
     }
     assert_eq!(
-        discarded(&world, Z, DiscardReason::ForgedCookie),
+        discarded(&world, Z, DiscardReason::InvalidCookie),
         pieces as u64
     );
     assert_eq!(world.endpoints[Z].associations().count(), 0);

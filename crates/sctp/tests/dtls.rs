@@ -458,7 +458,7 @@ fn init_and_init_ack_have_the_parameter() {
 fn settings_that_contradict_it_are_refused() {
     use anabranch_sctp::Authentication;
     let auth = strict().with(|it| it.authentication = Authentication::On);
-    let bare = strict().with(|it| it.bare_init = true);
+    let bare = strict().with(|it| it.minimal_init = true);
     let moves = strict().with(|it| {
         it.profile.asconf_without_auth = true;
         it.address_changes = true;

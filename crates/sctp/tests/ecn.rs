@@ -360,12 +360,12 @@ fn without_agreement_the_chunks_mean_nothing() {
     let Chunk::Data(data) = chunks_of(&data).remove(0) else {
         panic!("no DATA");
     };
-    let unexpected = world.endpoints[A].discards().of(DiscardReason::Unexpected);
+    let unexpected = world.endpoints[A].discards().of(DiscardReason::WrongState);
     let cwr = Chunk::Cwr(Cwr {
         lowest_tsn: data.tsn,
     });
     assert_eq!(tell(&mut world, &[&ecne(data.tsn), &cwr]), [""; 0]);
-    let now = world.endpoints[A].discards().of(DiscardReason::Unexpected);
+    let now = world.endpoints[A].discards().of(DiscardReason::WrongState);
     assert_eq!(now, unexpected + 2);
     assert_eq!((cwnd(&world, a, 0), reductions(&world, a)), (before, 0));
 }

@@ -285,7 +285,7 @@ fn the_primary_gives_its_office_away_or_gets_its_data_back() {
     for (psmr, afterwards) in [(Some(1), 1), (None, 0)] {
         let config = Config::default().with(|it| {
             it.profile = profile("rfc9260", &[("potentially_failed", "true")]);
-            it.primary_switch_max_retrans = psmr;
+            it.primary_switchover_max_retrans = psmr;
             it.heartbeat_interval = Some(2 * SECOND);
         });
         let mut world = two_homes(&config);

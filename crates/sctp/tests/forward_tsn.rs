@@ -440,12 +440,12 @@ fn states_that_take_no_data_take_none() {
     );
     let before = rig.world.endpoints[Z]
         .discards()
-        .of(DiscardReason::Unexpected);
+        .of(DiscardReason::WrongState);
     rig.forward_tsn(3, &[]);
     assert_eq!(
         rig.world.endpoints[Z]
             .discards()
-            .of(DiscardReason::Unexpected),
+            .of(DiscardReason::WrongState),
         before + 1
     );
 }

@@ -48,7 +48,7 @@ fn config(random: &mut Random) -> Config {
         it.path_max_retrans = path_max_retrans;
         it.association_max_retrans = 1_000;
         it.max_init_retransmits = 100;
-        it.primary_switch_max_retrans =
+        it.primary_switchover_max_retrans =
             (below(random, 3) == 0).then(|| path_max_retrans + below(random, 6));
         it.receive_buffer = [65_536, 8_000, 3_000][below(random, 3) as usize];
         it.heartbeat_interval = (below(random, 4) > 0).then_some(2 * SECOND);

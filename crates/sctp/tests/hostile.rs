@@ -45,7 +45,7 @@ fn forged_replayed_and_truncated_cookies() {
         send(&mut world, forged.into());
     }
     assert_eq!(
-        discarded(&world, Z, DiscardReason::ForgedCookie),
+        discarded(&world, Z, DiscardReason::InvalidCookie),
         6 + cookie.len() as u64
     );
     assert!(
@@ -54,7 +54,7 @@ fn forged_replayed_and_truncated_cookies() {
     );
     assert_eq!(world.state(Z, z), AssociationState::Established);
     // With another port, address or tag, even a genuine cookie is invalid.
-    let before = discarded(&world, Z, DiscardReason::ForgedCookie);
+    let before = discarded(&world, Z, DiscardReason::InvalidCookie);
     let stranger = Path::new(address(Z, 0), [10, 9, 9, 9].into());
     world.inject_from(Z, stranger, echo.clone());
     world.inject(Z, retag(&echo, tag ^ 1));
@@ -63,7 +63,7 @@ fn forged_replayed_and_truncated_cookies() {
     anabranch_wire::checksum::fill(&mut other_port);
     world.inject(Z, other_port.into());
     assert_eq!(
-        discarded(&world, Z, DiscardReason::ForgedCookie),
+        discarded(&world, Z, DiscardReason::InvalidCookie),
         before + 3
     );
     assert_eq!(world.endpoints[Z].associations().count(), 1);
@@ -128,7 +128,7 @@ fn wrong_tags_touch_nothing() {
     world.inject(A, packet(Z, to_a, &[&abort(true)]));
     world.inject(A, packet(Z, to_z, &[&abort(false)]));
     assert_eq!(world.state(A, a), AssociationState::Established);
-    assert!(discarded(&world, A, DiscardReason::BlindEnd) >= 2);
+    assert!(discarded(&world, A, DiscardReason::BadTagAbort) >= 2);
     assert!(
         !world.story.iter().any(|line| line.starts_with("A -> ")),
         "no answer: {:#?}",
@@ -187,7 +187,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
     assert_eq!(world.endpoints[Z].poll_timeout(), None);
     // If the driver does not send, only a few answers wait.
-    assert!(discarded(&world, Z, DiscardReason::Overload) > 0);
+    assert!(discarded(&world, Z, DiscardReason::RateLimited) > 0);
     let mut out = BytesMut::new();
     let mut answers = 0;
     while world.endpoints[Z]

@@ -161,7 +161,7 @@ fn data_before_the_cookie() {
     let z = world.only_association(Z);
     world.send(Z, z, 0, "early");
     world.run_for(30 * MILLISECOND);
-    assert_eq!(discarded(&world, A, DiscardReason::Unexpected), 1);
+    assert_eq!(discarded(&world, A, DiscardReason::WrongState), 1);
     world.run_for(10 * SECOND);
     assert_eq!(world.receive_all(A, a).len(), 1, "it comes again");
 }
@@ -224,7 +224,7 @@ fn a_packet_full_of_unknown_chunks_draws_few_answers() {
     assert!(sent <= bytes.len(), "no amplification: {sent} bytes");
     // A packet has reason to contain a few.
     assert_eq!(discarded(&world, A, DiscardReason::UnknownChunk), 16);
-    assert_eq!(discarded(&world, A, DiscardReason::Overload), 284);
+    assert_eq!(discarded(&world, A, DiscardReason::RateLimited), 284);
     assert_eq!(world.state(A, a), AssociationState::Established);
 }
 

@@ -143,7 +143,7 @@ fn port_unreachable_counts_inside_udp_only() {
     assert_eq!(discarded(&world, DiscardReason::IcmpIgnored), 1);
     // The packet was not encapsulated in UDP.
     tell(&mut world, PORT, &over_udp(address(Z, 0), 9_899, &packet));
-    assert_eq!(discarded(&world, DiscardReason::IcmpStranger), 1);
+    assert_eq!(discarded(&world, DiscardReason::IcmpNoAssociation), 1);
     assert_eq!(world.state(A, a), AssociationState::Established);
 
     let mut world = World::new(Config::default());
@@ -289,7 +289,7 @@ fn nobody_who_saw_no_packet_moves_anything() {
             tell(&mut world, message, &quoted(address(Z, 0), 132, &forged));
         }
     }
-    assert_eq!(discarded(&world, DiscardReason::IcmpStranger), 4 * 3);
+    assert_eq!(discarded(&world, DiscardReason::IcmpNoAssociation), 4 * 3);
     assert_eq!(discarded(&world, DiscardReason::IcmpTag), 4 * 3);
     for message in all {
         tell(
@@ -352,5 +352,5 @@ fn a_message_about_an_association_that_ended_is_a_strangers() {
     world.run_for(SECOND);
     tell(&mut world, PROTOCOL, &quoted(address(Z, 0), 132, &packet));
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
-    assert_eq!(discarded(&world, DiscardReason::IcmpStranger), 1);
+    assert_eq!(discarded(&world, DiscardReason::IcmpNoAssociation), 1);
 }

@@ -177,7 +177,7 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
         [host(1)]
     );
     assert_eq!(hosts.server.poll_incoming(), None);
-    assert_eq!(hosts.server.discards().of(DiscardReason::Overload), 1);
+    assert_eq!(hosts.server.discards().of(DiscardReason::RateLimited), 1);
     assert_eq!(hosts.answers, [1, 1, 1], "only INIT ACKs");
     hosts
         .server

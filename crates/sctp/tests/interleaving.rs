@@ -480,7 +480,7 @@ fn the_longest_messages_of_all_streams_are_put_together() {
 /// Extensions that the INIT does not offer are not negotiated, even if the INIT ACK lists them.
 #[test]
 fn a_bare_init_agrees_on_nothing() {
-    let mut world = World::with_configs(on().with(|it| it.bare_init = true), on());
+    let mut world = World::with_configs(on().with(|it| it.minimal_init = true), on());
     let (a, z) = world.established();
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).expect("up");

@@ -39,7 +39,7 @@ fn random_plays_end_well() {
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
-    .with(Probe::MarkAnswered)
+    .with(Probe::EcnResponse)
     .with(Probe::Timeout)
     .with(Probe::DuplicateAck)
     .with(Probe::Duplicate);

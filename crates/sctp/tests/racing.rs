@@ -89,7 +89,10 @@ fn one_of_two_attempts_at_one_host_goes_on() {
     hosts.exchange();
     assert_eq!(hosts.state(first), AssociationState::Established);
     assert_eq!(hosts.state(second), AssociationState::CookieWait);
-    assert_eq!(hosts.client.discards().of(DiscardReason::Outrun), 1);
+    assert_eq!(
+        hosts.client.discards().of(DiscardReason::SupersededAttempt),
+        1
+    );
     let events: Vec<Event> = std::iter::from_fn(|| hosts.server.poll_event())
         .map(|(_, event)| event)
         .collect();

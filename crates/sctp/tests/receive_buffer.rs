@@ -129,7 +129,7 @@ fn waits_and_bytes_held_are_recorded_by_stream() {
     hole_in_stream_0(&mut again);
     again.arrive(100, 1, 0, 0);
     assert_eq!(
-        again.recorded(Probe::HeadOfLineWait),
+        again.recorded(Probe::HolBlockingDelay),
         [
             (10, 1, 0.0),
             (30, 1, 0.0),
@@ -139,7 +139,7 @@ fn waits_and_bytes_held_are_recorded_by_stream() {
         ]
     );
     assert_eq!(
-        rig.recorded(Probe::Buffered),
+        rig.recorded(Probe::ReceiveBufferUsed),
         [
             (10, 2, 1000.0),
             (10, 0, 1000.0),

@@ -109,7 +109,7 @@ fn one_packet_draws_one_packet() {
         assert_eq!(sent_to(&world, ATTACKER).len(), 1, "{:#?}", world.story);
         let id = world.only_association(Z);
         assert_eq!(world.state(Z, id), AssociationState::Established);
-        assert!(world.endpoints[Z].discards().of(DiscardReason::Overload) > 0);
+        assert!(world.endpoints[Z].discards().of(DiscardReason::RateLimited) > 0);
     }
     // Likewise out of the blue.
     let mut world = alone();

@@ -217,5 +217,5 @@ fn a_million_inits_cost_no_memory_and_stop_no_work() {
     assert!(grown < 16 * 1024, "{grown} bytes");
     assert_eq!(server.associations().count(), 1);
     assert_eq!(received, 1_000);
-    assert_eq!(server.discards().of(DiscardReason::Overload), 0);
+    assert_eq!(server.discards().of(DiscardReason::RateLimited), 0);
 }

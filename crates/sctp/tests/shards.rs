@@ -524,7 +524,7 @@ fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
             bytes: packet(tag, &abort),
         };
         world.deliver(&shot(peer_tag.wrapping_add(1).max(1)));
-        assert_eq!(world.discarded(DiscardReason::BlindEnd), 1);
+        assert_eq!(world.discarded(DiscardReason::BadTagAbort), 1);
         assert_eq!(world.open(), [(at, id)]);
         world.deliver(&shot(peer_tag));
         let reason = world.server[at]

@@ -133,7 +133,7 @@ fn carry_tiny(tiny: &Tiny, count: u32) -> (u64, u64) {
         it.receive_buffer = tiny.receive_buffer;
         it.send_buffer = 1 << 20;
         it.window_update = tiny.update;
-        it.fill_packets = tiny.update.is_some();
+        it.pack_messages = tiny.update.is_some();
     });
     let mut world = World::with_configs(config.clone(), config);
     let (a, z) = world.established();

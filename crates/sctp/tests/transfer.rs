@@ -275,7 +275,7 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
         it.receive_buffer = [8_000, 20_000, 65_536][random.below(3) as usize];
         it.delayed_sack = random.chance(50);
         it.bundling = random.chance(80);
-        it.fill_packets = random.chance(50);
+        it.pack_messages = random.chance(50);
         it.scheduler = SchedulerKind::ALL[random.below(SchedulerKind::ALL.len() as u64) as usize];
         it.send_buffer = 1 << 30;
         it.partial_delivery_point = match reading {

@@ -112,7 +112,7 @@ impl Mixture {
         config.profile.ecn = self.has(Self::ECN);
         config.rack = self.has(Self::RACK);
         config.data_with_cookie_echo = self.has(Self::EARLY_DATA);
-        config.fill_packets = self.has(Self::FULL_PACKETS);
+        config.pack_messages = self.has(Self::FULL_PACKETS);
         config.profile.potentially_failed = self.has(Self::POTENTIALLY_FAILED);
         if self.has(Self::CONTROLS) {
             let mut controls = registry::all(Protocol::Sctp);

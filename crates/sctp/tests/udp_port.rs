@@ -345,10 +345,10 @@ fn a_new_association_takes_its_port_from_the_cookie_echo() {
 
 #[test]
 fn a_bare_init_has_no_parameter() {
-    for bare_init in [false, true] {
+    for minimal_init in [false, true] {
         let config = Config::default().with(|it| {
             it.addresses = vec![CLIENT, [10, 0, 1, 1].into()];
-            it.bare_init = bare_init;
+            it.minimal_init = minimal_init;
         });
         let mut endpoint = Endpoint::new(config, common::PORT_A, [2; 32]).expect("settings");
         endpoint.connect(0, &[SERVER], PORT).expect("free");
@@ -357,6 +357,6 @@ fn a_bare_init_has_no_parameter() {
         let Chunk::Init(init) = chunks_of(&out.freeze()).remove(0) else {
             panic!()
         };
-        assert_eq!(init.parameters.as_bytes().is_empty(), bare_init);
+        assert_eq!(init.parameters.as_bytes().is_empty(), minimal_init);
     }
 }

@@ -147,7 +147,7 @@ fn one_end_alone_sends_none_without() {
 #[test]
 fn a_bare_init_announces_nothing() {
     let mut bare = on();
-    bare.bare_init = true;
+    bare.minimal_init = true;
     let mut world = World::with_configs(bare, on());
     let (a, z) = world.established();
     world.send(Z, z, 0, "x");

@@ -5,6 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::nearest;
+use crate::renamed::{hint, renamed};
 
 /// The reason why a value does not fit a [`Kind`](crate::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,7 @@ impl fmt::Display for InvalidValue {
         write!(f, "found {}; expected {}", self.found, self.allowed)?;
         let bare = self.found.trim_matches('"');
         match nearest(bare, self.words.iter().map(String::as_str)) {
+            Some(word) if renamed(bare, [word]).is_some() => write!(f, "; renamed to `{word}`"),
             Some(word) if word != bare => write!(f, "; did you mean {word:?}?"),
             _ => Ok(()),
         }
@@ -51,7 +53,7 @@ impl std::error::Error for InvalidValue {}
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
     /// There is no such setting.
-    #[error("there is no setting `{found}`{}", hint(nearest.as_deref()))]
+    #[error("there is no setting `{found}`{}", hint_of(found, nearest.as_deref()))]
     Unknown {
         /// The requested name.
         found: String,
@@ -68,8 +70,8 @@ pub enum SettingError {
     },
 }
 
-fn hint(nearest: Option<&str>) -> String {
-    nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+fn hint_of(found: &str, nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; {}", hint(found, name)))
 }
 
 impl SettingError {

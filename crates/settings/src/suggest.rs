@@ -1,6 +1,8 @@
 //! Suggestions for unknown names: the nearest spelling, or the name that this project uses for a
 //! term of other programs.
 
+use crate::renamed::renamed;
+
 /// Minimum length, in letters, of an unambiguous prefix that is accepted as a match.
 const MIN_PREFIX: usize = 3;
 
@@ -47,10 +49,10 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
             "receive_window",
             "receive_buffer",
         ],
-        &["receive_window", "receive_buffer", "peer_rwnd"],
+        &["receive_buffer", "receive_window", "peer_rwnd"],
     ),
     (&["sndbuf", "send_window"], &["send_buffer"]),
-    (&["mss"], &["segment", "mtu"]),
+    (&["segment", "segment_size"], &["mss", "mtu"]),
     (
         &["cc", "cca", "congestion_control", "algorithm"],
         &["congestion"],
@@ -109,7 +111,7 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["hertz"], &["Hz"]),
 ];
 
-/// The candidate that `found` means in other programs, or the nearest one if it is sufficiently
+/// The candidate of which `found` is a former name, or that it means in other programs, or the nearest one if it is sufficiently
 /// similar, or the only one that begins with `found` or contains it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MAX_BYTES {
@@ -119,6 +121,9 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
     let short = |it: &&str| it.len() <= MAX_BYTES;
     let candidates = candidates.into_iter().filter(short);
     let candidates: Vec<&str> = candidates.take(MAX_CANDIDATES).collect();
+    if let Some(new) = renamed(found, candidates.iter().copied()) {
+        return Some(new);
+    }
     let meant = foreign(&wanted);
     let word = meant.and_then(|meant| {
         let mut meant = meant.iter();

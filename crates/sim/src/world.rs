@@ -380,7 +380,7 @@ impl World {
         let agent = (&mut *slot.agent as &mut dyn Any).downcast_mut()?;
         let result = act(agent, self.now);
         let now = self.now;
-        self.follow_links(now);
+        self.asconf_on_link_change(now);
         let slot = &self.slots[id.index()];
         if slot.start.is_none() {
             self.drive_before(id.index());
@@ -442,7 +442,7 @@ impl World {
             }
         }
         if self.network.next_route_change() <= at {
-            self.follow_links(at);
+            self.asconf_on_link_change(at);
         }
         self.clear = self.ahead.min(self.network.next_route_change());
         true
@@ -450,8 +450,8 @@ impl World {
 
     /// Updates the routes to the state of links, and clears the resolved paths of agents.
     #[cold]
-    fn follow_links(&mut self, now: Nanos) {
-        if self.network.follow_links(now) {
+    fn asconf_on_link_change(&mut self, now: Nanos) {
+        if self.network.asconf_on_link_change(now) {
             for slot in &mut self.slots {
                 slot.paths.clear();
             }

@@ -437,8 +437,8 @@ fn a_link_that_never_sends_is_refused() {
 #[test]
 fn a_shorter_way_overtakes_only_where_it_may() {
     let delay = || Varying::new(StepFunction::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
-    let run = |overtaking| {
-        let direction = DirectionConfig::instant(0).with_propagation(delay(), overtaking);
+    let run = |allow_reordering| {
+        let direction = DirectionConfig::instant(0).with_propagation(delay(), allow_reordering);
         let line = Line::new(1, vec![direction], every(5 * MS, 4, 80)).run(SECOND);
         line.arrivals().to_vec()
     };
@@ -450,9 +450,9 @@ fn a_shorter_way_overtakes_only_where_it_may() {
 
 #[test]
 fn jitter_draws_from_its_own_stream() {
-    let run = |seed, spread, overtaking| {
+    let run = |seed, spread, allow_reordering| {
         let jitter = Jitter::new(Fixed(10 * MS), spread);
-        let direction = DirectionConfig::instant(0).with_propagation(jitter, overtaking);
+        let direction = DirectionConfig::instant(0).with_propagation(jitter, allow_reordering);
         let line = Line::new(seed, vec![direction], every(MS, 2000, 80)).run(10 * SECOND);
         line.arrivals().to_vec()
     };

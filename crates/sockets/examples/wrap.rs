@@ -2,7 +2,7 @@
 //! process of its caller, which benches can measure without the whole command.
 //!
 //! `cargo run --release -p anabranch-sockets --example wrap -- wrap [--udp-port=N]
-//! [--peer-udp-port=N] [--unwatched] -- COMMAND ARGUMENTS...`; the variable ANABRANCH_PRELOAD is
+//! [--peer-udp-port=N] [--no-seccomp] -- COMMAND ARGUMENTS...`; the variable ANABRANCH_PRELOAD is
 //! the path of `libanabranch_preload.so` (crate `anabranch-capi`).
 
 use std::process::{Command, ExitCode};
@@ -13,7 +13,8 @@ use anabranch_sockets::host::Host;
 
 /// Port of SCTP in UDP (RFC 6951).
 const PORT: u16 = 9899;
-const USAGE: &str = "wrap [--udp-port=N] [--peer-udp-port=N] [--unwatched] -- COMMAND ARGUMENTS...";
+const USAGE: &str =
+    "wrap [--udp-port=N] [--peer-udp-port=N] [--no-seccomp] -- COMMAND ARGUMENTS...";
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
@@ -28,7 +29,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             Some(("--peer-udp-port", number)) => peer_port = number.parse()?,
             None if word == "--" => break,
             // This example never watches.
-            None if word == "--unwatched" => (),
+            None if word == "--no-seccomp" => (),
             _ => return Err(format!("found {word}; {USAGE}").into()),
         }
     }

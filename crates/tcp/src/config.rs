@@ -56,10 +56,10 @@ settings! {
             not with sack = false;
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is
         /// 20 B less, so that packets have the same size.
-        mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
+        mss: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
         /// Receive buffer: the largest window offered. Without `window_scale`, or with a peer that
         /// does not scale, at most 65535 B.
-        receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
+        receive_buffer: Amount = Amount::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
         /// Send buffer: bytes that [`Connection::write`] accepts and keeps until they are
         /// acknowledged.
@@ -79,7 +79,7 @@ settings! {
         careful_resume: Option<ResumeParameters> = None;
         /// Compute and verify checksums. A simulation that never corrupts packets can disable this.
         checksum: bool = true;
-        /// Offset of the tick edges of a coarse clock, less than `profile.clock_tick`. Ignored if
+        /// Offset of the tick edges of a coarse clock, less than `profile.rtt_granularity`. Ignored if
         /// that is 0.
         clock_phase: Nanos = 0;
     }
@@ -155,7 +155,7 @@ impl Config {
         };
         invalid_value.allowed += ", unless the switch `window_scale` is on (RFC 7323)";
         Err(SettingError::Value {
-            setting: "receive_window",
+            setting: "receive_buffer",
             invalid_value,
         })
     }
@@ -346,13 +346,13 @@ mod tests {
     fn a_window_may_be_counted_in_segments() {
         let mut config = Config::default();
         config
-            .set("receive_window", "45 segments")
+            .set("receive_buffer", "45 segments")
             .expect("an amount");
-        config.set("segment", "1448 B").expect("a size");
+        config.set("mss", "1448 B").expect("a size");
         assert_eq!(config.receive_bytes(), 45 * 1448);
         assert_eq!(config.check(), Ok(()));
         let error = config
-            .set("receive_window", "2048 MiB")
+            .set("receive_buffer", "2048 MiB")
             .expect_err("too large");
         assert!(error.to_string().contains("1 B to 1024 MiB"), "{error}");
     }
@@ -367,12 +367,12 @@ mod tests {
             ("44 segments", true),
             ("45 segments", false),
         ] {
-            config.set("receive_window", window).expect("an amount");
+            config.set("receive_buffer", window).expect("an amount");
             config.profile.window_scale = false;
             let checked = config.check();
             assert_eq!(checked.is_ok(), fits, "{window}: {checked:?}");
             if let Err(error) = checked {
-                assert_eq!(error.setting(), "receive_window");
+                assert_eq!(error.setting(), "receive_buffer");
                 let text = error.to_string();
                 assert!(text.contains("1 to 44 segments"), "{text}");
                 assert!(text.contains("`window_scale` is on"), "{text}");

@@ -60,12 +60,12 @@ switches! {
     lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// What increases cwnd: each acknowledgement (`per_ack`), or the bytes that it acknowledges
     /// (`per_byte`).
-    growth: Growth, "RFC 5681 §3.1", not with congestion in own_window;
+    growth as window_increase: Growth, "RFC 5681 §3.1", not with congestion in own_window;
     /// Increase cwnd only if the flight filled it before the acknowledgement.
     growth_needs_full_cwnd: bool, "RFC 7661 §4.1", not with congestion in own_window or rate_limited_increase;
     /// What a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of cwnd and the
     /// peer's window (BSD, ns-2).
-    halving: HalvingBasis, "RFC 5681 §3.1", not with congestion in own_window;
+    halving as loss_reduction_base: HalvingBasis, "RFC 5681 §3.1", not with congestion in own_window;
     /// Halve in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
     integer_halving: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// After a fast retransmit, cwnd is at least two segments. ns-2 limits ssthresh only.
@@ -102,7 +102,7 @@ switches! {
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
     /// Granularity of the clock for round-trip times, in whole ticks with the integer arithmetic of
     /// BSD. 0: exact. ns-2.1: 100 ms.
-    clock_tick: Pause, "RFC 6298 §4";
+    rtt_granularity: Pause, "RFC 6298 §4";
     /// A retransmission of the timed segment cancels its measurement (Karn's rule). Off: only the
     /// start of a fast retransmit or a timeout does (ns-2).
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
@@ -178,7 +178,7 @@ impl Profile {
             rto_min: Span(SECOND),
             rto_max: Span(60 * SECOND),
             rto_after_lost_syn: Pause(3 * SECOND),
-            clock_tick: Pause(0),
+            rtt_granularity: Pause(0),
             retransmission_cancels_rtt: true,
             repeated_timeout_keeps_ssthresh: true,
             retransmission_limit: Limit(15),
@@ -246,7 +246,7 @@ impl Profile {
             sack_blocks_remembered: 3,
             rto_initial: Span(3 * SECOND),
             rto_after_lost_syn: Pause(0),
-            clock_tick: Pause(100 * MILLISECOND),
+            rtt_granularity: Pause(100 * MILLISECOND),
             retransmission_cancels_rtt: false,
             repeated_timeout_keeps_ssthresh: false,
             retransmission_limit: Limit(0),
@@ -303,14 +303,14 @@ mod tests {
             ("duplicate_threshold", "0"),
             ("initial_window", "0 segments"),
             ("initial_window", "4"),
-            ("clock_tick", "NaN s"),
+            ("rtt_granularity", "NaN s"),
         ] {
             assert!(profile.set(switch, wrong).is_err(), "{switch} = {wrong}");
         }
-        profile.set("clock_tick", "10 ms").unwrap();
+        profile.set("rtt_granularity", "10 ms").unwrap();
         profile.set("initial_ssthresh", "45 segments").unwrap();
         assert_eq!(
-            (profile.clock_tick, profile.initial_ssthresh),
+            (profile.rtt_granularity, profile.initial_ssthresh),
             (Pause(10 * MILLISECOND), InitialSsthresh::Segments(45))
         );
     }

@@ -23,7 +23,7 @@ const BYTES_PER_PIECE: u64 = 128;
 const COMMON: ProbeSet = ProbeSet::ALL
     .without(Probe::Received)
     .without(Probe::Delivered)
-    .without(Probe::Buffered);
+    .without(Probe::ReceiveBufferUsed);
 
 /// Variables and timers of the receive direction. Offsets are relative to the initial sequence
 /// number of the peer.
@@ -240,7 +240,7 @@ impl Receiver {
                 if self.discard {
                     self.acks.on_read(0);
                 }
-                trace.record(now, Probe::Buffered, 0, self.held() as f64);
+                trace.record(now, Probe::ReceiveBufferUsed, 0, self.held() as f64);
                 return;
             }
             Insertion::OutOfOrder => {

@@ -120,7 +120,7 @@ impl Sender {
             initial: profile.rto_initial.0,
             min: profile.rto_min.0,
             max: profile.rto_max.0,
-            clock_tick: profile.clock_tick.0,
+            rtt_granularity: profile.rtt_granularity.0,
             clock_phase: config.clock_phase,
         });
         Self {
@@ -393,7 +393,7 @@ impl Sender {
                 .answer_mark(now, flightsize_before, self.rto.rto())
         {
             stats.reductions_by_mark += 1;
-            trace.record(now, Probe::MarkAnswered, 0, self.number(self.flow.una));
+            trace.record(now, Probe::EcnResponse, 0, self.number(self.flow.una));
         }
         if self.flow.flightsize() == 0 {
             self.retransmit_at = None;

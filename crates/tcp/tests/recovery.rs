@@ -319,7 +319,7 @@ fn newreno_does_not_fill_many_holes_one_by_one() {
     let mut profile = profile("newreno", 30);
     profile.limited_transmit = false;
     profile.rto_min = Span(SECOND);
-    profile.clock_tick = Pause(0);
+    profile.rtt_granularity = Pause(0);
     const DROPS: &[u64] = &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
     let mut world = lossy(profile, 60, DROPS);
     world.run_until(20 * SECOND);

@@ -72,7 +72,7 @@ probes! {
     FastRetransmit = "fast_retransmit", "segments";
     /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2):
     /// the number of the first segment not acknowledged (TCP), or of the marked one (SCTP).
-    MarkAnswered = "mark_answered", "segments";
+    EcnResponse = "ecn_response", "segments";
     /// Retransmission timer expired: the number of the earliest outstanding segment.
     Timeout = "timeout", "segments";
     /// Data segment received for the first time: its number, counted from 0.
@@ -82,10 +82,10 @@ probes! {
     /// A message (SCTP) or run of bytes (TCP) reached the application: its size in bytes.
     Delivered = "delivered", "bytes";
     /// Time that a complete message waited for an earlier one before it was delivered, seconds.
-    HeadOfLineWait = "head_of_line_wait", "s";
+    HolBlockingDelay = "hol_blocking_delay", "s";
     /// Bytes in the receive buffer; recorded when it changes. SCTP: index 0 is the whole buffer,
     /// index n + 1 the part of stream n; a read by the application shows with the next packet.
-    Buffered = "buffered", "bytes";
+    ReceiveBufferUsed = "receive_buffer_used", "bytes";
     /// Streams in use by the sender.
     StreamsInUse = "streams_in_use", "streams";
     /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second; recorded with each
@@ -102,7 +102,7 @@ probes! {
     HeartbeatBytes = "heartbeat_bytes", "bytes";
     /// New data takes another path from now on: the number of the path. Data starts on path 0,
     /// which is not recorded.
-    DataPath = "data_path", "1";
+    ActivePath = "active_path", "1";
     /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
     PathState = "path_state", "1";
     /// Estimate of the bandwidth, bytes per second.

@@ -57,7 +57,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
     let small = !arguments.connects && !bulk && many;
     config.sctp.receive_buffer = if small { MAX_MESSAGE / 2 } else { 2 << 20 };
     config.sctp.send_buffer = 2 << 20;
-    config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;
+    config.sctp.minimal_init = arguments.number::<u8>("minimal-init")? == 1;
     match arguments.number::<u64>("rto-min")? {
         0 => (),
         ms => {

@@ -28,7 +28,7 @@ pub enum CarrierKind {
 fn set_help() -> String {
     let settings = manual::help("sctp");
     format!(
-        "Set a key of [flow.transport] (repeatable). A dot reaches into a table: allocation.kind=adaptive.\n\n{settings}"
+        "Set a key of [flow.transport] (repeatable). A dot reaches into a table: stream_allocation.kind=adaptive.\n\n{settings}"
     )
 }
 
@@ -80,7 +80,7 @@ pub struct NetOptions {
     /// Send buffer of an association [default: 4 MiB].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub send_buffer: Option<Size>,
-    /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive
+    /// Set a key of [flow.transport]: receive_buffer='4 MiB', stream_allocation.kind=adaptive
     /// (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
@@ -103,7 +103,7 @@ pub struct NetOptions {
     pub pmtu: Pmtu,
     /// Send no optional parameters in the INIT, for peers that reject them (pion/sctp, sctp-proto).
     #[arg(long)]
-    pub bare_init: bool,
+    pub minimal_init: bool,
     /// Write every packet to this file, in pcapng format.
     #[arg(long, value_name = "FILE.pcapng")]
     pub capture: Option<PathBuf>,
@@ -194,10 +194,10 @@ pub struct Serve {
     /// Maximum number of simultaneous associations per port; with several threads each has its
     /// share, rounded up. Further ones are refused, even if another thread has room.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count())]
-    pub associations: u32,
+    pub max_associations: u32,
     /// source: message size [default: 1 KiB].
     #[arg(long, value_name = "SIZE", value_parser = super::message_size)]
-    pub message: Option<Size>,
+    pub message_size: Option<Size>,
     /// source: total bytes [default: until the client closes].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
@@ -207,7 +207,7 @@ pub struct Serve {
     /// source: send when the association is established [default: after the first message of the
     /// client (`perf -R`)].
     #[arg(long)]
-    pub at_once: bool,
+    pub send_first: bool,
     /// Options of all commands on real sockets.
     #[command(flatten)]
     pub wire: NetOptions,
@@ -233,14 +233,14 @@ pub struct Perf {
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u16>(1..=128))]
     pub parallel: u16,
     /// Time to send. At its end unsent data is dropped, and data in flight has 2 s to arrive.
-    #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
-    pub time: Span,
-    /// Total bytes to send (overrides --time).
+    #[arg(short = 't', long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
+    pub duration: Span,
+    /// Total bytes to send (overrides --duration).
     #[arg(short = 'n', long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
     /// Message size: bytes, or with a unit; K and M are 1024 and 1024 x 1024 bytes.
     #[arg(short = 'l', long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
-    pub message: Size,
+    pub message_size: Size,
     /// Send unordered messages.
     #[arg(short, long)]
     pub unordered: bool,
@@ -320,7 +320,7 @@ pub struct Cat {
     pub lines: bool,
     /// Largest message to send.
     #[arg(long, value_name = "SIZE", default_value = "16 KiB", value_parser = super::message_size)]
-    pub message: Size,
+    pub message_size: Size,
     /// After the end of input, close once nothing has arrived for this time [default: 500 ms; with
     /// --listen: wait for the peer to close].
     #[arg(short, long, value_name = "TIME", value_parser = seconds_or_none)]
@@ -346,25 +346,27 @@ pub struct Emulate {
     /// Source address towards the far side [default: chosen by the system].
     #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub from: Option<IpAddr>,
-    /// Carry SCTP directly over IP: --listen, --from and --to are addresses without ports, the
-    /// first two of them local and used only by the emulator; needs root or CAP_NET_RAW.
-    #[arg(long, requires = "from", requires = "listen", requires = "to")]
-    pub ip: bool,
+    /// How packets are carried: udp, or ip (SCTP directly over IP). With ip, --listen, --from and
+    /// --to are addresses without ports, the first two of them local and used only by the
+    /// emulator; needs root or CAP_NET_RAW.
+    #[arg(long, value_name = "KIND", default_value = "udp", value_parser = ["udp", "ip"],
+        requires_ifs = [("ip", "from"), ("ip", "listen"), ("ip", "to")])]
+    pub carrier: String,
     /// Carry all IP packets of a node over this TUN device instead, which is created if it does not
     /// exist (two or more). Its addresses and routes must be configured separately. Needs
     /// CAP_NET_ADMIN.
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "NODE=DEVICE", conflicts_with_all = ["listen", "to", "from", "ip", "between", "bare"])]
+    #[arg(long, value_name = "NODE=DEVICE", conflicts_with_all = ["listen", "to", "from", "carrier", "between", "no_udp_header"])]
     pub tun: Vec<String>,
     /// Nodes at which packets enter and leave [default: first and last].
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',', num_args = 1)]
     pub between: Vec<String>,
     /// Simulate packets as SCTP directly over IP: without the 8 bytes of the UDP header.
     #[arg(long)]
-    pub bare: bool,
+    pub no_udp_header: bool,
     /// Stop after this time [default: when interrupted].
     #[arg(long, value_name = "TIME", value_parser = super::quantity::<Span>)]
-    pub time: Option<Span>,
+    pub duration: Option<Span>,
     /// Interval of reports; 0: only a final report.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
     pub interval: Span,
@@ -375,6 +377,13 @@ pub struct Emulate {
     /// link.satellite.delay='10 ms'.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+impl Emulate {
+    /// Whether packets are carried directly over IP.
+    pub fn is_ip(&self) -> bool {
+        self.carrier == "ip"
+    }
 }
 
 // `shell`.
@@ -409,7 +418,7 @@ pub struct Shell {
     pub report: Option<PathBuf>,
     /// Print nodes, links and addresses; run nothing.
     #[arg(long, conflicts_with_all = ["command", "run", "wait_for", "capture", "report", "at", "host"])]
-    pub print: bool,
+    pub dry_run: bool,
     /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = number::seed())]
     pub seed: u64,
@@ -439,22 +448,36 @@ pub struct Wrap {
     #[arg(long, hide = true, conflicts_with_all = ["command", "host"])]
     pub again: bool,
     /// UDP port of this side; 0: any. A port of another `wrap` of this user is shared: the programs
-    /// use its host.
-    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT, value_parser = number::port_or_any())]
-    pub udp_port: u16,
-    /// UDP port of peers.
-    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT, value_parser = number::port())]
-    pub peer_udp_port: u16,
-    /// Carry SCTP directly over IP; needs root or CAP_NET_RAW.
-    #[arg(long, conflicts_with_all = ["udp_port", "peer_udp_port"])]
-    pub ip: bool,
+    /// use its host [default: 9899].
+    #[arg(long, value_name = "PORT", value_parser = number::port_or_any())]
+    pub udp_port: Option<u16>,
+    /// UDP port of peers [default: 9899].
+    #[arg(long, value_name = "PORT", value_parser = number::port())]
+    pub peer_udp_port: Option<u16>,
+    /// How packets are carried: inside UDP (encapsulated), or directly over IP (ip), without the
+    /// UDP ports; needs root or CAP_NET_RAW.
+    #[arg(long, value_name = "KIND", default_value = "encapsulated", value_parser = ["encapsulated", "ip"])]
+    pub carrier: String,
     /// Local address (repeatable) [default: all of the host].
     #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub local: Vec<IpAddr>,
     /// Do not watch for programs that request SCTP sockets directly from the kernel. Watching
     /// prevents the program from gaining privileges by `exec` (sudo), unless it has CAP_SYS_ADMIN.
     #[arg(long)]
-    pub unwatched: bool,
+    pub no_seccomp: bool,
+}
+
+impl Wrap {
+    /// Whether packets are carried directly over IP.
+    pub fn is_ip(&self) -> bool {
+        self.carrier == "ip"
+    }
+
+    /// UDP ports of this side and of peers.
+    pub fn udp_ports(&self) -> [u16; 2] {
+        let ports = [self.udp_port, self.peer_udp_port];
+        ports.map(|port| port.unwrap_or(anabranch_net::ENCAPSULATION_PORT))
+    }
 }
 
 /// Commands on real sockets.

@@ -122,7 +122,7 @@ impl NetOptions {
             ("--profile", "profile", self.profile.is_some()),
             ("--congestion", "congestion", self.congestion.is_some()),
             ("--send-buffer", "send_buffer", self.send_buffer.is_some()),
-            ("--bare-init", "bare_init", self.bare_init),
+            ("--minimal-init", "minimal_init", self.minimal_init),
             ("--pmtu", "mtu", matches!(self.pmtu, Pmtu::Fixed(_))),
         ];
         match given.iter().find(|it| it.2 && self.is_in_set(it.1)) {
@@ -157,10 +157,10 @@ impl NetOptions {
         };
         // As in the library, unlike the simulator, because packets of one size are sent by one
         // call.
-        if !self.sets("fill_packets") {
-            sctp.config.fill_packets = sctp.config.bundling;
+        if !self.sets("pack_messages") {
+            sctp.config.pack_messages = sctp.config.bundling;
         }
-        sctp.config.bare_init |= self.bare_init;
+        sctp.config.minimal_init |= self.minimal_init;
         if self.preferred_address.is_some() && !sctp.config.address_changes {
             return Err(Failure::Usage(
                 "--preferred-address: found with address_changes off; it needs --set address_changes=true and --set authentication=on"

@@ -121,7 +121,7 @@ async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failu
     let options = SendOptions::default()
         .with_ppid(arguments.ppid)
         .with_unordered(arguments.unordered);
-    let most = arguments.message.0 as usize;
+    let most = arguments.message_size.0 as usize;
     let mut input = BufReader::with_capacity(most, tokio::io::stdin());
     loop {
         let message = if arguments.lines {

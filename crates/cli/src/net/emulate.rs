@@ -28,7 +28,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     if !arguments.tun.is_empty() {
         return tun::emulate(arguments).await;
     }
-    if !arguments.ip && arguments.to.port() == 0 {
+    if !arguments.is_ip() && arguments.to.port() == 0 {
         return Err(Failure::Usage(format!(
             "--to: found {}, which names no port to send to; write ADDRESS:PORT",
             arguments.to.ip()
@@ -56,13 +56,13 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         )));
     }
     let config = Config::new(arguments.listen, arguments.to).with(|it| {
-        it.carrier = if arguments.ip {
+        it.carrier = if arguments.is_ip() {
             Carrier::Ip
         } else {
             Carrier::Udp
         };
         it.from = arguments.from;
-        it.framing = if arguments.bare {
+        it.framing = if arguments.no_udp_header {
             Framing::Sctp
         } else {
             Framing::Udp
@@ -82,7 +82,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         error => Failure::Net(error.to_string()),
     })?;
     let (printer, written) = Printer::stdout();
-    let [listen, to] = [emulator.address(), arguments.to].map(|address| match arguments.ip {
+    let [listen, to] = [emulator.address(), arguments.to].map(|address| match arguments.is_ip() {
         true => address.ip().to_string(),
         false => address.to_string(),
     });
@@ -106,7 +106,7 @@ async fn watch(
 ) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
     let over = async {
-        match arguments.time {
+        match arguments.duration {
             Some(time) => tokio::time::sleep(Duration::from_nanos(time.0)).await,
             None => std::future::pending().await,
         }

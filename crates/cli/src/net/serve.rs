@@ -38,10 +38,10 @@ const MESSAGE: Size = Size(1 << 10);
 /// Refuses options about sending, if the service sends no data of its own.
 fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
     let of_source = [
-        ("--message", arguments.message.is_some()),
+        ("--message-size", arguments.message_size.is_some()),
         ("--bytes", arguments.bytes.is_some()),
         ("--unordered", arguments.unordered),
-        ("--at-once", arguments.at_once),
+        ("--send-first", arguments.send_first),
     ];
     let service = match service {
         Service::Source => return Ok(()),
@@ -69,7 +69,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
     let crew = WorkerThreads::start(arguments.threads)?;
-    let most = Some(arguments.associations);
+    let most = Some(arguments.max_associations);
     let bound = arguments.wire.bind_for(ports, None, crew, most)?;
     let (printer, written) = Printer::stdout();
     // A script that waits for this line may continue.
@@ -80,7 +80,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     })?;
     let metrics = start_metrics(&arguments, &bound, &printer).await?;
     let job = Job {
-        message: arguments.message.unwrap_or(MESSAGE).0,
+        message: arguments.message_size.unwrap_or(MESSAGE).0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
         unordered: arguments.unordered,
         rate: None,
@@ -99,7 +99,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         };
         let peer = association.status().map(|status| status.primary.address);
         let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
-        let at_once = arguments.at_once;
+        let at_once = arguments.send_first;
         bound.moves.print_outcomes(&association);
         let log = Log {
             from,

@@ -30,6 +30,12 @@ const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
 
 /// Runs the program, and its SCTP host until it ends.
 pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
+    let port = arguments.udp_port.or(arguments.peer_udp_port);
+    if let (true, Some(port)) = (arguments.is_ip(), port) {
+        return Err(Failure::Usage(format!(
+            "--carrier ip: found with the UDP port {port}, which it does not use"
+        )));
+    }
     let config = config(&arguments);
     if arguments.again {
         return serving::again(config).await;
@@ -48,7 +54,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(rest).env("LD_PRELOAD", preload(library));
     serving.configure_child(&mut command, &arguments);
-    match arguments.unwatched {
+    match arguments.no_seccomp {
         true => command.env_remove(WATCH_VARIABLE),
         false => command.env(WATCH_VARIABLE, "1"),
     };
@@ -79,12 +85,12 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
 
 fn config(arguments: &Wrap) -> Config {
     Config::default().with(|it| {
-        it.carrier = match arguments.ip {
+        it.carrier = match arguments.is_ip() {
             true => Carrier::Ip,
-            false => Carrier::Encapsulated {
-                port: arguments.udp_port,
-                peer_port: arguments.peer_udp_port,
-            },
+            false => {
+                let [port, peer_port] = arguments.udp_ports();
+                Carrier::Encapsulated { port, peer_port }
+            }
         };
         it.addresses.clone_from(&arguments.local);
     })

@@ -1,4 +1,4 @@
-//! `anabranch path --places`: the paths between all pairs of many places.
+//! `anabranch satellite-path --places`: the paths between all pairs of many places.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, great_circle, places};
 
 use super::{draw, start_seconds};
-use crate::arguments::Path;
+use crate::arguments::SatellitePath;
 use crate::failure::{Failure, unread};
 
 /// Maximum number of pairs.
@@ -26,7 +26,7 @@ struct Pair {
 
 /// Computes all pairs, and prints the results.
 pub fn show(
-    arguments: &Path,
+    arguments: &SatellitePath,
     constellation: Constellation,
     file: &std::path::Path,
 ) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ pub fn show(
     Ok(())
 }
 
-fn follow(arguments: &Path, constellation: Constellation, places: &[Place]) -> Vec<Pair> {
+fn follow(arguments: &SatellitePath, constellation: Constellation, places: &[Place]) -> Vec<Pair> {
     let mut snapshot = Snapshot::new(Shells::new(vec![constellation]), places.to_vec());
     let ends = (0..places.len()).flat_map(|to| (0..to).map(move |from| [from, to]));
     let pair = |ends| Pair {

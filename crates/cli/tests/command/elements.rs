@@ -16,7 +16,7 @@ fn elements_are_told_with_their_dates_and_old_ones_are_refused() {
     fs::write(directory.path().join("s.csv"), message).expect("a file");
     let path = |file: &str, more: &[&str]| {
         let mut words = vec![
-            "path",
+            "satellite-path",
             "--from",
             "53,160",
             "--to",
@@ -64,7 +64,7 @@ fn elements_are_told_with_their_dates_and_old_ones_are_refused() {
     let ran = anabranch(
         directory.path(),
         &[
-            "path",
+            "satellite-path",
             "--from",
             "40.7,-74.0",
             "--to",
@@ -93,7 +93,7 @@ fn counts_of_planes_and_satellites_are_compared_with_the_satellites() {
         )
         .expect("a file");
         let words = [
-            "path",
+            "satellite-path",
             "--from",
             "0,-100",
             "--to",

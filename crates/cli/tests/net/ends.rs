@@ -216,7 +216,7 @@ fn wrap_passes_the_signal_on_that_it_got() {
             "wrap",
             "--udp-port",
             "0",
-            "--unwatched",
+            "--no-seccomp",
             "--",
             // A shell cannot trap a signal that was ignored when it was started, like that of a
             // script's `&` commands.

@@ -52,12 +52,12 @@ fn mistakes_are_told_before_anything_is_sent() {
             &["emulate", "link.toml", "--listen", "here"],
             &["192.0.2.1:9899"],
         ),
-        (&["emulate", "link.toml", "--ip"], &["--from"]),
+        (&["emulate", "link.toml", "--carrier=ip"], &["--from"]),
         (
             &[
                 "emulate",
                 "link.toml",
-                "--ip",
+                "--carrier=ip",
                 "--listen",
                 "127.0.0.1",
                 "--from",

@@ -234,7 +234,14 @@ fn offers_take_little_of_a_server_of_data_channels() {
 #[test]
 fn a_port_has_so_many_associations_as_are_allowed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let arguments = ["serve", "sink", "--udp-port", "0", "--associations", "2"];
+    let arguments = [
+        "serve",
+        "sink",
+        "--udp-port",
+        "0",
+        "--max-associations",
+        "2",
+    ];
     let server = Beside::start(directory.path(), &arguments);
     let port = server.port("UDP port").parse().expect("a port");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

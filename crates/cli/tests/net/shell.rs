@@ -321,7 +321,7 @@ fn mistakes_are_told_before_anything_is_made() {
         (vec!["--capture", "phone@rado=x"], "did you mean `radio`?"),
         (vec!["--capture", "phone@wire=x"], "phone"),
         (vec!["--set", "radio=1"], "radio"),
-        (vec!["--print", "--at", "phone"], "cannot be used with"),
+        (vec!["--dry-run", "--at", "phone"], "cannot be used with"),
     ] {
         let mut all = vec!["shell", "link.toml"];
         all.extend(arguments.iter().copied());
@@ -330,7 +330,7 @@ fn mistakes_are_told_before_anything_is_made() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
-    let output = run(here, &["shell", "link.toml", "--print"]);
+    let output = run(here, &["shell", "link.toml", "--dry-run"]);
     let said = text(&output.stdout);
     let fields: Vec<Vec<&str>> = said
         .lines()

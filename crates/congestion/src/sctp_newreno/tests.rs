@@ -10,7 +10,7 @@ fn paper() -> SctpNewReno {
         initial_ssthresh: 65536,
         floor_units: 2,
         growth_needs_cumulative_advance: true,
-        unfilled_credit: UnfilledCredit::Keep,
+        pba_when_underused: UnfilledCredit::Keep,
         ..SctpParameters::default()
     })
 }
@@ -51,7 +51,7 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     let mut cc = SctpNewReno::new(SctpParameters {
         unit: 1448,
         initial_cwnd: 2 * 1448,
-        slow_start_limit: 2,
+        abc_limit: 2,
         ..SctpParameters::default()
     });
     cc.on_ack(&ack(2 * 1448, 2 * 1448));
@@ -84,7 +84,7 @@ fn the_limit_after_a_timeout_ends_with_its_slow_start() {
     let mut cc = SctpNewReno::new(SctpParameters {
         unit: 1448,
         initial_cwnd: 1448,
-        slow_start_limit: 2,
+        abc_limit: 2,
         repeated_timeout_keeps_ssthresh: true,
         ..SctpParameters::default()
     });
@@ -193,7 +193,7 @@ fn credit_earned_while_the_window_was_not_full() {
             unit: 1000,
             initial_cwnd: 5000,
             initial_ssthresh: 4000,
-            unfilled_credit: rule,
+            pba_when_underused: rule,
             ..SctpParameters::default()
         });
         for _ in 0..8 {

@@ -48,7 +48,7 @@ pub struct Tally {
     /// Number of expired retransmission timers.
     pub timeouts: u64,
     /// Number of window reductions because of ECN marks.
-    pub mark_reductions: u64,
+    pub ecn_reductions: u64,
     /// Number of duplicate data segments received.
     pub duplicates: u64,
     /// The reason of an early end, if there was one.
@@ -85,8 +85,8 @@ const RECEIVING: [Probe; 6] = [
     Probe::Received,
     Probe::Duplicate,
     Probe::AdvertisedRwnd,
-    Probe::HeadOfLineWait,
-    Probe::Buffered,
+    Probe::HolBlockingDelay,
+    Probe::ReceiveBufferUsed,
     Probe::Delivered,
 ];
 
@@ -97,7 +97,7 @@ const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
-    .with(Probe::MarkAnswered)
+    .with(Probe::EcnResponse)
     .with(Probe::Timeout);
 
 /// Like `COUNTED`, for a receiver.
@@ -151,7 +151,7 @@ impl Tally {
             Probe::Retransmitted => self.retransmissions += 1,
             Probe::FastRetransmit => self.fast_retransmits += 1,
             Probe::Timeout => self.timeouts += 1,
-            Probe::MarkAnswered => self.mark_reductions += 1,
+            Probe::EcnResponse => self.ecn_reductions += 1,
             Probe::Duplicate => self.duplicates += 1,
             _ => {}
         }

@@ -14,10 +14,9 @@ use crate::kinds::Standard;
 
 const ABOUT: &str = "# Keys of a spec
 
-This page is generated from the code (`REFERENCE=write cargo test -p anabranch-engine --test reference`). Do not edit it. It has every
-section of a spec and every key of it, as `anabranch schema` has them. [spec.md](spec.md) gives the rules that hold for all keys: units, parameters,
-expressions, groups. A key that has no default, and is not optional, must be given. Wherever a value may stand, a parameter (`\"$rate\"`) may stand,
-too.
+This page is generated from the code (`REFERENCE=write cargo test -p anabranch-engine --test reference`). Do not edit it. It lists
+all sections of a spec and their keys, like `anabranch schema`. [spec.md](spec.md) states the rules for all keys: units, parameters, expressions,
+groups. A key is optional unless its default is *required*. Every value can also be a parameter (`\"$rate\"`) or an expression.
 ";
 
 /// The sections in the usual order of a spec; others follow.
@@ -67,7 +66,7 @@ pub fn keys() -> String {
         definitions: definitions.unwrap_or(&empty),
     };
     let mut page = ABOUT.to_owned();
-    page.push_str("\n## At the top\n\n");
+    page.push_str("\n## Top level\n\n");
     writer.rows(&mut page, "", root);
     let sections = root
         .get("properties")
@@ -119,12 +118,14 @@ impl<'a> Writer<'a> {
             if !text(definition).is_empty() {
                 let _ = write!(page, "{}\n\n", text(definition));
             }
-            for table in &tables {
+            for (number, table) in tables.iter().enumerate() {
                 if let Some(kind) = table
                     .pointer("/properties/kind/const")
                     .and_then(Value::as_str)
                 {
                     let _ = write!(page, "`kind = \"{kind}\"`: {}\n\n", text(table));
+                } else if number > 0 {
+                    page.push_str("Alternatively:\n\n");
                 }
                 if let Some(table) = table.as_object() {
                     self.rows(page, path, table);
@@ -153,7 +154,7 @@ impl<'a> Writer<'a> {
                 .filter_map(Value::as_str)
                 .collect()
         });
-        page.push_str("| key | takes | default | what it is |\n|---|---|---|---|\n");
+        page.push_str("| key | value | default | description |\n|---|---|---|---|\n");
         let mut keys: Vec<(&String, &Value)> = keys.unwrap_or(&empty).iter().collect();
         keys.sort_by_key(|(key, _)| !required.contains(&key.as_str()));
         let is_tag = |schema: &Value| schema.get("const").is_some();
@@ -162,7 +163,7 @@ impl<'a> Writer<'a> {
                 required.contains(&key.as_str()),
                 plain(schema).get("default"),
             ) {
-                (true, _) => "must be given".to_owned(),
+                (true, _) => "required".to_owned(),
                 (false, Some(Value::Null) | None) => String::new(),
                 (false, Some(Value::Object(table))) if table.is_empty() => String::new(),
                 (false, Some(Value::Array(list))) if list.is_empty() => String::new(),
@@ -232,17 +233,17 @@ impl<'a> Writer<'a> {
             Some("array") => match schema.get("items") {
                 Some(Value::Array(items)) => {
                     let items = items.iter().map(|item| self.takes(plain(item), path));
-                    format!("a list of {}", items.collect::<Vec<_>>().join(" and "))
+                    format!("a list of {}", items.collect::<Vec<_>>().join(", and "))
                 }
                 Some(item @ Value::Object(_)) => {
-                    format!("a list, each item {}", self.takes(plain(item), path))
+                    format!("a list; each item is {}", self.takes(plain(item), path))
                 }
                 _ => "a list".to_owned(),
             },
             Some("object") => match schema.get("additionalProperties") {
                 Some(item @ Value::Object(_)) => {
                     format!(
-                        "a table of names, each with {}",
+                        "a table of named values; each is {}",
                         self.takes(plain(item), path)
                     )
                 }
@@ -257,7 +258,7 @@ impl<'a> Writer<'a> {
                 (_, Some(example)) => format!("text such as `{example}`"),
                 (_, None) => "text".to_owned(),
             },
-            _ => "any value".to_owned(),
+            _ => "a value of any type".to_owned(),
         }
     }
 
@@ -267,7 +268,7 @@ impl<'a> Writer<'a> {
             return format!("[{what}]({page})");
         }
         let Some(definition) = self.definitions.get(name) else {
-            return "any value".to_owned();
+            return "a value of any type".to_owned();
         };
         match forms(definition).any(|form| form.get("properties").is_some()) && name != "Start" {
             true => format!("a table: `[{}]`", path.trim_start_matches('.')),
@@ -285,7 +286,7 @@ fn either(mut forms: Vec<String>) -> String {
     let alone = |form: &String| {
         forms
             .iter()
-            .any(|it| format!("a list, each item {it}") == *form)
+            .any(|it| format!("a list; each item is {it}") == *form)
     };
     let (lists, mut others): (Vec<String>, Vec<String>) = forms.iter().cloned().partition(alone);
     let mut text = match others.pop() {
@@ -294,7 +295,7 @@ fn either(mut forms: Vec<String>) -> String {
         Some(last) => format!("{}, or {last}", others.join(", ")),
     };
     if !lists.is_empty() {
-        text.push_str("; or a list of these");
+        text.push_str(", or a list of such values");
     }
     text
 }

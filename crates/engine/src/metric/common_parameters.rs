@@ -105,13 +105,13 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Checks `take`, one word or a list of several: the statistics to compute from the samples.
+/// Checks `statistic`, one word or a list of several: the statistics to compute from the samples.
 pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
     let again = |(at, take): (usize, &T)| takes[..at].contains(take);
     match takes.iter().enumerate().any(again) {
-        true => Err(Refusal::together("`take` names a value twice")),
+        true => Err(Refusal::together("`statistic` names a value twice")),
         false if takes.is_empty() => {
-            let message = "`take` is empty; it names a value at least";
+            let message = "`statistic` is empty; it names a value at least";
             Err(Refusal::together(message))
         }
         false => Ok(()),

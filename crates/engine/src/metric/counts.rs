@@ -29,8 +29,8 @@ kind! {
     };
     /// Number of reductions of a congestion window because the receiver reported a mark (`ecn` of
     /// transport and queue): one per window of data.
-    pub(super) static MARK_REDUCTIONS: Entry<Made> = "mark_reductions", |it, ()| {
-        Ok(it.count("mark_reductions", "events", (Probe::MarkAnswered, |tally| tally.mark_reductions)))
+    pub(super) static MARK_REDUCTIONS: Entry<Made> = "ecn_reductions", |it, ()| {
+        Ok(it.count("ecn_reductions", "events", (Probe::EcnResponse, |tally| tally.ecn_reductions)))
     };
     /// Number of data segments (SCTP: DATA chunks) that the receiving transport had already
     /// received: unnecessary retransmissions, or duplicates made by the network.

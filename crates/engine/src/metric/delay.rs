@@ -5,7 +5,7 @@ use anabranch_settings::{Entry, kind};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
-use super::percentiles::{TAKE, Taken};
+use super::percentiles::{STATISTIC, Taken};
 use super::window::Over;
 use super::{Life, Made, Metric, Name, Needs, Seen};
 use crate::agent::distribution::Distribution;
@@ -55,7 +55,7 @@ kind! {
     /// The distribution.
     struct Delays {
         flow: String as FLOW;
-        take: Taken as [TAKE];
+        statistic: Taken as [STATISTIC];
         over: Over as [WINDOW, WINDOWS, CLOCK];
     }
     /// One-way delay of messages, s: percentiles over all members together. It lasts from when the
@@ -81,7 +81,7 @@ impl Observer for Delayed {
 
 impl Metric for Delays {
     fn names(&self) -> Vec<Name> {
-        self.take
+        self.statistic
             .names(&self.over, &self.flow, "one_way_delay", "s")
     }
 
@@ -101,7 +101,7 @@ impl Metric for Delays {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        self.take
+        self.statistic
             .over::<Delayed>(&self.over, seen, &self.flow, |delayed| &delayed.seen)
     }
 }

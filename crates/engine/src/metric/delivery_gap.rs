@@ -22,10 +22,10 @@ kind! {
     /// no silence is longer than those before the window; no value if nothing is delivered after
     /// it. Mean over the members.
     pub(super) static TIME_TO_RESUME: Entry<Made> =
-        "time_to_resume", |it, ()| Ok(it.of("time_to_resume", |meter| meter.sum));
+        "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.
     pub(super) static LONGEST_SILENCE: Entry<Made> =
-        "longest_silence", |it, ()| Ok(it.of("longest_silence", |meter| meter.weight));
+        "max_delivery_gap", |it, ()| Ok(it.of("max_delivery_gap", |meter| meter.weight));
 }
 
 struct Silence {

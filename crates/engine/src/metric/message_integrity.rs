@@ -15,12 +15,12 @@ kind! {
     /// of each does not count. For flows over SCTP with messages of at least 16 B, which carry
     /// their number.
     pub(super) static REPEATED: Entry<Made> =
-        "repeated_messages", |it, ()| Ok(it.count("repeated_messages", Once::repeated));
+        "duplicate_messages", |it, ()| Ok(it.count("duplicate_messages", Once::repeated));
     /// Number of messages that the transport accepted and that never reached the receiving
     /// application. Messages in transit at the end of a run are missing; stop the flow earlier to
     /// avoid that.
     pub(super) static MISSING: Entry<Made> =
-        "missing_messages", |it, ()| Ok(it.count("missing_messages", Once::missing));
+        "lost_messages", |it, ()| Ok(it.count("lost_messages", Once::missing));
 }
 
 struct Messages {

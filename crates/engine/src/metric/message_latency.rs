@@ -6,7 +6,7 @@ use anabranch_transport::time;
 
 use super::common_parameters::{CLOCK, FLOW, MeasureName, NAME, WINDOW, WINDOWS};
 use super::message_integrity::numbered;
-use super::percentiles::{TAKE, Taken};
+use super::percentiles::{STATISTIC, Taken};
 use super::window::Over;
 use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
 use crate::agent::distribution::Distribution;
@@ -24,7 +24,7 @@ kind! {
         at_least: u64 = "0 B", SIZE;
         /// Size of the largest message that counts. No limit if left out.
         at_most: Option<u64> = none, SIZE;
-        take: Taken as [TAKE];
+        statistic: Taken as [STATISTIC];
         over: Over as [WINDOW, WINDOWS, CLOCK];
     }
     /// Age of messages when they arrive, s: from when a message is due at its source until its last
@@ -32,7 +32,7 @@ kind! {
     /// `at_most` count, so that classes of messages in one flow are told apart. A message counts in
     /// the window in which it is due; one that is abandoned does not count. For flows over SCTP
     /// with messages of at least 16 B.
-    pub(super) static ENTRY: Entry<Made> = "message_age", |it, ()| Ok(Box::new(it));
+    pub(super) static ENTRY: Entry<Made> = "message_latency", |it, ()| Ok(Box::new(it));
 }
 
 /// The ages of one member's messages.
@@ -54,7 +54,8 @@ impl Observer for Aged {
 
 impl Metric for Age {
     fn names(&self) -> Vec<Name> {
-        self.take.names(&self.over, &self.flow, &self.name.0, "s")
+        self.statistic
+            .names(&self.over, &self.flow, &self.name.0, "s")
     }
 
     fn flow(&self) -> Option<&str> {
@@ -81,7 +82,7 @@ impl Metric for Age {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        self.take
+        self.statistic
             .over::<Aged>(&self.over, seen, &self.flow, |aged| &aged.seen)
     }
 }

@@ -56,7 +56,7 @@ kind! {
         /// `first-delays`, ms: delays of the first packets (see `first`), named `delay_1`,
         /// `delay_2` and so on in the order of their first transmission, from which the delay of a
         /// repeated packet counts.
-        take: Vec<PacketTake>, Kind::List(&PacketTake::KIND);
+        statistic: Vec<PacketTake>, Kind::List(&PacketTake::KIND);
         /// Start of a delay. `host`: when the sending host hands the packet to its interface, so
         /// that waiting there counts. `wire`: when transmission begins. On a wireless link both are
         /// the same.
@@ -71,8 +71,8 @@ kind! {
 
 impl Packets {
     fn checked(self) -> Result<Made, Refusal> {
-        check_takes(&self.take)?;
-        if self.take.contains(&PacketTake::FirstDelays) != self.first.is_some() {
+        check_takes(&self.statistic)?;
+        if self.statistic.contains(&PacketTake::FirstDelays) != self.first.is_some() {
             let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
             return Err(Refusal::together(message));
         }
@@ -81,8 +81,8 @@ impl Packets {
             PacketTake::Received,
             PacketTake::ReceivedOverSent,
         ];
-        if self.from == Since::Wire && self.take.iter().all(|it| counted.contains(it)) {
-            let message = "`from` says where a delay starts, and `take` has none; leave `from` out, or take a delay such as `mean-delay`";
+        if self.from == Since::Wire && self.statistic.iter().all(|it| counted.contains(it)) {
+            let message = "`from` says where a delay starts, and `statistic` has none; leave `from` out, or take a delay such as `mean-delay`";
             return Err(Refusal::together(message));
         }
         Ok(Box::new(self))
@@ -119,7 +119,7 @@ impl Metric for Packets {
                 _ => vec![named(name)],
             }
         };
-        self.take.iter().flat_map(of).collect()
+        self.statistic.iter().flat_map(of).collect()
     }
 
     fn needs(&self) -> Needs {
@@ -157,6 +157,6 @@ impl Metric for Packets {
             PacketTake::DelayVariance => vec![square - mean * mean],
             PacketTake::FirstDelays => self.first_delays(seen),
         };
-        self.take.iter().flat_map(value).collect()
+        self.statistic.iter().flat_map(value).collect()
     }
 }

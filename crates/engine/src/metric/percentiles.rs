@@ -15,8 +15,8 @@ use crate::agent::observer::Observer;
 use crate::agent::taking::Weighting;
 
 /// The parameter for the statistics of a distribution.
-pub const TAKE: Setting = Setting::new(
-    "take",
+pub const STATISTIC: Setting = Setting::new(
+    "statistic",
     " What to compute from the samples of all members, one word or a list: `mean`, `least`, \
      `most`, their number (`count`), percentiles (`p50` to `p99.9`). The name of each measure \
      ends in the word. `cdf`: every fifth percentile from `p0` to `p100`. A percentile is one \
@@ -47,9 +47,9 @@ enum One {
 }
 
 impl FromParameters for Taken {
-    /// Reads [`TAKE`]; a word must not be repeated.
+    /// Reads [`STATISTIC`]; a word must not be repeated.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
-        let words: Vec<String> = parameters.get(TAKE.name)?;
+        let words: Vec<String> = parameters.get(STATISTIC.name)?;
         let known = |word: &str| WORDS.iter().find(|known| known.name == word);
         let mut taken: Vec<One> = Vec::new();
         for word in &words {
@@ -70,7 +70,7 @@ impl FromParameters for Taken {
         }
         let again = |(index, one): (usize, &One)| taken[..index].contains(one);
         if taken.iter().enumerate().any(again) {
-            return Err(Refusal::together("`take` names a value twice"));
+            return Err(Refusal::together("`statistic` names a value twice"));
         }
         Ok(Self(taken))
     }
@@ -158,7 +158,7 @@ kind! {
         name: MeasureName as [NAME];
         flow: String as FLOW;
         probe: Probe as PROBE;
-        take: Taken as [TAKE];
+        statistic: Taken as [STATISTIC];
         /// Weight of values: `time`: by how long each lasted; `samples`: all equal.
         weighting: Weighting = "time", Weighting::KIND;
         index: Option<u16> as INDEX;
@@ -226,7 +226,8 @@ impl Observer for Values {
 impl Metric for Percentiles {
     fn names(&self) -> Vec<Name> {
         let unit = of_probe(self.probe.name());
-        self.take.names(&self.over, &self.flow, &self.name.0, unit)
+        self.statistic
+            .names(&self.over, &self.flow, &self.name.0, unit)
     }
 
     fn flow(&self) -> Option<&str> {
@@ -245,7 +246,7 @@ impl Metric for Percentiles {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        self.take
+        self.statistic
             .over::<Values>(&self.over, seen, &self.flow, |values| &values.seen)
     }
 }

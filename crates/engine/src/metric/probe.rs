@@ -25,7 +25,7 @@ kind! {
         /// over time; `sample-mean`: all samples weigh the same; `count`; `sum`; `mean-gap`: mean
         /// time between samples, s; `first-time`: time of the first sample, in seconds from the
         /// beginning of the run.
-        take: Vec<Take>, Kind::List(&Take::KIND);
+        statistic: Vec<Take>, Kind::List(&Take::KIND);
         /// For `below`: the threshold, in the probe's unit.
         threshold: Option<f64> = none, Kind::number(f64::MIN, f64::MAX);
         index: Option<u16> as INDEX;
@@ -34,7 +34,7 @@ kind! {
         over: Over as [WINDOW, WINDOWS, CLOCK];
     }
     /// One number from all samples of a probe of the flow: mean over the members (for `count` and
-    /// `sum`: sum). The measure is called `name`; with several words in `take` each has its word
+    /// `sum`: sum). The measure is called `name`; with several words in `statistic` each has its word
     /// appended: `cwnd_least`.
     pub(super) static ENTRY: Entry<Made> = "probe", |it, ()| it.checked();
 }
@@ -49,8 +49,8 @@ const ABOVE_ZERO: Kind = Kind::Number {
 
 impl OfProbe {
     fn checked(self) -> Result<Made, Refusal> {
-        check_takes(&self.take)?;
-        if self.take.contains(&Take::Below) != self.threshold.is_some() {
+        check_takes(&self.statistic)?;
+        if self.statistic.contains(&Take::Below) != self.threshold.is_some() {
             let message = "`threshold` is needed with `take = \"below\"`, and allowed only there";
             return Err(Refusal::together(message));
         }
@@ -69,7 +69,7 @@ impl Metric for OfProbe {
                 Take::Below => "1",
                 Take::Count => "samples",
             };
-            match self.take.len() {
+            match self.statistic.len() {
                 1 => self.over.names(&self.flow, &self.name.0, unit),
                 _ => {
                     let word = take.to_datum().text().unwrap_or_default().replace('-', "_");
@@ -78,7 +78,7 @@ impl Metric for OfProbe {
                 }
             }
         };
-        self.take.iter().flat_map(of).collect()
+        self.statistic.iter().flat_map(of).collect()
     }
 
     fn flow(&self) -> Option<&str> {
@@ -96,7 +96,7 @@ impl Metric for OfProbe {
             let meter = |window| Meter::new(kind.clone(), window);
             self.over.observers(life, meter)
         };
-        self.take.iter().flat_map(of).collect()
+        self.statistic.iter().flat_map(of).collect()
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
@@ -105,7 +105,7 @@ impl Metric for OfProbe {
         let value = |place: usize| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, place);
             let any = || meters.iter().filter(|meter| meter.weight > 0.0);
-            let value: f64 = match self.take[place / windows] {
+            let value: f64 = match self.statistic[place / windows] {
                 Take::Mean | Take::SampleMean | Take::Below | Take::MeanGap => {
                     mean(any().map(|meter| meter.sum / meter.weight))
                 }
@@ -115,7 +115,7 @@ impl Metric for OfProbe {
             };
             self.per.map_or(value, |per| value / per)
         };
-        (0..self.take.len() * windows).map(value).collect()
+        (0..self.statistic.len() * windows).map(value).collect()
     }
 }
 
@@ -130,12 +130,12 @@ kind! {
     /// Share of the time, from the first congestion window on, in which the peer's window as the
     /// sender sees it is below `threshold` and the flightsize is below cwnd: the receive buffer
     /// limits the sender. Mean over the members.
-    pub(super) static BLOCKED_BY_RWND: Entry<Made> = "blocked_by_rwnd", |it, ()| Ok(Box::new(it));
+    pub(super) static BLOCKED_BY_RWND: Entry<Made> = "rwnd_limited_share", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Blocked {
     fn names(&self) -> Vec<Name> {
-        self.over.names(&self.flow, "blocked_by_rwnd", "1")
+        self.over.names(&self.flow, "rwnd_limited_share", "1")
     }
 
     fn flow(&self) -> Option<&str> {
@@ -166,12 +166,12 @@ kind! {
     }
     /// Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the
     /// smallest a_rwnd advertised; mean over the members.
-    pub(super) static MAX_HELD: Entry<Made> = "most_held", |it, ()| Ok(Box::new(it));
+    pub(super) static MAX_HELD: Entry<Made> = "max_receive_buffer_used", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for MostHeld {
     fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, "most_held", "bytes")]
+        vec![Name::new(&self.flow, "max_receive_buffer_used", "bytes")]
     }
 
     fn flow(&self) -> Option<&str> {

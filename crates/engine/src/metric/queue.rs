@@ -6,7 +6,7 @@ use anabranch_sim::{Direction, LinkProbe, LinkProbes, LinkSample};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{LINK, WINDOW, WINDOWS};
-use super::percentiles::{TAKE, Taken};
+use super::percentiles::{STATISTIC, Taken};
 use super::window::Over;
 use super::{Lane, Life, Made, Metric, Name, Seen};
 use crate::agent::distribution::Distribution;
@@ -27,7 +27,7 @@ kind! {
         /// Direction: `forward`, from the first node of the link to the second, or `backward`; the
         /// name of the measure then ends in `backward`.
         direction: Way = "forward", Way::KIND;
-        take: Taken as [TAKE];
+        statistic: Taken as [STATISTIC];
         over: Over as [WINDOW, WINDOWS];
     }
     /// Number of packets in a link's queue, including the one in transmission: percentiles by time,
@@ -110,7 +110,7 @@ impl Metric for Queue {
             Way::Backward => format!("{name}_backward"),
         };
         self.config
-            .take
+            .statistic
             .names(&self.config.over, &self.config.link, &name, unit)
     }
 
@@ -145,7 +145,7 @@ impl Metric for Queue {
             for watched in seen.lane_observers::<Watched>(&self.config.link, window) {
                 all.merge(&watched.seen);
             }
-            self.config.take.of(&all)
+            self.config.statistic.of(&all)
         });
         values.collect()
     }

@@ -219,7 +219,7 @@ fn transfers_have_times_and_slowdowns() {
     let of = |metric: &str| {
         MetricSpec::new(metric)
             .with("flow", "tcp")
-            .with("take", json!(["mean", "p50", "count"]))
+            .with("statistic", json!(["mean", "p50", "count"]))
     };
     let wanted = [of("flow_completion_time"), of("slowdown")];
     let tell = |tally: &mut Tally| {
@@ -252,7 +252,7 @@ fn transfers_have_times_and_slowdowns() {
 fn delays_are_of_the_window_in_which_messages_arrive() {
     let wanted = [MetricSpec::new("one_way_delay")
         .with("flow", "tcp")
-        .with("take", "p100")
+        .with("statistic", "p100")
         .with(
             "windows",
             json!({ "early": seconds([0, 3]), "late": seconds([3, 9]) }),
@@ -277,7 +277,7 @@ fn percentiles_of_a_probe_weigh_by_time_or_by_samples() {
             .with("flow", "tcp")
             .with("probe", "cwnd")
             .with("weighting", weighting)
-            .with("take", "p50")
+            .with("statistic", "p50")
     };
     let tell = |tally: &mut Tally| {
         // 1 for 1 s, 2 for 1 s, 3 for 8 s.
@@ -306,7 +306,7 @@ fn one_word_or_several_are_taken_of_a_probe() {
                 "windows",
                 json!({ "early": seconds([0, 2]), "late": seconds([2, 9]) }),
             )
-            .with("take", take)
+            .with("statistic", take)
     };
     let tell = |tally: &mut Tally| {
         for (second, value) in [(0, 1.0), (1, 4.0), (2, 3.0)] {
@@ -336,7 +336,7 @@ fn one_word_or_several_are_taken_of_a_probe() {
     let packets = |take: serde_json::Value| {
         measures(&[MetricSpec::new("packets")
             .with("flow", "tcp")
-            .with("take", take)])
+            .with("statistic", take)])
     };
     let names = |measures: Measures| format!("{measures:?}");
     assert_eq!(

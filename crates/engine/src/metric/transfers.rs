@@ -11,7 +11,7 @@ use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::message_integrity::numbered;
-use super::percentiles::{TAKE, Taken};
+use super::percentiles::{STATISTIC, Taken};
 use super::window::Over;
 use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
 use crate::agent::distribution::Distribution;
@@ -22,7 +22,7 @@ kind! {
     /// The parameters of [`Completion`].
     struct CompletionConfig {
         flow: String as FLOW;
-        take: Taken as [TAKE];
+        statistic: Taken as [STATISTIC];
         over: Over as [WINDOW, WINDOWS, CLOCK];
     }
     /// Duration of transfers, s: from when a transfer is due until its last byte arrives (with an
@@ -107,7 +107,7 @@ impl Metric for Completion {
             false => ("flow_completion_time", "s"),
         };
         self.config
-            .take
+            .statistic
             .names(&self.config.over, &self.config.flow, name, unit)
     }
 
@@ -135,7 +135,7 @@ impl Metric for Completion {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        self.config.take.over::<Completed>(
+        self.config.statistic.over::<Completed>(
             &self.config.over,
             seen,
             &self.config.flow,

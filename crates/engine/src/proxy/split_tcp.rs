@@ -33,14 +33,17 @@ pub static ENTRY: Entry = Entry {
 
 fn build(c: &mut Checker<'_>, written: &WrittenProxy, path: &str) -> Option<Made> {
     let buffer = written.buffer.0;
-    let sides = [("asking", &written.asking), ("asked", &written.asked)];
+    let sides = [
+        ("downstream", &written.downstream),
+        ("upstream", &written.upstream),
+    ];
     let configs = sides.map(|(key, transport)| side(c, transport, &format!("{path}.{key}")));
-    let [Some(asking), Some(asked)] = configs else {
+    let [Some(downstream), Some(upstream)] = configs else {
         return None;
     };
     let with_room = |config: Config| config.with(|it| it.send_buffer = it.send_buffer.max(buffer));
     Some(Box::new(SplitTcp {
-        sides: [with_room(asking), with_room(asked)],
+        sides: [with_room(downstream), with_room(upstream)],
         buffer,
     }))
 }

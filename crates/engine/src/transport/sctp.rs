@@ -58,7 +58,7 @@ const OF_PATHS: [&str; 4] = [
     "retransmission_path",
     "dormant_path",
     "ambiguous_answer_clears_errors",
-    "primary_switch_max_retrans",
+    "primary_switchover_max_retrans",
 ];
 
 /// The probes of its ends: all except those of TCP.
@@ -82,7 +82,7 @@ settings! {
         /// Messages may overtake one another.
         unordered: bool = false, Kind::Flag, "RFC 9260 §6.6";
         /// How fast the receiving application reads, bits per second of user data. Off: it is always ready.
-        reading_rate: Option<u64> = None,
+        application_read_rate: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Rate { least: 1, most: 1_000_000_000_000 }), "";
         /// Use all interfaces of both hosts, paired in order. Off: only the first interface of each. `paths` of the flow chooses other
         /// pairs.
@@ -91,7 +91,7 @@ settings! {
         /// address of a link that came up and asks the peer to send there, and it removes the address of a link that went down. An
         /// association begins with the addresses of the links that are up. Needs `address_changes`. Off: a host always has all its
         /// addresses.
-        follow_links: Option<u64> = None,
+        asconf_on_link_change: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::duration(0, 3_600_000_000_000)), "RFC 5061 §5";
     }
     beside {}
@@ -130,9 +130,9 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
         let message = format!("found {streams}; `streams` negotiates only {negotiated}");
         wrong.push(Wrong::new("allocation.streams", message));
     }
-    if application.follow_links.is_some() && !config.address_changes {
+    if application.asconf_on_link_change.is_some() && !config.address_changes {
         let message = "found a time; `address_changes` is off, without which no address changes";
-        wrong.push(Wrong::new("follow_links", message));
+        wrong.push(Wrong::new("asconf_on_link_change", message));
     }
     if !wrong.is_empty() {
         return Err(wrong);
@@ -195,16 +195,16 @@ impl Sctp {
             let why = "in a world, where no application asks for such a thing";
             self.config.refuse_idle(name, why)?;
         }
-        for name in OFFERED.iter().filter(|_| self.config.bare_init) {
-            let why = "with `bare_init`, whose INIT does not offer it";
+        for name in OFFERED.iter().filter(|_| self.config.minimal_init) {
+            let why = "with `minimal_init`, whose INIT does not offer it";
             self.config.refuse_idle(name, why)?;
         }
-        if self.config.bare_init && self.config.authentication == Authentication::On {
-            let why = "with `bare_init`, whose INIT does not offer it";
+        if self.config.minimal_init && self.config.authentication == Authentication::On {
+            let why = "with `minimal_init`, whose INIT does not offer it";
             self.config.refuse_idle("authentication", why)?;
         }
-        if self.application.follow_links.is_none() {
-            let why = "without `follow_links`";
+        if self.application.asconf_on_link_change.is_none() {
+            let why = "without `asconf_on_link_change`";
             self.config.refuse_idle("accept_address_changes", why)?;
         }
         for name in OF_PATHS.iter().filter(|_| most_paths == 1) {
@@ -280,7 +280,10 @@ impl Transport for Sctp {
         let [near_resuming, far_resuming] = [0, 1].map(|end| member.resuming(end));
         let mut far = near.clone();
         let [mut near_links, mut far_links] = [0, 1].map(|end| {
-            let after = self.application.follow_links.filter(|_| member.bound);
+            let after = self
+                .application
+                .asconf_on_link_change
+                .filter(|_| member.bound);
             Follower::new(&member, end, after)
         });
         let remote = far_links.take_first();
@@ -316,7 +319,7 @@ impl Transport for Sctp {
             Endpoint::new(far, sink, secret(&mut rng)).expect(CHECKED),
             stamped,
             self.chunk - DATA_HEADER,
-            self.application.reading_rate,
+            self.application.application_read_rate,
             Rc::clone(&member.tally),
             far_links,
             far_resuming,

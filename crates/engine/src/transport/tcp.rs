@@ -41,12 +41,12 @@ const PROBES: &[Probe] = &[
     Probe::CumulativeAck,
     Probe::DuplicateAck,
     Probe::FastRetransmit,
-    Probe::MarkAnswered,
+    Probe::EcnResponse,
     Probe::Timeout,
     Probe::Received,
     Probe::Duplicate,
     Probe::Delivered,
-    Probe::Buffered,
+    Probe::ReceiveBufferUsed,
     Probe::ResumePhase,
 ];
 
@@ -138,7 +138,7 @@ impl Transport for Tcp {
     fn largest_packet(&self, _: &Facts) -> Option<Largest> {
         Some(Largest {
             bytes: self.segment() + self.headers,
-            setting: "segment",
+            setting: "mss",
             beside: self.headers,
             instead: "",
         })

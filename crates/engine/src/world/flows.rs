@@ -108,8 +108,10 @@ fn attach_member(
 
 /// Stop time of a member of a flow that starts at `start`.
 fn stop(flow: &Flow, start: Nanos) -> Option<Nanos> {
-    let lasts = flow.lasts.map(|lasts| start.saturating_add(lasts.0));
-    flow.stop.map(|stop| stop.0.max(start)).or(lasts)
+    let end = flow
+        .duration
+        .map(|duration| start.saturating_add(duration.0));
+    flow.stop.map(|stop| stop.0.max(start)).or(end)
 }
 
 /// The packet counter of all members of the flows, with their tallies.

@@ -67,7 +67,7 @@ const GIVEN: &[(&str, &str)] = &[
 /// Parameters without an effect in the world below, because a packet takes longer there than the
 /// whole ramp, classic packets rarely wait for others, and each direction has one terminal.
 const UNSEEN: &[&str] = &[
-    "dualpi2.ramp_from",
+    "dualpi2.l4s_min_th",
     "dualpi2.classic_share",
     "dvb-rcs2.terminals",
 ];
@@ -101,7 +101,7 @@ from = "a"
 to = "b"
 start = "400 ms"
 workload = {{ kind = "bulk" }}
-transport = {{ protocol = "tcp", congestion = "dctcp", ecn = true, l4s = true, receive_window = "256 KiB" }}
+transport = {{ protocol = "tcp", congestion = "dctcp", ecn = true, l4s = true, receive_buffer = "256 KiB" }}
 [[flow]]
 name = "u"
 from = "a"

@@ -76,10 +76,10 @@ delay = "40 ms"
 queue = "10 packets"
 "#,
         flow: r#"workload = { kind = "bulk" }
-lasts = "5 s""#,
+duration = "5 s""#,
         given: &[
             ("receive_buffer", "\"1 MiB\""),
-            ("receive_window", "\"1 MiB\""),
+            ("receive_buffer", "\"1 MiB\""),
         ],
     },
     World {
@@ -96,7 +96,7 @@ queue = { kind = "dualpi2" }
         flow: r#"workload = { kind = "bulk", message = "900 B" }"#,
         given: &[
             ("receive_buffer", "\"256 KiB\""),
-            ("receive_window", "\"256 KiB\""),
+            ("receive_buffer", "\"256 KiB\""),
         ],
     },
     World {
@@ -150,7 +150,7 @@ loss = { model = "bernoulli", probability = 0.01 }
 "#,
         flow: r#"workload = { kind = "bulk", message = "5000 B", total = "700 kB" }"#,
         given: &[
-            ("reading_rate", "\"300 kbit/s\""),
+            ("application_read_rate", "\"300 kbit/s\""),
             ("receive_buffer", "\"12000 B\""),
         ],
     },
@@ -251,7 +251,7 @@ queue = "30 packets"
 "#,
         flow: r#"workload = { kind = "bulk", message = "3000 B", total = "150 kB" }"#,
         given: &[
-            ("reading_rate", "\"8 kbit/s\""),
+            ("application_read_rate", "\"8 kbit/s\""),
             ("receive_buffer", "\"9000 B\""),
         ],
     },
@@ -267,7 +267,7 @@ delay = "25 ms"
 "#,
         flow: r#"workload = { kind = "bulk", message = "3000 B", total = "40 kB" }"#,
         given: &[
-            ("reading_rate", "\"1 bit/s\""),
+            ("application_read_rate", "\"1 bit/s\""),
             ("receive_buffer", "\"9000 B\""),
         ],
     },
@@ -367,7 +367,7 @@ queue = "40 packets"
 delay = { kind = "deterministic", delay = { steps = [["0 s", "25 ms"], ["4 s", "1400 ms"], ["6 s", "25 ms"], ["11 s", "900 ms"], ["12 s", "60 ms"]], repeat = "15 s" } }
 "#,
         flow: r#"workload = { kind = "bulk", message = "1400 B" }
-lasts = "22 s""#,
+duration = "22 s""#,
         given: &[],
     },
     World {

@@ -194,7 +194,7 @@ impl Case {
                 it.send_buffer = 30_000;
                 it.delayed_sack = rng.below(2) == 0;
                 it.bundling = rng.below(4) > 0;
-                it.fill_packets = rng.below(2) == 0;
+                it.pack_messages = rng.below(2) == 0;
                 it.data_with_cookie_echo = rng.below(2) == 0;
                 it.outbound_streams = streams;
                 it.scheduler = config::SchedulerKind::ALL[rng.below(6) as usize];

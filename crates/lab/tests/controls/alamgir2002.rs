@@ -83,7 +83,7 @@ const CONTROLS: [Control; 7] = [
     (
         "1 % lost",
         [
-            r#"loss={ model = "bernoulli", probability = 0.01, place = "before-queue" }"#,
+            r#"loss={ model = "bernoulli", probability = 0.01, position = "before-queue" }"#,
             ACCESS,
         ],
         CELLS_AND_COLUMNS,
@@ -91,7 +91,7 @@ const CONTROLS: [Control; 7] = [
     (
         "2 % lost",
         [
-            r#"loss={ model = "bernoulli", probability = 0.02, place = "before-queue" }"#,
+            r#"loss={ model = "bernoulli", probability = 0.02, position = "before-queue" }"#,
             ACCESS,
         ],
         CELLS_AND_COLUMNS,

@@ -29,14 +29,14 @@ const CONTROLS: [Control; 6] = [
     (
         "a tenth of the errors",
         &[
-            r#"link.satellite.loss={ forward = { model = "bernoulli", probability = "$error / 10", place = "before-queue" } }"#,
+            r#"link.satellite.loss={ forward = { model = "bernoulli", probability = "$error / 10", position = "before-queue" } }"#,
         ],
         &["streams-open-the-window"],
     ),
     (
         "SACKs are lost and not data",
         &[
-            r#"link.satellite.loss={ backward = { model = "bernoulli", probability = "$error", place = "before-queue" } }"#,
+            r#"link.satellite.loss={ backward = { model = "bernoulli", probability = "$error", position = "before-queue" } }"#,
         ],
         &[
             "errors-decide-then",

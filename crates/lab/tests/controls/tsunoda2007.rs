@@ -24,14 +24,14 @@ const CONTROLS: [Control; 5] = [
     (
         "half the losses",
         &[
-            r#"experiment.adaptive.parameters.loss={ model = "schedule", steps = [["15 s", 0.025], ["45 s", 0.0]], place = "before-queue" }"#,
+            r#"experiment.adaptive.parameters.loss={ model = "schedule", steps = [["15 s", 0.025], ["45 s", 0.0]], position = "before-queue" }"#,
         ],
         &[],
     ),
     (
         "losses that stay",
         &[
-            r#"experiment.adaptive.parameters.loss={ model = "schedule", steps = [["15 s", 0.05]], place = "before-queue" }"#,
+            r#"experiment.adaptive.parameters.loss={ model = "schedule", steps = [["15 s", 0.05]], position = "before-queue" }"#,
         ],
         &["all-return-to-one"],
     ),

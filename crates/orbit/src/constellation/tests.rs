@@ -25,7 +25,7 @@ fn a_revolution_takes_keplers_time() {
     let period = starlink().period().expect("a shell");
     assert!((period - 5730.06).abs() < 0.1, "{period}");
     let frozen = Constellation::walker(&Sky {
-        turns: false,
+        earth_rotates: false,
         ..Sky::default()
     })
     .expect("a shell");

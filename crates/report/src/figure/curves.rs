@@ -274,7 +274,7 @@ impl Maker<'_> {
             .iter()
             .flat_map(|table| &table.rows);
         let mut same = rows.filter(|row| row.series == curve.series && row.metric == curve.metric);
-        same.any(|row| row.bounded)
+        same.any(|row| row.near_bound)
     }
 
     /// Name of the axis and all x values of the curves, in order of appearance.

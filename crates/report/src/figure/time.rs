@@ -27,7 +27,7 @@ impl Maker<'_> {
         let mut drawn = LayerSet::default();
         let mut most = 0;
         for (index, curve) in self.spec.curves.iter().enumerate() {
-            let runs = match curve.given.is_empty() {
+            let runs = match curve.constant.is_empty() {
                 true => self.series_of(curve)?,
                 false => vec![self.given(curve)],
             };
@@ -94,7 +94,7 @@ impl Maker<'_> {
             entity: String::new(),
             member: 0,
             probe: "throughput".to_owned(),
-            samples: curve.given.iter().map(sample).collect(),
+            samples: curve.constant.iter().map(sample).collect(),
         }]
     }
 

@@ -216,7 +216,7 @@ impl Maker<'_> {
             let x_name = row.x_name.clone().unwrap_or_else(|| "event".to_owned());
             let series = self.series(row, row.probe.as_deref().unwrap_or_default())?;
             let time = series.and_then(|series| time_of(&series, row));
-            let (measured, unit, rule) = match row.reads.as_deref() {
+            let (measured, unit, rule) = match row.read_probe.as_deref() {
                 None => (time, "s", self.tolerance()),
                 Some(read) => {
                     let shown = unit::shown(read, row.unit.as_deref(), row.segment_size);

@@ -15,10 +15,10 @@ fn a_table_is_read_and_written_as_it_was() {
     assert_eq!(loss.kind, "bernoulli");
     let wanted = Loss::new("bernoulli")
         .with("probability", 0.01)
-        .with("place", "after-queue");
+        .with("position", "after-queue");
     assert_eq!(loss, wanted);
     let json = serde_json::to_value(&loss).unwrap();
-    let place = json!({ "model": "bernoulli", "probability": 0.01, "place": "after-queue" });
+    let place = json!({ "model": "bernoulli", "probability": 0.01, "position": "after-queue" });
     assert_eq!(json, place);
     assert_eq!(serde_json::from_value::<Loss>(json).unwrap(), loss);
 }
@@ -67,8 +67,8 @@ fn a_delay_is_a_time_or_steps_or_a_kind() {
         steps,
         Propagation::new("deterministic").with("delay", table)
     );
-    let jitter: Propagation = read("it = { kind = \"jitter\", overtaking = true }").unwrap();
-    assert!(jitter.overtaking() && !steps.overtaking());
+    let jitter: Propagation = read("it = { kind = \"jitter\", allow_reordering = true }").unwrap();
+    assert!(jitter.allow_reordering() && !steps.allow_reordering());
     let error = read::<PropagationModel>("it = \"soon\"").unwrap_err();
     assert!(error.contains("write a time as \"250 ms\""), "{error}");
 }

@@ -15,8 +15,15 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
         let path = format!("claim.{index}");
         check_keys(c, claim, &path);
         let own = check_side(c, spec, vocabulary, claim, &claim.of, &format!("{path}.of"));
-        if let Some(than) = &claim.than {
-            check_side(c, spec, vocabulary, claim, than, &format!("{path}.than"));
+        if let Some(than) = &claim.reference {
+            check_side(
+                c,
+                spec,
+                vocabulary,
+                claim,
+                than,
+                &format!("{path}.reference"),
+            );
         }
         units::of_measure(c, own.as_deref(), claim.unit.as_ref(), &path);
         check_bound(c, spec, claim, own.as_deref(), &path);
@@ -60,7 +67,7 @@ fn check_side(
             ..Side::default()
         };
         if path.ends_with(".of") || *side != plain {
-            let message = "`value` is used alone, and only in `than`";
+            let message = "`value` is used alone, and only in `reference`";
             c.problem(&format!("{path}.value"), message);
         }
         return None;
@@ -88,8 +95,10 @@ fn check_side(
 
 /// Checks the bound of a claim about a measure of the unit `own`, at the first x of every sweep.
 fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str>, path: &str) {
-    let (Some(bound), Some(own)) = (claim.than.as_ref().and_then(|it| it.value.as_ref()), own)
-    else {
+    let (Some(bound), Some(own)) = (
+        claim.reference.as_ref().and_then(|it| it.value.as_ref()),
+        own,
+    ) else {
         return;
     };
     let Some(source) = source_of(spec, claim, &claim.of) else {
@@ -101,7 +110,7 @@ fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str
     });
     let experiment = source.run(spec);
     if let Err(message) = bound.at(spec, experiment, &point.collect(), own) {
-        c.problem(&format!("{path}.than.value"), message);
+        c.problem(&format!("{path}.reference.value"), message);
     }
 }
 
@@ -109,12 +118,15 @@ fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str
 fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
     use ClaimKind::{Crosses, Equal, Falls, Greater, NeverBest, Rises};
     let kind = claim.kind;
-    let number = claim.than.as_ref().is_some_and(|than| than.value.is_some());
+    let number = claim
+        .reference
+        .as_ref()
+        .is_some_and(|than| than.value.is_some());
     // The key, whether it is set, the kinds that need it, and the kinds that may have it.
     let keys: [(&str, bool, &[ClaimKind], &[ClaimKind]); 5] = [
         (
-            "than",
-            claim.than.is_some(),
+            "reference",
+            claim.reference.is_some(),
             &[Greater, Equal, Crosses],
             &[Rises, Falls],
         ),
@@ -144,7 +156,7 @@ fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
     }
     if number && matches!(kind, Rises | Falls) {
         let message = "found a constant, which does not change a slope";
-        c.problem(&format!("{path}.than.value"), message);
+        c.problem(&format!("{path}.reference.value"), message);
     }
     if claim
         .within

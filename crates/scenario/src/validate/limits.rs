@@ -40,7 +40,7 @@ pub fn active_time(spec: &Spec, flow: &Flow) -> Span {
     };
     let end = flow.stop.map_or(longest, |stop| stop.min(longest));
     let active = Span(end.0.saturating_sub(begin.0));
-    flow.lasts.map_or(active, |lasts| lasts.min(active))
+    flow.duration.map_or(active, |lasts| lasts.min(active))
 }
 
 /// Checks the bin width of a record: it must be above 0, and must not give too many bins in a run.

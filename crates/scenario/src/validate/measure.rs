@@ -8,7 +8,7 @@ use crate::validate::chosen;
 use crate::vocabulary::Vocabulary;
 
 /// Checks measures, and that the names of their results are unique among themselves and among the
-/// measures in `beside`.
+/// measures in `baseline`.
 pub(super) fn check_measures(
     c: &mut Checker<'_>,
     spec: &Spec,

@@ -157,16 +157,21 @@ fn check_table(
         table.experiment.as_ref(),
         &format!("{path}.experiment"),
     );
-    check_experiment(c, spec, table.less.as_ref(), &format!("{path}.less"));
-    if table.kind == TableKind::Difference && table.less.is_none() {
+    check_experiment(
+        c,
+        spec,
+        table.subtract.as_ref(),
+        &format!("{path}.subtract"),
+    );
+    if table.kind == TableKind::Difference && table.subtract.is_none() {
         c.problem(
             path,
-            "a table of kind \"difference\" names in `less` the experiment that is subtracted",
+            "a table of kind \"difference\" names in `subtract` the experiment that is subtracted",
         );
     }
-    if table.kind != TableKind::Difference && table.less.is_some() {
+    if table.kind != TableKind::Difference && table.subtract.is_some() {
         c.problem(
-            &format!("{path}.less"),
+            &format!("{path}.subtract"),
             "only a table of kind \"difference\" subtracts an experiment",
         );
     }
@@ -194,9 +199,9 @@ fn check_table(
                 check_single_run(c, source, table.kind, row, &path)
             }
         }
-        if row.bounded && table.kind != TableKind::Metrics {
+        if row.near_bound && table.kind != TableKind::Metrics {
             let message = "only values of a table of kind \"metrics\" are held against quantiles";
-            c.problem(&format!("{path}.bounded"), message);
+            c.problem(&format!("{path}.near_bound"), message);
         }
     }
 }
@@ -220,7 +225,7 @@ fn check_single_run(
         probe,
         path,
     );
-    if let Some(read) = row.reads.as_deref() {
+    if let Some(read) = row.read_probe.as_deref() {
         check_recorded(
             c,
             source,
@@ -230,10 +235,10 @@ fn check_single_run(
             path,
         );
     }
-    match (kind, row.reads.as_deref(), row.unit.as_ref()) {
+    match (kind, row.read_probe.as_deref(), row.unit.as_ref()) {
         (TableKind::Events, None, Some(unit)) => c.problem(
             &format!("{path}.unit"),
-            format!("found {unit:?}, but a row of kind \"events\" without `reads` shows a time, in seconds"),
+            format!("found {unit:?}, but a row of kind \"events\" without `read_probe` shows a time, in seconds"),
         ),
         (TableKind::Events, shown, unit) => {
             units::of_probe_shown(c, shown, unit, row.segment_size, path);
@@ -489,15 +494,15 @@ fn check_map(
 
 /// Checks a curve with given instead of measured values.
 fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) {
-    let path = format!("{path}.given");
+    let path = format!("{path}.constant");
     if figure.kind != FigureKind::Time {
         c.problem(&path, "only a figure of kind \"time\" has given curves");
     }
     if curve.flow.is_some() || curve.link.is_some() || curve.probe.is_some() {
-        let message = "found `given` together with a flow, link or probe; a curve is either given or recorded";
+        let message = "found `constant` together with a flow, link or probe; a curve is either given or recorded";
         c.problem(&path, message);
     }
-    if curve.given.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+    if curve.constant.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
         c.problem(&path, "the times of the steps must rise");
     }
 }
@@ -522,7 +527,7 @@ fn check_curve(
         None => source,
     };
     check_where(c, spec, source, &curve.at_point, path);
-    if !curve.given.is_empty() {
+    if !curve.constant.is_empty() {
         check_given(c, figure, curve, path);
         units::of_measure(c, Some("bit/s"), curve.unit.as_ref(), path);
     } else if figure.kind == FigureKind::Time

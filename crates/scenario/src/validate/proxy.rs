@@ -19,7 +19,10 @@ pub(super) fn check(c: &mut Checker<'_>, vocabulary: &dyn Vocabulary, node: &Nod
         c.problem(&format!("{path}.buffer"), message);
     }
     let kinds = vocabulary.transports();
-    for (key, transport) in [("asking", &proxy.asking), ("asked", &proxy.asked)] {
+    for (key, transport) in [
+        ("downstream", &proxy.downstream),
+        ("upstream", &proxy.upstream),
+    ] {
         transport.check(c, &kinds, &format!("{path}.{key}"));
     }
 }

@@ -4,7 +4,7 @@
 use crate::checker::Checker;
 use crate::spec::Spec;
 
-/// Checks `[reference]` and the `beside` of tables.
+/// Checks `[reference]` and the `baseline` of tables.
 pub fn check(c: &mut Checker<'_>, spec: &Spec) {
     let known = || spec.reference.yardsticks.keys().map(String::as_str);
     for (key, file) in spec.reference.all() {
@@ -13,7 +13,7 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec) {
         if file.is_empty() {
             c.problem(&path, "found \"\"; a CSV file belongs here");
         }
-        let used = |name: &str| spec.tables.iter().any(|it| it.beside.contains_key(name));
+        let used = |name: &str| spec.tables.iter().any(|it| it.baseline.contains_key(name));
         if key != crate::reference::PUBLISHED && !used(key) {
             let message =
                 format!("no table has `beside.{key}`, so that nothing is compared with it");
@@ -22,25 +22,25 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec) {
     }
     for (index, table) in spec.tables.iter().enumerate() {
         for name in table
-            .beside
+            .baseline
             .keys()
             .filter(|name| known().all(|key| key != *name))
         {
             let message = format!("found {name:?}, but [reference] has no such file");
-            let path = format!("table.{index}.beside.{name}");
+            let path = format!("table.{index}.baseline.{name}");
             c.not_among(&path, &message, name, known());
         }
-        let own = || table.beside.keys().map(String::as_str);
+        let own = || table.baseline.keys().map(String::as_str);
         for (row, it) in table.rows.iter().enumerate() {
             for name in it
-                .beside
+                .baseline
                 .keys()
                 .filter(|name| own().all(|key| key != *name))
             {
                 let message = format!(
                     "found {name:?}, but the table has no `beside.{name}` that says under which condition"
                 );
-                let path = format!("table.{index}.row.{row}.beside.{name}");
+                let path = format!("table.{index}.row.{row}.baseline.{name}");
                 c.not_among(&path, &message, name, own());
             }
         }

@@ -86,7 +86,7 @@ pub(super) fn check_row(c: &mut Checker<'_>, kind: TableKind, row: &Row, path: &
         ("elapsed", row.elapsed.is_some(), STEPS),
         ("segment", row.segment.is_some(), EVENTS),
         ("occurrence", row.occurrence.is_some(), EVENTS),
-        ("reads", row.reads.is_some(), EVENTS),
+        ("read_probe", row.read_probe.is_some(), EVENTS),
     ];
     check(c, "table", kind, &keys, path);
 }

@@ -90,7 +90,7 @@ fn configured(draws: &mut Draws) -> (Victim, bool, bool) {
         it.proportional_rate_reduction = coin(draws);
         it.undo_spurious_reductions = coin(draws);
         it.frto = coin(draws);
-        it.fill_packets = coin(draws);
+        it.pack_messages = coin(draws);
         it.partial_delivery_point = coin(draws).then_some(1 + draws.below(3_000) as usize);
         it.scheduler = SchedulerKind::ALL[draws.below(SchedulerKind::ALL.len() as u32) as usize];
         if coin(draws) {

@@ -109,7 +109,7 @@ impl Victim {
             it.reconfiguration = true;
             // Permits thousands of messages in flight.
             it.profile.max_burst = 1_000_000;
-            it.profile.slow_start_limit = 1_000;
+            it.profile.abc_limit = 1_000;
             change(it);
         });
         let mut victim = Self {

@@ -57,7 +57,7 @@ impl Association {
     /// Processes an ECNE: a packet of this side was marked.
     pub(crate) fn on_ecne(&mut self, now: Nanos, ecne: Ecne, discards: &mut DiscardCounts) {
         let Some(marks) = self.marks.as_mut().filter(|_| self.state.sends_data()) else {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         };
         let tsn = ecne.lowest_tsn;
         match self
@@ -78,7 +78,7 @@ impl Association {
         match &mut self.marks {
             // A CWR for an earlier mark leaves the later one to be reported.
             Some(marks) => marks.echo = marks.echo.filter(|echo| echo.gt(cwr.lowest_tsn)),
-            None => discards.count(DiscardReason::Unexpected),
+            None => discards.count(DiscardReason::WrongState),
         }
     }
 

@@ -42,7 +42,7 @@ impl Association {
             Ok(Extension::AsconfAck(ack)) => self.on_asconf_ack(now, &ack, discards),
             // Processed before all other chunks of its packet.
             Ok(Extension::Auth(_)) => {}
-            Ok(_) => discards.count(DiscardReason::Unexpected),
+            Ok(_) => discards.count(DiscardReason::WrongState),
             Err(_) => discards.count(DiscardReason::ChunkFields),
         }
         true
@@ -57,7 +57,7 @@ impl Association {
             && let Some(to) = self.paths.find(path.remote)
         {
             if !self.may_reply() {
-                discards.count(DiscardReason::Overload);
+                discards.count(DiscardReason::RateLimited);
                 return !action.stop;
             }
             let to = self.paths.verified(to);

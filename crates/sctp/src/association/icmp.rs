@@ -22,7 +22,7 @@ impl Association {
         let path = self.paths.find(quote.remote);
         let to_port = |path: &PathId| self.paths.get(*path).udp_port == quote.udp_port;
         let Some(path) = path.filter(to_port) else {
-            return Some(DiscardReason::IcmpStranger);
+            return Some(DiscardReason::IcmpNoAssociation);
         };
         if !self.sent(quote) {
             return Some(DiscardReason::IcmpTag);

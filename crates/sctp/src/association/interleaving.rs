@@ -24,7 +24,7 @@ impl Association {
         match chunk {
             Extension::IData(data) => self.on_i_data(now, path, from, data, discards),
             Extension::IForwardTsn(forward) => self.on_i_forward_tsn(now, from, &forward, discards),
-            _ => discards.count(DiscardReason::Unexpected),
+            _ => discards.count(DiscardReason::WrongState),
         }
     }
 
@@ -38,7 +38,7 @@ impl Association {
         discards: &mut DiscardCounts,
     ) {
         if !self.state.receives_data() {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         let (tsn, stream_id) = (data.tsn, data.stream_id);
         if self.holds_data((tsn, stream_id), || UserChunk::IData(data.clone())) {
@@ -66,7 +66,7 @@ impl Association {
     ) {
         if !self.state.receives_data() || !self.tx.is_interleaving() || self.is_unsure_of_numbers()
         {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         let Some(rx) = &mut self.rx else {
             return;

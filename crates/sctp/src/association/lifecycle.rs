@@ -184,7 +184,7 @@ impl Association {
                 data_taken: false,
                 drained_at: 0,
                 close_by: OptionalNanos::NONE,
-                data_path: PathId(0),
+                active_path: PathId(0),
                 known_primary: PathId(0),
                 rsctp: None,
                 verifying: Verifying::default(),
@@ -366,7 +366,7 @@ impl Association {
         // Congestion state, MTU and error counters of every path are reset.
         let former = Paths::new(&self.config, first, PathState::Active);
         let former = std::mem::replace(&mut self.paths, former);
-        self.data_path = PathId(0);
+        self.active_path = PathId(0);
         self.known_primary = PathId(0);
         if data_lost {
             self.tell_undelivered(UndeliveredCause::Restarted);
@@ -422,11 +422,11 @@ impl Association {
     /// Queues a reply, if there is space; those to one packet fit into one packet (RFC 5062 §8.3).
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut DiscardCounts) {
         if self.state.peer_tag().is_none() {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         // Only responses to an ASCONF are sent meanwhile, because others would be outdated later.
         if self.is_mute() && !matches!(reply, Reply::AsconfAck { .. }) {
-            return discards.count(DiscardReason::Overload);
+            return discards.count(DiscardReason::RateLimited);
         }
         let whole = self.paths.get(reply.to()).max_packet - COMMON_HEADER;
         let room = self.reply_room.map_or(whole, usize::from);
@@ -435,7 +435,7 @@ impl Association {
                 self.reply_room = Some(u16::try_from(left).unwrap_or(u16::MAX));
                 self.replies.make().push_back(reply);
             }
-            _ => discards.count(DiscardReason::Overload),
+            _ => discards.count(DiscardReason::RateLimited),
         }
     }
 

@@ -106,7 +106,7 @@ impl Association {
         discards: &mut DiscardCounts,
     ) {
         if !self.state.receives_data() || self.is_unsure_of_numbers() {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         let Some(rx) = &mut self.rx else {
             return;

@@ -72,7 +72,7 @@ impl Association {
                 if ours || reflected {
                     Admission::Admitted
                 } else {
-                    Admission::Refused(DiscardReason::BlindEnd)
+                    Admission::Refused(DiscardReason::BadTagAbort)
                 }
             }
             kind::SHUTDOWN_ACK if self.state.is_being_set_up() => Admission::OutOfTheBlue,
@@ -150,7 +150,7 @@ impl Association {
                 from = None;
                 control += usize::from(frame.kind != kind::I_DATA);
                 if control > MAX_CONTROL_CHUNKS {
-                    discards.count(DiscardReason::Overload);
+                    discards.count(DiscardReason::RateLimited);
                 } else if !self.handle_chunk(now, path, frame, discards) {
                     if self.is_closed() {
                         return;
@@ -223,13 +223,13 @@ impl Association {
         };
         match chunk {
             // Processed before this point.
-            Chunk::Data(_) | Chunk::Sack(_) => discards.count(DiscardReason::Unexpected),
+            Chunk::Data(_) | Chunk::Sack(_) => discards.count(DiscardReason::WrongState),
             Chunk::Unknown(raw) => return self.on_extension_chunk(now, path, raw, discards),
             // Must be alone in its packet, and is answered by the endpoint (RFC 9260 §6.10, §8.5.1
             // A).
             Chunk::Init(_) => discards.count(DiscardReason::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
-            Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(DiscardReason::Unexpected),
+            Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(DiscardReason::WrongState),
             Chunk::Heartbeat(heartbeat) => {
                 self.on_heartbeat(now, path, heartbeat.info, frame.value(), discards);
             }
@@ -237,12 +237,12 @@ impl Association {
             // To an address being removed: it answers an earlier packet from there (RFC 5061
             // §5.3.1).
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
-                discards.count(DiscardReason::BlindEnd);
+                discards.count(DiscardReason::BadTagAbort);
             }
             // Answers an ASCONF from an address unknown to the peer, which did not look up the
             // association by the address in the chunk.
             Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
-                discards.count(DiscardReason::BlindEnd);
+                discards.count(DiscardReason::BadTagAbort);
             }
             Chunk::Abort(abort) => self.on_abort(&abort, discards),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
@@ -270,7 +270,7 @@ impl Association {
     /// COOKIE ECHO.
     fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut DiscardCounts) {
         if !self.state.sends_data() {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         if std::mem::replace(&mut self.sack_taken, true) {
             return discards.count(DiscardReason::SecondSack);
@@ -336,7 +336,7 @@ impl Association {
     /// INIT ACK (RFC 9260 §5.1 B, §5.2.3).
     fn on_init_ack(&mut self, now: Nanos, path: Path, ack: &InitAck, discards: &mut DiscardCounts) {
         let State::CookieWait(wait) = &self.state else {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         };
         let wait = wait.clone();
         let ours = Extensions::of(&self.config);
@@ -389,7 +389,7 @@ impl Association {
         cookie: Bytes,
     ) {
         let mut extensions = offer.extensions.and(Extensions::in_init(&self.config));
-        let random = self.auth.as_ref().filter(|_| !self.config.bare_init);
+        let random = self.auth.as_ref().filter(|_| !self.config.minimal_init);
         let random = random.map(|auth| auth.random());
         let unsigned = self.config.profile.asconf_without_auth;
         let auth = offer.settle_auth(random.as_ref(), &mut extensions, unsigned);
@@ -454,7 +454,7 @@ impl Association {
                 self.paths.record_answer(now, path, &mut self.trace);
                 self.establish(now);
             }
-            _ => discards.count(DiscardReason::Unexpected),
+            _ => discards.count(DiscardReason::WrongState),
         }
     }
 
@@ -468,7 +468,7 @@ impl Association {
         discards: &mut DiscardCounts,
     ) {
         match self.paths.find(path.remote) {
-            Some(_) if !self.may_reply() => discards.count(DiscardReason::Overload),
+            Some(_) if !self.may_reply() => discards.count(DiscardReason::RateLimited),
             Some(to) if matches!(self.state, State::Active(_)) => {
                 // The answer may wait, so it should not keep the datagram in memory.
                 let parameters = match self.answer_info(now, path, info) {
@@ -478,7 +478,7 @@ impl Association {
                 let copy = HeartbeatCopy { parameters };
                 self.reply(Reply::HeartbeatAck { to, copy }, discards);
             }
-            _ => discards.count(DiscardReason::Unexpected),
+            _ => discards.count(DiscardReason::WrongState),
         }
     }
 
@@ -541,7 +541,7 @@ impl Association {
     /// retransmission of the INIT.
     fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut DiscardCounts) {
         let Some(EstablishedState::CookieEchoed(echoed)) = self.state.stage() else {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         };
         let stale_cookies = echoed.stale_cookies + 1;
         if stale_cookies > self.config.max_init_retransmits {
@@ -591,7 +591,7 @@ fn misplaced(frame: Frame<'_>) -> Option<DiscardReason> {
         kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => {
             Some(DiscardReason::ForbiddenBundle)
         }
-        kind::ABORT if frame.flags & TAG_REFLECTED != 0 => Some(DiscardReason::BlindEnd),
+        kind::ABORT if frame.flags & TAG_REFLECTED != 0 => Some(DiscardReason::BadTagAbort),
         _ => None,
     }
 }

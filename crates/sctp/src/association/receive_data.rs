@@ -167,7 +167,7 @@ impl Association {
 #[cold]
 fn discard_data(frame: &Frame<'_>, discards: &mut DiscardCounts) {
     discards.count(match Data::read(frame) {
-        Ok(_) => DiscardReason::Unexpected,
+        Ok(_) => DiscardReason::WrongState,
         Err(_) => DiscardReason::ChunkFields,
     });
 }

@@ -39,7 +39,7 @@ impl Association {
     pub(crate) fn rsctp_interval(&self, path: PathId) -> Option<Nanos> {
         self.rsctp.as_ref().filter(|rsctp| rsctp.sending)?;
         let profile = &self.config.profile;
-        Some(if path == self.data_path {
+        Some(if path == self.active_path {
             profile.rsctp_primary_interval.0
         } else {
             profile.rsctp_secondary_interval.0
@@ -50,7 +50,7 @@ impl Association {
     pub(crate) fn role_of_heartbeat(&mut self, path: PathId) -> Role {
         let second = self.second_heartbeat_due(path);
         let unconfirmed = self.paths.get(path).state == PathState::Unconfirmed;
-        let carries_data = path == self.data_path;
+        let carries_data = path == self.active_path;
         match &mut self.rsctp {
             Some(_) if second => Role::PairSecond,
             None => Role::Alive,
@@ -170,7 +170,7 @@ impl Association {
     /// the current primary path.
     #[inline(always)]
     pub(crate) fn note_data_path(&mut self, now: Nanos) {
-        let told = [self.known_primary, self.data_path];
+        let told = [self.known_primary, self.active_path];
         if [self.paths.primary(), self.paths.choose_for_new_data()] != told {
             self.change_data_path(now);
         }
@@ -189,11 +189,11 @@ impl Association {
             });
         }
         let path = self.paths.choose_for_new_data();
-        if path == self.data_path {
+        if path == self.active_path {
             return;
         }
-        let before = std::mem::replace(&mut self.data_path, path);
-        self.trace.record(now, Probe::DataPath, 0, path.0.into());
+        let before = std::mem::replace(&mut self.active_path, path);
+        self.trace.record(now, Probe::ActivePath, 0, path.0.into());
         let Some(rsctp) = &mut self.rsctp else { return };
         // Earlier reports say nothing about the path under load.
         rsctp.marked = false;

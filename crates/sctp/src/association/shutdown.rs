@@ -167,7 +167,7 @@ impl Association {
     ) {
         match self.state.stage_mut() {
             None | Some(EstablishedState::CookieEchoed(_)) => {
-                discards.count(DiscardReason::Unexpected)
+                discards.count(DiscardReason::WrongState)
             }
             Some(EstablishedState::Established | EstablishedState::ShutdownPending) => {
                 self.finish_data(now, EstablishedState::ShutdownReceived);
@@ -209,7 +209,7 @@ impl Association {
     /// blue and handled elsewhere (RFC 9260 §8.5.1 E).
     pub(crate) fn on_shutdown_ack(&mut self, from: PathId, discards: &mut DiscardCounts) {
         if self.state.closing().is_none() {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         let tag = self.state.peer_tag();
         self.parting =
@@ -221,7 +221,7 @@ impl Association {
     pub(crate) fn on_shutdown_complete(&mut self, discards: &mut DiscardCounts) {
         match self.state.stage() {
             Some(EstablishedState::ShutdownAckSent(_)) => self.close(CloseReason::Shutdown),
-            _ => discards.count(DiscardReason::Unexpected),
+            _ => discards.count(DiscardReason::WrongState),
         }
     }
 

@@ -26,8 +26,8 @@ impl Config {
             Some("authentication = \"off\" (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.2)")
         } else if self.address_changes {
             Some("address_changes = false: dynamic addresses without AUTH are not implemented")
-        } else if self.bare_init {
-            Some("bare_init = false, because INIT carries the offer")
+        } else if self.minimal_init {
+            Some("minimal_init = false, because INIT carries the offer")
         } else {
             None
         };

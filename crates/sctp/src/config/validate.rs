@@ -228,10 +228,10 @@ impl Config {
         }
         // RFC 7829 §5, rule 1: a primary path that has not failed stays the primary.
         let least = self.least_primary_switch();
-        match self.primary_switch_max_retrans {
+        match self.primary_switchover_max_retrans {
             Some(found) if found < least => {
                 let allowed = format!("{least} or more");
-                Err(refuse("primary_switch_max_retrans", found, allowed))
+                Err(refuse("primary_switchover_max_retrans", found, allowed))
             }
             _ => Ok(()),
         }
@@ -313,8 +313,8 @@ mod tests {
             ("valid_cookie_life", |it| it.valid_cookie_life = 0),
             ("streams", |it| it.outbound_streams = 0),
             ("inbound_streams", |it| it.inbound_streams = 0),
-            ("primary_switch_max_retrans", |it| {
-                it.primary_switch_max_retrans = Some(4)
+            ("primary_switchover_max_retrans", |it| {
+                it.primary_switchover_max_retrans = Some(4)
             }),
             ("max_burst", |it| it.profile.max_burst = 0),
             ("hb_max_burst", |it| it.profile.hb_max_burst = 0),
@@ -406,8 +406,8 @@ mod tests {
             (("htna", "off"), ("rack", "true")),
             (("path_mtu_discovery", "true"), ("rsctp", "true")),
             (("pacing", "1.25"), ("congestion", "bbr")),
-            (("slow_start_limit", "2"), ("congestion", "bbr")),
-            (("unfilled_credit", "keep"), ("congestion", "cubic")),
+            (("abc_limit", "2"), ("congestion", "bbr")),
+            (("pba_when_underused", "keep"), ("congestion", "cubic")),
             (("scheduler", "fcfs"), ("streams", "1")),
             (("sack_delay", "100 ms"), ("sack_frequency", "1")),
             (

@@ -114,7 +114,7 @@ impl Endpoint {
                 && cookie.peer_addresses.contains(&arrival.path.remote)
         };
         let Some(cookie) = self.jar.open(sealed).filter(fits) else {
-            return self.discards.count(DiscardReason::ForgedCookie);
+            return self.discards.count(DiscardReason::InvalidCookie);
         };
         let (port, addresses) = (cookie.remote_port, &cookie.peer_addresses);
         let existing = match self.shard_with(port, addresses) {
@@ -206,7 +206,7 @@ impl Endpoint {
                 Room::Made => {}
                 // It will be retransmitted.
                 Room::Soon => {
-                    self.discards.count(DiscardReason::Overload);
+                    self.discards.count(DiscardReason::RateLimited);
                     return None;
                 }
                 Room::None => {
@@ -281,7 +281,7 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     fn refuse_cookie(&mut self, arrival: Arrival, cookie: &Cookie, causes: &[Cause]) {
-        self.discards.count(DiscardReason::Overload);
+        self.discards.count(DiscardReason::RateLimited);
         let abort = Abort {
             tag_reflected: false,
             causes: Causes::of(causes),

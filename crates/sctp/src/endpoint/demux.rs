@@ -216,7 +216,7 @@ impl Endpoint {
         }
         match association.admits(arrival.header, first) {
             Admission::Admitted if first.kind == kind::INIT_ACK && self.is_behind(slot) => {
-                self.discards.count(DiscardReason::Outrun);
+                self.discards.count(DiscardReason::SupersededAttempt);
             }
             Admission::Admitted
                 if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}

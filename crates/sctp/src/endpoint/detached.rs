@@ -408,7 +408,7 @@ impl Endpoint {
     #[inline(never)]
     pub(super) fn forward(&mut self, slot: u32, input: Input) {
         if self.table.forwarded() >= MAX_FORWARDED {
-            return self.discards.count(DiscardReason::Overload);
+            return self.discards.count(DiscardReason::RateLimited);
         }
         self.table.forward(slot, input);
     }

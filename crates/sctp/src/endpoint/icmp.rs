@@ -30,7 +30,7 @@ impl Endpoint {
             return self.discards.count(DiscardReason::IcmpQuote);
         };
         if quote.source_port != self.port {
-            return self.discards.count(DiscardReason::IcmpStranger);
+            return self.discards.count(DiscardReason::IcmpNoAssociation);
         }
         let (port, remote) = (quote.destination_port, quote.remote);
         let live = self.live(port, remote);
@@ -42,7 +42,7 @@ impl Endpoint {
             })
         });
         let Some(slot) = slot else {
-            return self.discards.count(DiscardReason::IcmpStranger);
+            return self.discards.count(DiscardReason::IcmpNoAssociation);
         };
         let Some(association) = self.table.get_mut(slot) else {
             return self.forward(slot, Input::Icmp(now, quote, meaning));

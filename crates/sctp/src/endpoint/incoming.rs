@@ -131,7 +131,7 @@ impl PendingIncoming {
             self.held.retain(|it| it.until >= arrival.now);
         }
         if self.held.len() >= self.most {
-            return Err(Some(DiscardReason::Overload));
+            return Err(Some(DiscardReason::RateLimited));
         }
         self.last += 1;
         let others = cookie.peer_addresses.iter().copied();

@@ -157,7 +157,7 @@ impl Endpoint {
         if self.table.len() >= self.max_associations
             && !self.may_have_room_for(arrival.now, arrival.path.remote)
         {
-            self.discards.count(DiscardReason::Overload);
+            self.discards.count(DiscardReason::RateLimited);
             return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
         }
         let own = self.draw_own(offer, ours);

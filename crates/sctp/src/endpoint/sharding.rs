@@ -103,7 +103,7 @@ impl Endpoint {
         match owner.or_else(|| reflected.then(claimant).flatten()) {
             None => return false,
             Some(other) if wanted => shard.misroute(other),
-            Some(_) if ends => self.discards.count(DiscardReason::BlindEnd),
+            Some(_) if ends => self.discards.count(DiscardReason::BadTagAbort),
             Some(_) => self.discards.count(DiscardReason::VerificationTag),
         }
         true

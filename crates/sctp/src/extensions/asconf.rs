@@ -9,7 +9,7 @@ use crate::extension_descriptor::Extension;
 /// unless the switch `asconf_without_auth` is on.
 pub(crate) static ASCONF: Extension = Extension {
     wanted: |config| {
-        let without = config.profile.asconf_without_auth && !config.bare_init;
+        let without = config.profile.asconf_without_auth && !config.minimal_init;
         config.address_changes && (without || (AUTH.wanted)(config))
     },
     parameter: || None,

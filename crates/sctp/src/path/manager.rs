@@ -298,7 +298,7 @@ impl Paths {
             trace.record(now, Probe::PathState, id.0.into(), state.code());
         }
         let spent = config
-            .primary_switch_max_retrans
+            .primary_switchover_max_retrans
             .is_some_and(|most| errors > most.max(settings.least_primary_switch(pf_max_retrans)));
         if spent && id == self.primary {
             // RFC 7829 §5, rule 3: the current path for new data.
@@ -313,7 +313,7 @@ impl Paths {
     fn most_errors(&self, path_max_retrans: u32, config: &Config) -> u32 {
         let least = path_max_retrans.saturating_add(1);
         let told_apart = self.dormant == DormantPath::FewestErrors;
-        match config.primary_switch_max_retrans {
+        match config.primary_switchover_max_retrans {
             Some(most) => least.saturating_mul(10).max(most.saturating_add(1)),
             None if told_apart => least.saturating_mul(10),
             None => least,

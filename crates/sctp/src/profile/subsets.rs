@@ -53,8 +53,8 @@ part! {
     rtt_once_per_round_trip: bool,
     rwnd_counts: Counts,
     sack_immediately: bool,
-    window_probe_waits: bool,
-    withdrawn_at_once: bool,
+    zero_window_probe_delay: bool,
+    reneged_at_once: bool,
 }
 
 part! {
@@ -62,6 +62,6 @@ part! {
     OfReceiver:
     rwnd_counts: Counts,
     sack_when_gap_fills: bool,
-    when_full: WhenFull,
+    receive_buffer_full: WhenFull,
     window_counts_deliverable: bool,
 }

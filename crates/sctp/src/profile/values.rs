@@ -200,7 +200,7 @@ pub enum MaxBurst {
 spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
     MaxBurst::AfterFastRetransmit = "after_fast_retransmit");
 
-/// See [`Profile::when_full`](super::Profile::when_full).
+/// See [`Profile::receive_buffer_full`](super::Profile::receive_buffer_full).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {

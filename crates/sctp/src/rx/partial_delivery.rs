@@ -71,7 +71,7 @@ impl Delivery<'_> {
         if part.begins {
             self.trace.record(
                 self.now,
-                Probe::HeadOfLineWait,
+                Probe::HolBlockingDelay,
                 part.stream,
                 time::seconds(self.now - since),
             );
@@ -304,7 +304,7 @@ impl Receiver {
     fn record_unrecorded(&mut self, now: Nanos, trace: &mut Trace) {
         for (stream, length) in self.unrecorded.take() {
             trace.record(now, Probe::Delivered, stream, length as f64);
-            trace.record(now, Probe::HeadOfLineWait, stream, 0.0);
+            trace.record(now, Probe::HolBlockingDelay, stream, 0.0);
         }
     }
 

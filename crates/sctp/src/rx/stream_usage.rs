@@ -33,7 +33,7 @@ impl PerStreamUsage {
     /// Starts counting if `trace` wants it. Data buffered before is unknown.
     #[inline]
     pub fn follow(&mut self, trace: &Trace) {
-        let wanted = trace.wants(Probe::Buffered);
+        let wanted = trace.wants(Probe::ReceiveBufferUsed);
         if wanted == self.is_off() {
             self.0 = wanted.then(Box::default);
         }
@@ -104,13 +104,13 @@ impl Counts {
             held.changed = false;
             // There is no index for stream 65535.
             if let Some(index) = stream.checked_add(1) {
-                trace.record(now, Probe::Buffered, index, held.bytes as f64);
+                trace.record(now, Probe::ReceiveBufferUsed, index, held.bytes as f64);
             }
         }
         self.changed.clear();
         if self.recorded != sum {
             self.recorded = sum;
-            trace.record(now, Probe::Buffered, 0, sum as f64);
+            trace.record(now, Probe::ReceiveBufferUsed, 0, sum as f64);
         }
     }
 }

@@ -222,7 +222,7 @@ fn order_is_kept_and_the_wait_behind_a_hole_is_recorded() {
     let waits: Vec<f64> = rig
         .trace
         .drain()
-        .filter(|s| s.probe == Probe::HeadOfLineWait)
+        .filter(|s| s.probe == Probe::HolBlockingDelay)
         .map(|s| s.value)
         .collect();
     assert_eq!(waits, [0.0, 0.0, 0.0, 0.0, 0.02]);

@@ -139,7 +139,7 @@ impl ReceiveWindow {
             data: 0,
             chunks: 0,
             soft,
-            shows: match config.profile.when_full {
+            shows: match config.profile.receive_buffer_full {
                 WhenFull::Silent => u64::MAX,
                 WhenFull::Answer => soft,
             },

@@ -86,7 +86,7 @@ const WEIGHT_MULTIPLE: Setting = Setting::new(
 .clause("tsunoda2007 Fig. 3")
 .or("1.6");
 const ROUND_TRIP: Setting = Setting::new(
-    "round_trip",
+    "rtt_source",
     "The round-trip time that is multiplied with the rate estimate. The paper names none; the \
      work that it cites uses the smallest.",
     RoundTrip::KIND,
@@ -103,7 +103,7 @@ const LOSS_EVENTS: Setting = Setting::new(
 .clause("tsunoda2007 §II-B")
 .or("per-sack");
 const QUIET: Setting = Setting::new(
-    "quiet",
+    "quiet_period",
     "After this time without a retransmission, one stream is used again; checked at this \
      interval. Off, or 0 s: never.",
     Kind::Either(
@@ -206,9 +206,9 @@ impl Value for AllocationKind {
         if let Some(judgement) = judgement {
             give("weight_single", judgement.weight_single.to_datum());
             give("weight_multiple", judgement.weight_multiple.to_datum());
-            give("round_trip", judgement.round_trip.to_datum());
+            give("rtt_source", judgement.round_trip.to_datum());
             give("loss_events", judgement.loss_events.to_datum());
-            give("quiet", judgement.quiet.to_datum());
+            give("quiet_period", judgement.quiet.to_datum());
         }
         Datum::Variant {
             kind: kind.to_owned(),
@@ -223,9 +223,9 @@ fn judgement(parameters: &[(String, Datum)]) -> Option<LossClassifier> {
         match name.as_str() {
             "weight_single" => judgement.weight_single = f64::from_datum(datum)?,
             "weight_multiple" => judgement.weight_multiple = f64::from_datum(datum)?,
-            "round_trip" => judgement.round_trip = RoundTrip::from_datum(datum)?,
+            "rtt_source" => judgement.round_trip = RoundTrip::from_datum(datum)?,
             "loss_events" => judgement.loss_events = LossEvents::from_datum(datum)?,
-            "quiet" => {
+            "quiet_period" => {
                 let quiet = Option::<Nanos>::from_datum(datum)?;
                 judgement.quiet = quiet.filter(|span| *span > 0);
             }

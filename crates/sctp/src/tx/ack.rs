@@ -12,7 +12,7 @@ use crate::compact_option::OptionalNanos;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
-/// Reneged chunks that one SACK puts back in flight, under the switch `withdrawn_at_once`.
+/// Reneged chunks that one SACK puts back in flight, under the switch `reneged_at_once`.
 const MAX_RENEGED_AT_ONCE: usize = 64;
 
 /// Changes by a SACK (or the cumulative TSN of a SHUTDOWN).
@@ -297,7 +297,7 @@ impl Sender {
         self.gaps.clear();
         self.gaps.extend_from_slice(blocks);
         // ns-2.35 examines no chunk without blocks: an older SACK without any reneges on nothing.
-        let looks = self.profile.withdrawn_at_once && !blocks.is_empty();
+        let looks = self.profile.reneged_at_once && !blocks.is_empty();
         if looks && self.any_reneged() {
             let first = self.withdrawn().take(MAX_RENEGED_AT_ONCE).collect();
             self.take_back(now, first, paths);
@@ -311,7 +311,7 @@ impl Sender {
             return false;
         };
         let standing = chunk.standing();
-        chunk.reported = !self.profile.withdrawn_at_once;
+        chunk.reported = !self.profile.reneged_at_once;
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
         self.note_gap_acked(standing.path, standing.length);
         if self.watch.is_some() {

@@ -364,7 +364,7 @@ impl Sender {
     pub(super) fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
         let left = room.saturating_sub(self.header);
-        let fills = self.fill_packets && behind && self.bundling && length > left;
+        let fills = self.pack_messages && behind && self.bundling && length > left;
         if fills && left >= MIN_BEGINNING && self.queue.next_len(usize::MAX) > most {
             return left;
         }

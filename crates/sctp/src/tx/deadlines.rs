@@ -29,7 +29,7 @@ impl Sender {
     /// When a closed window must be probed. It checks all conditions of [`Sender::wants_to_send`],
     /// because a deadline at which nothing may be sent would be due again at once.
     fn window_probe_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        let waits = self.profile.window_probe_waits
+        let waits = self.profile.zero_window_probe_delay
             && self.outstanding.first_marked().is_none()
             && !self.fits_peer_window(paths)
             && self.may_keep_more();
@@ -56,7 +56,7 @@ impl Sender {
 
     /// When a closed window may be probed on `path`.
     pub(super) fn probe_from(&self, path: PathId, paths: &Paths) -> Nanos {
-        if self.profile.window_probe_waits {
+        if self.profile.zero_window_probe_delay {
             self.quiet_since.saturating_add(paths.get(path).rto.rto())
         } else {
             0

@@ -53,7 +53,7 @@ impl Sender {
             profile: OfSender::of(&config.profile),
             bundling: config.bundling,
             paced: config.pacing.is_some(),
-            fill_packets: config.fill_packets,
+            pack_messages: config.pack_messages,
             header: DATA_HEADER,
             interleaving: false,
             send_buffer: config.send_buffer,

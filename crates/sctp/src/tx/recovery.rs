@@ -384,7 +384,7 @@ impl Sender {
         let answered = self.probe.is_some_and(|probe| probe.answered);
         // The peer keeps its window closed, which is no loss and changes no window (RFC 9260 §6.1
         // A).
-        let is_loss = !(answered && self.profile.window_probe_waits);
+        let is_loss = !(answered && self.profile.zero_window_probe_delay);
         if is_loss {
             self.judge_loss(now, id, LossCause::Timeout, paths, trace);
             paths.switch_if_lossy(now, id, trace);
@@ -477,7 +477,7 @@ impl Sender {
     /// after its timeout, which has doubled with every probe. A probe younger than a round trip may
     /// still be answered.
     pub(super) fn repeat_probe(&mut self, now: Nanos, paths: &mut Paths) {
-        let Some(probe) = self.probe.filter(|_| self.profile.window_probe_waits) else {
+        let Some(probe) = self.probe.filter(|_| self.profile.zero_window_probe_delay) else {
             return;
         };
         let Some(chunk) = self.outstanding.get(probe.tsn) else {

@@ -196,7 +196,7 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         } else {
             &sctp_newreno::ALGORITHM
         };
-        it.primary_switch_max_retrans = it.profile.potentially_failed.then_some(1);
+        it.primary_switchover_max_retrans = it.profile.potentially_failed.then_some(1);
         it.receive_buffer = match (one_chunk, choice & 0x10) {
             (true, _) => 1_500,
             (false, 0) => 65_536,
@@ -206,7 +206,7 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         it.partial_delivery_point = (extremes & 0x08 != 0).then_some(2_000);
         it.mtu = if choice & 0x20 == 0 { 1_500 } else { 300 };
         it.data_with_cookie_echo = choice & 0x40 != 0;
-        it.fill_packets = choice & 0x60 == 0x60;
+        it.pack_messages = choice & 0x60 == 0x60;
         it.heartbeat_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;

@@ -17,7 +17,7 @@ impl Play<'_> {
         let Some(id) = self.first(host) else { return };
         // A profile that silently drops data without buffer space never completes a message larger
         // than this.
-        let most = match self.config.profile.when_full {
+        let most = match self.config.profile.receive_buffer_full {
             WhenFull::Silent => self.config.receive_buffer as usize / 4,
             _ => 8_000,
         };

@@ -207,7 +207,7 @@ fn it_takes_two_and_falls_back_in_silence() {
                 DiscardReason::HeartbeatNonce,
                 DiscardReason::HeartbeatReport,
                 DiscardReason::BadInit,
-                DiscardReason::Unexpected,
+                DiscardReason::WrongState,
             ] {
                 assert_eq!(world.endpoints[host].discards().of(reason), 0, "{reason:?}");
             }
@@ -343,7 +343,7 @@ fn the_primary_changes_once_it_loses_too_much() {
         record(
             &mut world,
             a,
-            &[Probe::ChunkLossRate, Probe::DataPath, Probe::Sent],
+            &[Probe::ChunkLossRate, Probe::ActivePath, Probe::Sent],
         );
         let bad_from = world.now + 8 * SECOND;
         world.fate = links([125_000, 125_000], move |number, shot| {
@@ -354,7 +354,7 @@ fn the_primary_changes_once_it_loses_too_much() {
         let association = world.endpoints[A].association_mut(a).expect("known");
         let samples: Vec<_> = association.drain_trace().collect();
         let of_probe = |probe| samples.iter().filter(move |s| s.probe == probe);
-        let changes: Vec<_> = of_probe(Probe::DataPath).collect();
+        let changes: Vec<_> = of_probe(Probe::ActivePath).collect();
         assert_eq!(changes.len(), 1, "{policy}: once, and for good");
         assert_eq!(changes[0].value, 1.0);
         let at = changes[0].at;

@@ -223,7 +223,7 @@ fn reserved_flags_are_ignored() {
     script.wait(10 * MILLISECOND);
     let ack = Chunk::HeartbeatAck(anabranch_wire::chunk::HeartbeatAck { info: probe.info });
     script.say_raw(&flagged(&ack, 0));
-    assert_eq!(script.discarded(DiscardReason::Unexpected), 0);
+    assert_eq!(script.discarded(DiscardReason::WrongState), 0);
     // Out of the blue.
     let mut script = Script::listening(quick());
     script.tag = 5;

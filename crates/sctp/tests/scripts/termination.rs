@@ -166,7 +166,7 @@ fn in_shutdown_received_data_is_finished_and_none_is_taken() {
     // DATA is discarded (§6).
     script.say(&[&data(0, "BE", 1_000)]);
     script.expect_nothing();
-    assert_eq!(script.discarded(DiscardReason::Unexpected), 1);
+    assert_eq!(script.discarded(DiscardReason::WrongState), 1);
     script.expect_after(100 * MILLISECOND, "DATA");
     script.say(&[&shutdown(none)]);
     script.expect_nothing();

@@ -26,7 +26,7 @@ struct Flying {
 struct Varying {
     propagation: Box<dyn Propagation>,
     rng: Rng,
-    overtaking: bool,
+    allow_reordering: bool,
     /// Latest arrival so far.
     latest: Nanos,
 }
@@ -35,7 +35,7 @@ impl Varying {
     fn arrival(&mut self, finish: Nanos, packet: &Parcel) -> Nanos {
         let delay = self.propagation.delay(finish, packet, &mut self.rng);
         let arrival = finish.saturating_add(delay);
-        if self.overtaking {
+        if self.allow_reordering {
             return arrival;
         }
         self.latest = self.latest.max(arrival);
@@ -60,12 +60,12 @@ impl Channel {
     pub fn new(config: &mut DirectionConfig, losses: Vec<Losing>, name: &str, seed: Seed) -> Self {
         let propagation = std::mem::replace(&mut config.propagation, Box::new(Fixed(0)));
         let fixed = propagation.as_fixed();
-        let overtaking = config.overtaking;
+        let allow_reordering = config.allow_reordering;
         let varying = || {
             Box::new(Varying {
                 propagation,
                 rng: seed.stream(&format!("{name} propagation")),
-                overtaking,
+                allow_reordering,
                 latest: 0,
             })
         };

@@ -59,7 +59,7 @@ pub struct DirectionConfig {
     /// A packet with a shorter propagation delay may arrive before an earlier one. `false`: it
     /// arrives together with it. Packets that an [impairment](Impairments) delays are overtaken in
     /// any case.
-    pub overtaking: bool,
+    pub allow_reordering: bool,
     /// Queue discipline.
     pub queue: Box<dyn QueueDiscipline>,
     /// Loss models, applied in this order.
@@ -93,7 +93,7 @@ impl DirectionConfig {
         Self {
             rate: None,
             propagation: Box::new(Fixed(delay)),
-            overtaking: false,
+            allow_reordering: false,
             queue: Box::new(DropTail::unlimited()),
             losses: Vec::new(),
             impairments: Impairments::default(),
@@ -116,10 +116,10 @@ impl DirectionConfig {
     pub fn with_propagation(
         mut self,
         propagation: impl Propagation + 'static,
-        overtaking: bool,
+        allow_reordering: bool,
     ) -> Self {
         self.propagation = Box::new(propagation);
-        self.overtaking = overtaking;
+        self.allow_reordering = allow_reordering;
         self
     }
 

@@ -12,7 +12,7 @@ kind! {
     #[derive(Clone, Copy, Debug)]
     pub struct NoLoss {}
     idle {
-        place: |_, _| idle_if(true, "with `model = \"none\"`");
+        position: |_, _| idle_if(true, "with `model = \"none\"`");
     }
     /// No packet is lost.
     pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "none", |none, _| Ok(Box::new(none));

@@ -3,7 +3,7 @@
 use anabranch_settings::{Entry, Kind, Refusal, Value, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::{DELAY, Propagation, TIME, Varying, no_overtaking};
+use super::{DELAY, Propagation, TIME, Varying, no_reordering};
 use crate::packet::Packet;
 use crate::rng::Rng;
 use crate::step_function::StepFunction;
@@ -18,7 +18,7 @@ kind! {
         distribution: Distribution = "uniform", Distribution::KIND;
     }
     idle {
-        overtaking: |it, ()| no_overtaking(it.delay.as_constant().is_some() && it.jitter == 0);
+        allow_reordering: |it, ()| no_reordering(it.delay.as_constant().is_some() && it.jitter == 0);
         distribution: |it, ()| idle_if(it.jitter == 0, "with a `jitter` of 0");
     }
     /// A delay with a random part for each packet (jitter).
@@ -36,9 +36,9 @@ kind! {
         delays: Vec<Nanos>, Kind::List(&TIME);
     }
     idle {
-        overtaking: |it, ()| {
+        allow_reordering: |it, ()| {
             let same = it.delays.windows(2).all(|pair| pair[0] == pair[1]);
-            no_overtaking(it.delay.as_constant().is_some() && same)
+            no_reordering(it.delay.as_constant().is_some() && same)
         };
     }
     /// A delay with a random part for each packet, drawn from a list, for example of measured

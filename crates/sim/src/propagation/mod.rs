@@ -39,8 +39,8 @@ const DELAY: Setting = Setting::new(
     Kind::StepFunction(&TIME),
 );
 
-/// The reason why `overtaking` has no effect, if it has none.
-fn no_overtaking(is_same: bool) -> Option<String> {
+/// The reason why `allow_reordering` has no effect, if it has none.
+fn no_reordering(is_same: bool) -> Option<String> {
     idle_if(is_same, "where the delay is the same for all packets")
 }
 
@@ -48,7 +48,7 @@ fn no_overtaking(is_same: bool) -> Option<String> {
 /// every packet that is not lost in the air, in the order of time.
 ///
 /// Packets can overtake each other only if
-/// [`DirectionConfig::overtaking`](crate::DirectionConfig::overtaking) allows it.
+/// [`DirectionConfig::allow_reordering`](crate::DirectionConfig::allow_reordering) allows it.
 pub trait Propagation {
     /// The delay of `packet`, whose last bit leaves at `at`. `rng` is the stream of the direction,
     /// `link <link> <direction> propagation`.

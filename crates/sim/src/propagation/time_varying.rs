@@ -3,7 +3,7 @@
 use anabranch_settings::{Entry, kind};
 use anabranch_transport::Nanos;
 
-use super::{DELAY, Fixed, Propagation, no_overtaking};
+use super::{DELAY, Fixed, Propagation, no_reordering};
 use crate::packet::Packet;
 use crate::rng::Rng;
 use crate::step_function::{Cursor, StepFunction};
@@ -14,7 +14,7 @@ kind! {
         delay: StepFunction<Nanos> as DELAY;
     }
     idle {
-        overtaking: |it, ()| no_overtaking(it.delay.as_constant().is_some());
+        allow_reordering: |it, ()| no_reordering(it.delay.as_constant().is_some());
     }
     /// The same delay for all packets, constant or changing over time.
     pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "deterministic", |config, ()| {

@@ -29,9 +29,9 @@ kind! {
         /// classic queue's its square.
         coupling: f64 = 2, above_zero(16.0), "RFC 9332 §2.1";
         /// Time in the L queue from which packets are marked whatever the classic queue does.
-        ramp_from: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
-        /// Time in the L queue from which every packet is marked. Not below `ramp_from`.
-        ramp_to: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";
+        l4s_min_th: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
+        /// Time in the L queue from which every packet is marked. Not below `l4s_min_th`.
+        l4s_max_th: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";
         /// Share of the link that the classic queue gets while both wait.
         classic_share: f64 = 0.0625, above_zero(0.5), "RFC 9332 §4.1.2";
         /// Mark classic packets with ECT(0) instead of dropping them, while the probability is
@@ -100,8 +100,8 @@ impl DualPi2 {
     /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a ramp that ends
     /// before it begins.
     pub fn new(config: DualPi2Config) -> Result<Self, BuildError> {
-        if config.ramp_to < config.ramp_from {
-            return Err(BuildError::Parameters("`ramp_to` is below `ramp_from`"));
+        if config.l4s_max_th < config.l4s_min_th {
+            return Err(BuildError::Parameters("`l4s_max_th` is below `l4s_min_th`"));
         }
         config.limit.checked()?;
         let update = config.target.min(config.rtt_max / 3).max(1);
@@ -149,7 +149,7 @@ impl DualPi2 {
     /// The marking likelihood of the L queue's native AQM for a packet with the sojourn time
     /// `waited`, with `bytes` in the queue (Appendix A.1: laqm).
     fn ramp(&self, waited: Nanos, bytes: u64) -> f64 {
-        let (from, to) = (self.config.ramp_from, self.config.ramp_to);
+        let (from, to) = (self.config.l4s_min_th, self.config.l4s_max_th);
         if bytes <= RAMP_BYTES || waited < from {
             0.0
         } else if waited >= to {

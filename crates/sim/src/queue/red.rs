@@ -2,8 +2,8 @@
 //! drops or marks arriving packets with a probability that rises with the average length of the
 //! queue.
 //!
-//! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max` the
-//! probability continues to rise, to 1 at twice `max`.
+//! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max_th` the
+//! probability continues to rise, to 1 at twice `max_th`.
 
 use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -25,19 +25,19 @@ kind! {
     /// The settings of [`Red`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RedConfig: Default {
-        /// Average queue length, in packets, up to which no packet is dropped (min_th).
-        min: u64 = 5, PACKETS, "Floyd and Jacobson 1993, §4";
-        /// Average queue length, in packets, at which the probability is `probability` (max_th).
-        /// Must be above `min`.
-        max: u64 = 15, PACKETS, "Floyd and Jacobson 1993, §4";
-        /// Probability at `max` (max_p).
-        probability: f64 = 0.1, SHARE, "Floyd and Jacobson 1993, §4";
+        /// Average queue length, in packets, up to which no packet is dropped.
+        min_th: u64 = 5, PACKETS, "Floyd and Jacobson 1993, §4";
+        /// Average queue length, in packets, at which the probability is `max_p`.
+        /// Must be above `min_th`.
+        max_th: u64 = 15, PACKETS, "Floyd and Jacobson 1993, §4";
+        /// Probability at `max_th`.
+        max_p: f64 = 0.1, SHARE, "Floyd and Jacobson 1993, §4";
         /// Weight of a sample in the average (w_q).
-        weight: f64 = 0.002, SHARE, "Floyd and Jacobson 1993, §6";
+        w_q: f64 = 0.002, SHARE, "Floyd and Jacobson 1993, §6";
         /// Transmission time of a typical packet. While the link is idle, the average falls as if
         /// one empty sample had arrived in each such time.
         packet_time: Nanos = "1 ms", TIME, "Floyd and Jacobson 1993, §4";
-        /// Between `max` and twice `max` the probability rises to 1. Off: every packet above `max`
+        /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet above `max_th`
         /// is dropped.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
         /// Keep a minimum distance between two drops: as many packets as the average leaves between
@@ -56,8 +56,8 @@ kind! {
     }
     redundant {
         gentle: |it, ()| idle_if(
-            it.probability == 1.0,
-            "with `probability = 1`, above which nothing rises",
+            it.max_p == 1.0,
+            "with `max_p = 1`, above which nothing rises",
         );
     }
     /// RED: drops or marks arriving packets at random, with a probability that grows with the
@@ -73,7 +73,7 @@ pub struct Red {
     waiting: Fifo,
     /// The average length, packets (`avg`).
     average: f64,
-    /// Packets since the last drop (`count`); `None`: no drop since the average was below `min`.
+    /// Packets since the last drop (`count`); `None`: no drop since the average was below `min_th`.
     count: Option<u64>,
     /// The average includes the idle time up to this time (`q_time`, updated by each packet that an
     /// empty queue drops). `None`: the queue is not empty.
@@ -84,11 +84,11 @@ impl Red {
     /// An empty queue.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `min` is not
-    /// below `max`.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `min_th` is not
+    /// below `max_th`.
     pub fn new(config: RedConfig) -> Result<Self, BuildError> {
-        if config.min >= config.max {
-            return Err(BuildError::Parameters("`min` is not below `max`"));
+        if config.min_th >= config.max_th {
+            return Err(BuildError::Parameters("`min_th` is not below `max_th`"));
         }
         config.limit.checked()?;
         Ok(Self {
@@ -102,7 +102,7 @@ impl Red {
 
     /// A packet arrives and sees `packets` in the queue: updates the average.
     fn sample(&mut self, now: Nanos, packets: usize) {
-        let weight = self.config.weight;
+        let weight = self.config.w_q;
         if let Some(since) = &mut self.idle {
             let samples = now.saturating_sub(*since) / self.config.packet_time;
             *since = now;
@@ -112,7 +112,7 @@ impl Red {
     }
 
     /// The queue is too short for a drop. Its average falls by only 0.2 % per packet, so it remains
-    /// above `min` long after senders backed off, and drops would leave the link idle.
+    /// above `min_th` long after senders backed off, and drops would leave the link idle.
     fn spares(&self) -> bool {
         self.config.spare && self.waiting.occupancy().packets <= 1
     }
@@ -121,9 +121,9 @@ impl Red {
     /// are dropped, too.
     fn base(&self) -> (f64, bool) {
         let RedConfig {
-            min,
-            max,
-            probability,
+            min_th: min,
+            max_th: max,
+            max_p: probability,
             gentle,
             ..
         } = self.config;

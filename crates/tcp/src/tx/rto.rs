@@ -22,8 +22,8 @@ pub struct RtoConfig {
     pub max: Nanos,
     /// 0: exact arithmetic. Otherwise round-trip times are measured in whole ticks of this
     /// duration, counted between tick edges, and smoothed with the scaled integers of BSD.
-    pub clock_tick: Nanos,
-    /// Offset of the tick edges from the time origin of the driver; less than `clock_tick`.
+    pub rtt_granularity: Nanos,
+    /// Offset of the tick edges from the time origin of the driver; less than `rtt_granularity`.
     pub clock_phase: Nanos,
 }
 
@@ -59,7 +59,7 @@ impl RtoEstimator {
     /// and ends the backoff. The caller must apply Karn's rule: no samples of retransmitted
     /// segments.
     pub fn sample(&mut self, now: Nanos, sent_at: Nanos) {
-        if self.config.clock_tick == 0 {
+        if self.config.rtt_granularity == 0 {
             self.sample_exact(now.saturating_sub(sent_at));
         } else {
             self.sample_ticks(now, sent_at);
@@ -81,7 +81,7 @@ impl RtoEstimator {
     }
 
     fn sample_ticks(&mut self, now: Nanos, sent_at: Nanos) {
-        let tick = self.config.clock_tick;
+        let tick = self.config.rtt_granularity;
         let into_tick = (sent_at + self.config.clock_phase) % tick;
         let rtt = ((now.saturating_sub(sent_at) + into_tick) / tick).max(1) as i64;
         let (srtt, rttvar) = match self.smoothed {
@@ -134,14 +134,14 @@ impl RtoEstimator {
         };
         base.saturating_mul(u64::from(self.backoff))
             .min(self.config.max)
-            .max(2 * self.config.clock_tick)
+            .max(2 * self.config.rtt_granularity)
     }
 
     /// Smoothed round-trip time, once measured.
     pub fn srtt(&self) -> Option<Nanos> {
         match self.smoothed? {
             Smoothed::Exact { srtt, .. } => Some(srtt),
-            Smoothed::Ticks { srtt, .. } => Some((srtt >> 3) as u64 * self.config.clock_tick),
+            Smoothed::Ticks { srtt, .. } => Some((srtt >> 3) as u64 * self.config.rtt_granularity),
         }
     }
 }
@@ -156,7 +156,7 @@ mod tests {
             initial: SECOND,
             min: SECOND,
             max: 60 * SECOND,
-            clock_tick: 0,
+            rtt_granularity: 0,
             clock_phase: 0,
         })
     }
@@ -166,7 +166,7 @@ mod tests {
             initial: 3 * SECOND,
             min: SECOND,
             max: 60 * SECOND,
-            clock_tick: 100 * MS,
+            rtt_granularity: 100 * MS,
             clock_phase: phase,
         })
     }

@@ -23,13 +23,13 @@ struct Line {
 fn packets_are_filled_unless_the_line_says_otherwise() {
     for (set, filled) in [
         (None, true),
-        (Some("fill_packets=false"), false),
+        (Some("pack_messages=false"), false),
         (Some("bundling=false"), false),
     ] {
         let words = set.iter().flat_map(|set| ["--set", set]);
         let line = <Line as clap::Parser>::parse_from(["perf"].into_iter().chain(words));
         let sctp = line.wire.sctp().expect("sound settings");
-        assert_eq!(sctp.config.fill_packets, filled, "{set:?}");
+        assert_eq!(sctp.config.pack_messages, filled, "{set:?}");
     }
 }
 
@@ -42,12 +42,12 @@ fn a_key_of_set_is_kept_where_an_option_has_the_same() {
         <Line as clap::Parser>::parse_from(words).wire.sctp()
     };
     let config = |set: &str| line(&["--set", set]).expect("sound settings").config;
-    assert!(config("bare_init=true").bare_init);
+    assert!(config("minimal_init=true").minimal_init);
     assert!(!config("path_mtu_discovery=false").path_mtu_discovery);
     assert_eq!(config("send_buffer=64 KiB").send_buffer, 64 << 10);
     assert_eq!(config("mtu=1400 B").mtu, 1400);
     for (option, set) in [
-        (&["--bare-init"][..], "bare_init=false"),
+        (&["--minimal-init"][..], "minimal_init=false"),
         (&["--send-buffer", "1M"], "send_buffer=64 KiB"),
         (&["--pmtu", "1400 B"], "mtu=1300 B"),
         (&["--profile", "rfc4960"], "profile=rfc9260"),

@@ -34,10 +34,10 @@ pub struct Plan {
 impl Plan {
     /// By the command line.
     fn of(arguments: &Perf) -> Self {
-        let time = Duration::from_nanos(arguments.time.0);
+        let time = Duration::from_nanos(arguments.duration.0);
         Self {
             job: Job {
-                message: arguments.message.0,
+                message: arguments.message_size.0,
                 bytes: arguments.bytes.map(|bytes| bytes.0),
                 unordered: arguments.unordered,
                 rate: arguments.bitrate.map(|rate| rate.0),

@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Runs the main command and the others; returns the status of the main one.
 pub fn shell(arguments: Shell) -> Result<(), Failure> {
     let plan = Plan::new(&arguments)?;
-    if arguments.print {
+    if arguments.dry_run {
         return Ok(write!(io::stdout(), "{}", plan.addresses())?);
     }
     let captures = plan.open_captures()?;

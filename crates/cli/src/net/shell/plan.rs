@@ -242,7 +242,7 @@ impl Plan {
         out
     }
 
-    /// The table of `--print`.
+    /// The table of `--dry-run`.
     pub fn addresses(&self) -> String {
         let mut out = String::new();
         for (node, link, [v4, v6]) in self.interfaces() {

@@ -245,11 +245,12 @@ async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> 
 fn restart_command(arguments: &Wrap) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
-    match arguments.ip {
-        true => words.push("--ip".into()),
+    match arguments.is_ip() {
+        true => words.push("--carrier=ip".into()),
         false => {
-            words.push(format!("--udp-port={}", arguments.udp_port).into());
-            words.push(format!("--peer-udp-port={}", arguments.peer_udp_port).into());
+            let [port, peer_port] = arguments.udp_ports();
+            words.push(format!("--udp-port={port}").into());
+            words.push(format!("--peer-udp-port={peer_port}").into());
         }
     }
     let local = arguments.local.iter();

@@ -203,7 +203,7 @@ impl Source {
 
     /// Notifies the association of changes of its host's links.
     #[inline]
-    fn follow_links(&mut self, now: Nanos) {
+    fn asconf_on_link_change(&mut self, now: Nanos) {
         if self.links.is_due(now)
             && let Some(association) = self
                 .association
@@ -321,14 +321,14 @@ impl Agent for Source {
 
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
-        self.follow_links(now);
+        self.asconf_on_link_change(now);
         self.take_answers(now);
         self.observe(now);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
         self.endpoint.handle_timeout(now);
-        self.follow_links(now);
+        self.asconf_on_link_change(now);
         self.observe(now);
     }
 
@@ -489,7 +489,7 @@ impl Sink {
     }
 
     /// Notifies the association of changes of its host's links.
-    fn follow_links(&mut self, now: Nanos) {
+    fn asconf_on_link_change(&mut self, now: Nanos) {
         if !self.links.is_due(now) {
             return;
         }
@@ -524,7 +524,7 @@ impl Sink {
     /// Requests another poll of the endpoint, after input or a timeout.
     fn wake(&mut self, now: Nanos) {
         self.drained = false;
-        self.follow_links(now);
+        self.asconf_on_link_change(now);
         self.take(now);
     }
 

@@ -45,10 +45,10 @@ impl Association {
         discards: &mut DiscardCounts,
     ) {
         if !self.may_send_asconf() {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         let Some(changes) = self.address_changes() else {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         };
         let parameters = match changes.answers.judge(asconf.serial) {
             SerialClass::Strange => return discards.count(DiscardReason::BadAsconf),

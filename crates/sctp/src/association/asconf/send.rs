@@ -255,7 +255,7 @@ impl Association {
         discards: &mut DiscardCounts,
     ) {
         let Some(asking) = self.asking() else {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         };
         let Some(retry) = asking.retry().copied() else {
             discards.count(DiscardReason::BadAsconf);

@@ -34,7 +34,7 @@ impl Association {
             self.state.stage(),
             None | Some(EstablishedState::CookieEchoed(_))
         ) {
-            return discards.count(DiscardReason::Unexpected);
+            return discards.count(DiscardReason::WrongState);
         }
         let Ok((first, second)) = chunk.combination() else {
             return discards.count(DiscardReason::BadReConfig);
@@ -97,7 +97,7 @@ impl Association {
         };
         // If no response can be sent, the request is not performed; the peer will retransmit it.
         if !self.may_reply() {
-            discards.count(DiscardReason::Overload);
+            discards.count(DiscardReason::RateLimited);
             return None;
         }
         let mut answered = ResponseSent {

@@ -6,23 +6,23 @@ use super::*;
 fn a_long_message_begins_in_the_room_that_the_last_one_left_where_packets_are_filled() {
     // 1432 and 600 bytes twice; or 1432, then 600 with the rest of 1448 minus two chunk headers,
     // and the remainder.
-    for (fill_packets, packets) in [(false, 4), (true, 3)] {
+    for (pack_messages, packets) in [(false, 4), (true, 3)] {
         let mut config = config(Profile::rfc9260());
-        config.fill_packets = fill_packets;
+        config.pack_messages = pack_messages;
         let mut rig = Rig::new(&config, 1);
         rig.offer(2, MESSAGE + 600);
         rig.drain();
         assert_eq!(
             (rig.packets, rig.sent.len()),
             (packets, 4),
-            "{fill_packets}"
+            "{pack_messages}"
         );
         let sent = rig.sender.statistics().bytes_sent;
         assert_eq!(sent, 2 * (MESSAGE as u64 + 600), "all of both messages");
     }
     // A message that fits a chunk is never fragmented.
     let mut config = config(Profile::rfc9260());
-    config.fill_packets = true;
+    config.pack_messages = true;
     let mut rig = Rig::new(&config, 1);
     rig.offer(2, MESSAGE * 3 / 4);
     rig.drain();

@@ -139,7 +139,7 @@ fn errors_lead_from_state_to_state() {
     for (switch, most) in [(None, 30), (Some(7), 30), (Some(40), 41)] {
         let config = config(profile.clone()).with(|it| {
             (it.path_max_retrans, it.pf_max_retrans) = (2, 1);
-            it.primary_switch_max_retrans = switch;
+            it.primary_switchover_max_retrans = switch;
         });
         let mut rig = Rig::new(&config, 1);
         let mut changes = Vec::new();

@@ -45,8 +45,8 @@ fn the_delay_is_that_of_the_first_packet() {
 #[test]
 fn the_scheduler_prefers_low_delay_and_starves_nobody() {
     let mut it = bench(DualPi2Config {
-        ramp_from: 1_000_000 * MS,
-        ramp_to: 1_000_000 * MS,
+        l4s_min_th: 1_000_000 * MS,
+        l4s_max_th: 1_000_000 * MS,
         ..DualPi2Config::default()
     });
     it.come(0, 200, 1);
@@ -87,8 +87,8 @@ fn the_ramp_marks_by_the_time_waited() {
 
 fn held_at(probability: f64, ecn: Ecn) -> (usize, usize) {
     let mut queue = DualPi2::new(DualPi2Config {
-        ramp_from: 1_000_000 * MS,
-        ramp_to: 1_000_000 * MS,
+        l4s_min_th: 1_000_000 * MS,
+        l4s_max_th: 1_000_000 * MS,
         ..DualPi2Config::default()
     })
     .expect("a queue");

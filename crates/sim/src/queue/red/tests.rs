@@ -13,7 +13,7 @@ fn red(config: RedConfig) -> Red {
 #[test]
 fn the_average_is_what_it_is_by_hand() {
     let mut red = red(RedConfig {
-        weight: 0.25,
+        w_q: 0.25,
         ..RedConfig::default()
     });
     red.idle = None;
@@ -27,17 +27,17 @@ fn the_average_is_what_it_is_by_hand() {
 }
 
 /// A packet that an empty queue drops does not end the idle time: two seconds later, or 2,000
-/// packet times, the average is below `min` and the next packet is queued.
+/// packet times, the average is below `min_th` and the next packet is queued.
 #[test]
 fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     let mut red = red(RedConfig::default());
     red.average = 100.0;
     let mut bench = Bench::new(Box::new(red), Ecn::NotEct);
-    assert_eq!(bench.come(0, 1, 0), 1, "above twice `max` all go");
+    assert_eq!(bench.come(0, 1, 0), 1, "above twice `max_th` all go");
     assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
 }
 
-/// The average is above twice `max`, so that all packets are dropped, except by `spare`: a queue of
+/// The average is above twice `max_th`, so that all packets are dropped, except by `spare`: a queue of
 /// at most one packet is spared, and so is the first packet after that (`old` of ns-2). Of four
 /// arriving packets three are queued, and one more after two of them have left.
 #[test]
@@ -62,7 +62,7 @@ fn a_short_queue_is_spared() {
 fn ns_2_counts_the_packet_behind_a_short_queue() {
     let mut red = red(RedConfig {
         spare: true,
-        weight: 1e-12,
+        w_q: 1e-12,
         ..RedConfig::default()
     });
     red.average = 10.0;
@@ -79,14 +79,14 @@ fn ns_2_counts_the_packet_behind_a_short_queue() {
 }
 
 /// A weight of 1: three packets arrive during a transmission, and the third, which finds two queued
-/// packets, is over `max` if the packet in transmission counts.
+/// packets, is over `max_th` if the packet in transmission counts.
 #[test]
 fn the_packet_in_transmission_counts_or_not() {
     for (waiting_only, refused) in [(false, 1), (true, 0)] {
         let red = red(RedConfig {
-            min: 2,
-            max: 3,
-            weight: 1.0,
+            min_th: 2,
+            max_th: 3,
+            w_q: 1.0,
             gentle: false,
             waiting_only,
             ..RedConfig::default()
@@ -168,7 +168,7 @@ fn gaps(config: RedConfig) -> (u64, u64, f64) {
 }
 
 /// If the arrival rate is twice the service rate, the average settles at a drop probability of one
-/// half, between `max` and twice `max`.
+/// half, between `max_th` and twice `max_th`.
 #[test]
 fn a_standing_queue_comes_to_rest() {
     for (ecn, marks) in [(Ecn::NotEct, false), (Ecn::Ect0, true)] {
@@ -193,7 +193,7 @@ fn a_standing_queue_comes_to_rest() {
 #[test]
 fn idle_time_counts_once() {
     let mut red = red(RedConfig {
-        weight: 0.5,
+        w_q: 0.5,
         ..RedConfig::default()
     });
     (red.average, red.idle) = (8.0, Some(0));

@@ -21,11 +21,11 @@ kind! {
         /// share is 1: `[["1 kB", 0.5], ["10 kB", 0.9], ["1 MB", 1]]`.
         cdf: Vec<(u64, f64)>, Kind::List(&Kind::Tuple(&[BYTES, SHARE]));
         /// Also draw sizes between two listed ones, uniformly. Off: only listed sizes.
-        between: bool = true, Kind::Flag;
+        interpolate: bool = true, Kind::Flag;
     }
     /// An empirical distribution: sizes, each with the share of transfers that are no larger.
     pub(super) static ENTRY: Entry<Box<dyn Sizes>> =
-        "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.between)?));
+        "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.interpolate)?));
 }
 
 /// An empirical distribution, drawn by inversion in integers.
@@ -33,17 +33,17 @@ kind! {
 pub struct Empirical {
     /// Size, and the fraction of sizes that are not larger.
     steps: Vec<(u64, Probability)>,
-    between: bool,
+    interpolate: bool,
 }
 
 impl Empirical {
-    /// The sizes `cdf`, bytes, each with the fraction of sizes that are not larger; with `between`,
+    /// The sizes `cdf`, bytes, each with the fraction of sizes that are not larger; with `interpolate`,
     /// sizes between two of them are drawn, too.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if sizes or fractions do not increase, a size is 0, or the last
     /// fraction is not 1.
-    pub fn new(cdf: &[(u64, f64)], between: bool) -> Result<Self, BuildError> {
+    pub fn new(cdf: &[(u64, f64)], interpolate: bool) -> Result<Self, BuildError> {
         let rises = cdf
             .windows(2)
             .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
@@ -64,7 +64,7 @@ impl Empirical {
                 "a last size that no transfer exceeds: its share is 1",
             ));
         }
-        Ok(Self { steps, between })
+        Ok(Self { steps, interpolate })
     }
 }
 
@@ -79,7 +79,7 @@ impl Sizes for Empirical {
         else {
             return size;
         };
-        if !self.between {
+        if !self.interpolate {
             return size;
         }
         // From `below` (exclusive) to `size` (inclusive).

@@ -14,11 +14,11 @@ kind! {
         /// The standard deviation of ln(size).
         sigma: f64, Kind::number(0.0, 10.0);
         /// The largest size. Larger draws are repeated.
-        most: u64 = "1024 MiB", BYTES;
+        max: u64 = "1024 MiB", BYTES;
     }
     /// The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).
     pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "lognormal", |config, ()| {
-        Ok(Box::new(LogNormal::new(config.median, config.sigma, config.most)?))
+        Ok(Box::new(LogNormal::new(config.median, config.sigma, config.max)?))
     };
 }
 
@@ -27,29 +27,25 @@ kind! {
 pub struct LogNormal {
     median: u64,
     sigma: f64,
-    most: u64,
+    max: u64,
 }
 
 impl LogNormal {
     /// A distribution with the median `median` bytes, the standard deviation `sigma` of ln(size),
-    /// and the maximum `most` bytes.
+    /// and the maximum `max` bytes.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if `median` is 0 or above `most`, or `sigma` is negative.
-    pub fn new(median: u64, sigma: f64, most: u64) -> Result<Self, BuildError> {
-        // Draws above `most` are repeated: each succeeds with probability 1/2 or more, because the
-        // median is not above `most`.
-        if median == 0 || median > most {
-            return Err(BuildError::Workload("a median of 1 B to `most`"));
+    /// [`BuildError::Workload`] if `median` is 0 or above `max`, or `sigma` is negative.
+    pub fn new(median: u64, sigma: f64, max: u64) -> Result<Self, BuildError> {
+        // Draws above `max` are repeated: each succeeds with probability 1/2 or more, because the
+        // median is not above `max`.
+        if median == 0 || median > max {
+            return Err(BuildError::Workload("a median of 1 B to `max`"));
         }
         if sigma.is_nan() || sigma < 0.0 {
             return Err(BuildError::Workload("a sigma of at least 0"));
         }
-        Ok(Self {
-            median,
-            sigma,
-            most,
-        })
+        Ok(Self { median, sigma, max })
     }
 }
 
@@ -57,13 +53,13 @@ impl Sizes for LogNormal {
     fn draw(&mut self, rng: &mut Rng) -> u64 {
         loop {
             let size = self.median as f64 * libm::exp(self.sigma * rng.normal());
-            if size < self.most as f64 + 1.0 {
+            if size < self.max as f64 + 1.0 {
                 return (size as u64).max(1);
             }
         }
     }
 
     fn range(&self) -> [u64; 2] {
-        [1, self.most]
+        [1, self.max]
     }
 }

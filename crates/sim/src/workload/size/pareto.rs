@@ -10,46 +10,46 @@ kind! {
     /// The parameters of [`Pareto`].
     struct ParetoConfig {
         /// The least size.
-        least: u64, BYTES;
+        min: u64, BYTES;
         /// Exponent. The smaller it is, the heavier the tail; sizes of web objects have 1.1 to 1.5.
         shape: f64, Kind::number(0.05, 100.0), "Crovella and Bestavros 1997";
         /// The largest size, at which the distribution is truncated.
-        most: u64 = "1024 MiB", BYTES;
+        max: u64 = "1024 MiB", BYTES;
     }
-    /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `least` to `most`. The
-    /// mean of the unbounded distribution is least x shape / (shape - 1), if shape is above 1.
+    /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `min` to `max`. The
+    /// mean of the unbounded distribution is min x shape / (shape - 1), if shape is above 1.
     pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "pareto", |config, ()| {
-        Ok(Box::new(Pareto::new(config.least, config.shape, config.most)?))
+        Ok(Box::new(Pareto::new(config.min, config.shape, config.max)?))
     };
 }
 
 /// The bounded Pareto distribution, drawn by inversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Pareto {
-    least: u64,
-    most: u64,
+    min: u64,
+    max: u64,
     shape: f64,
-    /// P(size > most) of the unbounded distribution.
+    /// P(size > max) of the unbounded distribution.
     beyond: f64,
 }
 
 impl Pareto {
-    /// From `least` to `most` bytes with the exponent `shape`.
+    /// From `min` to `max` bytes with the exponent `shape`.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if `least` is 0 or above `most`, or `shape` is not above 0.
-    pub fn new(least: u64, shape: f64, most: u64) -> Result<Self, BuildError> {
-        if least == 0 || least > most {
-            return Err(BuildError::Workload("a least size of 1 B to `most`"));
+    /// [`BuildError::Workload`] if `min` is 0 or above `max`, or `shape` is not above 0.
+    pub fn new(min: u64, shape: f64, max: u64) -> Result<Self, BuildError> {
+        if min == 0 || min > max {
+            return Err(BuildError::Workload("a least size of 1 B to `max`"));
         }
         if shape.is_nan() || shape <= 0.0 {
             return Err(BuildError::Workload("a shape above 0"));
         }
         Ok(Self {
-            least,
-            most,
+            min,
+            max,
             shape,
-            beyond: libm::pow(least as f64 / most as f64, shape),
+            beyond: libm::pow(min as f64 / max as f64, shape),
         })
     }
 }
@@ -57,11 +57,11 @@ impl Pareto {
 impl Sizes for Pareto {
     fn draw(&mut self, rng: &mut Rng) -> u64 {
         let above = self.beyond + rng.unit() * (1.0 - self.beyond);
-        let size = self.least as f64 * libm::pow(above, -1.0 / self.shape);
-        (size as u64).clamp(self.least, self.most)
+        let size = self.min as f64 * libm::pow(above, -1.0 / self.shape);
+        (size as u64).clamp(self.min, self.max)
     }
 
     fn range(&self) -> [u64; 2] {
-        [self.least, self.most]
+        [self.min, self.max]
     }
 }
