@@ -60,6 +60,7 @@ fn record(probes: Vec<String>) -> Record {
     Record {
         flow: None,
         link: None,
+        constellation: None,
         probes,
         window: None,
         replications: Some(Recorded::All),
