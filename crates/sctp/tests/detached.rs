@@ -20,6 +20,8 @@ use crate::dtls::{protected, strict};
 
 const CLIENT_PORT: u16 = 5_000;
 const SERVER_PORT: u16 = 7;
+/// Maximum number of arrivals and timeouts of one run.
+const MAX_STEPS: usize = 100_000;
 const DELAY: Nanos = 10 * MILLISECOND;
 
 fn address(host: u8, home: u8) -> IpAddr {
@@ -323,7 +325,7 @@ impl Net {
 
     fn run_for(&mut self, time: Nanos) {
         let until = self.now + time;
-        loop {
+        for _ in 0..MAX_STEPS {
             let arrival = self.flying.keys().next().map(|it| it.0);
             let timeouts = self.clients.iter().filter_map(|(_, it)| it.poll_timeout());
             let workers = self.workers.values().filter(|it| !it.is_closed);
@@ -361,6 +363,7 @@ impl Net {
             }
             self.drain();
         }
+        panic!("a timer expires again and again");
     }
 
     fn only_worker(&mut self) -> &mut Worker {
