@@ -1,4 +1,5 @@
-//! Any bytes as a play of two endpoints, their users, the network and a stranger: nothing panics, everything ends.
+//! Any bytes as a play of two endpoints, their users, the network and a stranger: nothing panics,
+//! everything ends.
 #![no_main]
 
 use cap::Cap;

@@ -1,4 +1,5 @@
-//! Any bytes as what a peer says of data channels, and as what their user does (RFC 8831, RFC 8832).
+//! Any bytes as what a peer says of data channels, and as what their user does (RFC 8831, RFC
+//! 8832).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any text as an offer of data channels: it is read or refused, and its answer has lines of SDP and no others.
+//! Any text as an offer of data channels: it is read or refused, and its answer has lines of SDP
+//! and no others.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any bytes as what an insider says to an endpoint that authenticates and changes addresses (RFC 4895, RFC 5061).
+//! Any bytes as what an insider says to an endpoint that authenticates and changes addresses (RFC
+//! 4895, RFC 5061).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

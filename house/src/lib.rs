@@ -14,7 +14,8 @@ use std::{fs, io};
 /// Sibling modules, each with those of its siblings that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
-    /// The module that they are the children of, such as `tx::send_queue`; empty for the crate's root.
+    /// The module that they are the children of, such as `tx::send_queue`; empty for the crate's
+    /// root.
     pub parent: String,
     /// By name.
     pub names: BTreeMap<String, BTreeSet<String>>,

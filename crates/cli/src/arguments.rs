@@ -383,8 +383,8 @@ pub struct Advise {
         allow_hyphen_values = true
     )]
     pub to: Option<String>,
-    /// The satellites of --from and --to; `anabranch satellite-path --help` lists the shells [default:
-    /// starlink-1].
+    /// The satellites of --from and --to; `anabranch satellite-path --help` lists the shells
+    /// [default: starlink-1].
     #[arg(long, value_name = "SHELL")]
     pub shell: Option<String>,
     /// Outage after each change of the path of --from and --to [default: 0 s].

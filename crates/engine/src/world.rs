@@ -314,8 +314,9 @@ fn run_world(
     Ok(())
 }
 
-/// The seed of a unit at a point. With `common_random_numbers` equal replications have equal randomness in
-/// all such experiments and at all points; without it each experiment and point has its own.
+/// The seed of a unit at a point. With `common_random_numbers` equal replications have equal
+/// randomness in all such experiments and at all points; without it each experiment and point has
+/// its own.
 pub fn seed_of(unit: &Unit<'_>, point: &PlannedPoint, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if point.experiment.common_random_numbers {

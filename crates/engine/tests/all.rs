@@ -1,5 +1,6 @@
-//! The tests of this crate in one program, a module for each file: linking is most of what a small test costs.
-//! Run some by `--test all MODULE::`. A test that needs a process of its own, or whose snapshots a page of docs/ is made of, is a program of its own, named in Cargo.toml.
+//! The tests of this crate in one program, a module for each file: linking is most of what a small
+//! test costs. Run some by `--test all MODULE::`. A test that needs a process of its own, or whose
+//! snapshots a page of docs/ is made of, is a program of its own, named in Cargo.toml.
 
 mod constellation;
 mod documents;

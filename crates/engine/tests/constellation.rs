@@ -149,8 +149,9 @@ fn a_handover_takes_place_without_traffic() {
     assert!((9.0..=11.0).contains(&lost), "{lost}");
 }
 
-/// A flow from the first to the third station, recorded in two bins: 100 messages per second of 1028 B
-/// occupy a link of 1 Mbit/s for 82.24 % of the time. Stations are numbered after the 12 satellites.
+/// A flow from the first to the third station, recorded in two bins: 100 messages per second of
+/// 1028 B occupy a link of 1 Mbit/s for 82.24 % of the time. Stations are numbered after the 12
+/// satellites.
 #[test]
 fn a_constellation_is_recorded() {
     let record = "[[experiment]]\nid = \"main\"\n\
@@ -334,8 +335,8 @@ fn bad_constellations_are_named() {
     );
 }
 
-/// A single satellite comes back to 0° N 0° E every 6,298 s. In a run of 200 revolutions a station on
-/// the other side sees it for 760 s of each, half a revolution later.
+/// A single satellite comes back to 0° N 0° E every 6,298 s. In a run of 200 revolutions a station
+/// on the other side sees it for 760 s of each, half a revolution later.
 #[test]
 fn a_station_may_wait_for_a_satellite() {
     let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";

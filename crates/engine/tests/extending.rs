@@ -78,7 +78,8 @@ fn the_pages_have_the_code_that_is_run() {
 
 #[test]
 fn the_oven_takes_what_meets_it() {
-    // Messages come every 10 ms and are offered at once: one in five meets 15 ms of each 100 ms: at 0 and at 10 ms.
+    // Messages come every 10 ms and are offered at once: one in five meets 15 ms of each 100 ms: at
+    // 0 and at 10 ms.
     let keys = "rate = \"10 Mbit/s\"\ndelay = \"1 ms\"\nloss = { forward = { model = \"oven\", period = \"100 ms\", on = \"15 ms\" } }";
     let lost = measured(keys, DROPS);
     assert!((199.0..=201.0).contains(&lost), "{lost}");
@@ -108,7 +109,8 @@ fn the_satellite_is_near_half_of_the_time() {
     assert!((milliseconds - 20.0).abs() < 0.1, "{delay}");
 }
 
-/// Two stations below satellites that are linked over a third one and over the ring's other side: by any cost of a hop the three hops are taken.
+/// Two stations below satellites that are linked over a third one and over the ring's other side:
+/// by any cost of a hop the three hops are taken.
 #[test]
 fn the_weighed_routing_is_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -101,10 +101,10 @@ const TRANSPORTS: [(&str, f64); 5] = [
     ),
 ];
 
-/// The transfer begins 1 s after the start. Its ten initial packets, 12 ms, are acknowledged after a
-/// round trip of 600 ms; then the window jumps, and the packets of the jump are paced over a round
-/// trip. If the path has a tenth of its rate and a short queue, the jump loses packets, and the
-/// retreat lasts until they are recovered.
+/// The transfer begins 1 s after the start. Its ten initial packets, 12 ms, are acknowledged after
+/// a round trip of 600 ms; then the window jumps, and the packets of the jump are paced over a
+/// round trip. If the path has a tenth of its rate and a short queue, the jump loses packets, and
+/// the retreat lasts until they are recovered.
 #[test]
 fn each_phase_has_an_entry_and_an_exit() {
     let resume = r#"resume = "server""#;

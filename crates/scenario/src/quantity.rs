@@ -1,4 +1,5 @@
-//! Values with units: `"2 Mbit/s"`, `"250 ms"`, `"64 KiB"`, `"10 packets"`; and bare numbers with bounds.
+//! Values with units: `"2 Mbit/s"`, `"250 ms"`, `"64 KiB"`, `"10 packets"`; and bare numbers with
+//! bounds.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -17,7 +17,8 @@ const KIND: Kind = Kind::StepFunction(&Kind::Rate {
     most: 1_000_000_000_000_000,
 });
 
-/// The rate of a link: `"2 Mbit/s"`, or `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "0 bit/s"]], repeat = "20 s" }`.
+/// The rate of a link: `"2 Mbit/s"`, or `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "0 bit/s"]],
+/// repeat = "20 s" }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateOverTime {
     /// From when on each rate holds, bits per second; the first from 0 on.

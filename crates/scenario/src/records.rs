@@ -65,8 +65,8 @@ pub struct SeriesSample {
     pub index: u16,
     /// Time since the start of the run, seconds.
     pub time: f64,
-    /// The value, in the probe's unit (see [`anabranch_transport::Probe`]; link probes: `throughput` in bit/s,
-    /// `queue` in packets, `drop` a count).
+    /// The value, in the probe's unit (see [`anabranch_transport::Probe`]; link probes:
+    /// `throughput` in bit/s, `queue` in packets, `drop` a count).
     pub value: f64,
 }
 

@@ -1,4 +1,5 @@
-//! The transport of a flow: a protocol, and its settings as they are written. Which settings there are, the vocabulary knows.
+//! The transport of a flow: a protocol, and its settings as they are written. Which settings there
+//! are, the vocabulary knows.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -45,11 +46,13 @@ pub struct TransportKind {
     pub profiles: &'static [&'static str],
     /// Its settings in groups, switches aside.
     pub settings: &'static [&'static [Setting]],
-    /// The switches of its profiles. They may stand among the settings, or in the table [`SWITCHES`].
+    /// The switches of its profiles. They may stand among the settings, or in the table
+    /// [`SWITCHES`].
     pub switches: &'static [Setting],
     /// What a setting or switch is where it is left out: under a profile, by name.
     pub fallback: fn(profile: &str, setting: &str) -> Option<String>,
-    /// It delivers messages as they were given, no larger than its receive buffer; otherwise a stream of bytes.
+    /// It delivers messages as they were given, no larger than its receive buffer; otherwise a
+    /// stream of bytes.
     pub messages: bool,
     /// It has a single stream, so that a workload cannot choose among streams.
     pub one_stream: bool,
@@ -77,7 +80,8 @@ pub fn not_compiled(name: &str, feature: &str) -> String {
 }
 
 impl TransportKind {
-    /// A transport of that name without settings, which sends datagrams as they come: to be changed where it is otherwise.
+    /// A transport of that name without settings, which sends datagrams as they come: to be changed
+    /// where it is otherwise.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
         Self {
             name,

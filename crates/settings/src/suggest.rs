@@ -111,8 +111,9 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["hertz"], &["Hz"]),
 ];
 
-/// The candidate of which `found` is a former name, or that it means in other programs, or the nearest one if it is sufficiently
-/// similar, or the only one that begins with `found` or contains it as a word.
+/// The candidate of which `found` is a former name, or that it means in other programs, or the
+/// nearest one if it is sufficiently similar, or the only one that begins with `found` or contains
+/// it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MAX_BYTES {
         return None;

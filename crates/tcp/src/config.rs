@@ -79,8 +79,8 @@ settings! {
         careful_resume: Option<ResumeParameters> = None;
         /// Compute and verify checksums. A simulation that never corrupts packets can disable this.
         checksum: bool = true;
-        /// Offset of the tick edges of a coarse clock, less than `profile.rtt_granularity`. Ignored if
-        /// that is 0.
+        /// Offset of the tick edges of a coarse clock, less than `profile.rtt_granularity`. Ignored
+        /// if that is 0.
         clock_phase: Nanos = 0;
     }
 }

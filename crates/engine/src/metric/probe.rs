@@ -34,8 +34,8 @@ kind! {
         over: Over as [WINDOW, WINDOWS, CLOCK];
     }
     /// One number from all samples of a probe of the flow: mean over the members (for `count` and
-    /// `sum`: sum). The measure is called `name`; with several words in `statistic` each has its word
-    /// appended: `cwnd_least`.
+    /// `sum`: sum). The measure is called `name`; with several words in `statistic` each has its
+    /// word appended: `cwnd_least`.
     pub(super) static ENTRY: Entry<Made> = "probe", |it, ()| it.checked();
 }
 

@@ -28,8 +28,8 @@ settings! {
     /// What a UDP source says of its datagrams.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Datagrams {
-        /// Send datagrams as ECN-capable, so that a queue may mark them instead of dropping them. The source does not slow down
-        /// for marks.
+        /// Send datagrams as ECN-capable, so that a queue may mark them instead of dropping them.
+        /// The source does not slow down for marks.
         ecn: bool = false, Kind::Flag, "RFC 3168 §5";
     }
     beside {}

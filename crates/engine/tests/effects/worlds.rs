@@ -488,7 +488,8 @@ impl<'a> Runs<'a> {
         self.kind.name
     }
 
-    /// Whether a spec may have these settings, over one path or over several; `Err` says why not over one.
+    /// Whether a spec may have these settings, over one path or over several; `Err` says why not
+    /// over one.
     pub fn accepts(&self, given: &Given) -> Result<(), String> {
         let is_several = |it: &&usize| WORLDS[**it].links == SEVERAL;
         let [one, several] = [self.places.first(), self.places.iter().find(is_several)];

@@ -16,8 +16,8 @@ kind! {
         /// From one longest to the next.
         period: u64, TIME;
     }
-    /// A delay that falls from `far` to `near` in the first half of each period and rises again in the
-    /// second.
+    /// A delay that falls from `far` to `near` in the first half of each period and rises again in
+    /// the second.
     pub static PASS: Entry<Box<dyn Propagation>> = "pass", |pass, ()| match pass.near <= pass.far {
         true => Ok(Box::new(pass)),
         false => Err(Refusal::together("`near` is longer than `far`")),

@@ -1,4 +1,5 @@
-//! A queue discipline: drop-tail that drops at random before it is full, the more often the fuller it is.
+//! A queue discipline: drop-tail that drops at random before it is full, the more often the fuller
+//! it is.
 
 use anabranch_settings::{Entry, Kind, Refusal, idle_if, kind};
 use anabranch_sim::queue::{

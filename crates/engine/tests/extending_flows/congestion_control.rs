@@ -1,4 +1,5 @@
-//! A congestion control of one's own, for SCTP and TCP: the protocol's, but a window never grows beyond a limit.
+//! A congestion control of one's own, for SCTP and TCP: the protocol's, but a window never grows
+//! beyond a limit.
 
 use anabranch_congestion::{
     AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,

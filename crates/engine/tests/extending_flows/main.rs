@@ -1,4 +1,5 @@
-//! The worked examples of `docs/extending` that are about flows and measures: each page holds the text of a file here, which is compiled and tested.
+//! The worked examples of `docs/extending` that are about flows and measures: each page holds the
+//! text of a file here, which is compiled and tested.
 
 mod congestion_control;
 mod metric;

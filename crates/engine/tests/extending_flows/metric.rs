@@ -54,7 +54,8 @@ impl Metric for Late {
         })]
     }
 
-    /// One value for each name. A measure without a value gives what is not a number, and is left out.
+    /// One value for each name. A measure without a value gives what is not a number, and is left
+    /// out.
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
         let watched: Vec<&Watch> = seen.observers(&self.flow, 0);
         let sum = |of: fn(&Watch) -> u64| watched.iter().map(|watch| of(watch)).sum::<u64>() as f64;

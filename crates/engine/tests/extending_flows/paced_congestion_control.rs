@@ -1,4 +1,5 @@
-//! A congestion control of one's own that paces itself: it sends a little faster than the path has delivered.
+//! A congestion control of one's own that paces itself: it sends a little faster than the path has
+//! delivered.
 
 use anabranch_congestion::{
     AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Property, registry,
@@ -47,7 +48,8 @@ impl Steady {
 impl CongestionControl for Steady {
     fn on_ack(&mut self, ack: &AckSample) {
         self.least_rtt = self.least_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
-        // A sample without an interval is 0, and one of a sender without data says less than the path can carry.
+        // A sample without an interval is 0, and one of a sender without data says less than the
+        // path can carry.
         if let Some(sample) = ack.rate {
             self.rate = self.rate.max(sample.rate);
         }
@@ -66,7 +68,8 @@ impl CongestionControl for Steady {
         true
     }
 
-    /// Bytes per second; `None`: packets leave as soon as the window permits. Never 0, or nothing would be sent again.
+    /// Bytes per second; `None`: packets leave as soon as the window permits. Never 0, or nothing
+    /// would be sent again.
     fn pacing_rate(&self) -> Option<f64> {
         (self.rate > 0.0).then_some(PACING_GAIN * self.rate)
     }

@@ -1,4 +1,5 @@
-//! A probe of one's own: how far a queue and other delays have raised the round-trip time above the least that was seen.
+//! A probe of one's own: how far a queue and other delays have raised the round-trip time above the
+//! least that was seen.
 
 use anabranch_engine::agent::observer::Observer;
 use anabranch_engine::agent::series::{Series, Told};
@@ -97,8 +98,9 @@ fn a_spec_names_it() {
     let (excess, srtt) = (series("excess_rtt"), series("srtt"));
     assert!(excess.samples.len() > 50);
     assert_eq!(excess.samples.len(), srtt.samples.len());
-    // 20 packets of 1500 B at 1 Mbit/s are 240 ms of queue, and one more is being sent. A bulk transfer fills it again and again, and
-    // the smoothed time lags behind. The way alone takes 100 ms.
+    // 20 packets of 1500 B at 1 Mbit/s are 240 ms of queue, and one more is being sent. A bulk
+    // transfer fills it again and again, and the smoothed time lags behind. The way alone takes 100
+    // ms.
     let most = excess.samples.iter().map(|it| it.value).fold(0.0, f64::max);
     assert!((0.12..0.252).contains(&most), "{most}");
     for (excess, srtt) in excess.samples.iter().zip(&srtt.samples) {

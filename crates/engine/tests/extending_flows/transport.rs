@@ -1,4 +1,5 @@
-//! A transport of one's own: stop and wait. A segment is sent, and sent again after a timeout, until its number comes back.
+//! A transport of one's own: stop and wait. A segment is sent, and sent again after a timeout,
+//! until its number comes back.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -261,8 +262,8 @@ transport = { protocol = "stop-and-wait", timeout = "500 ms" }
 #[test]
 fn a_spec_names_it() {
     let kinds = Standard::default().with_transport(&STOP_AND_WAIT);
-    // 1000 B in each round trip of 100 ms, a little more for the wire, and one that is lost: in 10 s there is time for
-    // 95 round trips and a timeout of 0.5 s.
+    // 1000 B in each round trip of 100 ms, a little more for the wire, and one that is lost: in 10
+    // s there is time for 95 round trips and a timeout of 0.5 s.
     let bytes = super::value(&kinds, SPEC) * 10.0 / 8.0;
     assert_eq!(bytes, 95_000.0);
 }

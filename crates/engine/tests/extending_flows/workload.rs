@@ -1,4 +1,5 @@
-//! A workload of one's own: a sensor that reports at the beginning of each interval, every report a little larger.
+//! A workload of one's own: a sensor that reports at the beginning of each interval, every report a
+//! little larger.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_settings::{Entry, Kind, kind};

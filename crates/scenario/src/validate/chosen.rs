@@ -7,7 +7,8 @@ use crate::chosen::{Chosen, Family, find};
 use crate::spec::Spec;
 use crate::validate::names::{check_flow_name, check_link_name, check_node};
 
-/// Checks names and values of what is chosen at `path`, each for itself, then that they go together.
+/// Checks names and values of what is chosen at `path`, each for itself, then that they go
+/// together.
 pub(super) fn check<F: Family>(
     c: &mut Checker<'_>,
     spec: &Spec,

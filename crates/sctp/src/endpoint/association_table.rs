@@ -432,8 +432,8 @@ impl AssociationTable {
         }
     }
 
-    /// Like [`Self::remove_keys`], for an association that is indexed again: no other shard can take its
-    /// peer meanwhile.
+    /// Like [`Self::remove_keys`], for an association that is indexed again: no other shard can
+    /// take its peer meanwhile.
     pub(super) fn remove_keys_to_index(&mut self, slot: u32) {
         self.shard.hold();
         self.remove_keys(slot);

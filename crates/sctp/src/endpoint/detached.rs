@@ -1,8 +1,8 @@
 //! Associations that their driver owns, for example on another thread.
 //!
-//! The endpoint keeps a view of such an association, by which it assigns the packets of its peer and
-//! answers an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns by
-//! [`EndpointEvent`]s which tags and addresses the association has, and when it is closed.
+//! The endpoint keeps a view of such an association, by which it assigns the packets of its peer
+//! and answers an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns
+//! by [`EndpointEvent`]s which tags and addresses the association has, and when it is closed.
 
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Deref, DerefMut};

@@ -2,8 +2,8 @@
 //! drops or marks arriving packets with a probability that rises with the average length of the
 //! queue.
 //!
-//! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max_th` the
-//! probability continues to rise, to 1 at twice `max_th`.
+//! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max_th`
+//! the probability continues to rise, to 1 at twice `max_th`.
 
 use anabranch_settings::{Entry, Kind, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -37,8 +37,8 @@ kind! {
         /// Transmission time of a typical packet. While the link is idle, the average falls as if
         /// one empty sample had arrived in each such time.
         packet_time: Nanos = "1 ms", TIME, "Floyd and Jacobson 1993, §4";
-        /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet above `max_th`
-        /// is dropped.
+        /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet above
+        /// `max_th` is dropped.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
         /// Keep a minimum distance between two drops: as many packets as the average leaves between
         /// two of them. Off: none, as in the paper.

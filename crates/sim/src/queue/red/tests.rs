@@ -37,8 +37,8 @@ fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
 }
 
-/// The average is above twice `max_th`, so that all packets are dropped, except by `spare`: a queue of
-/// at most one packet is spared, and so is the first packet after that (`old` of ns-2). Of four
+/// The average is above twice `max_th`, so that all packets are dropped, except by `spare`: a queue
+/// of at most one packet is spared, and so is the first packet after that (`old` of ns-2). Of four
 /// arriving packets three are queued, and one more after two of them have left.
 #[test]
 fn a_short_queue_is_spared() {
