@@ -6,13 +6,20 @@
 //! `SatBeamScheduler`, OpenSAND's DAMA agents model the same):
 //!
 //! - CRA, constant rate assignment: slots without a request;
-//! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request;
+//! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request (in SNS3 and
+//!   OpenSAND it also expires; here a terminal repeats it in each interval, and no request is
+//!   lost);
 //! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests;
 //! - FCA, free capacity assignment: slots without a request, if any are left.
 //!
 //! All slots have one waveform and follow each other on one carrier. A packet occupies the slots of
 //! its terminal byte by byte, over several superframes if necessary, and leaves with its last slot.
 //! Requests are not lost and take no slots.
+//!
+//! The default slot is the reference waveform 14 of EN 301 545-2: OpenSAND's table of waveforms has
+//! QPSK 1/2, 1616 symbols and 0.93 bits per symbol for it, which are 188 B. The default superframe
+//! of 40 ms is a choice: SNS3 has 100 ms, and a return frame of OpenSAND 26.5 ms. The NCC serves
+//! CRA, RBDC, VBDC and FCA in this order, as SNS3 does (`SatFrameAllocator`).
 
 mod controller;
 mod terminal;

@@ -117,7 +117,8 @@ impl Terminal {
 
     /// The rate to request if earlier requests of a rate do not cover `uncovered` bytes of the
     /// queue: these bytes, or those that arrived since the last request, within one interval, minus
-    /// the constant rate (SNS3, `SatRequestManager::DoRbdc`, with a gain of 1).
+    /// the constant rate (SNS3, `SatRequestManager::DoRbdcLegacy`, with a gain of 1, without its
+    /// factor of 1.1 on the rate of arrival, and without the quantised values of the signalling).
     fn needed_rate(&self, uncovered: u64) -> u64 {
         let needed = uncovered.max(self.arrived).saturating_sub(self.constant);
         let bits = u128::from(needed) * 8 * 1_000_000_000;

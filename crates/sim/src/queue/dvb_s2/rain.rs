@@ -1,11 +1,16 @@
 //! Rain attenuation over time (ITU-R P.1853-1 Annex 1 §2): a lognormal process with the memory of
 //! a first-order autoregression, minus an offset, and never below 0.
+//!
+//! Compared with ITU-Rpy (`itur/models/itu1853.py`, class `_ITU1853_1`): the dynamics, the offset,
+//! the filter and the 200,000 discarded samples are the same. ITU-Rpy fits the mean and the
+//! deviation to the attenuation of ITU-R P.618, which here are settings. P.1853-2 (2019) is not
+//! implemented.
 
 use anabranch_transport::Nanos;
 
 use crate::rng::Rng;
 
-/// The dynamics of the process, 1/s (P.1853-1 Annex 1 §2.2, step C).
+/// The dynamics of the process, 1/s (P.1853-1 Annex 1 §2, step B).
 const BETA: f64 = 2e-4;
 
 #[derive(Clone, Debug)]

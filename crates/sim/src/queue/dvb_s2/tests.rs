@@ -93,6 +93,73 @@ fn tables_have_their_rows() {
     assert!(both.is_sorted_by(|a, b| a.least < b.least && a.efficiency < b.efficiency));
 }
 
+/// A frame carries the bits of its inner code, minus the parity of the outer code, minus 80 bits of
+/// header, in slots of 90 symbols and one slot of header. The outer code takes 192 bits, or 160
+/// with the codes 2/3 and 5/6 of DVB-S2, or 128 with 8/9 and 9/10 (gr-dvbs2,
+/// `bbheader_bb_impl.cc`). The 2/3 of 16APSK and 256APSK in DVB-S2X is another code, 20/30.
+#[test]
+fn efficiencies_follow_from_the_lengths_of_the_frames() {
+    let efficiency = |bits: u64, (k, n): (u64, u64), parity: u64| {
+        let slots = (64_800 / bits).div_ceil(90) + 1;
+        (64_800 * k / n - parity - 80) as f64 / (90 * slots) as f64
+    };
+    let s2_parity = |rate| match rate {
+        (2, 3) | (5, 6) => 160,
+        (8, 9) | (9, 10) => 128,
+        _ => 192,
+    };
+    let low = [(1, 4), (1, 3), (2, 5), (1, 2)];
+    let high = [(3, 5), (2, 3), (3, 4), (4, 5), (5, 6), (8, 9), (9, 10)];
+    let psk8 = high.iter().filter(|rate| **rate != (4, 5));
+    let s2 = (low.iter().chain(&high).map(|rate| (2, *rate)))
+        .chain(psk8.map(|rate| (3, *rate)))
+        .chain(high[1..].iter().map(|rate| (4, *rate)))
+        .chain(high[2..].iter().map(|rate| (5, *rate)))
+        .map(|(bits, rate)| efficiency(bits, rate, s2_parity(rate)));
+    let s2x: [(u64, &[(u64, u64)]); 7] = [
+        (2, &[(2, 9), (13, 45), (9, 20), (11, 20)]),
+        (3, &[(5, 9), (26, 45), (23, 36), (25, 36), (13, 18)]),
+        (
+            4,
+            &[
+                (1, 2),
+                (8, 15),
+                (5, 9),
+                (26, 45),
+                (3, 5),
+                (3, 5),
+                (28, 45),
+                (23, 36),
+                (20, 30),
+                (25, 36),
+                (13, 18),
+                (7, 9),
+                (77, 90),
+            ],
+        ),
+        (5, &[(2, 3), (32, 45), (11, 15), (7, 9)]),
+        (6, &[(32, 45), (11, 15), (7, 9), (4, 5), (5, 6)]),
+        (7, &[(3, 4), (7, 9)]),
+        (
+            8,
+            &[(29, 45), (20, 30), (31, 45), (32, 45), (11, 15), (3, 4)],
+        ),
+    ];
+    let s2x = s2x.iter().flat_map(|(bits, rates)| {
+        let of = |rate: &(u64, u64)| efficiency(*bits, *rate, s2_parity(*rate));
+        rates.iter().map(of)
+    });
+    for (table, computed) in [
+        (modcods::S2, s2.collect::<Vec<_>>()),
+        (modcods::S2X, s2x.collect()),
+    ] {
+        assert_eq!(table.len(), computed.len());
+        for (row, computed) in table.iter().zip(computed) {
+            assert!((row.0 - computed).abs() < 1e-6, "{row:?}: {computed}");
+        }
+    }
+}
+
 /// ITU-R P.1853: rain for 10 % of the time, and the attenuation that is exceeded for 1 % of the
 /// time is that of the lognormal distribution minus the offset. 40,000 hours.
 #[test]
