@@ -3,9 +3,11 @@
 //! dependence on the round-trip time is reduced: below 25 ms a flow grows and responds as one with
 //! that round-trip time.
 //!
-//! As in DCTCP both ends must use it, because the receiver must echo each mark. Slow start, losses
-//! and timeouts are those of the base. The draft requires pacing, which here is the setting
-//! `pacing`.
+//! As in DCTCP both ends must use it, because the receiver must echo each mark. On the Internet
+//! this feedback is AccECN (RFC 9768; a prerequisite for TCP by RFC 9331 §4.2), which is not
+//! implemented. Revision 04 (July 2024) is the last one that was found; it expired in January 2025,
+//! and no adopted draft was found. Slow start, losses and timeouts are those of the base. The draft
+//! requires pacing, which here is the setting `pacing`.
 
 use anabranch_transport::{Nanos, time};
 
