@@ -179,10 +179,10 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
     for family in [Family::V4, Family::V6] {
         let mut chain = Chain::new(|second| {
             let red = RedConfig {
-                min: 1,
-                max: 2,
-                probability: 1.0,
-                weight: 1.0,
+                min_th: 1,
+                max_th: 2,
+                max_p: 1.0,
+                w_q: 1.0,
                 gentle: true,
                 ecn: true,
                 ..RedConfig::default()
