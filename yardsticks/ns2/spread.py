@@ -42,7 +42,7 @@ NAMES = ("goodput, bit/s", "packets that came", "packets dropped")
 def measures(flows: list[str], links: list[str]) -> str:
     """The same three of our runs, as a part of a spec."""
     return "".join(
-        [f'[[measure]]\nmetric = "packets"\nflow = "{flow}"\ntake = ["received"]\n' for flow in flows]
+        [f'[[measure]]\nmetric = "packets"\nflow = "{flow}"\nstatistic = ["received"]\n' for flow in flows]
         + [
             f'[[measure]]\nmetric = "drops"\nlink = "{link}"\nreason = "{reason}"\n'
             for link in links

@@ -145,7 +145,7 @@ fn every_key_of_a_transport_is_in_the_schema_with_range_and_default() {
             );
         }
     };
-    let sctp = "profile switches congestion mtu path_mtu_discovery streams allocation rate_estimate receive_buffer \
+    let sctp = "profile switches congestion mtu path_mtu_discovery streams stream_allocation rate_estimate receive_buffer \
                 partial_delivery_point application_read_rate initial_window initial_ssthresh delayed_sack unordered \
                 heartbeat_interval rto_initial rto_min rto_max path_max_retrans pf_max_retrans \
                 primary_switchover_max_retrans association_max_retrans multihomed sack_delay bundling missing_reports";
@@ -170,6 +170,6 @@ fn every_key_of_a_transport_is_in_the_schema_with_range_and_default() {
     described("tcp", "congestion", &["Default: newreno"]);
     let streams = table("sctp")["streams"].to_string();
     assert!(streams.contains("\"maximum\":65535"), "{streams}");
-    let fixed = table("sctp")["allocation"].to_string();
+    let fixed = table("sctp")["stream_allocation"].to_string();
     assert!(fixed.contains("weight_single"), "{fixed}");
 }

@@ -171,16 +171,16 @@ wrong! {
     more_streams_in_use_than_negotiated: [("profile = \"rfc9260\"", "streams = 4, stream_allocation = { kind = \"fixed\", streams = 5 }")];
     unknown_round_trip: [("profile = \"rfc9260\"", "stream_allocation = { kind = \"adaptive-step\", rtt_source = \"lest\" }")];
     unknown_rate_estimate: [("profile = \"rfc9260\"", "rate_estimate = \"westwood_er\"")];
-    two_ends_of_a_flow: [("workload = {", "stop = \"3 s\"\nlasts = \"2 s\"\nworkload = {")];
+    two_ends_of_a_flow: [("workload = {", "stop = \"3 s\"\nduration = \"2 s\"\nworkload = {")];
     unknown_probe_in_measure: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwmd\", statistic = \"mean\"")];
     below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", statistic = \"below\"")];
     derived_from_nothing: [("[[experiment]]", "[[derived]]\nid = \"more\"\nkind = \"relative\"\nexperiment = \"rats\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nto = { rate = \"1 Mbit/s\" }\nname = \"more\"\n\n[[experiment]]")];
     derived_along_no_sweep: [("[[experiment]]", "[[derived]]\nid = \"least\"\nkind = \"smallest-x\"\nexperiment = \"rates\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nalong = \"rat\"\nat_most = 1.0\nname = \"least\"\n\n[[experiment]]")];
-    claim_about_what_is_not_measured: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwmd_samples\"\nof = { where = { raet = 1 } }\nthan = { where = { rate = \"1 Mbit/s\" }, metric = \"goodput\" }\n\n[[experiment]]")];
+    claim_about_what_is_not_measured: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwmd_samples\"\nof = { where = { raet = 1 } }\nreference = { where = { rate = \"1 Mbit/s\" }, metric = \"goodput\" }\n\n[[experiment]]")];
     claim_without_its_keys: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"crosses\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwithin = 0.05\nbest = \"least\"\n\n[[experiment]]")];
-    claim_along_no_sweep: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"rises\"\nalong = \"raet\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nthan = { value = 1 }\nwhere = { rate = [] }\n\n[[experiment]]")];
-    claim_with_a_margin_of_everything: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"equal\"\nwithin = 1.5\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nof = { value = 1 }\nthan = { value = 1 , series = \"sctp\" }\n\n[[experiment]]")];
-    claim_at_no_point: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwhere = { rate = [\"1 Mbit/s\", \"2 Mbits/s\"] }\nthan = { where = { rate = 3 } }\n\n[[experiment]]")];
+    claim_along_no_sweep: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"rises\"\nalong = \"raet\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nreference = { value = 1 }\nwhere = { rate = [] }\n\n[[experiment]]")];
+    claim_with_a_margin_of_everything: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"equal\"\nwithin = 1.5\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nof = { value = 1 }\nreference = { value = 1 , series = \"sctp\" }\n\n[[experiment]]")];
+    claim_at_no_point: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwhere = { rate = [\"1 Mbit/s\", \"2 Mbits/s\"] }\nreference = { where = { rate = 3 } }\n\n[[experiment]]")];
     where_no_point_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { rate = \"1 Mbits/s\" }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
     key_as_others_call_it: [("rate = \"$rate\"", "bandwidth = \"$rate\"\nrtt = \"10 ms\"")];
     metric_as_others_call_it: [("\"mean_cwnd\"", "\"throughput\"")];
@@ -442,11 +442,11 @@ fn a_key_that_says_what_holds_without_it_is_a_note() {
         );
         Plan::new(request(&text, &[]))
     };
-    let noted = plan("gentle = false, probability = 1").unwrap_or_else(|error| panic!("{error}"));
+    let noted = plan("gentle = false, max_p = 1").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(
         noted.notes,
         [
-            "`link.wire.queue.gentle`: found false; it holds without that with `probability = 1`, above which nothing rises"
+            "`link.wire.queue.gentle`: found false; it holds without that with `max_p = 1`, above which nothing rises"
         ]
     );
     assert_eq!(

@@ -72,7 +72,7 @@ fn judged(text: &str, value: impl Fn(f64, i64) -> f64) -> EvaluatedClaim {
     EvaluatedClaim::make(&claim(text), &results(value))
 }
 
-const OF_THAN: &str = "of = { where = { streams = 4 } }\nthan = { where = { streams = 1 } }\n";
+const OF_THAN: &str = "of = { where = { streams = 4 } }\nreference = { where = { streams = 1 } }\n";
 
 /// Advantage of four streams at each number of hops.
 fn more(more: [f64; 3]) -> impl Fn(f64, i64) -> f64 {
@@ -114,7 +114,7 @@ fn an_order_is_judged_by_differences_within_replications() {
 fn a_number_may_stand_on_the_other_side() {
     let text = |value| {
         format!(
-            "kind = \"greater\"\nof = {{ where = {{ streams = 4 }} }}\nthan = {{ value = {value} }}\n"
+            "kind = \"greater\"\nof = {{ where = {{ streams = 4 }} }}\nreference = {{ value = {value} }}\n"
         )
     };
     assert_eq!(
@@ -158,7 +158,7 @@ fn slopes_are_those_of_the_least_squares() {
     assert_eq!(found.unit, "bit/s per hops");
     // The claim holds above 0: a decrease by 2 gives 2.
     assert!((found.findings[0].value - 2.0).abs() < 0.2, "{found:?}");
-    let rises = format!("kind = \"rises\"\n{along}than = {{ where = {{ streams = 1 }} }}\n");
+    let rises = format!("kind = \"rises\"\n{along}reference = {{ where = {{ streams = 1 }} }}\n");
     assert_eq!(
         judged(&rises, more([8.0, 6.0, 4.0])).verdict,
         Verdict::Differs
