@@ -6,7 +6,7 @@ use std::path::Path;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use serde_json::json;
 
-use crate::common::{SMALL, anabranch, json, run, server, text};
+use crate::common::{Beside, SMALL, anabranch, json, run, server, text};
 
 /// These arguments should be a usage error with these words.
 fn assert_refused(here: &Path, arguments: &[&str], words: &str) {
@@ -14,6 +14,20 @@ fn assert_refused(here: &Path, arguments: &[&str], words: &str) {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
     assert!(said.contains(words), "{arguments:?}: {said}");
+}
+
+/// These arguments should fail at the peer that runs, with these words.
+fn assert_failed(here: &Path, arguments: &[&str], words: &str) {
+    let output = run(here, arguments);
+    let said = text(&output.stderr) + &text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    assert!(said.contains(words), "{arguments:?}: {said}");
+}
+
+/// A server that does not end with its first association.
+fn lasting_sink(here: &Path, more: &[&str]) -> Beside {
+    let arguments = [&["serve", "sink", "--udp-port", "0"], more].concat();
+    Beside::start(here, &arguments)
 }
 
 /// Both ends offer four extensions, with a key from a file: all are used and listed, and the data
@@ -65,7 +79,7 @@ fn a_preshared_secret_encrypts() {
     fs::write(here.join("psk"), "a secret of both ends\n").expect("a file");
     fs::write(here.join("other"), "a secret of one end\n").expect("a file");
     let secret = ["--psk-file", "psk"];
-    let mut sink = server(here, "sink", &[&["--json"], &secret[..]].concat());
+    let mut sink = lasting_sink(here, &[&["--json"], &secret[..]].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
     let port = document["udp_port"].to_string();
     let perf = [
@@ -82,9 +96,11 @@ fn a_preshared_secret_encrypts() {
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
     let up: serde_json::Value = serde_json::from_str(&sink.line()).expect("JSON");
     assert_eq!(up["extensions"], json!(["security"]));
-    for wrong in [&[][..], &["--psk-file", "other"]] {
-        let output = run(here, &[&perf[..], wrong].concat());
-        assert!(!output.status.success());
+    for (wrong, word) in [
+        (&[][..], "cause 100"),
+        (&["--psk-file", "other"], "the association ended"),
+    ] {
+        assert_failed(here, &[&perf[..], wrong].concat(), word);
     }
     for (options, word) in [
         (&["--psk-file", "none"][..], "cannot read"),
@@ -94,7 +110,6 @@ fn a_preshared_secret_encrypts() {
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains(word));
     }
-    assert_eq!(sink.end().0, 0);
 }
 
 /// A certificate of `issuer` with a key and this name, in the files `NAME.pem` and `NAME.key`.
@@ -146,7 +161,7 @@ fn certificates_authenticate_both_ends() {
         "authority.pem",
     ];
     let only = ["--json", "--tls-name", "spiffe://example.org/gnb"];
-    let mut sink = server(here, "sink", &[&only[..], &amf].concat());
+    let mut sink = lasting_sink(here, &[&only[..], &amf].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
     let port = document["udp_port"].to_string();
     let perf = [
@@ -164,14 +179,11 @@ fn certificates_authenticate_both_ends() {
     assert_eq!(up["identity"], "spiffe://example.org/gnb");
     let another = [&gnb[..], &["--tls-name", "spiffe://example.org/other"]].concat();
     for (wrong, word) in [
-        (&[][..], ""),
-        (&other, ""),
+        (&[][..], "cause 100"),
+        (&other, "cause 13"),
         (&another, "none of the expected names"),
     ] {
-        let output = run(here, &[&perf[..], wrong].concat());
-        assert!(!output.status.success());
-        let said = text(&output.stderr) + &text(&output.stdout);
-        assert!(said.contains(word), "{said}");
+        assert_failed(here, &[&perf[..], wrong].concat(), word);
     }
     for (options, word) in [
         (
@@ -204,7 +216,6 @@ fn certificates_authenticate_both_ends() {
     ] {
         assert_refused(here, &[&perf[..], options].concat(), word);
     }
-    assert_eq!(sink.end().0, 0);
 }
 
 /// Abandoned messages are counted as such, and the other end still reports the received ones.
