@@ -116,8 +116,8 @@ def spec(c: dict) -> str:
     red = ", ".join(
         [
             'kind = "red"',
-            f'min = {c["least"]}, max = {c["most"]}',
-            f'probability = {1 / c["inverse"]}, weight = {c["weight"]}',
+            f'min_th = {c["least"]}, max_th = {c["most"]}',
+            f'max_p = {1 / c["inverse"]}, w_q = {c["weight"]}',
             f'packet_time = "{round(1000 * packet)} ns"',
             f'gentle = {str(c["gentle"]).lower()}, wait = {str(c["wait"]).lower()}',
             f'spare = true, waiting_only = true, limit = "{LIMIT + 1} packets"',
