@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::suggest::nearest;
 
 /// Error in a question.
 #[derive(Clone, Debug, PartialEq, Eq)]

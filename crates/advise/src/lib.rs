@@ -36,7 +36,7 @@ use anabranch_lab::outputs::WriteError;
 use anabranch_lab::run::RunError;
 use anabranch_lab::store::StoreError;
 use anabranch_report::OutputError;
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 
 pub use evidence::Advice;
 pub use executor::{AdviceProgress, Executor, NoProgress};

@@ -18,7 +18,7 @@ use anabranch::lab::spec_source::Folder;
 use anabranch::lab::store::Store;
 use anabranch::lab::{outputs, spec_files};
 use anabranch::report::Outputs;
-use anabranch::settings::{Entry, Kind, kind};
+use anabranch::settings::{Kind, KindEntry, kind};
 use anabranch::sim::loss::{Loss, Traffic};
 use anabranch::sim::{Packet, Rng};
 use anabranch::transport::Nanos;
@@ -80,7 +80,7 @@ kind! {
         packets: u64, Kind::count(1, 1_000_000);
     }
     /// The last packet of each `packets` is lost.
-    static EVERY: Entry<Box<dyn Loss>, Traffic> =
+    static EVERY: KindEntry<Box<dyn Loss>, Traffic> =
         "every", |it, _| Ok(Box::new(Every { every: it.packets, seen: 0 }));
 }
 

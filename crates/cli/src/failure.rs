@@ -10,8 +10,8 @@ use anabranch_lab::run::RunError;
 use anabranch_lab::shard::ShardError;
 use anabranch_lab::store::StoreError;
 use anabranch_report::OutputError;
-use anabranch_scenario::nearest::{hint, nearest};
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
+use anabranch_scenario::suggest::{hint, nearest};
 
 /// Why a command failed.
 #[derive(Debug)]

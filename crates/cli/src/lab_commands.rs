@@ -23,9 +23,9 @@ use anabranch_lab::threads::Threads;
 use anabranch_report::Outputs;
 use anabranch_report::outputs::TALLIES;
 use anabranch_report::terminal::{self, Terminal};
-use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::records::Results;
 use anabranch_scenario::schema::json_schema;
+use anabranch_scenario::suggest::nearest;
 use anabranch_settings::counted;
 
 use crate::arguments::{Common, Merge, Reproduce, Run};
@@ -154,7 +154,7 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
 
 /// The plan of a spec with the options of the command line, validated.
 fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
-    let plan = Plan::spread(
+    let plan = Plan::with_executor(
         Request::new(source.file.clone(), source.text.clone()).with(|it| {
             it.overrides = common.set.clone();
             it.only = common.only.clone();

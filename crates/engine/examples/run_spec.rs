@@ -2,7 +2,8 @@
 //! serves profilers and instruction counts, without the files and the report of `anabranch run`.
 //!
 //! ```sh
-//! cargo run --release -p anabranch-engine --example run_spec -- bench/geo/geo.toml [seed] [key=value ...]
+//! cargo run --release -p anabranch-engine --example run_spec -- bench/geo/geo.toml [seed]
+//! [key=value ...]
 //! ```
 
 use std::error::Error;
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
     let units = Unit::all(&plan);
     let unit = units.first().ok_or("the spec has nothing to run")?;
-    let record = world::run(unit, seed, &mut Discard, &[])?;
+    let record = world::run(unit, seed, &mut NullSink, &[])?;
     println!("{record:?}");
     println!("packet-hops {}", record.packet_hops);
     Ok(())

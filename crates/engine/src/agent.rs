@@ -1,21 +1,22 @@
 //! Adapters that run transports, workloads and sinks as agents of the simulator.
 //!
-//! A member of a flow is two agents, a source and a sink, that share one [`tally::Tally`]: the data
-//! for the metrics, accumulated during the run so that memory does not grow with its length.
+//! A member of a flow is two agents, a source and a sink, that share one [`flow_stats::FlowStats`]:
+//! the data for the metrics, accumulated during the run so that memory does not grow with its
+//! length.
 
-pub mod calling;
-pub mod distribution;
+pub mod aggregation;
+pub mod client;
+pub mod duplicate_check;
+pub mod flow_stats;
+pub mod histogram;
 pub mod inspect;
+pub mod message_header;
 pub mod meter;
 pub mod observer;
-pub mod once;
 pub mod packet_counter;
 pub mod packets;
 pub mod resume;
 pub mod series;
-pub mod stamp;
-pub mod taking;
-pub mod tally;
 pub mod transfers;
 
 use anabranch_sim::workload::{BoxedWorkload, Facts, Message, Offer, Workload};

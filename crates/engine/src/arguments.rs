@@ -4,11 +4,11 @@
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::decode::decode;
-use anabranch_scenario::place::Place;
-use anabranch_scenario::problem::{Problem, SpecError};
-use anabranch_scenario::resolve::Setting;
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
+use anabranch_scenario::source_span::SourceSpan;
+use anabranch_scenario::sweep::Setting;
 use anabranch_scenario::transport::Transport;
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use anabranch_sctp::Config;
 
 use crate::transport::Transports;
@@ -29,12 +29,12 @@ pub struct Sctp {
 /// All faults, by argument.
 pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let failed = |problems| SpecError::new("command line", "", settings, problems);
-    let mut root = table(Place::Argument(0));
+    let mut root = table(SourceSpan::Argument(0));
     let protocol = Node {
-        place: Place::Argument(0),
+        place: SourceSpan::Argument(0),
         value: NodeValue::Text("sctp".to_owned()),
     };
-    insert(&mut root, &["protocol"], protocol, Place::Argument(0));
+    insert(&mut root, &["protocol"], protocol, SourceSpan::Argument(0));
     let mut problems = Vec::new();
     for (number, argument) in settings.iter().enumerate() {
         match Setting::parse(argument, number) {
@@ -43,7 +43,7 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
                 let place = setting.key_place.clone();
                 if !insert(&mut root, &path, setting.node.clone(), place.clone()) {
                     let message = format!("`{}` is set twice, or lies within a value", setting.key);
-                    problems.push(Problem::new(place, setting.key.clone(), message));
+                    problems.push(Diagnostic::new(place, setting.key.clone(), message));
                 }
             }
             Err(problem) => problems.push(problem),
@@ -85,7 +85,7 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     Ok(Sctp { transport, config })
 }
 
-fn table(place: Place) -> Node {
+fn table(place: SourceSpan) -> Node {
     Node {
         place,
         value: NodeValue::Table(Vec::new()),
@@ -94,7 +94,7 @@ fn table(place: Place) -> Node {
 
 /// Inserts a value at a path and creates missing tables; `false` if a value that is not a table is
 /// in the way.
-fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
+fn insert(node: &mut Node, path: &[&str], value: Node, place: SourceSpan) -> bool {
     let (Some((&key, rest)), NodeValue::Table(entries)) = (path.split_first(), &mut node.value)
     else {
         return false;
@@ -102,7 +102,7 @@ fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
     let known = entries.iter().position(|entry| entry.key == key);
     if rest.is_empty() {
         if known.is_none() {
-            entries.push(Entry {
+            entries.push(TableEntry {
                 key: key.to_owned(),
                 key_place: place,
                 node: value,
@@ -111,7 +111,7 @@ fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
         return known.is_none();
     }
     let at = known.unwrap_or_else(|| {
-        entries.push(Entry {
+        entries.push(TableEntry {
             key: key.to_owned(),
             key_place: place.clone(),
             node: table(place.clone()),

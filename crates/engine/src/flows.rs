@@ -9,7 +9,7 @@ use anabranch_sim::{Inspect, Seed, start_time};
 use anabranch_transport::Nanos;
 
 use crate::agent::inspect::{Inspector, Reader, Watched};
-use crate::transport::Made;
+use crate::transport::SharedTransport;
 
 /// The first source port and the first sink port. Each member of each flow uses the next pair. The
 /// first ports are not assigned to a protocol above SCTP or TCP, so that a dissector shows the
@@ -18,7 +18,7 @@ pub const FIRST_PORTS: [u16; 2] = [42_000, 52_000];
 
 /// One member of a flow, with its number in the world.
 #[derive(Clone, Copy, Debug)]
-pub struct Members<'a> {
+pub struct NumberedMember<'a> {
     /// The flow.
     pub flow: &'a Flow,
     /// Index of the flow in the spec.
@@ -30,16 +30,17 @@ pub struct Members<'a> {
 }
 
 /// Every member of every flow, in order.
-pub fn members(spec: &Spec) -> impl Iterator<Item = Members<'_>> {
+pub fn members(spec: &Spec) -> impl Iterator<Item = NumberedMember<'_>> {
     let flows = spec.flows.iter().enumerate();
     let all =
         flows.flat_map(|(place, flow)| (0..flow.count.0).map(move |index| (place, flow, index)));
-    all.zip(0..).map(|((place, flow, index), number)| Members {
-        flow,
-        place,
-        index,
-        number,
-    })
+    all.zip(0..)
+        .map(|((place, flow, index), number)| NumberedMember {
+            flow,
+            place,
+            index,
+            number,
+        })
 }
 
 /// The source port and the sink port of a member number. The checks of the spec keep the number
@@ -58,7 +59,7 @@ pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
     }
 }
 
-impl Members<'_> {
+impl NumberedMember<'_> {
     /// The flow's name, with the member's index if there are several.
     pub fn name(&self) -> String {
         member_name(&self.flow.name, self.flow.count.0, self.index)
@@ -66,29 +67,29 @@ impl Members<'_> {
 }
 
 /// The packet reader of a transport.
-pub fn reader(transport: &Made) -> Reader {
+pub fn reader(transport: &SharedTransport) -> Reader {
     let transport = Arc::clone(transport);
     Box::new(move |packet| transport.inspect(packet))
 }
 
 /// The flows of a spec with their transports, in the form that loss models need.
 #[derive(Clone, Debug)]
-pub struct Known(Arc<Named>);
+pub struct FlowIndex(Arc<FlowIndexInner>);
 
 /// The flows of a spec with their transports.
-pub fn known(spec: &Spec, transports: &[Made]) -> Known {
+pub fn known(spec: &Spec, transports: &[SharedTransport]) -> FlowIndex {
     let names = members(spec).map(|member| {
         let flow = (member.flow.name.clone(), member.flow.count.0);
         (flow, member.index, member.number)
     });
     let transports = members(spec).filter_map(|member| transports.get(member.place).cloned());
-    Known(Arc::new(Named {
+    FlowIndex(Arc::new(FlowIndexInner {
         names: names.collect(),
         transports: transports.collect(),
     }))
 }
 
-impl Known {
+impl FlowIndex {
     /// The same in the simulator's form.
     pub fn traffic(&self) -> Traffic {
         Traffic::new(self.clone())
@@ -97,14 +98,14 @@ impl Known {
 
 /// Members by their names.
 #[derive(Debug)]
-struct Named {
+struct FlowIndexInner {
     /// The flow's name and count, the member's index in it, and its number in the world.
     names: Vec<((String, u32), u32, u32)>,
     /// The members' transports, by their numbers.
-    transports: Vec<Made>,
+    transports: Vec<SharedTransport>,
 }
 
-impl Flows for Known {
+impl Flows for FlowIndex {
     fn numbers(&self, name: &str) -> Vec<u32> {
         let name = Name::parse(name);
         let named = self.0.names.iter().filter(|((flow, count), member, _)| {

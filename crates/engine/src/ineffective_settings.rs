@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use anabranch_scenario::checker::Checker;
-use anabranch_scenario::chosen::{Chosen, Family};
-use anabranch_scenario::problem::Problem;
+use anabranch_scenario::diagnostic::Diagnostic;
+use anabranch_scenario::kind_choice::{KindChoice, KindFamily};
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::{Flow, Link, Spec};
 use anabranch_settings::{Effect, Registry};
@@ -21,17 +21,17 @@ use crate::medium;
 
 /// The judgement of a key at a point.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct KeyJudgement {
     /// Path of the key.
     pub path: String,
     /// The problem if it has no effect at this point.
-    pub idle: Option<Problem>,
+    pub idle: Option<Diagnostic>,
     /// Whether the key is redundant: its value holds without it.
     pub redundant: bool,
 }
 
 /// Judges the keys of one point.
-pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
+pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<KeyJudgement> {
     let mut judge = Judge {
         c,
         kinds,
@@ -67,14 +67,14 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<Judged> {
 
 /// The keys that have no effect at any point that sets them, in either direction of a link.
 #[derive(Clone, Debug, Default)]
-pub struct Everywhere(BTreeMap<String, Option<Last>>);
+pub struct IneffectiveKeys(BTreeMap<String, Option<Last>>);
 
 /// The last point that sets a key, and its judgement there.
-type Last = ((usize, usize), Problem, bool);
+type Last = ((usize, usize), Diagnostic, bool);
 
-impl Everywhere {
+impl IneffectiveKeys {
     /// Adds the keys of a point; `order` is the position of the point.
-    pub fn add(&mut self, order: (usize, usize), judged: &[Judged]) {
+    pub fn add(&mut self, order: (usize, usize), judged: &[KeyJudgement]) {
         for judged in judged {
             let both = judged.path.replace(".forward", "").replace(".backward", "");
             let idle = judged.idle.as_ref();
@@ -97,7 +97,7 @@ impl Everywhere {
     }
 
     /// Problems: keys that cannot have their intended effect.
-    pub fn mistakes(&self) -> Vec<Problem> {
+    pub fn mistakes(&self) -> Vec<Diagnostic> {
         let all = self.0.values().flatten();
         let mistakes = all.filter(|(_, _, redundant)| !redundant);
         mistakes.map(|(_, problem, _)| problem.clone()).collect()
@@ -107,7 +107,7 @@ impl Everywhere {
     pub fn redundant(&self) -> Vec<String> {
         let all = self.0.values().flatten();
         let redundant = all.filter(|(_, _, redundant)| *redundant);
-        let note = |problem: &Problem| format!("`{}`: {}", problem.key, problem.message);
+        let note = |problem: &Diagnostic| format!("`{}`: {}", problem.key, problem.message);
         redundant.map(|(_, problem, _)| note(problem)).collect()
     }
 }
@@ -115,14 +115,14 @@ impl Everywhere {
 struct Judge<'a, 'c> {
     c: &'a Checker<'c>,
     kinds: &'a Standard,
-    all: Vec<Judged>,
+    all: Vec<KeyJudgement>,
 }
 
 impl Judge<'_, '_> {
     /// Judges a key with the value `found`, which has no effect if `is_idle`, for the reason `why`.
     fn key(&mut self, path: &str, found: impl std::fmt::Display, is_idle: bool, why: &str) {
         let message = || format!("found {found}; it has no effect {why}; leave it out");
-        self.all.push(Judged {
+        self.all.push(KeyJudgement {
             path: path.to_owned(),
             idle: is_idle.then(|| self.c.located(path, message())),
             redundant: false,
@@ -139,7 +139,7 @@ impl Judge<'_, '_> {
         why: &str,
     ) {
         let message = || format!("found {found}; it holds without that {why}");
-        self.all.push(Judged {
+        self.all.push(KeyJudgement {
             path: path.to_owned(),
             idle: is_redundant.then(|| self.c.located(path, message())),
             redundant: true,
@@ -148,9 +148,9 @@ impl Judge<'_, '_> {
 
     /// Judges the keys of a kind by the rules of the kind; a shared key without a rule has an
     /// effect.
-    fn kind<F: Family, T: 'static, C: Default + 'static>(
+    fn kind<F: KindFamily, T: 'static, C: Default + 'static>(
         &mut self,
-        chosen: &Chosen<F>,
+        chosen: &KindChoice<F>,
         path: &str,
         kinds: &Registry<T, C>,
         context: &C,

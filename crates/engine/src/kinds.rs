@@ -2,7 +2,7 @@
 
 use anabranch_orbit::Constellation;
 use anabranch_scenario::Workload;
-use anabranch_settings::{Entry, Prepared, Refusal, Registry};
+use anabranch_settings::{KindEntry, Prepared, Refusal, Registry};
 use anabranch_sim::Rng;
 use anabranch_sim::loss::{self, Loss, Traffic};
 use anabranch_sim::propagation::{self, Propagation};
@@ -19,13 +19,13 @@ use crate::transport::{self, Transports};
 ///
 /// ```
 /// # use anabranch_engine::kinds::Standard;
-/// # use anabranch_settings::{Entry, Kinds, kind};
+/// # use anabranch_settings::{KindEntry, Kinds, kind};
 /// # use anabranch_sim::loss::{Loss, NoLoss, Traffic};
 /// kind! {
 ///     /// It has no parameters.
 ///     struct Mine {}
 ///     /// No packet is lost.
-///     static MINE: Entry<Box<dyn Loss>, Traffic> = "mine", |_, _| Ok(Box::new(NoLoss {}));
+///     static MINE: KindEntry<Box<dyn Loss>, Traffic> = "mine", |_, _| Ok(Box::new(NoLoss {}));
 /// }
 /// let kinds = Standard::default().with_loss(&MINE);
 /// assert!(kinds.losses.check("mine", &[]).is_ok());
@@ -46,11 +46,11 @@ pub struct Standard {
     /// Workloads.
     pub workloads: Registry<workload::BoxedWorkload, workload::Context>,
     /// Metrics.
-    pub metrics: Registry<metric::Made>,
+    pub metrics: Registry<metric::BoxedMetric>,
     /// Transports.
     pub transports: Transports,
     /// Probes of flows in addition to those of transports.
-    pub probes: Vec<&'static probe::Entry>,
+    pub probes: Vec<&'static probe::ProbeEntry>,
     /// Processes the passage of every packet event by event, even on links that can compute it when
     /// the packet enters. The results are the same, and the run takes longer.
     pub event_driven: bool,
@@ -84,28 +84,28 @@ impl Standard {
 
     /// Adds a loss model.
     #[must_use]
-    pub fn with_loss(mut self, entry: &'static Entry<Box<dyn Loss>, Traffic>) -> Self {
+    pub fn with_loss(mut self, entry: &'static KindEntry<Box<dyn Loss>, Traffic>) -> Self {
         self.losses = self.losses.with(entry);
         self
     }
 
     /// Adds a propagation.
     #[must_use]
-    pub fn with_propagation(mut self, entry: &'static Entry<Box<dyn Propagation>>) -> Self {
+    pub fn with_propagation(mut self, entry: &'static KindEntry<Box<dyn Propagation>>) -> Self {
         self.propagations = self.propagations.with(entry);
         self
     }
 
     /// Adds a kind of shell.
     #[must_use]
-    pub fn with_shell(mut self, entry: &'static Entry<Constellation>) -> Self {
+    pub fn with_shell(mut self, entry: &'static KindEntry<Constellation>) -> Self {
         self.shells = self.shells.with(entry);
         self
     }
 
     /// Adds a kind of routing over moving nodes.
     #[must_use]
-    pub fn with_routing(mut self, entry: &'static Entry<Box<dyn RoutingKind>>) -> Self {
+    pub fn with_routing(mut self, entry: &'static KindEntry<Box<dyn RoutingKind>>) -> Self {
         self.routings = self.routings.with(entry);
         self
     }
@@ -114,7 +114,7 @@ impl Standard {
     #[must_use]
     pub fn with_workload(
         mut self,
-        entry: &'static Entry<workload::BoxedWorkload, workload::Context>,
+        entry: &'static KindEntry<workload::BoxedWorkload, workload::Context>,
     ) -> Self {
         self.workloads = self.workloads.with(entry);
         self
@@ -122,14 +122,14 @@ impl Standard {
 
     /// Adds a metric.
     #[must_use]
-    pub fn with_metric(mut self, entry: &'static Entry<metric::Made>) -> Self {
+    pub fn with_metric(mut self, entry: &'static KindEntry<metric::BoxedMetric>) -> Self {
         self.metrics = self.metrics.with(entry);
         self
     }
 
     /// Adds a probe, which replaces one of the same name.
     #[must_use]
-    pub fn with_probe(mut self, entry: &'static probe::Entry) -> Self {
+    pub fn with_probe(mut self, entry: &'static probe::ProbeEntry) -> Self {
         self.probes.retain(|known| known.name != entry.name);
         self.probes.push(entry);
         self
@@ -137,7 +137,7 @@ impl Standard {
 
     /// Adds a transport.
     #[must_use]
-    pub fn with_transport(mut self, entry: &'static transport::Entry) -> Self {
+    pub fn with_transport(mut self, entry: &'static transport::TransportEntry) -> Self {
         self.transports = self.transports.with(entry);
         self
     }
@@ -170,7 +170,7 @@ impl Standard {
 
     /// Adds a queue discipline.
     #[must_use]
-    pub fn with_queue(mut self, entry: &'static Entry<Box<dyn QueueDiscipline>>) -> Self {
+    pub fn with_queue(mut self, entry: &'static KindEntry<Box<dyn QueueDiscipline>>) -> Self {
         self.queues = self.queues.with(entry);
         self
     }

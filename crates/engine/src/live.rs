@@ -4,16 +4,16 @@ use anabranch_scenario::records::RunRecord;
 use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, ProbeSet, Sample};
 
-use crate::agent::tally::Tally;
-use crate::metric::{FlowOutcome, Life, LinkOutcome, Outcome};
+use crate::agent::flow_stats::FlowStats;
+use crate::metric::{FlowOutcome, Life, LinkOutcome, RunOutcome};
 use crate::network;
 use crate::plan::Unit;
 use crate::point::PlannedPoint;
-use crate::resolved::Member;
+use crate::resolved_point::PlannedMember;
 use crate::runner::Runner;
 use crate::sink::Sink;
 use crate::transport::Transport;
-use crate::world::record::Recording;
+use crate::world::recorder::Recorder;
 use crate::world::{WorldError, outcomes};
 
 /// Observations of a member of a flow. Times count from the start of the run.
@@ -31,7 +31,7 @@ pub struct Observed {
 
 /// The probes that sender and receiver of the flows must record in a replication of a point.
 pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
-    let mut recording = Recording::new(&point.experiment, replication);
+    let mut recording = Recorder::new(&point.experiment, replication);
     let members = point.resolved.members.iter();
     members.fold(ProbeSet::NONE, |all, member| {
         let tally = tally(point, member, 0, &mut recording);
@@ -41,7 +41,12 @@ pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
 }
 
 /// The tally of a member that starts at `start`.
-fn tally(point: &PlannedPoint, member: &Member, start: Nanos, recording: &mut Recording) -> Tally {
+fn tally(
+    point: &PlannedPoint,
+    member: &PlannedMember,
+    start: Nanos,
+    recording: &mut Recorder,
+) -> FlowStats {
     let flow = &point.spec.flows[member.flow];
     let life = Life {
         start,
@@ -50,7 +55,7 @@ fn tally(point: &PlannedPoint, member: &Member, start: Nanos, recording: &mut Re
     };
     let observers = point.resolved.measures.observers(&flow.name, life);
     let recorded = recording.of_flow(flow, member.index);
-    Tally::new(observers, recorded, recording.buffer())
+    FlowStats::new(observers, recorded, recording.buffer())
 }
 
 /// Makes the record of a unit from the observations of the members of its flows, in their order.
@@ -67,7 +72,7 @@ pub fn record(
     let (spec, experiment) = (&*point.spec, &*point.experiment);
     let duration = spec.world.duration.0;
     let resolved = &point.resolved;
-    let mut recording = Recording::new(experiment, unit.replication);
+    let mut recording = Recorder::new(experiment, unit.replication);
     let members = resolved.members.iter().zip(observed);
     let tallies = members.map(|(member, seen)| {
         let mut tally = tally(point, member, seen.start, &mut recording);
@@ -92,7 +97,7 @@ pub fn record(
         watched: Vec::new(),
     });
     let failures = outcomes.iter().flat_map(FlowOutcome::failures).collect();
-    let outcome = Outcome {
+    let outcome = RunOutcome {
         links: links.collect(),
         flows: outcomes,
         marks: Vec::new(),
@@ -113,7 +118,7 @@ pub fn record(
 }
 
 /// Feeds a tally in order of time, up to the end of the run.
-fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
+fn fill(tally: &mut FlowStats, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
     let fragment = (transport.packet() as u64).max(1);
     let header = transport.segment().saturating_sub(fragment);
     let mut samples = seen.samples.iter().peekable();

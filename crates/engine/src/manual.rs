@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use anabranch_scenario::chosen::Family;
-use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
+use anabranch_scenario::kind_choice::KindFamily;
+use anabranch_scenario::kind_families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
 use anabranch_scenario::measure::{CONSTELLATION_PROBES, LINK_PROBES, Metrics};
 use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, Section, Setting, Variant};
@@ -145,7 +145,7 @@ pub fn metrics() -> String {
 }
 
 /// The section of a page about the kinds of a spec's key; `title` is the prefix of their titles.
-fn family<F: Family>(title: &str, variants: &[Variant]) -> String {
+fn family<F: KindFamily>(title: &str, variants: &[Variant]) -> String {
     let part = |variant: &Variant| {
         let title = match title.ends_with('`') {
             true => format!("{title}{}`", variant.name),

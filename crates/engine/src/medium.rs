@@ -2,7 +2,10 @@
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
-use anabranch_scenario::wifi::{Backoff, Error, Idle, Law, Overrides, Set, Timeout, Wifi};
+use anabranch_scenario::wifi::{
+    AfterErrorRule, Backoff, IdleAccessRule, Overrides, ParameterSet, PropagationLaw,
+    ResponseTimeoutRule, Wifi,
+};
 use anabranch_sim::wifi::{
     AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, Propagation, ResponseTimeout,
 };
@@ -21,8 +24,8 @@ macro_rules! put {
 /// The parameters of the medium: those of the set, with the overrides of the cell.
 pub fn parameters(cell: &Wifi) -> Parameters {
     let mut all = match cell.set {
-        Set::Ieee80211b => Parameters::ieee80211b(),
-        Set::Rafiq2007 => Parameters::rafiq2007(),
+        ParameterSet::Ieee80211b => Parameters::ieee80211b(),
+        ParameterSet::Rafiq2007 => Parameters::rafiq2007(),
     };
     let own = &cell.parameters;
     let span = |span: Span| span.0;
@@ -67,25 +70,25 @@ fn choices(own: &Overrides, all: &mut Parameters) {
     }
     if let Some(idle) = own.idle_access {
         all.idle_access = match idle {
-            Idle::Immediate => IdleAccess::Immediate,
-            Idle::Backoff => IdleAccess::Backoff,
+            IdleAccessRule::Immediate => IdleAccess::Immediate,
+            IdleAccessRule::Backoff => IdleAccess::Backoff,
         };
     }
     if let Some(error) = own.after_error {
         all.after_error = match error {
-            Error::EifsInsteadOfDifs => AfterError::EifsInsteadOfDifs,
-            Error::EifsThenDifs => AfterError::EifsThenDifs,
+            AfterErrorRule::EifsInsteadOfDifs => AfterError::EifsInsteadOfDifs,
+            AfterErrorRule::EifsThenDifs => AfterError::EifsThenDifs,
         };
     }
     if let Some(law) = own.propagation {
         all.radio.propagation = match law {
-            Law::FreeSpace => Propagation::FreeSpace,
-            Law::TwoRayGround => Propagation::TwoRayGround,
+            PropagationLaw::FreeSpace => Propagation::FreeSpace,
+            PropagationLaw::TwoRayGround => Propagation::TwoRayGround,
         };
     }
     all.response_timeout = match (own.response_timeout, own.timeout_slack) {
-        (Some(Timeout::Header), _) => ResponseTimeout::Header,
-        (Some(Timeout::WholeFrame), slack) => {
+        (Some(ResponseTimeoutRule::Header), _) => ResponseTimeout::Header,
+        (Some(ResponseTimeoutRule::WholeFrame), slack) => {
             ResponseTimeout::WholeFrame(slack.map_or(0, |slack| slack.0))
         }
         (None, Some(slack)) if all.response_timeout != ResponseTimeout::Header => {

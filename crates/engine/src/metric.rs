@@ -8,7 +8,7 @@ use anabranch_scenario::names;
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::Measure;
 use anabranch_scenario::{Flow, Metric as MetricSpec};
-use anabranch_settings::{Entry, Registry};
+use anabranch_settings::{KindEntry, Registry};
 use anabranch_sim::workload::Facts;
 use anabranch_sim::{Direction, LinkProbes};
 use anabranch_transport::{Nanos, Probe};
@@ -27,7 +27,6 @@ mod fairness;
 mod heartbeats;
 mod link;
 mod link_load;
-pub mod mark;
 mod message_integrity;
 mod message_latency;
 pub mod outcome;
@@ -36,17 +35,18 @@ pub mod percentiles;
 mod probe;
 mod queue;
 mod resume;
+pub mod snapshot;
 mod transfers;
 pub mod window;
 
-pub use outcome::{FlowOutcome, LinkOutcome, Outcome, Seen};
-pub use transfers::Alone;
+pub use outcome::{FlowOutcome, LinkOutcome, RunData, RunOutcome};
+pub use transfers::IdealTransfer;
 
 /// A built metric.
-pub type Made = Box<dyn Metric>;
+pub type BoxedMetric = Box<dyn Metric>;
 
 /// All metrics, one line for each.
-pub const KINDS: &[&Entry<Made>] = &[
+pub const KINDS: &[&KindEntry<BoxedMetric>] = &[
     &delivered::GOODPUT,
     &delivered::SEGMENTS_DELIVERED,
     &delivered::SEGMENT_RATE,
@@ -90,7 +90,7 @@ pub const KINDS: &[&Entry<Made>] = &[
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.
-pub fn kinds() -> Registry<Made> {
+pub fn kinds() -> Registry<BoxedMetric> {
     Registry::new(KINDS)
 }
 
@@ -162,12 +162,12 @@ pub struct Life {
     /// The end of the run.
     pub end: Nanos,
     /// Delay and rate of its path without other traffic, if known.
-    pub alone: Option<Alone>,
+    pub alone: Option<IdealTransfer>,
 }
 
 /// A direction of a link that a measure observes.
 #[derive(Clone, Copy, Debug)]
-pub struct Lane<'a> {
+pub struct ObservedDirection<'a> {
     /// The link, or a member of it.
     pub link: &'a str,
     /// The direction.
@@ -187,7 +187,7 @@ pub trait Metric: Send + Sync {
     }
 
     /// The direction of a link that it observes instead of a flow.
-    fn lane(&self) -> Option<Lane<'_>> {
+    fn lane(&self) -> Option<ObservedDirection<'_>> {
         None
     }
 
@@ -225,12 +225,12 @@ pub trait Metric: Send + Sync {
 
     /// Its values, in the order of its names. Values that are not finite are left out of the
     /// results.
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64>;
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64>;
 }
 
 /// The measures of a run.
 #[derive(Default)]
-pub struct Measures(Vec<Made>);
+pub struct Measures(Vec<BoxedMetric>);
 
 impl std::fmt::Debug for Measures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -243,7 +243,7 @@ impl std::fmt::Debug for Measures {
 impl Measures {
     /// The measures of a spec, in order. Invalid ones are skipped because the check of the spec
     /// reports them.
-    pub fn new(kinds: &Registry<Made>, wanted: &[MetricSpec]) -> Self {
+    pub fn new(kinds: &Registry<BoxedMetric>, wanted: &[MetricSpec]) -> Self {
         let made = wanted.iter().filter_map(|metric| make(kinds, metric).ok());
         Self(made.collect())
     }
@@ -335,10 +335,10 @@ impl Measures {
 
     /// Computes all measures. A measure without a value (nothing was sent, division by zero) is
     /// left out.
-    pub fn values(&self, outcome: &Outcome) -> Vec<Measure> {
+    pub fn values(&self, outcome: &RunOutcome) -> Vec<Measure> {
         let each = self.0.iter().enumerate();
         let all = each.flat_map(|(measure, metric)| {
-            let seen = Seen::new(outcome, measure);
+            let seen = RunData::new(outcome, measure);
             // A group that is switched off has no values.
             let off = metric
                 .flow()
@@ -363,9 +363,9 @@ impl Measures {
 
 /// Builds a measure.
 pub(crate) fn make(
-    kinds: &Registry<Made>,
+    kinds: &Registry<BoxedMetric>,
     metric: &MetricSpec,
-) -> Result<Made, anabranch_settings::Refusal> {
+) -> Result<BoxedMetric, anabranch_settings::Refusal> {
     kinds.build(&metric.kind, &metric.values(kinds), ())
 }
 

@@ -1,19 +1,19 @@
 //! Conversion of a spec's nodes, links, queues, losses, addresses and routes to those of the
 //! simulator.
 
-pub(crate) mod alone;
 pub mod constellation;
 pub mod constellation_checks;
-pub mod homes;
+pub(crate) mod ideal_transfer;
+pub mod multihoming;
 pub mod routes;
 mod wifi;
 
 use std::net::IpAddr;
 
-use anabranch_scenario::families::Place;
+use anabranch_scenario::kind_families::LossPlacement;
 use anabranch_scenario::names::{Name, carrier_members, count_of, link_members, member_name};
 use anabranch_scenario::rates::RateOverTime;
-use anabranch_scenario::wifi::Carrier;
+use anabranch_scenario::wifi::LinkMedium;
 use anabranch_scenario::world::Impairment;
 use anabranch_scenario::{Link, Spec};
 use anabranch_settings::{Prepared, Refusal};
@@ -25,7 +25,7 @@ use anabranch_sim::{
     PlacedLoss, Probability, Reordering, StepFunction, Topology,
 };
 
-use crate::flows::Members;
+use crate::flows::NumberedMember;
 use crate::kinds::Standard;
 use crate::medium;
 use constellation::{ConstellationParts, RoutingParts};
@@ -45,7 +45,7 @@ pub enum NetworkError {
     Kind(#[from] Refusal),
     /// Paths without addresses.
     #[error(transparent)]
-    Address(#[from] homes::AddressError),
+    Address(#[from] multihoming::AddressError),
 }
 
 /// The addresses and routes of a spec, with names resolved.
@@ -82,11 +82,11 @@ pub struct Built {
 }
 
 /// The forward rate of a link; for a cell, that of its data frames.
-pub fn rate(link: Carrier<'_>) -> RateOverTime {
+pub fn rate(link: LinkMedium<'_>) -> RateOverTime {
     match link {
-        Carrier::Wire(link) => forward_rate(link),
-        Carrier::Air(cell) => medium::parameters(cell).data_rate.into(),
-        Carrier::Beam(constellation, class) => {
+        LinkMedium::Wire(link) => forward_rate(link),
+        LinkMedium::Air(cell) => medium::parameters(cell).data_rate.into(),
+        LinkMedium::Beam(constellation, class) => {
             let transmitter = constellation.transmitter(class);
             transmitter.map_or(0.into(), |it| it.rate.clone())
         }
@@ -184,8 +184,8 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
 /// Where a loss occurs.
 fn place_of(loss: &anabranch_scenario::Loss) -> LossPosition {
     match loss.place() {
-        Place::BeforeQueue => LossPosition::BeforeQueue,
-        Place::AfterQueue => LossPosition::AfterQueue,
+        LossPlacement::BeforeQueue => LossPosition::BeforeQueue,
+        LossPlacement::AfterQueue => LossPosition::AfterQueue,
     }
 }
 
@@ -250,7 +250,7 @@ pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<N
 pub fn ends(
     topology: &Topology,
     spec: &Spec,
-    member: &Members<'_>,
+    member: &NumberedMember<'_>,
 ) -> Result<[NodeId; 2], BuildError> {
     let flow = member.flow;
     let ends = [&flow.from, &flow.to];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::value::Point;
 
 use crate::files::Files;

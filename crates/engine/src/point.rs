@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::quantity::Span;
-use anabranch_scenario::resolve::{Points, Setting, SweptPoint};
 use anabranch_scenario::spec::{Record, Recorded};
+use anabranch_scenario::sweep::{Points, Setting, SweptPoint};
 use anabranch_scenario::tree::{Node, NodeValue};
 use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::{Experiment, Spec, decode, substitute, validate};
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::files::Files;
 use crate::kinds::Standard;
 use crate::network::{constellation, constellation_checks};
-use crate::resolved::Resolved;
+use crate::resolved_point::ResolvedPoint;
 use crate::traces;
 
 mod lean;
@@ -40,7 +40,7 @@ pub struct PlannedPoint {
     /// The kinds of its world.
     pub kinds: Arc<Standard>,
     /// The resolved spec and experiment, for all replications.
-    pub resolved: Arc<Resolved>,
+    pub resolved: Arc<ResolvedPoint>,
     /// SHA-256 of all inputs of a run except seed and replication.
     pub(crate) hash: [u8; 32],
 }
@@ -235,14 +235,14 @@ impl Source {
         place: usize,
         lean: bool,
         used: &mut BTreeSet<String>,
-    ) -> Result<PlannedPoint, Vec<Problem>> {
+    ) -> Result<PlannedPoint, Vec<Diagnostic>> {
         let swept = self.swept(place);
         let mut tree = match lean {
             true => self.lean.root.clone(),
             false => Node::clone(&self.root),
         };
         let settings = self.settings.iter();
-        let mut problems: Vec<Problem> = settings
+        let mut problems: Vec<Diagnostic> = settings
             .filter_map(|setting| setting.apply(&mut tree).err())
             .collect();
         if lean {
@@ -266,7 +266,7 @@ impl Source {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let resolved = Resolved::new(&spec, self.index, &self.kinds, &tree)?;
+        let resolved = ResolvedPoint::new(&spec, self.index, &self.kinds, &tree)?;
         let mut experiment = spec.experiments[self.index].clone();
         if let Some(duration) = experiment.duration {
             spec.world.duration = duration;
@@ -288,7 +288,7 @@ impl Source {
 }
 
 /// The x of a point; an invalid x is a problem.
-fn xs(swept: &SweptPoint, problems: &mut Vec<Problem>) -> Point {
+fn xs(swept: &SweptPoint, problems: &mut Vec<Diagnostic>) -> Point {
     let x = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
         Ok(x) => Some((name.clone(), x)),
         Err(problem) => {
@@ -299,7 +299,7 @@ fn xs(swept: &SweptPoint, problems: &mut Vec<Problem>) -> Point {
     x.collect()
 }
 
-fn x_value(node: &Node) -> Result<Value, Problem> {
+fn x_value(node: &Node) -> Result<Value, Diagnostic> {
     match &node.value {
         NodeValue::Integer(number) => Ok(Value::Integer(*number)),
         NodeValue::Float(number) => Ok(Value::Float(*number)),
@@ -310,7 +310,7 @@ fn x_value(node: &Node) -> Result<Value, Problem> {
                 "found {}; an x is a number or text (a sweep with `points` names it)",
                 node.describe()
             );
-            Err(Problem::new(node.place.clone(), "x", message))
+            Err(Diagnostic::new(node.place.clone(), "x", message))
         }
     }
 }

@@ -11,22 +11,22 @@ use crate::agent::series::Series;
 mod goodput;
 
 /// All probes, one line for each.
-pub const KINDS: &[&Entry] = &[&goodput::ENTRY];
+pub const KINDS: &[&ProbeEntry] = &[&goodput::ENTRY];
 
 /// A probe that specs can name.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ProbeEntry {
     /// Its name in specs and series files. It must differ from the names of transports' probes.
     pub name: &'static str,
     /// Description and unit.
     pub about: &'static str,
     /// Builds a probe for a member of a flow.
-    pub make: fn(Asked) -> Box<dyn Series>,
+    pub make: fn(RecordOptions) -> Box<dyn Series>,
 }
 
 /// The options of a record.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct RecordOptions {
     /// The width of bins, if the probe uses bins; above 0.
     pub bin: Nanos,
 }

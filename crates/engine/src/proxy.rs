@@ -11,10 +11,10 @@ use anabranch_scenario::world::Proxy as Written;
 use anabranch_sim::{Agent, Rng};
 
 /// A proxy built from a node's settings.
-pub type Made = Box<dyn Proxy>;
+pub type BoxedProxy = Box<dyn Proxy>;
 
 /// All proxies, one line for each.
-pub const KINDS: &[&Entry] = &[&split_tcp::ENTRY];
+pub const KINDS: &[&ProxyEntry] = &[&split_tcp::ENTRY];
 /// The name for no proxy, so that a sweep can switch it off.
 const NONE: &str = "none";
 
@@ -26,12 +26,12 @@ pub fn names() -> Vec<&'static str> {
 
 /// A proxy that specs can name.
 #[derive(Debug)]
-pub struct Entry {
+pub struct ProxyEntry {
     /// Its name.
     pub name: &'static str,
     /// Builds the proxy of a node. Faults in its settings are reported at its path, and the result
     /// is `None`.
-    pub build: fn(&mut Checker<'_>, &Written, &str) -> Option<Made>,
+    pub build: fn(&mut Checker<'_>, &Written, &str) -> Option<BoxedProxy>,
 }
 
 /// A component of a node that processes the transit packets of one IP protocol.
@@ -45,7 +45,7 @@ pub trait Proxy: Debug + Send + Sync {
 }
 
 /// Builds the proxy of a checked node, if it has one.
-pub fn build(c: &mut Checker<'_>, written: &Written, path: &str) -> Option<Made> {
+pub fn build(c: &mut Checker<'_>, written: &Written, path: &str) -> Option<BoxedProxy> {
     let mut all = KINDS.iter();
     let entry = all.find(|entry| entry.name == written.kind)?;
     (entry.build)(c, written, path)

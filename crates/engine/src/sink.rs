@@ -43,9 +43,9 @@ pub trait Sink {
 
 /// Discards everything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Discard;
+pub struct NullSink;
 
-impl Sink for Discard {
+impl Sink for NullSink {
     fn begin(&mut self, _: RunId<'_>, _: &[SeriesKey]) -> Result<(), SinkError> {
         Ok(())
     }

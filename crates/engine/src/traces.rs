@@ -3,23 +3,23 @@
 //!
 //! A trace is a file of lines `time,value`, in order of time, starting at 0. A plain number is in
 //! seconds, or for a rate in bits per second, unless a first line of titles names other units
-//! ([`titles`]); text with a unit is read as in a spec. An unknown title is an error. Empty lines
-//! are ignored, and so are lines that begin with `#`, unless they are titles. mahimahi's format has
-//! one line for each packet that can leave, with its millisecond.
+//! ([`header_row`]); text with a unit is read as in a spec. An unknown title is an error. Empty
+//! lines are ignored, and so are lines that begin with `#`, unless they are titles. mahimahi's
+//! format has one line for each packet that can leave, with its millisecond.
 
-use anabranch_scenario::problem::Problem;
+use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::quantity::Size;
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use anabranch_sim::StepFunction;
 use anabranch_transport::time::MILLISECOND;
 
 use crate::files::Files;
 
 mod elements;
+mod header_row;
 mod messages;
 mod stations;
 mod table;
-mod titles;
 
 /// Maximum number of steps of a trace.
 const MAX_STEPS: usize = 1_000_000;
@@ -41,7 +41,7 @@ const PACKET: u64 = 1500;
 ///
 /// # Errors
 /// Every file that cannot be read or parsed.
-pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Problem>> {
+pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     if let Some(NodeValue::Array(links)) = tree.get_mut("link").map(|links| &mut links.value) {
         for (index, link) in links.iter_mut().enumerate() {
@@ -68,7 +68,7 @@ fn visit(
     unit: &'static str,
     files: &Files,
     path: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) {
     let replaced = replace(node, unit, files, path);
     if let Err(problem) = replaced.and_then(|()| elements::replace(node, files, path)) {
@@ -84,7 +84,12 @@ fn visit(
 }
 
 /// Replaces the name of a file in this table, if it has one.
-fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Result<(), Problem> {
+fn replace(
+    node: &mut Node,
+    unit: &'static str,
+    files: &Files,
+    path: &str,
+) -> Result<(), Diagnostic> {
     let is_rate = unit == KEYS[0].1;
     let named = ["trace", "opportunities"].into_iter();
     let mut named = named.filter(|key| is_rate || *key == "trace");
@@ -92,7 +97,8 @@ fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Re
         return Ok(());
     };
     let place = name.place.clone();
-    let problem = |message: String| Problem::new(place.clone(), Node::key_path(path, key), message);
+    let problem =
+        |message: String| Diagnostic::new(place.clone(), Node::key_path(path, key), message);
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(
@@ -137,7 +143,7 @@ fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Re
         return Err(problem(message));
     }
     let steps = value(NodeValue::Array(steps.into_iter().map(pair).collect()));
-    let entry = |key: &str, node| Entry {
+    let entry = |key: &str, node| TableEntry {
         key: key.to_owned(),
         key_place: place.clone(),
         node,
@@ -157,15 +163,15 @@ fn replace(node: &mut Node, unit: &'static str, files: &Files, path: &str) -> Re
 /// Parses lines `time,value`; values without a unit are in `unit`.
 fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, String> {
     let value = match unit {
-        " bit/s" => titles::RATE,
-        " s" => titles::DELAY,
-        " dB" => titles::ATTENUATION,
-        _ => titles::SHARE,
+        " bit/s" => header_row::RATE,
+        " s" => header_row::DELAY,
+        " dB" => header_row::ATTENUATION,
+        _ => header_row::SHARE,
     };
     let mut steps = Vec::new();
     table::read(
         text,
-        &[titles::TIME, value],
+        &[header_row::TIME, value],
         2,
         "a line is `time,value`",
         |row| {

@@ -18,9 +18,9 @@ use anabranch_sim::workload::{BoxedWorkload as Workload, Facts};
 use anabranch_sim::{Agent, Rng, Seed};
 use anabranch_transport::Path;
 
-use crate::agent::inspect::Seen;
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::agent::inspect::PacketContent;
 use crate::agent::resume::{Resume, Resuming};
-use crate::agent::tally::SharedTally;
 
 #[cfg(not(all(feature = "quic", not(target_family = "wasm"))))]
 mod absent;
@@ -35,10 +35,10 @@ pub mod udp;
 pub type Outages = Vec<[u64; 2]>;
 
 /// A transport built from a flow's settings.
-pub type Made = Arc<dyn Transport>;
+pub type SharedTransport = Arc<dyn Transport>;
 
 /// All transports, one line for each.
-pub const KINDS: &[&Entry] = &[
+pub const KINDS: &[&TransportEntry] = &[
     &tcp::ENTRY,
     &sctp::ENTRY,
     &udp::ENTRY,
@@ -53,17 +53,17 @@ pub const KINDS: &[&Entry] = &[
 
 /// A transport that specs can name.
 #[derive(Debug)]
-pub struct Entry {
+pub struct TransportEntry {
     /// Its name and settings, and its properties for the grammar.
     pub kind: TransportKind,
     /// Builds a flow's transport from its settings. Each setting is in range; the errors concern
     /// their combination.
-    pub build: fn(&Given<'_>) -> Result<Made, Vec<Wrong>>,
+    pub build: fn(&TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>>,
 }
 
 /// The inputs from which a flow's transport is built.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct TransportInput<'a> {
     /// The transport in the spec.
     pub written: &'a Written,
     /// Its kind.
@@ -72,7 +72,7 @@ pub struct Given<'a> {
     pub ip: IpVersion,
 }
 
-impl<'a> Given<'a> {
+impl<'a> TransportInput<'a> {
     /// The settings and switches that are set, with their values.
     pub fn values(self) -> impl Iterator<Item = (&'static Setting, Datum)> + use<'a> {
         self.written.values(self.kind)
@@ -81,14 +81,14 @@ impl<'a> Given<'a> {
 
 /// A setting that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct InvalidSetting {
     /// Its name.
     pub setting: String,
     /// The value found, and the values allowed.
     pub message: String,
 }
 
-impl Wrong {
+impl InvalidSetting {
     /// A fault of a setting, with `message`.
     pub fn new(setting: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Wrong {
 
 /// The largest packets that a transport sends, regardless of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Largest {
+pub struct PacketLimit {
     /// Bytes including the IP header.
     pub bytes: u64,
     /// The setting that determines it; empty if the workload does.
@@ -126,7 +126,7 @@ pub trait Transport: Debug + Send + Sync {
 
     /// A setting that has no effect because of the others, and its requirement. `paths`: the
     /// maximum over the members of its flow, and over all flows.
-    fn idle(&self, paths: [usize; 2]) -> Option<Wrong> {
+    fn idle(&self, paths: [usize; 2]) -> Option<InvalidSetting> {
         let _ = paths;
         None
     }
@@ -146,7 +146,7 @@ pub trait Transport: Debug + Send + Sync {
 
     /// The largest packets that it sends with a workload; `None` if it discovers the path MTU, or
     /// if they are unknown.
-    fn largest_packet(&self, workload: &Facts) -> Option<Largest> {
+    fn largest_packet(&self, workload: &Facts) -> Option<PacketLimit> {
         let _ = workload;
         None
     }
@@ -167,10 +167,10 @@ pub trait Transport: Debug + Send + Sync {
     }
 
     /// Builds the agents of a member: that of the source, and that of the sink.
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2];
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2];
 
     /// Inspects a packet, from the bytes after the IP header.
-    fn inspect(&self, packet: &[u8]) -> Seen;
+    fn inspect(&self, packet: &[u8]) -> PacketContent;
 
     /// Difference between the sequence numbers of two consecutive full segments.
     fn sequence_step(&self) -> u32 {
@@ -179,7 +179,7 @@ pub trait Transport: Debug + Send + Sync {
 }
 
 /// A member of a flow, as input for the agents of its ends.
-pub struct Member<'a> {
+pub struct FlowMember<'a> {
     /// Its name: the flow's, with its index if there are several.
     pub name: &'a str,
     /// Pairs of source and sink addresses, the primary path first.
@@ -199,12 +199,12 @@ pub struct Member<'a> {
     /// Whether a measure needs the delays of its messages.
     pub delays: bool,
     /// The counters, shared by both ends.
-    pub tally: SharedTally,
+    pub tally: SharedFlowStats,
     /// Careful Resume, if the flow uses it.
     pub resume: Option<Resume>,
 }
 
-impl Member<'_> {
+impl FlowMember<'_> {
     /// A separate random stream for the transport of that name.
     pub fn rng(&self, transport: &str) -> Rng {
         self.seed.stream(&format!("{transport} {}", self.name))
@@ -244,7 +244,7 @@ pub(crate) fn first_path(paths: &[[IpAddr; 2]]) -> Path {
 
 /// The transports that a program knows.
 #[derive(Clone, Debug)]
-pub struct Transports(Vec<&'static Entry>);
+pub struct Transports(Vec<&'static TransportEntry>);
 
 impl Default for Transports {
     /// Those of [`KINDS`].
@@ -256,7 +256,7 @@ impl Default for Transports {
 impl Transports {
     /// Adds a transport, which replaces one of the same name.
     #[must_use]
-    pub fn with(mut self, entry: &'static Entry) -> Self {
+    pub fn with(mut self, entry: &'static TransportEntry) -> Self {
         self.0.retain(|known| known.kind.name != entry.kind.name);
         self.0.push(entry);
         self
@@ -272,7 +272,7 @@ impl Transports {
         self.entry(written).map(|entry| &entry.kind)
     }
 
-    fn entry(&self, written: &Written) -> Option<&'static Entry> {
+    fn entry(&self, written: &Written) -> Option<&'static TransportEntry> {
         let mut entries = self.0.iter().copied();
         entries.find(|entry| entry.kind.is_of(written))
     }
@@ -285,16 +285,16 @@ impl Transports {
         written: &Written,
         ip: IpVersion,
         path: &str,
-    ) -> Option<Made> {
+    ) -> Option<SharedTransport> {
         let entry = self.entry(written)?;
-        let given = Given {
+        let given = TransportInput {
             written,
             kind: &entry.kind,
             ip,
         };
         let found = (entry.build)(&given);
         let wrong = found.as_ref().err().into_iter().flatten();
-        for Wrong { setting, message } in wrong {
+        for InvalidSetting { setting, message } in wrong {
             let key = written.key_of(setting);
             let at = if path.is_empty() {
                 key

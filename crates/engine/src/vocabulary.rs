@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use anabranch_scenario::Metric;
 use anabranch_scenario::checker::Checker;
-use anabranch_scenario::chosen::Family;
 use anabranch_scenario::constellation::{RoutingModel, ShellModel};
-use anabranch_scenario::families::{
+use anabranch_scenario::kind_choice::KindFamily;
+use anabranch_scenario::kind_families::{
     LossModel, PropagationModel, QueueDiscipline as QueueFamily, Workloads,
 };
 use anabranch_scenario::measure::Metrics;

@@ -2,32 +2,32 @@
 
 mod constellations;
 mod flows;
-pub(crate) mod lanes;
-mod marks;
-mod reach;
-pub(crate) mod record;
+pub(crate) mod link_observers;
+pub(crate) mod recorder;
+mod snapshots;
+mod unreachable_flows;
 
 use std::io::{self, Write};
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::records::RunRecord;
 use anabranch_settings::Refusal;
 use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
 use anabranch_transport::Nanos;
 use sha2::{Digest, Sha256};
 
-use crate::agent::tally::Tally;
+use crate::agent::flow_stats::FlowStats;
 use crate::flows::known;
 use crate::kinds::Standard;
-use crate::metric::{FlowOutcome, LinkOutcome, Outcome};
+use crate::metric::{FlowOutcome, LinkOutcome, RunOutcome};
 use crate::network::{self, Built, Layout, NetworkError, Parts};
 use crate::plan::Unit;
 use crate::point::PlannedPoint;
 use crate::sink::{Sink, SinkError};
 use constellations::ConstellationRecorder;
-use marks::{Marker, link_stats};
-use record::Recording;
+use recorder::Recorder;
+use snapshots::{SnapshotTaker, link_stats};
 
 /// Interval in simulated time at which buffered samples are drained, nanoseconds.
 const SLICE: u64 = 1_000_000_000;
@@ -159,7 +159,7 @@ pub fn run(
     let seed = seed_of(unit, point, seed);
     let duration = spec.world.duration.0;
     let measures = &point.resolved.measures;
-    let mut recording = Recording::new(experiment, unit.replication);
+    let mut recording = Recorder::new(experiment, unit.replication);
     // The routes of recorded paths are computed in a second topology, because the world owns the
     // first.
     let routes = match recording.constellations().next() {
@@ -187,7 +187,7 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    let mut marker = Marker::new(measures.moments(duration), &built.links, &tallies);
+    let mut marker = SnapshotTaker::new(measures.moments(duration), &built.links, &tallies);
     run_world(
         &mut world,
         captures,
@@ -214,8 +214,8 @@ pub fn run(
     let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
     let flows = outcomes(point, tallies);
     let mut failures: Vec<String> = flows.iter().flat_map(FlowOutcome::failures).collect();
-    failures.extend(reach::failures(point, seed, &flows, &links)?);
-    let outcome = Outcome {
+    failures.extend(unreachable_flows::failures(point, seed, &flows, &links)?);
+    let outcome = RunOutcome {
         flows,
         links,
         marks,
@@ -259,7 +259,7 @@ fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
 /// numbers.
 pub(crate) fn outcomes(
     point: &PlannedPoint,
-    tallies: impl IntoIterator<Item = Tally>,
+    tallies: impl IntoIterator<Item = FlowStats>,
 ) -> Vec<FlowOutcome> {
     let flows = point.spec.flows.iter().zip(&point.resolved.transports);
     let mut outcomes: Vec<FlowOutcome> = flows
@@ -281,8 +281,8 @@ fn run_world(
     world: &mut World,
     captures: &[Capture<'_>],
     (unit, point): (&Unit<'_>, &PlannedPoint),
-    marker: &mut Marker<'_>,
-    (recording, skies): (&mut Recording, &mut [ConstellationRecorder<'_>]),
+    marker: &mut SnapshotTaker<'_>,
+    (recording, skies): (&mut Recorder, &mut [ConstellationRecorder<'_>]),
     sink: &mut dyn Sink,
 ) -> Result<(), WorldError> {
     sink.begin(unit.id(point), &recording.take_keys())

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::{Discard, Memory};
+use anabranch_engine::sink::{Memory, NullSink};
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -25,7 +25,7 @@ fn plan(text: &str) -> Result<Plan, String> {
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {

@@ -171,7 +171,7 @@ fn what_a_program_builds_is_checked_as_a_file_is() {
         let refused = |plan: Result<Plan, _>| plan.map(drop).expect_err(path);
         let of_program = refused(Plan::of(&wrong, Request::default()));
         let of_file = refused(Plan::new(request("built.toml", &wrong.to_toml())));
-        let said = |error: &anabranch_scenario::problem::SpecError| {
+        let said = |error: &anabranch_scenario::diagnostic::SpecError| {
             let problems = error.problems().iter();
             problems
                 .map(|it| {

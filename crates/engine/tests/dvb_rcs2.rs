@@ -2,7 +2,7 @@
 //! parameters.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -66,7 +66,7 @@ fn plan(text: &str) -> Result<Plan, String> {
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn value(record: &RunRecord, metric: &str) -> f64 {
@@ -155,7 +155,7 @@ fn a_queue_that_cannot_serve_is_refused() {
     let error = |queue: &str| match plan(&spec(queue, workload)) {
         Err(error) => error,
         Ok(plan) => {
-            let run = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]);
+            let run = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]);
             run.map(|_| ()).expect_err("an error").to_string()
         }
     };

@@ -1,12 +1,12 @@
 //! Marks instead of drops: the effect of a marking queue on flows with and without ECN.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
 /// Results of a bulk flow over a bottleneck of 5 Mbit/s and 40 ms with CoDel in 30 s.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct RunData {
     drops: f64,
     marks: f64,
     reductions: f64,
@@ -17,7 +17,7 @@ struct Seen {
     least_cwnd: f64,
 }
 
-fn run(transport: &str, queue_marks: bool) -> Seen {
+fn run(transport: &str, queue_marks: bool) -> RunData {
     let text = format!(
         "anabranch = 1\nname = \"marks\"\nworld = {{ duration = \"30 s\" }}\n\
          node = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
@@ -40,7 +40,7 @@ fn run(transport: &str, queue_marks: bool) -> Seen {
         it.seed = 1;
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     assert_eq!(record.failures, Vec::<String>::new());
     let value = |name: &str| {
         let found = record.metrics.iter().find(|it| it.metric == name);
@@ -49,7 +49,7 @@ fn run(transport: &str, queue_marks: bool) -> Seen {
             .value
     };
     assert_eq!(value("duplicates_received"), 0.0);
-    Seen {
+    RunData {
         drops: value("drops"),
         marks: value("marks"),
         reductions: value("ecn_reductions"),

@@ -9,7 +9,7 @@ use anabranch_engine::kinds::Standard;
 use anabranch_scenario::transport::TransportKind;
 
 use values::{Subject, subjects};
-use worlds::{Depth, Given, Runs, WORLDS};
+use worlds::{Depth, Runs, TransportInput, WORLDS};
 
 /// A search for effects of the settings of a transport.
 struct Search<'a> {
@@ -54,7 +54,7 @@ fn subjects_under(kind: &TransportKind, profile: &str) -> Vec<Subject> {
 }
 
 /// `base` with a setting, unless it has another value of it.
-fn with(base: &Given, key: &str, value: &str) -> Option<Given> {
+fn with(base: &TransportInput, key: &str, value: &str) -> Option<TransportInput> {
     match base.iter().find(|(known, _)| known == key) {
         Some((_, known)) => (known == value).then(|| base.clone()),
         None => {
@@ -74,7 +74,13 @@ impl<'a> Search<'a> {
     }
 
     /// The settings required for a setting to be accepted, found from the names in error messages.
-    fn support(&self, base: &Given, key: &str, value: &str, depth: usize) -> Option<Given> {
+    fn support(
+        &self,
+        base: &TransportInput,
+        key: &str,
+        value: &str,
+        depth: usize,
+    ) -> Option<TransportInput> {
         let all = with(base, key, value)?;
         let Err(error) = self.runs.accepts(&all) else {
             return Some(all);
@@ -106,7 +112,7 @@ impl<'a> Search<'a> {
             let base = owned.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
             return self.look(subject, &base.collect(), &depths, &all);
         }
-        let alone = self.look(subject, &Given::new(), &depths, &all);
+        let alone = self.look(subject, &TransportInput::new(), &depths, &all);
         if alone != Found::Nothing {
             return alone;
         }
@@ -116,7 +122,7 @@ impl<'a> Search<'a> {
         };
         for other in subjects.iter().filter(named) {
             for value in &other.to {
-                let Some(base) = self.support(&Given::new(), other.key, value, 2) else {
+                let Some(base) = self.support(&TransportInput::new(), other.key, value, 2) else {
                     continue;
                 };
                 let found = self.look(subject, &base, &depths[..1], &all);
@@ -132,7 +138,12 @@ impl<'a> Search<'a> {
     fn effective(&mut self, subject: &Subject, worlds: &[usize]) -> Vec<usize> {
         let mut all = worlds.to_vec();
         all.retain(|world| {
-            let found = self.look(subject, &Given::new(), &[Depth::Packets], &[*world]);
+            let found = self.look(
+                subject,
+                &TransportInput::new(),
+                &[Depth::Packets],
+                &[*world],
+            );
             matches!(found, Found::Effect(..))
         });
         all
@@ -143,11 +154,11 @@ impl<'a> Search<'a> {
     fn look(
         &mut self,
         subject: &Subject,
-        base: &Given,
+        base: &TransportInput,
         depths: &[Depth],
         worlds: &[usize],
     ) -> Found {
-        let mut pairs: Vec<[Given; 2]> = Vec::new();
+        let mut pairs: Vec<[TransportInput; 2]> = Vec::new();
         let mut admits = false;
         for value in &subject.to {
             let Some(mut to) = self.support(base, subject.key, value, 2) else {
@@ -311,7 +322,7 @@ fn each_setting_changes_something_beside_each_other() {
                 .iter()
                 .take(if other.name.contains('.') { 1 } else { 2 })
             {
-                let Some(base) = search.support(&Given::new(), other.key, value, 2) else {
+                let Some(base) = search.support(&TransportInput::new(), other.key, value, 2) else {
                     continue;
                 };
                 let mut idle: Vec<String> = Vec::new();

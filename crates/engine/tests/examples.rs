@@ -1,7 +1,7 @@
 //! The examples are run, and their main results are checked.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -17,7 +17,7 @@ fn run(name: &str, experiment: &str, overrides: &[&str]) -> Vec<RunRecord> {
     }));
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     let run = |unit: &Unit<'_>| {
-        let record = world::run(unit, 1, &mut Discard, &[]);
+        let record = world::run(unit, 1, &mut NullSink, &[]);
         record.unwrap_or_else(|error| panic!("{name}: {error}"))
     };
     Unit::all(&plan).iter().map(run).collect()

@@ -7,7 +7,7 @@ use anabranch_congestion::{
     AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Protocol, registry,
 };
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_transport::{Nanos, time};
 
@@ -124,7 +124,7 @@ fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
         it.seed = 1;
     });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     let values: Vec<f64> = record.metrics.iter().map(|it| it.value).collect();
     let heard = heard().take().expect("a controller was made");
     (values[0], values[1], heard)

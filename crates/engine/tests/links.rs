@@ -1,7 +1,7 @@
 //! Links of a world must follow the spec: directions, values over time, jitter, marks, routes.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -18,7 +18,7 @@ fn plan(text: &str) -> Result<Plan, String> {
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn value(record: &RunRecord, series: &str) -> f64 {

@@ -3,10 +3,10 @@
 
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::schema::json_schema;
-use anabranch_settings::{Entry, Kind, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::queue::{DropTail, Limit, QueueDiscipline};
 use anabranch_sim::{Packet, Rng};
@@ -52,7 +52,7 @@ kind! {
         n: u64, Kind::count(1, 99);
     }
     /// Each n-th packet.
-    static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> = "every-nth", |it, _| match it.n {
+    static EVERY_NTH: KindEntry<Box<dyn Loss>, Traffic> = "every-nth", |it, _| match it.n {
         13 => Err(Refusal::together("13 is unlucky")),
         n => Ok(Box::new(EveryNth(n, 0))),
     };
@@ -62,7 +62,7 @@ kind! {
     /// It has no parameters.
     struct Two {}
     /// Drop-tail of two packets.
-    static TWO: Entry<Box<dyn QueueDiscipline>> =
+    static TWO: KindEntry<Box<dyn QueueDiscipline>> =
         "two", |_, ()| Ok(Box::new(DropTail::new(Limit::Packets(2))?));
 }
 
@@ -81,7 +81,7 @@ fn plan(text: &str, kinds: &Standard) -> Result<Plan, String> {
 fn worlds_are_built_from_them() {
     let plan = plan(SPEC, &own()).unwrap_or_else(|error| panic!("{error}"));
     let unit = Unit::all(&plan)[0];
-    let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");
+    let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
     let lost = record.metrics.iter().map(|value| value.value).sum::<f64>();
     // Ten messages per second for ten seconds.
     assert_eq!(lost, 25.0, "{:?}", record.metrics);

@@ -69,7 +69,7 @@ fn a_stack_that_was_not_compiled_in_names_its_feature() {
 
 #[cfg(all(feature = "dcsctp", feature = "rtc-sctp", feature = "sctp-proto"))]
 mod here {
-    use anabranch_engine::sink::Discard;
+    use anabranch_engine::sink::NullSink;
     use anabranch_engine::world;
     use anabranch_scenario::records::RunRecord;
 
@@ -85,7 +85,7 @@ mod here {
     fn run(text: &str, seed: u64) -> RunRecord {
         let plan = Plan::new(Request::new("peers.toml", text));
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
-        let record = world::run(&Unit::all(&plan)[0], seed, &mut Discard, &[]).expect("a run");
+        let record = world::run(&Unit::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
         assert!(record.failures.is_empty(), "{:?}", record.failures);
         record
     }
@@ -161,7 +161,7 @@ mod here {
         let units = Unit::all(&plan);
         assert_eq!(units.len(), 4 * 5, "four paths, five senders");
         for unit in units {
-            let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");
+            let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
             assert!(record.failures.is_empty(), "{:?}", record.failures);
             let value = |metric| {
                 let value = record.value("download", metric);

@@ -1,7 +1,7 @@
 //! A proxy that splits TCP connections: its effect on a transfer, and its keys in a spec.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -52,7 +52,7 @@ flow = "page"
 fn run(text: &str) -> RunRecord {
     let plan =
         Plan::new(Request::new("proxy.toml", text)).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn time(record: &RunRecord) -> f64 {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -19,7 +19,7 @@ fn run(name: &str) -> Vec<RunRecord> {
     let units = Unit::all(&plan);
     let records = units
         .iter()
-        .map(|unit| world::run(unit, 1, &mut Discard, &[]).expect("a run"));
+        .map(|unit| world::run(unit, 1, &mut NullSink, &[]).expect("a run"));
     let records: Vec<RunRecord> = records.collect();
     for record in &records {
         assert_eq!(record.failures, [""; 0], "{name}: {:?}", record.point);

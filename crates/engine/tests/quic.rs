@@ -3,7 +3,7 @@
 #![cfg(feature = "quic")]
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -38,7 +38,7 @@ fn plan(text: &str) -> Plan {
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text);
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     assert!(record.failures.is_empty(), "{:?}", record.failures);
     record
 }
@@ -98,7 +98,7 @@ fn a_run_is_the_same_twice_and_another_seed_is_another() {
     let text = spec(", streams = 4", BULK, LOSSY);
     let plan = plan(&text);
     let of = |seed| {
-        let record = world::run(&Unit::all(&plan)[0], seed, &mut Discard, &[]).expect("a run");
+        let record = world::run(&Unit::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
         (
             record.events,
             record.packet_hops,

@@ -5,7 +5,7 @@
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
 /// Two flows over 10 Mbit/s and a round trip of 45 ms for 20 s; the second half is measured.
@@ -57,7 +57,7 @@ transport = {{ {transport} }}
 fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
     let request = Request::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
-    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run");
     assert_eq!(
         record.failures,
         Vec::<String>::new(),

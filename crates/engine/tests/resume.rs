@@ -2,7 +2,7 @@
 //! observations of an earlier one.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
@@ -70,7 +70,7 @@ fn plan(text: &str) -> Result<Plan, String> {
 
 fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
-    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+    world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
 fn seconds(record: &RunRecord) -> f64 {

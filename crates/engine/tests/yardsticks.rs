@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
 /// One of the folders: its file of means, the spec next to it, and the mapping from the coordinates
@@ -58,7 +58,7 @@ impl Yardstick {
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         let mut sums: BTreeMap<String, f64> = BTreeMap::new();
         for unit in Unit::all(&plan) {
-            let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");
+            let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
             let point: Vec<String> = record.point.iter().map(|(_, x)| x.to_string()).collect();
             let value = record.value("flow", metric).expect("a value");
             *sums.entry((self.condition)(&point)).or_default() += value / 5.0;

@@ -162,7 +162,7 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_scenario::resolve::Setting;
+    use anabranch_scenario::sweep::Setting;
 
     const SPEC: &str = r#"
 [parameters]

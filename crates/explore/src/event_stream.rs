@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_engine::sink::SinkError;
 use anabranch_engine::world::WorldError;
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::records::Measure;
 use axum::body::Bytes;
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anabranch_engine::plan::{Plan, Unit};
 use anabranch_engine::sink::{RunId, Sink, SinkError};
 use anabranch_engine::world::{self, WorldError};
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::unit::of_probe;
 use serde::Deserialize;

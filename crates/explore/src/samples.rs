@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_engine::plan::Plan;
 use anabranch_engine::sink::{RunId, Sink, SinkError};
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
 use anabranch_scenario::spec::Recorded;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, Request};
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::document::Document;
-use anabranch_scenario::problem::{Problem, SpecError};
-use anabranch_scenario::resolve::{Points, Setting};
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::sweep::{Points, Setting};
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use anabranch_scenario::{profiles, substitute};
 use serde::{Deserialize, Serialize};
 
@@ -147,8 +147,9 @@ impl Session {
         let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
         let mut root = self.root.clone();
         let place = root.place.clone();
-        let wrong =
-            |key: &str, message: String| refused(vec![Problem::new(place.clone(), key, message)]);
+        let wrong = |key: &str, message: String| {
+            refused(vec![Diagnostic::new(place.clone(), key, message)])
+        };
         if choice.set.len() > MAX_SET {
             let message = format!(
                 "found {} values; at most {MAX_SET} can be set",
@@ -174,7 +175,7 @@ impl Session {
         let asked: Result<Vec<_>, _> = asked.map(|(at, text)| Setting::parse(text, at)).collect();
         settings.extend(asked.map_err(|problem| refused(vec![problem]))?);
         let applied = settings.iter().filter_map(|it| it.apply(&mut root).err());
-        let problems: Vec<Problem> = applied.collect();
+        let problems: Vec<Diagnostic> = applied.collect();
         if !problems.is_empty() {
             return Err(refused(problems));
         }
@@ -221,7 +222,7 @@ fn words(point: &[(String, anabranch_scenario::value::Value)]) -> String {
     pairs.join(", ")
 }
 
-fn entries_mut(node: &mut Node) -> Option<&mut Vec<Entry>> {
+fn entries_mut(node: &mut Node) -> Option<&mut Vec<TableEntry>> {
     match &mut node.value {
         NodeValue::Table(entries) => Some(entries),
         _ => None,
@@ -233,7 +234,7 @@ fn entries_mut(node: &mut Node) -> Option<&mut Vec<Entry>> {
 fn take_experiment(root: &mut Node, number: usize) -> Node {
     let plain = Node {
         place: root.place.clone(),
-        value: NodeValue::Table(vec![Entry {
+        value: NodeValue::Table(vec![TableEntry {
             key: "id".to_owned(),
             key_place: root.place.clone(),
             node: Node {
@@ -269,7 +270,7 @@ fn put_experiment(root: &mut Node, mut experiment: Node) {
         entries.retain(|entry| !OF_MANY_RUNS.contains(&entry.key.as_str()));
     }
     if let Some(entries) = entries_mut(root) {
-        entries.push(Entry {
+        entries.push(TableEntry {
             key: "experiment".to_owned(),
             key_place: place.clone(),
             node: Node {

@@ -16,8 +16,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::nearest::nearest;
-use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
+use anabranch_scenario::suggest::nearest;
 use anabranch_scenario::tree::{Node, NodeValue};
 use include_dir::{Dir, include_dir};
 
@@ -88,7 +88,7 @@ impl Paper {
 
     /// The parsed spec, if it is TOML and has the name of the folder.
     fn checked(&self, text: &str) -> Result<Node, PaperError> {
-        let wrong = |problems: Vec<Problem>| {
+        let wrong = |problems: Vec<Diagnostic>| {
             let file = self.spec_path().display().to_string();
             PaperError::Spec(Box::new(SpecError::new(&file, text, &[], problems)))
         };
@@ -101,7 +101,7 @@ impl Paper {
                 "found {found:?}; a paper is called as its folder, which is {:?}",
                 self.name
             );
-            return Err(wrong(vec![Problem::new(
+            return Err(wrong(vec![Diagnostic::new(
                 name.place.clone(),
                 "name",
                 message,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_engine::plan::{Plan, Unit};
 use anabranch_engine::runner::Runner;
-use anabranch_engine::sink::{Discard, Sink};
+use anabranch_engine::sink::{NullSink, Sink};
 use anabranch_engine::world::{self, Capture, WorldError};
 use anabranch_scenario::records::{Results, RunRecord};
 
@@ -265,7 +265,7 @@ pub fn in_memory(
     threads(jobs, units.len())?.install(|| {
         each(&units, |unit| {
             let record = runner
-                .run(unit, seed, &mut Discard)
+                .run(unit, seed, &mut NullSink)
                 .map_err(|source| failed(unit, source))?;
             heard(&record);
             Ok(record)
@@ -320,7 +320,7 @@ fn run_unit(
         recorded?
     } else {
         runner
-            .run(unit, seed, &mut Discard)
+            .run(unit, seed, &mut NullSink)
             .map_err(|source| failed(unit, source))?
     };
     store.keep(&key, &record)?;

@@ -30,7 +30,7 @@ use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, PlannedExperiment, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_report::derive;
-use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;

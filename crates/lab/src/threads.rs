@@ -1,6 +1,6 @@
 //! Parallel planning with as many threads as are used for runs.
 
-use anabranch_engine::spread::{Alone, Spread};
+use anabranch_engine::parallel::{Executor, Sequential};
 use rayon::ThreadPoolBuilder;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
@@ -11,11 +11,11 @@ const WORTH_A_THREAD: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct Threads(pub usize);
 
-impl Spread for Threads {
+impl Executor for Threads {
     fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync)) {
         let threads = self.0.min(items / WORTH_A_THREAD);
         if threads < 2 {
-            return Alone.each(items, work);
+            return Sequential.each(items, work);
         }
         match ThreadPoolBuilder::new().num_threads(threads).build() {
             Ok(pool) => pool.install(|| {
@@ -23,7 +23,7 @@ impl Spread for Threads {
                 items.for_each(work);
             }),
             // If the pool cannot be started, the work is done sequentially.
-            Err(_) => Alone.each(items, work),
+            Err(_) => Sequential.each(items, work),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_lab::papers::{carried, example};
 use anabranch_lab::reference::Loaded;
@@ -40,7 +40,7 @@ fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRec
     let units = Unit::all(&plan);
     let wanted = units.iter().filter(|unit| wants(&x_of(&unit.point())));
     let runs: Vec<RunRecord> = wanted
-        .map(|unit| world::run(unit, 1, &mut Discard, &[]).expect("a run"))
+        .map(|unit| world::run(unit, 1, &mut NullSink, &[]).expect("a run"))
         .collect();
     assert!(!runs.is_empty(), "no point is wanted");
     for run in &runs {
@@ -339,7 +339,7 @@ fn each_path_is_on_the_wire_of_its_own_link() {
         it.captures = captures.clone();
         it.captured = Some("over-time".to_owned());
     });
-    simulator.run(&units[0], 1, &mut Discard).expect("a run");
+    simulator.run(&units[0], 1, &mut NullSink).expect("a run");
     let mut addresses = Vec::new();
     let mut data = Vec::new();
     for capture in &captures {

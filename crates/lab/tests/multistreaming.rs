@@ -1,7 +1,7 @@
 //! Expected results of the papers on multistreaming, with their own specs and few replications.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_lab::papers::carried;
 use anabranch_report::derive;
@@ -39,7 +39,7 @@ fn run(
     };
     let units = Unit::all(&plan).into_iter().filter(wanted);
     let runs = units
-        .map(|unit| world::run(&unit, 1, &mut Discard, &[]).expect("a run"))
+        .map(|unit| world::run(&unit, 1, &mut NullSink, &[]).expect("a run"))
         .collect();
     (plan, runs)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
-use anabranch_engine::sink::{Discard, Sink};
+use anabranch_engine::sink::{NullSink, Sink};
 use anabranch_engine::world::WorldError;
 use anabranch_lab::atomic_write::Durability;
 use anabranch_lab::journal::Journal;
@@ -473,7 +473,7 @@ fn a_plan_does_not_depend_on_its_threads() {
     let spec = SPEC.replace("[0.0, 0.05]", &format!("[{}]", losses.join(", ")));
     let planned = |text: &str, jobs| {
         let request = Request::new("pair.toml", text);
-        let plan = Plan::spread(request, &Standard::default(), &Threads(jobs));
+        let plan = Plan::with_executor(request, &Standard::default(), &Threads(jobs));
         let plan = plan.map_err(|error| error.to_string())?;
         let points = plan.experiments[0].points.iter();
         let points: Vec<_> = points
@@ -559,7 +559,7 @@ replications = 1
 fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
     let measured = |reading: &str| {
         let plan = plan(&READER.replace("READING", reading));
-        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[])
+        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[])
             .expect("a run");
         let value = |metric| run.value("sctp", metric).expect("a value");
         (value("goodput"), value("window"))
@@ -583,7 +583,7 @@ fn a_link_whose_mtu_falls_is_a_black_hole_to_who_does_not_look() {
     );
     let goodput = |transport: &str| {
         let plan = plan(&spec.replace("READING", transport));
-        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[])
+        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[])
             .expect("a run");
         run.value("sctp", "goodput").expect("a value")
     };

@@ -4,7 +4,7 @@ use std::thread;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
-use anabranch_engine::sink::{Discard, Memory, Sink};
+use anabranch_engine::sink::{Memory, NullSink, Sink};
 use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::channel::{Channel, RunEvent};
 use anabranch_lab::run::{Quiet, Simulator, run};
@@ -49,7 +49,7 @@ fn in_memory() -> (RunRecord, Vec<Series>) {
 #[test]
 fn memory_holds_what_the_directory_holds() {
     let (record, mut kept) = in_memory();
-    assert_eq!(record, into(&mut Discard));
+    assert_eq!(record, into(&mut NullSink));
     assert!(kept.len() == 2 && kept.iter().all(|series| series.samples.len() > 20));
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::create(directory.path()).expect("a directory that can be written");

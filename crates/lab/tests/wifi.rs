@@ -3,7 +3,7 @@
 
 use anabranch_engine::medium;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::sink::Discard;
+use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_lab::papers::carried;
 use anabranch_lab::reference::Loaded;
@@ -39,7 +39,7 @@ fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -
     let units = Unit::all(&plan).into_iter();
     units
         .filter(|unit| wants(&xs(&unit.point())))
-        .map(|unit| world::run(&unit, 1, &mut Discard, &[]).expect("a run"))
+        .map(|unit| world::run(&unit, 1, &mut NullSink, &[]).expect("a run"))
         .collect()
 }
 
@@ -223,7 +223,7 @@ fn a_cell_without_wires_runs() {
         (500, 20)
     );
     let units = Unit::all(&plan);
-    let record = world::run(&units[0], 1, &mut Discard, &[]).expect("a run");
+    let record = world::run(&units[0], 1, &mut NullSink, &[]).expect("a run");
     // At most about 24 kB of receive window are in flight, and each packet crosses the medium
     // twice: milliseconds.
     let delay = record.value("up", "mean_delay").expect("a delay");

@@ -1,8 +1,8 @@
 //! Kinds of shells, by their names in specs.
 
 use anabranch_settings::{
-    Choice, Datum, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Registry, Setting,
-    kind,
+    Choice, Datum, Fallback, FromParameters, Kind, KindEntry, Parameters, Refusal, Registry,
+    Setting, kind,
 };
 
 use crate::constellation::Constellation;
@@ -12,7 +12,7 @@ use crate::elements::Taking;
 use crate::presets::{SHELLS, shell};
 
 /// All kinds of shells, one line for each.
-pub const KINDS: &[&Entry<Constellation>] = &[&WALKER, &ELEMENTS];
+pub const KINDS: &[&KindEntry<Constellation>] = &[&WALKER, &ELEMENTS];
 
 /// The registry of [`KINDS`], to which a program may add its own.
 pub fn kinds() -> Registry<Constellation> {
@@ -101,7 +101,7 @@ kind! {
         sky: Conventions as (&OF_SHELLS);
     }
     /// Circular orbits in planes that are evenly spread.
-    static WALKER: Entry<Constellation> = "walker", |config, ()| config.constellation();
+    static WALKER: KindEntry<Constellation> = "walker", |config, ()| config.constellation();
 }
 
 impl WalkerConfig {
@@ -149,7 +149,7 @@ kind! {
         sky: Conventions as (&OF_ELEMENTS);
     }
     /// Real satellites, by their elements and SGP4.
-    static ELEMENTS: Entry<Constellation> = "elements", |config, ()| config.constellation();
+    static ELEMENTS: KindEntry<Constellation> = "elements", |config, ()| config.constellation();
 }
 
 impl ElementsConfig {

@@ -1,7 +1,7 @@
 //! Conversion of spec values from and to Python.
 
-use anabranch_scenario::place::Place;
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::source_span::SourceSpan;
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use pyo3::types::{
 /// `TypeError` for a value that a spec cannot contain.
 pub fn to_node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
     Ok(Node {
-        place: Place::Program,
+        place: SourceSpan::Program,
         value: to_value(value)?,
     })
 }
@@ -42,9 +42,9 @@ fn to_value(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
         let mut entries = Vec::new();
         for item in table.items()?.iter() {
             let (key, value): (String, Bound<'_, PyAny>) = item.extract()?;
-            entries.push(Entry {
+            entries.push(TableEntry {
                 key,
-                key_place: Place::Program,
+                key_place: SourceSpan::Program,
                 node: to_node(&value)?,
             });
         }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use anabranch_advise::InvalidQuestion;
-use anabranch_scenario::problem::{Problem, SpecError as Faults};
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError as Faults};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -54,7 +54,7 @@ pub fn spec(error: &Faults) -> PyErr {
 }
 
 fn problems<'py>(py: Python<'py>, error: &Faults) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let dict = |problem: &Problem| -> PyResult<Bound<'py, PyDict>> {
+    let dict = |problem: &Diagnostic| -> PyResult<Bound<'py, PyDict>> {
         let position = error.position(problem);
         let dict = PyDict::new(py);
         dict.set_item("key", &problem.key)?;

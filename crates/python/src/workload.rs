@@ -1,6 +1,6 @@
 //! Workloads written in Python.
 
-use anabranch_settings::{Datum, Entry, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Datum, Kind, KindEntry, Refusal, Setting, Variant};
 use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -235,7 +235,7 @@ pub fn add_workload(
     }
     // Declarations live until the end of the program.
     let kind: &'static str = Box::leak(name.clone().into_boxed_str());
-    let entry: &'static Entry<BoxedWorkload, Context> = Box::leak(Box::new(Entry {
+    let entry: &'static KindEntry<BoxedWorkload, Context> = Box::leak(Box::new(KindEntry {
         variant: Variant {
             name: kind,
             about: Box::leak(about.into_boxed_str()),

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::suggest::nearest;
 use anabranch_scenario::unit::alike;
 
 use crate::reference::{Mean, Published, Rounding};

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::output::Figure;
+use anabranch_scenario::suggest::nearest;
 
 use crate::reference::{Published, Reference};
 use crate::table::{Line, Table};

@@ -144,7 +144,7 @@ impl Names<'_> {
             .chain(parameters)
             .map(|name| format!("${name}"))
             .collect();
-        let near = crate::nearest::nearest(&format!("${name}"), known.iter().map(String::as_str));
+        let near = crate::suggest::nearest(&format!("${name}"), known.iter().map(String::as_str));
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         format!(
             "found `${name}`, but no sweep and no parameter has this name; allowed: {}{hint}",

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anabranch_settings::InvalidValue;
 
+use crate::diagnostic::Diagnostic;
 use crate::limits::{MAX_NAME, MAX_PROBLEMS};
-use crate::nearest::nearest;
-use crate::place::Place;
-use crate::problem::Problem;
+use crate::source_span::SourceSpan;
+use crate::suggest::nearest;
 use crate::tree::{Node, NodeValue};
 
 /// Collects problems and finds their source positions in the resolved tree.
@@ -15,7 +15,7 @@ pub struct Checker<'a> {
     root: &'a Node,
     /// The first problems, up to one more than the limit, because that one shows that there are
     /// more.
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
     found: usize,
 }
 
@@ -31,13 +31,13 @@ impl<'a> Checker<'a> {
 
     /// A problem at a path, like [`Checker::problem`], for a caller that decides later whether to
     /// record it.
-    pub fn located(&self, path: &str, message: impl Into<String>) -> Problem {
+    pub fn located(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let (place, key) = self.locate(path);
-        Problem::new(place, key, message)
+        Diagnostic::new(place, key, message)
     }
 
     /// The recorded problems.
-    pub fn into_problems(self) -> Vec<Problem> {
+    pub fn into_problems(self) -> Vec<Diagnostic> {
         self.problems
     }
 
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         }
         let (place, key) = self.locate(path);
         self.problems
-            .push(Problem::new(place, key, message).allowed(found, allowed));
+            .push(Diagnostic::new(place, key, message).allowed(found, allowed));
     }
 
     /// Records an unknown key, at the position of the key.
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
         let entries = self.node(parent).0.entries();
         let entry = entries.iter().find(|entry| entry.key == key);
         let place = entry.map_or(place, |entry| entry.key_place.clone());
-        let problem = Problem::unknown_key(place, found, key);
+        let problem = Diagnostic::unknown_key(place, found, key);
         self.problems.push(problem.allowed(key, known));
     }
 
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
     /// `what` describes the key.
     pub fn missing_key(&mut self, path: &str, key: &str, what: &str) {
         let (place, path) = self.locate(path);
-        let problem = Problem::missing_key(place, path, key, what);
+        let problem = Diagnostic::missing_key(place, path, key, what);
         if !self.problems.contains(&problem) && self.is_kept() {
             self.problems.push(problem);
         }
@@ -121,7 +121,7 @@ impl<'a> Checker<'a> {
     ) {
         if self.is_kept() {
             let (place, path) = self.locate(path);
-            let problem = Problem::missing_key(place, path, key, what);
+            let problem = Diagnostic::missing_key(place, path, key, what);
             self.problems.push(problem.allowed("", allowed));
         }
     }
@@ -160,12 +160,14 @@ impl<'a> Checker<'a> {
     pub(super) fn is_set(&self, path: &str) -> bool {
         fn any(node: &Node) -> bool {
             let inside = || node.entries().iter().any(|entry| any(&entry.node));
-            matches!(node.place, Place::Argument(_)) || inside() || node.items().iter().any(any)
+            matches!(node.place, SourceSpan::Argument(_))
+                || inside()
+                || node.items().iter().any(any)
         }
         any(self.node(path).0)
     }
 
-    fn locate(&self, path: &str) -> (Place, String) {
+    fn locate(&self, path: &str) -> (SourceSpan, String) {
         let (node, key) = self.node(path);
         (node.place.clone(), key)
     }

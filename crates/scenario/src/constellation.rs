@@ -9,9 +9,9 @@ use serde::de::{self, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::chosen::{Chosen, Family};
 use crate::computed::Computed;
-use crate::families::{Loss, Queue};
+use crate::kind_choice::{KindChoice, KindFamily};
+use crate::kind_families::{Loss, Queue};
 use crate::quantity::Span;
 use crate::rates::RateOverTime;
 
@@ -20,9 +20,9 @@ use crate::rates::RateOverTime;
 pub enum ShellModel {}
 
 /// A shell: `{ kind = "walker", shell = "starlink-1" }`, or the name of a preset alone.
-pub type Shell = Chosen<ShellModel>;
+pub type Shell = KindChoice<ShellModel>;
 
-impl Family for ShellModel {
+impl KindFamily for ShellModel {
     const NAME: &'static str = "Shell";
     const WHAT: &'static str = "a shell";
     const EXPECTED: &'static str = "the name of a shell in quotes, such as \"kuiper-1\", or a table with the key `kind`, such as { kind = \"walker\", shell = \"kuiper-1\", min_elevation = 30 }";
@@ -49,12 +49,12 @@ impl Family for ShellModel {
 pub enum RoutingModel {}
 
 /// How routes over moving nodes are found: `{ kind = "least-delay", interval = "1 s" }`.
-pub type MovingRouting = Chosen<RoutingModel>;
+pub type MovingRouting = KindChoice<RoutingModel>;
 
 const INTERVAL: &str = "interval";
 const RELAYS: &str = "relays";
 
-impl Family for RoutingModel {
+impl KindFamily for RoutingModel {
     const NAME: &'static str = "Routing";
     const WHAT: &'static str = "a routing";
     const EXPECTED: &'static str = "the name of a routing in quotes, or a table with the key `kind`, such as { kind = \"least-delay\", interval = \"1 s\" }";

@@ -15,17 +15,17 @@ use serde::de::{
 };
 
 use self::words::{array_length, plainly, sections};
+use crate::diagnostic::{self, Diagnostic};
 use crate::limits::MAX_PROBLEMS;
-use crate::place::Place;
-use crate::problem::{self, Problem};
-use crate::tree::{Entry, Node, NodeValue};
+use crate::source_span::SourceSpan;
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// Decodes a tree, or reports all its faults. `path` is the path of the tree itself, for error
 /// messages.
 ///
 /// # Errors
 /// Every fault found.
-pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Problem>> {
+pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Diagnostic>> {
     let context = Context::default();
     loop {
         let decoder = Decoder {
@@ -61,13 +61,13 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Pro
 /// State shared by the passes of one decoding.
 #[derive(Default)]
 struct Context {
-    problems: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<Diagnostic>>,
     /// Addresses of the nodes that were found faulty and are skipped.
     out: RefCell<Vec<usize>>,
 }
 
 impl Context {
-    fn note(&self, problem: Problem) {
+    fn note(&self, problem: Diagnostic) {
         let mut problems = self.problems.borrow_mut();
         // One problem more than the limit is kept, because it shows that there are more.
         if problems.len() <= MAX_PROBLEMS && !problems.contains(&problem) {
@@ -89,7 +89,7 @@ impl Context {
     /// Records an error, unless it is a consequence of an earlier removal, and removes its node.
     fn take_out(&self, error: &Fault, failed: usize) {
         if !error.follows {
-            let place = error.place.clone().unwrap_or(Place::File(0..0));
+            let place = error.place.clone().unwrap_or(SourceSpan::File(0..0));
             self.note(error.clone().into_problem(place, &error.path));
         }
         self.out.borrow_mut().push(failed);
@@ -118,19 +118,19 @@ struct Fault {
     found: Option<String>,
     allowed: Vec<String>,
     missing: Option<&'static str>,
-    fault: problem::Fault,
+    fault: diagnostic::Fault,
     /// The faulty node, set by the innermost node.
     node: Option<usize>,
-    place: Option<Place>,
+    place: Option<SourceSpan>,
     path: String,
     follows: bool,
 }
 
 impl Fault {
-    fn into_problem(self, place: Place, path: &str) -> Problem {
-        let problem = Problem {
+    fn into_problem(self, place: SourceSpan, path: &str) -> Diagnostic {
+        let problem = Diagnostic {
             fault: self.fault,
-            ..Problem::new(place, path, self.message)
+            ..Diagnostic::new(place, path, self.message)
         };
         match self.found {
             Some(found) => problem.allowed(&found, self.allowed.iter().map(String::as_str)),
@@ -189,7 +189,7 @@ impl de::Error for Fault {
             message,
             found: Some(field.to_owned()),
             allowed: list(expected),
-            fault: problem::Fault::UnknownKey,
+            fault: diagnostic::Fault::UnknownKey,
             ..Fault::default()
         }
     }
@@ -199,7 +199,7 @@ impl de::Error for Fault {
         Fault {
             message: format!("the key `{field}` is missing{hint}"),
             missing: Some(field),
-            fault: problem::Fault::MissingKey {
+            fault: diagnostic::Fault::MissingKey {
                 key: field.to_owned(),
             },
             ..Fault::default()
@@ -379,7 +379,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                     );
                     return Err(Fault {
                         message,
-                        fault: problem::Fault::MissingKey {
+                        fault: diagnostic::Fault::MissingKey {
                             key: tag.to_owned(),
                         },
                         ..Fault::default()
@@ -480,13 +480,13 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 /// The entries of a table.
 struct Entries<'a> {
-    entries: std::slice::Iter<'a, Entry>,
+    entries: std::slice::Iter<'a, TableEntry>,
     decoder: Decoder<'a>,
     /// The known keys, if the type has a fixed set of them.
     fields: Option<&'static [&'static str]>,
     /// A key that was read before: the tag of an enum.
     skip: Option<&'static str>,
-    value: Option<&'a Entry>,
+    value: Option<&'a TableEntry>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'_> {
@@ -510,7 +510,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
                     continue;
                 }
                 let known = fields.iter().copied().chain(self.skip);
-                let problem = Problem::unknown_key(entry.key_place.clone(), path, &entry.key);
+                let problem = Diagnostic::unknown_key(entry.key_place.clone(), path, &entry.key);
                 context.note(problem.allowed(&entry.key, known));
                 continue;
             }

@@ -19,12 +19,12 @@
 
 use serde::Serialize;
 
+use crate::diagnostic::Diagnostic;
 use crate::encode::{encode, entry, node};
-use crate::place::Place;
-use crate::problem::Problem;
-use crate::resolve::Setting;
+use crate::source_span::SourceSpan;
 use crate::spec::Spec;
-use crate::tree::{Entry, Node, NodeValue};
+use crate::sweep::Setting;
+use crate::tree::{Node, NodeValue, TableEntry};
 use crate::write::{self, Comments};
 
 /// A spec as written. Two documents are equal if their contents are; positions in the file and
@@ -34,7 +34,7 @@ pub struct Document {
     root: Node,
     comments: Comments,
     /// Invalid requests of the program that built it.
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl PartialEq for Document {
@@ -48,7 +48,7 @@ impl Document {
     ///
     /// # Errors
     /// Every fault of syntax.
-    pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+    pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
         Ok(Self::from(Node::parse(text)?))
     }
 
@@ -62,10 +62,10 @@ impl Document {
     ///
     /// # Errors
     /// A number that TOML cannot represent.
-    pub fn of(spec: &Spec) -> Result<Self, Problem> {
+    pub fn of(spec: &Spec) -> Result<Self, Diagnostic> {
         let root = encode(spec);
         root.map(Self::from)
-            .map_err(|refused| Problem::new(Place::Program, "", refused.to_string()))
+            .map_err(|refused| Diagnostic::new(SourceSpan::Program, "", refused.to_string()))
     }
 
     /// The values with their source positions.
@@ -74,7 +74,7 @@ impl Document {
     }
 
     /// The errors made while it was built.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
@@ -91,7 +91,7 @@ impl Document {
         };
         let setting = Setting {
             key: path.to_owned(),
-            key_place: Place::Program,
+            key_place: SourceSpan::Program,
             node: value,
         };
         if let Err(problem) = setting.put(&mut self.root) {
@@ -125,7 +125,7 @@ impl Document {
             _ => {
                 let message = format!("`{section}` is no list to add to");
                 self.problems
-                    .push(Problem::new(Place::Program, section, message));
+                    .push(Diagnostic::new(SourceSpan::Program, section, message));
             }
         }
         self
@@ -152,7 +152,7 @@ impl Document {
             Ok(node) => Some(node),
             Err(message) => {
                 self.problems
-                    .push(Problem::new(Place::Program, path, message));
+                    .push(Diagnostic::new(SourceSpan::Program, path, message));
                 None
             }
         }
@@ -191,7 +191,7 @@ mod erased {
 /// can contain: a quantity, text with `$name`s, a type of the grammar, another table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    entries: Vec<Entry>,
+    entries: Vec<TableEntry>,
     /// The first value that could not be encoded.
     refused: Option<String>,
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 
 use crate::decode::tag_of;
-use crate::place::Place;
-use crate::tree::{Entry, Node, NodeValue};
+use crate::source_span::SourceSpan;
+use crate::tree::{Node, NodeValue, TableEntry};
 
 mod parts;
 
@@ -18,17 +18,17 @@ use parts::{Array, Table};
 ///
 /// # Errors
 /// A value that a spec cannot represent, such as a number above `i64::MAX`.
-pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Node, Refused> {
+pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Node, EncodeError> {
     let node = value.serialize(Encoder)?;
-    node.ok_or_else(|| Refused("nothing stands for no value".to_owned()))
+    node.ok_or_else(|| EncodeError("nothing stands for no value".to_owned()))
 }
 
 /// The reason why a value cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(String);
+pub struct EncodeError(String);
 
-impl ser::Error for Refused {
+impl ser::Error for EncodeError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
         Self(message.to_string())
     }
@@ -36,15 +36,15 @@ impl ser::Error for Refused {
 
 pub(crate) fn node(value: NodeValue) -> Node {
     Node {
-        place: Place::Program,
+        place: SourceSpan::Program,
         value,
     }
 }
 
-pub(crate) fn entry(key: &str, node: Node) -> Entry {
-    Entry {
+pub(crate) fn entry(key: &str, node: Node) -> TableEntry {
+    TableEntry {
         key: key.to_owned(),
-        key_place: Place::Program,
+        key_place: SourceSpan::Program,
         node,
     }
 }
@@ -53,109 +53,113 @@ pub(crate) fn entry(key: &str, node: Node) -> Entry {
 #[derive(Clone, Copy)]
 struct Encoder;
 
-type Made = Result<Option<Node>, Refused>;
+type Encoded = Result<Option<Node>, EncodeError>;
 
-fn text(text: &str) -> Made {
+fn text(text: &str) -> Encoded {
     Ok(Some(node(NodeValue::Text(text.to_owned()))))
 }
 
-fn integer<N: TryInto<i64> + Copy + std::fmt::Display>(number: N) -> Made {
+fn integer<N: TryInto<i64> + Copy + std::fmt::Display>(number: N) -> Encoded {
     let whole = number.try_into();
-    let whole = whole.map_err(|_| Refused(format!("{number} is too large for a spec")))?;
+    let whole = whole.map_err(|_| EncodeError(format!("{number} is too large for a spec")))?;
     Ok(Some(node(NodeValue::Integer(whole))))
 }
 
 impl Serializer for Encoder {
     type Ok = Option<Node>;
-    type Error = Refused;
+    type Error = EncodeError;
     type SerializeSeq = Array;
     type SerializeTuple = Array;
     type SerializeTupleStruct = Array;
-    type SerializeTupleVariant = ser::Impossible<Option<Node>, Refused>;
+    type SerializeTupleVariant = ser::Impossible<Option<Node>, EncodeError>;
     type SerializeMap = Table;
     type SerializeStruct = Table;
     type SerializeStructVariant = Table;
 
-    fn serialize_bool(self, truth: bool) -> Made {
+    fn serialize_bool(self, truth: bool) -> Encoded {
         Ok(Some(node(NodeValue::Boolean(truth))))
     }
 
-    fn serialize_i8(self, number: i8) -> Made {
+    fn serialize_i8(self, number: i8) -> Encoded {
         integer(number)
     }
 
-    fn serialize_i16(self, number: i16) -> Made {
+    fn serialize_i16(self, number: i16) -> Encoded {
         integer(number)
     }
 
-    fn serialize_i32(self, number: i32) -> Made {
+    fn serialize_i32(self, number: i32) -> Encoded {
         integer(number)
     }
 
-    fn serialize_i64(self, number: i64) -> Made {
+    fn serialize_i64(self, number: i64) -> Encoded {
         integer(number)
     }
 
-    fn serialize_u8(self, number: u8) -> Made {
+    fn serialize_u8(self, number: u8) -> Encoded {
         integer(number)
     }
 
-    fn serialize_u16(self, number: u16) -> Made {
+    fn serialize_u16(self, number: u16) -> Encoded {
         integer(number)
     }
 
-    fn serialize_u32(self, number: u32) -> Made {
+    fn serialize_u32(self, number: u32) -> Encoded {
         integer(number)
     }
 
-    fn serialize_u64(self, number: u64) -> Made {
+    fn serialize_u64(self, number: u64) -> Encoded {
         integer(number)
     }
 
-    fn serialize_f32(self, number: f32) -> Made {
+    fn serialize_f32(self, number: f32) -> Encoded {
         self.serialize_f64(number.into())
     }
 
-    fn serialize_f64(self, number: f64) -> Made {
+    fn serialize_f64(self, number: f64) -> Encoded {
         if !number.is_finite() {
-            return Err(Refused(format!("{number} is not finite")));
+            return Err(EncodeError(format!("{number} is not finite")));
         }
         Ok(Some(node(NodeValue::Float(number))))
     }
 
-    fn serialize_char(self, character: char) -> Made {
+    fn serialize_char(self, character: char) -> Encoded {
         text(&character.to_string())
     }
 
-    fn serialize_str(self, value: &str) -> Made {
+    fn serialize_str(self, value: &str) -> Encoded {
         text(value)
     }
 
-    fn serialize_bytes(self, _: &[u8]) -> Made {
-        Err(Refused("a spec holds no bytes".to_owned()))
+    fn serialize_bytes(self, _: &[u8]) -> Encoded {
+        Err(EncodeError("a spec holds no bytes".to_owned()))
     }
 
-    fn serialize_none(self) -> Made {
+    fn serialize_none(self) -> Encoded {
         Ok(None)
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Made {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Encoded {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Made {
+    fn serialize_unit(self) -> Encoded {
         Ok(None)
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Made {
+    fn serialize_unit_struct(self, _: &'static str) -> Encoded {
         Ok(None)
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Made {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Encoded {
         text(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Made {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Encoded {
         value.serialize(self)
     }
 
@@ -165,7 +169,7 @@ impl Serializer for Encoder {
         _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Made {
+    ) -> Encoded {
         let mut inner = encode(value)?;
         match &mut inner.value {
             NodeValue::Table(entries) => {
@@ -173,19 +177,19 @@ impl Serializer for Encoder {
                 entries.insert(0, entry(tag_of(name), tag));
                 Ok(Some(inner))
             }
-            _ => Err(Refused(format!("{name}::{variant} is no table"))),
+            _ => Err(EncodeError(format!("{name}::{variant} is no table"))),
         }
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Array, Refused> {
+    fn serialize_seq(self, _: Option<usize>) -> Result<Array, EncodeError> {
         Ok(Array::default())
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Array, Refused> {
+    fn serialize_tuple(self, _: usize) -> Result<Array, EncodeError> {
         Ok(Array::default())
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Array, Refused> {
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Array, EncodeError> {
         Ok(Array::default())
     }
 
@@ -195,15 +199,15 @@ impl Serializer for Encoder {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Self::SerializeTupleVariant, Refused> {
-        Err(Refused(format!("{name}::{variant} is no table")))
+    ) -> Result<Self::SerializeTupleVariant, EncodeError> {
+        Err(EncodeError(format!("{name}::{variant} is no table")))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Table, Refused> {
+    fn serialize_map(self, _: Option<usize>) -> Result<Table, EncodeError> {
         Ok(Table::default())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Table, Refused> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Table, EncodeError> {
         Ok(Table::default())
     }
 
@@ -213,7 +217,7 @@ impl Serializer for Encoder {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Table, Refused> {
+    ) -> Result<Table, EncodeError> {
         Ok(Table::tagged(tag_of(name), variant))
     }
 }

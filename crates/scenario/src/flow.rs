@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::addresses::IpVersion;
 use crate::computed::Computed;
 use crate::constellation::Pairs;
-use crate::families::Workload;
+use crate::kind_families::Workload;
 use crate::quantity::{Count, Size, Span};
 use crate::transport::Transport;
 

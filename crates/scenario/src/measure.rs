@@ -1,6 +1,6 @@
 //! The measures of a spec: the scalars of a run. The vocabulary lists the available metrics.
 
-use crate::chosen::{Chosen, Family};
+use crate::kind_choice::{KindChoice, KindFamily};
 
 /// The quantity that a link probe records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +102,9 @@ pub const LINK_PROBES: &[LinkProbe] = &[
 pub enum Metrics {}
 
 /// A metric and its subject: `{ metric = "goodput", flow = "web" }`.
-pub type Metric = Chosen<Metrics>;
+pub type Metric = KindChoice<Metrics>;
 
-impl Family for Metrics {
+impl KindFamily for Metrics {
     const NAME: &'static str = "Metric";
     const WHAT: &'static str = "a measure";
     const TAG: &'static str = "metric";

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::spec::Spec;
-use crate::wifi::Carrier;
+use crate::wifi::LinkMedium;
 use crate::world::Link;
 
 /// Index of a member in a group.
@@ -146,11 +146,11 @@ pub fn link_members(spec: &Spec, link: &Link) -> u32 {
 }
 
 /// Number of members of a link of any kind.
-pub fn carrier_members(spec: &Spec, carrier: Carrier<'_>) -> u32 {
+pub fn carrier_members(spec: &Spec, carrier: LinkMedium<'_>) -> u32 {
     match carrier {
-        Carrier::Wire(link) => link_members(spec, link),
-        Carrier::Air(cell) => cell.stations.len() as u32,
-        Carrier::Beam(constellation, class) => constellation.members(class),
+        LinkMedium::Wire(link) => link_members(spec, link),
+        LinkMedium::Air(cell) => cell.stations.len() as u32,
+        LinkMedium::Beam(constellation, class) => constellation.members(class),
     }
 }
 

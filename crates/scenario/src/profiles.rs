@@ -13,9 +13,9 @@
 //! `--set profiles.era.missing_reports=3`, a sweep, or the parameters of an experiment can set a
 //! value by its path.
 
-use crate::problem::Problem;
+use crate::diagnostic::Diagnostic;
 use crate::transport::SWITCHES;
-use crate::tree::{Entry, Node, NodeValue};
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// The section with the profiles.
 const SECTION: &str = "profiles";
@@ -29,7 +29,7 @@ const PROFILE: &str = "profile";
 ///
 /// # Errors
 /// A profile that is not a table.
-pub fn put_in(root: &mut Node) -> Result<(), Problem> {
+pub fn put_in(root: &mut Node) -> Result<(), Diagnostic> {
     let Some(profiles) = root.get(SECTION).cloned() else {
         return Ok(());
     };
@@ -37,7 +37,7 @@ pub fn put_in(root: &mut Node) -> Result<(), Problem> {
         if !matches!(entry.node.value, NodeValue::Table(_)) {
             let path = Node::key_path(SECTION, &entry.key);
             let message = format!("found {}; a profile is a table", entry.node.describe());
-            return Err(Problem::new(entry.node.place.clone(), path, message));
+            return Err(Diagnostic::new(entry.node.place.clone(), path, message));
         }
     }
     for flow in items(root, "flow") {
@@ -65,13 +65,13 @@ fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
 }
 
 /// A problem for each profile that is not used in the spec.
-pub fn unused(root: &Node) -> Vec<Problem> {
+pub fn unused(root: &Node) -> Vec<Diagnostic> {
     let profiles = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let unused = profiles.iter().filter(|entry| !is_named(root, &entry.key));
-    let problem = |entry: &Entry| {
+    let problem = |entry: &TableEntry| {
         let path = Node::key_path(SECTION, &entry.key);
         let message = format!("the profile `{}` is used by no flow", entry.key);
-        Problem::new(entry.key_place.clone(), path, message)
+        Diagnostic::new(entry.key_place.clone(), path, message)
     };
     unused.map(problem).collect()
 }
@@ -130,8 +130,8 @@ fn merge(transport: &mut Node, profile: &Node) {
 }
 
 /// Adds a setting or switch, unless the transport has it among its keys or its switches.
-fn add(transport: &mut Vec<Entry>, entry: &Entry) {
-    let has = |entries: &[Entry]| entries.iter().any(|known| known.key == entry.key);
+fn add(transport: &mut Vec<TableEntry>, entry: &TableEntry) {
+    let has = |entries: &[TableEntry]| entries.iter().any(|known| known.key == entry.key);
     let switches = transport.iter().find(|known| known.key == SWITCHES);
     if !has(transport) && !switches.is_some_and(|switches| has(switches.node.entries())) {
         transport.push(entry.clone());

@@ -4,9 +4,9 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::chosen::{Family, json_schema_of};
 use crate::constellation::{RoutingModel, ShellModel};
-use crate::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
+use crate::kind_choice::{KindFamily, json_schema_of};
+use crate::kind_families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
 use crate::measure::Metrics;
 use crate::spec::Spec;
 use crate::transport::TransportKind;
@@ -56,7 +56,7 @@ fn of_some_protocol() -> Value {
 }
 
 /// Adds the kinds of a family.
-fn choose<F: Family>(definitions: &mut Map<String, Value>, vocabulary: &dyn Vocabulary) {
+fn choose<F: KindFamily>(definitions: &mut Map<String, Value>, vocabulary: &dyn Vocabulary) {
     if let Some(chosen) = definitions.get_mut(F::NAME) {
         *chosen = json_schema_of::<F>(&vocabulary.kinds(F::NAME).variants());
     }

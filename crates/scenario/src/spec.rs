@@ -14,7 +14,7 @@ use crate::quantity::{Span, Window};
 use crate::reference::ReferenceFiles;
 use crate::routes::Route;
 use crate::value::Value;
-use crate::wifi::{Carrier, Wifi};
+use crate::wifi::{LinkMedium, Wifi};
 use crate::world::{Link, Node, World};
 use crate::{derived, output};
 
@@ -94,15 +94,15 @@ pub struct Spec {
 
 impl Spec {
     /// All links of the world: the wires, the cells, then those of constellations.
-    pub fn carriers(&self) -> impl Iterator<Item = Carrier<'_>> {
-        let wires = self.links.iter().map(Carrier::Wire);
+    pub fn carriers(&self) -> impl Iterator<Item = LinkMedium<'_>> {
+        let wires = self.links.iter().map(LinkMedium::Wire);
         let beams = self.constellations.iter().flat_map(|constellation| {
             let classes = Class::ALL.into_iter();
             let there = classes.filter(|class| constellation.transmitter(*class).is_some());
-            there.map(move |class| Carrier::Beam(constellation, class))
+            there.map(move |class| LinkMedium::Beam(constellation, class))
         });
         wires
-            .chain(self.cells.iter().map(Carrier::Air))
+            .chain(self.cells.iter().map(LinkMedium::Air))
             .chain(beams)
     }
 

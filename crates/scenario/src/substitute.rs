@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use anabranch_settings::expression::{self, Fault, Ratio, Shown, Value};
 
+use crate::diagnostic::Diagnostic;
 use crate::limits::{MAX_CHAIN, MAX_DEPTH, MAX_PUT_IN};
-use crate::problem::Problem;
 use crate::profiles;
-use crate::tree::{Entry, Node, NodeValue};
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// The section of parameters.
 const SECTION: &str = "parameters";
@@ -20,7 +20,7 @@ const SECTION: &str = "parameters";
 /// # Errors
 /// Names without a parameter, parameters that form a cycle, and expressions that cannot be
 /// computed.
-pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Problem>> {
+pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Diagnostic>> {
     let mut resolved = root;
     // The parameters themselves stay unchanged; their values are substituted at each use.
     let parameters = resolved.get(SECTION).cloned();
@@ -137,7 +137,7 @@ impl Extent {
 }
 
 struct Walk<'a> {
-    parameters: &'a [Entry],
+    parameters: &'a [TableEntry],
     /// Parameters computed so far; each is computed once.
     known: BTreeMap<String, Known>,
     /// Number of parameters that are being computed, each nested in the one before.
@@ -146,7 +146,7 @@ struct Walk<'a> {
     depth: usize,
     /// Total of the substituted sizes, in the units of [`MAX_PUT_IN`].
     put_in: usize,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl Walk<'_> {
@@ -334,8 +334,8 @@ impl Missing {
         }
     }
 
-    fn at(self, node: &Node, path: &str) -> Problem {
-        let problem = Problem::new(node.place.clone(), path, self.message);
+    fn at(self, node: &Node, path: &str) -> Diagnostic {
+        let problem = Diagnostic::new(node.place.clone(), path, self.message);
         match self.found {
             Some((found, known)) => problem.allowed(&found, known.iter().map(String::as_str)),
             None => problem,
@@ -344,9 +344,9 @@ impl Missing {
 }
 
 /// The fault of an expression, at its position within the text.
-fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Problem {
+fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Diagnostic {
     let place = node.place.within(text, fault.at);
-    let problem = Problem::new(place, path, fault.message);
+    let problem = Diagnostic::new(place, path, fault.message);
     match fault.allowed.is_empty() {
         true => problem,
         false => problem.allowed(&fault.found, fault.allowed.iter().map(String::as_str)),
@@ -377,16 +377,16 @@ pub fn mentions(node: &Node, name: &str) -> bool {
 }
 
 /// A problem for each unused parameter.
-pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Problem> {
+pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Diagnostic> {
     let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let unused = parameters.iter().filter(|entry| !used.contains(&entry.key));
-    let problem = |entry: &Entry| {
+    let problem = |entry: &TableEntry| {
         let name = &entry.key;
         let message = format!(
             "the parameter `{name}` is used nowhere; refer to it as \"${name}\", or remove it"
         );
         let path = Node::key_path(SECTION, name);
-        Problem::new(entry.key_place.clone(), path, message)
+        Diagnostic::new(entry.key_place.clone(), path, message)
     };
     unused.map(problem).collect()
 }

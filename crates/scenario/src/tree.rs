@@ -3,14 +3,14 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::place::Place;
-use crate::problem::Problem;
+use crate::diagnostic::Diagnostic;
+use crate::source_span::SourceSpan;
 
 /// A value with its source position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Source position.
-    pub place: Place,
+    pub place: SourceSpan,
     /// The value.
     pub value: NodeValue,
 }
@@ -29,16 +29,16 @@ pub enum NodeValue {
     /// An array.
     Array(Vec<Node>),
     /// A table; its entries are in the order of the file.
-    Table(Vec<Entry>),
+    Table(Vec<TableEntry>),
 }
 
 /// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TableEntry {
     /// The key.
     pub key: String,
     /// Source position of the key.
-    pub key_place: Place,
+    pub key_place: SourceSpan,
     /// Its value.
     pub node: Node,
 }
@@ -51,10 +51,10 @@ impl Node {
     ///
     /// # Errors
     /// Every fault of syntax.
-    pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
+    pub fn parse(text: &str) -> Result<Node, Vec<Diagnostic>> {
         let (table, errors) = DeTable::parse_recoverable(text);
         // Only the first error is kept, because the others are mostly consequences of it.
-        let mut problems: Vec<Problem> = errors
+        let mut problems: Vec<Diagnostic> = errors
             .iter()
             .take(1)
             .map(|error| {
@@ -65,10 +65,10 @@ impl Node {
                     }
                     (message, _) => message.to_owned(),
                 };
-                Problem::new(Place::File(span), "", message)
+                Diagnostic::new(SourceSpan::File(span), "", message)
             })
             .collect();
-        let place = Place::File(table.span());
+        let place = SourceSpan::File(table.span());
         let root = table_node(place, table.get_ref(), "", &mut problems);
         if problems.is_empty() {
             Ok(root)
@@ -81,15 +81,15 @@ impl Node {
     ///
     /// # Errors
     /// A list or a table that contains a value not allowed in a file.
-    pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<Node, Problem> {
-        let place = Place::Argument(number);
+    pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<Node, Diagnostic> {
+        let place = SourceSpan::Argument(number);
         let mut problems = Vec::new();
         let value = DeValue::parse(text).ok();
         let node = value.and_then(|value| value_node(&value, key, &mut problems));
         // An invalid TOML value, or a TOML type that specs do not use, may be meant as text; a list
         // or table that contains one may not.
         let mut node = match (node, problems.into_iter().next()) {
-            (Some(_), Some(problem)) => return Err(Problem { place, ..problem }),
+            (Some(_), Some(problem)) => return Err(Diagnostic { place, ..problem }),
             (Some(node), None) => node,
             (None, _) => Node {
                 place: place.clone(),
@@ -101,7 +101,7 @@ impl Node {
     }
 
     /// Sets the source position of this value and of all values inside.
-    fn move_to(&mut self, place: &Place) {
+    fn move_to(&mut self, place: &SourceSpan) {
         self.place = place.clone();
         match &mut self.value {
             NodeValue::Array(items) => items.iter_mut().for_each(|item| item.move_to(place)),
@@ -133,7 +133,7 @@ impl Node {
     }
 
     /// The entries of a table; empty for any other value.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[TableEntry] {
         match &self.value {
             NodeValue::Table(entries) => entries,
             _ => &[],
@@ -172,7 +172,7 @@ impl Node {
                 one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.says_what(b))
             }
             (NodeValue::Table(one), NodeValue::Table(two)) => {
-                let same = |entry: &Entry| {
+                let same = |entry: &TableEntry| {
                     let there = other.get(&entry.key);
                     there.is_some_and(|there| entry.node.says_what(there))
                 };
@@ -191,7 +191,7 @@ impl Node {
             NodeValue::Boolean(truth) => (*truth).into(),
             NodeValue::Array(items) => items.iter().map(Node::to_json).collect(),
             NodeValue::Table(entries) => {
-                let mut sorted: Vec<&Entry> = entries.iter().collect();
+                let mut sorted: Vec<&TableEntry> = entries.iter().collect();
                 sorted.sort_by(|a, b| a.key.cmp(&b.key));
                 sorted
                     .into_iter()
@@ -215,7 +215,7 @@ impl Node {
                 write("]");
             }
             NodeValue::Table(entries) => {
-                let mut sorted: Vec<&Entry> = entries.iter().collect();
+                let mut sorted: Vec<&TableEntry> = entries.iter().collect();
                 sorted.sort_by(|a, b| a.key.cmp(&b.key));
                 write("{");
                 for (index, entry) in sorted.into_iter().enumerate() {
@@ -264,15 +264,20 @@ impl Node {
     }
 }
 
-fn table_node(place: Place, table: &DeTable<'_>, path: &str, problems: &mut Vec<Problem>) -> Node {
-    let mut entries: Vec<Entry> = Vec::with_capacity(table.len());
+fn table_node(
+    place: SourceSpan,
+    table: &DeTable<'_>,
+    path: &str,
+    problems: &mut Vec<Diagnostic>,
+) -> Node {
+    let mut entries: Vec<TableEntry> = Vec::with_capacity(table.len());
     for (key, value) in table.iter() {
         let name = key.get_ref().to_string();
         let path = Node::key_path(path, &name);
         if let Some(node) = value_node(value, &path, problems) {
-            entries.push(Entry {
+            entries.push(TableEntry {
                 key: name,
-                key_place: Place::File(key.span()),
+                key_place: SourceSpan::File(key.span()),
                 node,
             });
         }
@@ -287,16 +292,16 @@ fn table_node(place: Place, table: &DeTable<'_>, path: &str, problems: &mut Vec<
 fn value_node(
     value: &Spanned<DeValue<'_>>,
     path: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) -> Option<Node> {
-    let place = Place::File(value.span());
+    let place = SourceSpan::File(value.span());
     let found = match value.get_ref() {
         DeValue::String(text) => NodeValue::Text(text.to_string()),
         DeValue::Boolean(truth) => NodeValue::Boolean(*truth),
         DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => NodeValue::Integer(number),
             Err(_) => {
-                problems.push(Problem::new(
+                problems.push(Diagnostic::new(
                     place,
                     path,
                     format!("found {}, which is too large", number.as_str()),
@@ -307,7 +312,7 @@ fn value_node(
         DeValue::Float(number) => match number.as_str().parse::<f64>() {
             Ok(number) if number.is_finite() => NodeValue::Float(number),
             _ => {
-                problems.push(Problem::new(
+                problems.push(Diagnostic::new(
                     place,
                     path,
                     format!("found {}, which is not finite", number.as_str()),
@@ -317,7 +322,7 @@ fn value_node(
         },
         DeValue::Datetime(_) => {
             let message = "found a date; times in a spec are spans such as \"250 ms\"";
-            problems.push(Problem::new(place, path, message.to_owned()));
+            problems.push(Diagnostic::new(place, path, message.to_owned()));
             return None;
         }
         DeValue::Array(items) => {

@@ -1,9 +1,9 @@
 //! Checks beyond the types: existing and unique names, matching counts, order.
 
 mod addresses;
-mod chosen;
 mod claim;
 mod constellation;
+mod kind_choice;
 pub mod limits;
 mod link;
 mod measure;
@@ -15,16 +15,16 @@ mod reference;
 mod routes;
 mod source;
 mod units;
-mod unread;
+mod unused_keys;
 mod wifi;
 
 use crate::checker::Checker;
-use crate::chosen::Family;
-use crate::families::Workloads;
+use crate::diagnostic::Diagnostic;
 use crate::flow::Flow;
+use crate::kind_choice::KindFamily;
+use crate::kind_families::Workloads;
 use crate::measure::{CONSTELLATION_PROBES, LINK_PROBES};
 use crate::names::{Name, NodeName};
-use crate::problem::Problem;
 use crate::quantity::Span;
 use crate::spec::{Experiment, Record, Spec};
 use crate::tree::Node;
@@ -39,7 +39,7 @@ pub const MAX_FLOWS: u64 = 10_000;
 
 /// Checks a decoded spec against the tree that it was decoded from, and its names against a
 /// vocabulary.
-pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Problem> {
+pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     let c = &mut checker;
     if spec.anabranch != 1 {
@@ -208,7 +208,7 @@ fn check_flow(
     }
     check_resume(c, flow, path);
     let kinds = vocabulary.kinds(Workloads::NAME);
-    chosen::check(c, spec, kinds, &flow.workload, &format!("{path}.workload"));
+    kind_choice::check(c, spec, kinds, &flow.workload, &format!("{path}.workload"));
     let transports = vocabulary.transports();
     let path = format!("{path}.transport");
     flow.transport.check(c, &transports, &path);

@@ -18,7 +18,7 @@ pub struct Wifi {
     pub name: String,
     /// Named set of parameters to start from.
     #[serde(default)]
-    pub set: Set,
+    pub set: ParameterSet,
     /// Parameters that differ from the set.
     #[serde(default)]
     pub parameters: Overrides,
@@ -42,7 +42,7 @@ pub struct Station {
 
 /// A named set of parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Set {
+pub enum ParameterSet {
     /// IEEE 802.11b with long preambles and the defaults of the standard.
     #[default]
     #[serde(rename = "802.11b")]
@@ -57,7 +57,7 @@ pub enum Set {
 /// Medium access of a frame that finds an idle medium and no backoff in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Idle {
+pub enum IdleAccessRule {
     /// DIFS of an idle medium, which may be over already.
     Immediate,
     /// DIFS from the arrival of the frame, and a backoff.
@@ -67,7 +67,7 @@ pub enum Idle {
 /// Behaviour of a station after a frame that it could not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Error {
+pub enum AfterErrorRule {
     /// It waits EIFS in place of DIFS.
     EifsInsteadOfDifs,
     /// It waits EIFS, then DIFS.
@@ -87,7 +87,7 @@ pub enum Backoff {
 /// Response timeout of a sender for a CTS or an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Timeout {
+pub enum ResponseTimeoutRule {
     /// SIFS, a slot, and the response's preamble and header.
     Header,
     /// SIFS, the whole response, and `timeout_slack`.
@@ -97,7 +97,7 @@ pub enum Timeout {
 /// Decrease of power with distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Law {
+pub enum PropagationLaw {
     /// With the square of the distance.
     FreeSpace,
     /// With the square up to the crossover distance, and with the fourth power beyond.
@@ -133,11 +133,11 @@ overrides! {
     /// Range of backoffs.
     backoff_range: Backoff;
     /// Medium access of a frame that finds an idle medium.
-    idle_access: Idle;
+    idle_access: IdleAccessRule;
     /// Behaviour of a station after a frame that it could not decode.
-    after_error: Error;
+    after_error: AfterErrorRule;
     /// Response timeout of a sender.
-    response_timeout: Timeout;
+    response_timeout: ResponseTimeoutRule;
     /// With `response_timeout = "whole-frame"`: time by which the timeout exceeds the duration of
     /// the response.
     timeout_slack: Span;
@@ -196,7 +196,7 @@ overrides! {
     /// System loss, as a ratio of at least 1.
     system_loss: f64;
     /// Decrease of power with distance.
-    propagation: Law;
+    propagation: PropagationLaw;
 }
 
 impl Wifi {
@@ -210,7 +210,7 @@ impl Wifi {
 
 /// A link of a world: a wire, a cell, or the links of a constellation.
 #[derive(Clone, Copy, Debug)]
-pub enum Carrier<'a> {
+pub enum LinkMedium<'a> {
     /// A wire or a group of wires.
     Wire(&'a Link),
     /// A cell.
@@ -219,13 +219,13 @@ pub enum Carrier<'a> {
     Beam(&'a Constellation, Class),
 }
 
-impl<'a> Carrier<'a> {
+impl<'a> LinkMedium<'a> {
     /// Name.
     pub fn name(self) -> &'a str {
         match self {
-            Carrier::Wire(link) => &link.name,
-            Carrier::Air(wifi) => &wifi.name,
-            Carrier::Beam(constellation, class) => constellation.link_name(class),
+            LinkMedium::Wire(link) => &link.name,
+            LinkMedium::Air(wifi) => &wifi.name,
+            LinkMedium::Beam(constellation, class) => constellation.link_name(class),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::addresses::Addresses;
 use crate::constellation::MovingRouting;
-use crate::families::{Loss, Propagation, Queue};
+use crate::kind_families::{Loss, Propagation, Queue};
 use crate::quantity::{Count, Probability, Size, Span};
 use crate::rates::RateOverTime;
 use crate::transport::Transport;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::tree::{Entry, Node, NodeValue};
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// Approximate maximum width of a value on one line.
 const WIDTH: usize = 100;
@@ -21,7 +21,7 @@ pub(crate) fn write(root: &Node, comments: &Comments) -> String {
     if !comments.head.is_empty() {
         text.push('\n');
     }
-    let (sections, values): (Vec<&Entry>, Vec<&Entry>) = root
+    let (sections, values): (Vec<&TableEntry>, Vec<&TableEntry>) = root
         .entries()
         .iter()
         .partition(|entry| is_section(&entry.node));
@@ -73,7 +73,7 @@ fn section(text: &mut String, path: &str, table: &Node, is_array: bool) {
         true => writeln!(text, "[[{path}]]"),
         false => writeln!(text, "[{path}]"),
     };
-    let (own, lines): (Vec<&Entry>, Vec<&Entry>) = table
+    let (own, lines): (Vec<&TableEntry>, Vec<&TableEntry>) = table
         .entries()
         .iter()
         .partition(|entry| needs_section(entry));
@@ -88,12 +88,12 @@ fn section(text: &mut String, path: &str, table: &Node, is_array: bool) {
 }
 
 /// Whether a table is too long for one line.
-fn needs_section(entry: &Entry) -> bool {
+fn needs_section(entry: &TableEntry) -> bool {
     matches!(entry.node.value, NodeValue::Table(_))
         && entry.key.len() + inline(&entry.node).len() > WIDTH
 }
 
-fn line(text: &mut String, entry: &Entry) {
+fn line(text: &mut String, entry: &TableEntry) {
     let key = key(&entry.key);
     let value = inline(&entry.node);
     match &entry.node.value {
@@ -129,7 +129,8 @@ fn inline(node: &Node) -> String {
         }
         NodeValue::Table(entries) if entries.is_empty() => "{}".to_owned(),
         NodeValue::Table(entries) => {
-            let entry = |entry: &Entry| format!("{} = {}", key(&entry.key), inline(&entry.node));
+            let entry =
+                |entry: &TableEntry| format!("{} = {}", key(&entry.key), inline(&entry.node));
             let entries: Vec<String> = entries.iter().map(entry).collect();
             format!("{{ {} }}", entries.join(", "))
         }

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use anabranch_scenario::decode::decode;
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::limits::{MAX_CHAIN, MAX_DEPTH, MAX_PROBLEMS};
-use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::spec::Spec;
 use anabranch_scenario::substitute::substitute;
 use anabranch_scenario::tree::Node;
 
 /// The substitution of a value that names `$pN`, in which `p0` is `first` and each further
 /// parameter is made from the previous one.
-fn put_in(first: &str, levels: usize, next: impl Fn(&str) -> String) -> Result<Node, Problem> {
+fn put_in(first: &str, levels: usize, next: impl Fn(&str) -> String) -> Result<Node, Diagnostic> {
     let mut text = format!("[parameters]\np0 = {first}\n");
     for level in 1..=levels {
         let before = format!("$p{}", level - 1);
@@ -104,8 +104,8 @@ fn a_message_does_not_quote_without_end() {
 #[test]
 fn of_very_many_names_some_are_listed() {
     let names: Vec<String> = (0..100_000).map(|name| format!("node{name}")).collect();
-    let problem = Problem::new(
-        anabranch_scenario::place::Place::Program,
+    let problem = Diagnostic::new(
+        anabranch_scenario::source_span::SourceSpan::Program,
         "",
         "no such node",
     );

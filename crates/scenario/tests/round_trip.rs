@@ -6,9 +6,9 @@
 use anabranch_scenario::Spec;
 use anabranch_scenario::decode::decode;
 use anabranch_scenario::document::{Document, Table};
-use anabranch_scenario::place::Place;
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::source_span::SourceSpan;
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ fn directed<T: Clone + std::fmt::Debug + serde::Serialize + 'static>(
 
 fn text(text: &str) -> Node {
     Node {
-        place: Place::Program,
+        place: SourceSpan::Program,
         value: NodeValue::Text(text.to_owned()),
     }
 }
@@ -249,7 +249,7 @@ fn node() -> impl Strategy<Value = Node> {
             .prop_map(NodeValue::Float),
         any::<bool>().prop_map(NodeValue::Boolean),
     ];
-    let place = || Place::Program;
+    let place = || SourceSpan::Program;
     let of = move |value| Node {
         place: place(),
         value,
@@ -264,13 +264,13 @@ fn node() -> impl Strategy<Value = Node> {
 
 fn table(inner: impl Strategy<Value = Node>) -> impl Strategy<Value = Node> {
     proptest::collection::btree_map("[a-z .\"$-]{0,6}", inner, 0..6).prop_map(|entries| {
-        let entry = |(key, node)| Entry {
+        let entry = |(key, node)| TableEntry {
             key,
-            key_place: Place::Program,
+            key_place: SourceSpan::Program,
             node,
         };
         Node {
-            place: Place::Program,
+            place: SourceSpan::Program,
             value: NodeValue::Table(entries.into_iter().map(entry).collect()),
         }
     })

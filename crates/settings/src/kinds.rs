@@ -101,10 +101,10 @@ pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
 mod tests;
 
 /// Declares the parameters of a kind, the structure that holds them, and the
-/// [`Entry`](crate::Entry) by which specs name it.
+/// [`KindEntry`](crate::KindEntry) by which specs name it.
 ///
 /// ```
-/// use anabranch_settings::{Entry, Kind, Refusal, Registry, idle_if, kind};
+/// use anabranch_settings::{KindEntry, Kind, Refusal, Registry, idle_if, kind};
 ///
 /// /// A number of packets.
 /// const PACKETS: Kind = Kind::count(1, 100);
@@ -124,7 +124,7 @@ mod tests;
 ///         harsh: |it, ()| idle_if(it.limit == Some(it.from), "with `limit` at `from`");
 ///     }
 ///     /// Drops packets at random before it is full.
-///     static EARLY: Entry<QueueConfig> = "early", |config, ()| match config.limit {
+///     static EARLY: KindEntry<QueueConfig> = "early", |config, ()| match config.limit {
 ///         Some(limit) if limit < config.from => Err(Refusal::together("`limit` is below `from`")),
 ///         _ => Ok(config),
 ///     };
@@ -182,7 +182,7 @@ macro_rules! kind {
         $($(#[doc = $about:literal])+ $entry_vis:vis static $entry:ident : $made:ty = $name:literal, $build:expr;)+
     ) => {
         $($(#[doc = $about])+
-        $entry_vis static $entry: $made = $crate::Entry {
+        $entry_vis static $entry: $made = $crate::KindEntry {
             variant: $crate::Variant {
                 name: $name,
                 about: concat!($($about, "\n"),+),

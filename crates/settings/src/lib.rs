@@ -8,7 +8,7 @@
 //!
 //! A kind that a spec can name, such as a loss model, is declared by [`kind!`](crate::kind): its
 //! parameters with the structure that holds them, its name and description ([`Variant`]), and its
-//! constructor ([`Entry`]).
+//! constructor ([`KindEntry`]).
 #![forbid(unsafe_code)]
 
 mod datum;
@@ -42,7 +42,7 @@ pub use manual::Section;
 pub use nested_kind::NestedKind;
 pub use partner_check::{check_partners, without_effect};
 pub use plural::counted;
-pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
+pub use registry::{KindEntry, Kinds, Parameters, Prepared, Refusal, Registry, names_of};
 pub use renamed::{Family, RENAMED, Renamed, hint, renamed};
 pub use setting::{Choice, Fallback, Kind, OFF, Partner, Partners, Setting, Variant, Words};
 pub use suggest::nearest;

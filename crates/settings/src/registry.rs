@@ -1,9 +1,9 @@
 //! Registries of kinds by name: each kind has a declaration next to its code; a registry lists the
 //! kinds, and builds one from named values.
 //!
-//! A kind is one [`Entry`], declared by [`kind!`](crate::kind); adding it requires one line in the
-//! list from which its crate creates a [`Registry`]. A program that uses the crates adds its own
-//! with [`Registry::with`].
+//! A kind is one [`KindEntry`], declared by [`kind!`](crate::kind); adding it requires one line in
+//! the list from which its crate creates a [`Registry`]. A program that uses the crates adds its
+//! own with [`Registry::with`].
 
 use std::error::Error as StdError;
 
@@ -18,7 +18,7 @@ use crate::value::Value;
 
 /// A kind of `T`: its name, parameters and constructor. `C` is the context that the constructor
 /// needs in addition to its parameters.
-pub struct Entry<T, C = ()> {
+pub struct KindEntry<T, C = ()> {
     /// Its name, its description, and its parameters.
     pub variant: Variant,
     /// The constructor.
@@ -28,7 +28,7 @@ pub struct Entry<T, C = ()> {
     pub effects: fn(&Parameters<'_>, &C) -> Result<Vec<Effect>, Refusal>,
 }
 
-impl<T, C> std::fmt::Debug for Entry<T, C> {
+impl<T, C> std::fmt::Debug for KindEntry<T, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.variant.fmt(f)
     }
@@ -162,7 +162,7 @@ impl<'a> Parameters<'a> {
 
 /// The kinds of `T` that a program supports.
 pub struct Registry<T: 'static, C: 'static = ()> {
-    entries: Vec<&'static Entry<T, C>>,
+    entries: Vec<&'static KindEntry<T, C>>,
 }
 
 impl<T, C> Clone for Registry<T, C> {
@@ -203,7 +203,7 @@ impl<T, C> std::fmt::Debug for Registry<T, C> {
 
 impl<T, C> Registry<T, C> {
     /// A registry of these kinds.
-    pub fn new(entries: &[&'static Entry<T, C>]) -> Self {
+    pub fn new(entries: &[&'static KindEntry<T, C>]) -> Self {
         Self {
             entries: entries.to_vec(),
         }
@@ -211,7 +211,7 @@ impl<T, C> Registry<T, C> {
 
     /// Adds a kind, or replaces the one with the same name.
     #[must_use]
-    pub fn with(mut self, entry: &'static Entry<T, C>) -> Self {
+    pub fn with(mut self, entry: &'static KindEntry<T, C>) -> Self {
         self.entries
             .retain(|known| known.variant.name != entry.variant.name);
         self.entries.push(entry);
@@ -227,7 +227,7 @@ impl<T, C> Registry<T, C> {
     ///
     /// # Errors
     /// [`Refusal::Unknown`].
-    pub fn find(&self, name: &str) -> Result<&'static Entry<T, C>, Refusal> {
+    pub fn find(&self, name: &str) -> Result<&'static KindEntry<T, C>, Refusal> {
         let found = self.entries.iter().find(|entry| entry.variant.name == name);
         found.copied().ok_or_else(|| {
             let names = || self.entries.iter().map(|entry| entry.variant.name);
@@ -268,7 +268,7 @@ impl<T, C> Registry<T, C> {
 
 /// A kind of `T` with its parameters.
 pub struct Prepared<T: 'static, C: 'static = ()> {
-    entry: &'static Entry<T, C>,
+    entry: &'static KindEntry<T, C>,
     given: Vec<(String, Datum)>,
 }
 

@@ -1,10 +1,10 @@
 //! Routing metrics for networks with moving nodes.
 
 use anabranch_orbit::{Edge, Graph, Tree};
-use anabranch_settings::{Entry, Registry, kind};
+use anabranch_settings::{KindEntry, Registry, kind};
 
 /// All kinds of routing over moving nodes.
-pub const KINDS: &[&Entry<Box<dyn RoutingKind>>] = &[&MIN_DELAY, &FEWEST_LINKS];
+pub const KINDS: &[&KindEntry<Box<dyn RoutingKind>>] = &[&MIN_DELAY, &FEWEST_LINKS];
 
 /// The registry of [`KINDS`], to which a program may add its own kinds.
 pub fn kinds() -> Registry<Box<dyn RoutingKind>> {
@@ -35,7 +35,7 @@ kind! {
     /// The minimum sum of propagation delays.
     pub(crate) struct LeastDelay {}
     /// Routes of the least sum of propagation delays.
-    static MIN_DELAY: Entry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
+    static MIN_DELAY: KindEntry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
 }
 
 impl RoutingKind for LeastDelay {
@@ -54,7 +54,7 @@ kind! {
     /// The fewest links.
     struct FewestLinks {}
     /// Routes over the fewest links; among those, of the least sum of propagation delays.
-    static FEWEST_LINKS: Entry<Box<dyn RoutingKind>> = "fewest-links", |routing: FewestLinks, ()| Ok(Box::new(routing));
+    static FEWEST_LINKS: KindEntry<Box<dyn RoutingKind>> = "fewest-links", |routing: FewestLinks, ()| Ok(Box::new(routing));
 }
 
 impl RoutingKind for FewestLinks {

@@ -1,7 +1,7 @@
 //! Kinds by name: every registered kind can be built from named values, and a program can add its
 //! own.
 
-use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, kind};
+use anabranch_settings::{Datum, Fallback, Kind, KindEntry, Registry, Setting, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng, loss, propagation, queue, workload};
 use anabranch_transport::Nanos;
@@ -121,7 +121,7 @@ kind! {
         n: u64, Kind::count(1, 1_000_000);
     }
     /// Every n-th packet.
-    static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> =
+    static EVERY_NTH: KindEntry<Box<dyn Loss>, Traffic> =
         "every-nth", |it, _| Ok(Box::new(EveryNth { n: it.n, seen: 0 }));
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError, Timing};
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::resolve;
+use anabranch_engine::planner;
 use anabranch_engine::world::{self, WorldError};
 use anabranch_lab::spec_files;
 use anabranch_lab::spec_source::Folder;
@@ -135,7 +135,7 @@ pub(super) fn network(file: &std::path::Path, set: &[String]) -> Result<Spec, Fa
         Failure::Usage(format!("cannot read the spec {}: {why}", file.display()))
     })?;
     let files = spec_files::files(&Folder::of(file));
-    let spec = resolve::network(&file.display().to_string(), &text, set, &files)?;
+    let spec = planner::network(&file.display().to_string(), &text, set, &files)?;
     Ok(spec)
 }
 

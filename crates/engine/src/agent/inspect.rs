@@ -4,7 +4,7 @@ use anabranch_sim::{DataSegment, Inspect, Packet};
 
 /// A transport's interpretation of one of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum PacketContent {
     /// No user data.
     NoData,
     /// No data; the packet announces the first sequence number.
@@ -15,15 +15,15 @@ pub enum Seen {
     Datagram,
 }
 
-impl Seen {
+impl PacketContent {
     /// Whether the packet carries user data.
     pub fn is_data(self) -> bool {
-        matches!(self, Seen::Data(_) | Seen::Datagram)
+        matches!(self, PacketContent::Data(_) | PacketContent::Datagram)
     }
 }
 
 /// Reads the bytes of a packet after its IP header.
-pub type Reader = Box<dyn Fn(&[u8]) -> Seen>;
+pub type Reader = Box<dyn Fn(&[u8]) -> PacketContent>;
 
 /// A member of a flow to recognise; its data travels from the first port to the second.
 pub struct Watched {
@@ -70,12 +70,12 @@ impl Inspect for Inspector {
             .iter_mut()
             .find(|(w, _)| w.protocol == packet.protocol && w.ports == ports)?;
         let sequence = match (watched.read)(&packet.bytes) {
-            Seen::Data(sequence) => sequence,
-            Seen::Begins(first) => {
+            PacketContent::Data(sequence) => sequence,
+            PacketContent::Begins(first) => {
                 *progress = Some(Progress { first, next: 0 });
                 return None;
             }
-            Seen::NoData | Seen::Datagram => return None,
+            PacketContent::NoData | PacketContent::Datagram => return None,
         };
         let progress = progress.get_or_insert(Progress {
             first: sequence,

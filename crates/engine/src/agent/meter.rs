@@ -1,6 +1,6 @@
 //! Quantities over a window of a run, accumulated during the run.
 
-use super::taking::{Take, Weighting};
+use super::aggregation::{Aggregation, Weighting};
 use anabranch_scenario::quantity::{Span, Window};
 use anabranch_transport::{Nanos, Probe, Sample};
 
@@ -57,8 +57,8 @@ pub enum MeterKind {
         /// Only samples of this path or stream.
         index: Option<u16>,
         /// The statistic to compute.
-        take: Take,
-        /// For [`Take::Below`].
+        take: Aggregation,
+        /// For [`Aggregation::Below`].
         threshold: f64,
     },
     /// Time in which the peer's window is below the threshold and the flight size below cwnd.
@@ -73,11 +73,11 @@ const WINDOWS: [Probe; 3] = [Probe::PeerRwnd, Probe::FlightSize, Probe::Cwnd];
 
 impl MeterKind {
     /// Mean of cwnd, weighted by time.
-    pub const CWND_BY_TIME: Self = Self::cwnd(Take::Mean);
+    pub const CWND_BY_TIME: Self = Self::cwnd(Aggregation::Mean);
     /// Mean of the samples of cwnd.
-    pub const CWND_BY_SAMPLES: Self = Self::cwnd(Take::SampleMean);
+    pub const CWND_BY_SAMPLES: Self = Self::cwnd(Aggregation::SampleMean);
 
-    const fn cwnd(take: Take) -> Self {
+    const fn cwnd(take: Aggregation) -> Self {
         Self::Probe {
             probe: Probe::Cwnd,
             index: None,
@@ -191,17 +191,19 @@ impl Meter {
                 }
             }
             MeterKind::Probe {
-                take: Take::Below,
+                take: Aggregation::Below,
                 threshold,
                 ..
             } => {
                 self.sum += if value < *threshold { span } else { 0.0 };
             }
             MeterKind::Probe {
-                take: Take::Least, ..
+                take: Aggregation::Least,
+                ..
             } => self.sum = if first { value } else { self.sum.min(value) },
             MeterKind::Probe {
-                take: Take::Most, ..
+                take: Aggregation::Most,
+                ..
             } => self.sum = if first { value } else { self.sum.max(value) },
             _ => self.sum += value * span,
         }
@@ -248,13 +250,15 @@ impl Observer for Meter {
             MeterKind::Probe {
                 probe, index, take, ..
             } if probe == sample.probe && of_path(index) => match take {
-                Take::FirstTime if self.weight == 0.0 => {
+                Aggregation::FirstTime if self.weight == 0.0 => {
                     self.count(sample.at, sample.at as f64 / 1e9);
                 }
-                Take::FirstTime => {}
-                Take::MeanGap => self.gap(sample.at),
-                Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
-                Take::Mean | Take::Below | Take::Least | Take::Most => {
+                Aggregation::FirstTime => {}
+                Aggregation::MeanGap => self.gap(sample.at),
+                Aggregation::SampleMean | Aggregation::Count | Aggregation::Sum => {
+                    self.count(sample.at, sample.value)
+                }
+                Aggregation::Mean | Aggregation::Below | Aggregation::Least | Aggregation::Most => {
                     self.stands(sample.at, sample.value)
                 }
             },
@@ -294,7 +298,7 @@ impl Observer for Meter {
             return;
         }
         if let MeterKind::Probe {
-            take: Take::MeanGap,
+            take: Aggregation::MeanGap,
             ..
         } = self.kind
         {
@@ -312,7 +316,7 @@ mod tests {
 
     const SECOND: Nanos = 1_000_000_000;
 
-    fn of(take: Take) -> Meter {
+    fn of(take: Aggregation) -> Meter {
         let kind = MeterKind::Probe {
             probe: Probe::PeerRwnd,
             index: None,
@@ -332,7 +336,7 @@ mod tests {
     }
 
     /// 9000 from 0 s, 1000 from 2 s, 1500 from 3 s, until the end at 10 s; the window is 1 to 5 s.
-    fn seen(take: Take) -> Meter {
+    fn seen(take: Aggregation) -> Meter {
         let mut meter = of(take);
         for (second, value) in [(0, 9000.0), (2, 1000.0), (3, 1500.0)] {
             meter.sample(&sample(second, Probe::PeerRwnd, value));
@@ -344,28 +348,28 @@ mod tests {
     #[test]
     fn values_count_by_the_time_they_stood_in_the_window() {
         for (take, expected) in [
-            (Take::Mean, (9000.0 + 1000.0 + 2.0 * 1500.0) / 4.0),
-            (Take::Below, 0.25),
+            (Aggregation::Mean, (9000.0 + 1000.0 + 2.0 * 1500.0) / 4.0),
+            (Aggregation::Below, 0.25),
         ] {
             let meter = seen(take);
             assert_eq!(meter.sum / meter.weight, expected, "{take:?}");
         }
         assert_eq!(
-            (seen(Take::Least).sum, seen(Take::Most).sum),
+            (seen(Aggregation::Least).sum, seen(Aggregation::Most).sum),
             (1000.0, 9000.0)
         );
     }
 
     #[test]
     fn samples_count_alike_inside_the_window_only() {
-        let meter = seen(Take::SampleMean);
+        let meter = seen(Aggregation::SampleMean);
         assert_eq!((meter.sum, meter.weight), (2500.0, 2.0));
-        assert_eq!(seen(Take::Count).weight, 2.0);
+        assert_eq!(seen(Aggregation::Count).weight, 2.0);
     }
 
     #[test]
     fn a_gap_lies_between_two_samples_of_the_window() {
-        let mut meter = of(Take::MeanGap);
+        let mut meter = of(Aggregation::MeanGap);
         for second in [0, 1, 2, 4, 9] {
             meter.sample(&sample(second, Probe::PeerRwnd, 0.0));
         }
@@ -375,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_window_can_count_from_the_flows_start() {
-        let mut meter = of(Take::Count).starting(2 * SECOND);
+        let mut meter = of(Aggregation::Count).starting(2 * SECOND);
         for second in [1, 2, 3, 6, 7] {
             meter.sample(&sample(second, Probe::PeerRwnd, 0.0));
         }
@@ -451,7 +455,7 @@ mod tests {
 
     #[test]
     fn the_first_time_is_that_of_the_first_sample_in_the_window() {
-        let mut meter = of(Take::FirstTime);
+        let mut meter = of(Aggregation::FirstTime);
         for second in [0, 3, 4] {
             meter.sample(&sample(second, Probe::PeerRwnd, 9.0));
         }

@@ -5,20 +5,23 @@ use std::rc::Rc;
 use anabranch_sim::{Packet, PacketTap};
 use anabranch_transport::Nanos;
 
-use super::inspect::{Reader, Seen};
-use super::tally::SharedTally;
+use super::flow_stats::SharedFlowStats;
+use super::inspect::{PacketContent, Reader};
 
 /// Assigns packets to flows by their ports, and counts them.
 pub struct PacketCounter {
     /// The first source port and the first sink port; member `n` uses the `n`-th port after each.
     ports: [u16; 2],
     /// The tallies of all members of all flows in order, with the readers of their packets.
-    members: Vec<(SharedTally, Reader)>,
+    members: Vec<(SharedFlowStats, Reader)>,
 }
 
 impl PacketCounter {
     /// A counter for members with consecutive ports from `ports` on.
-    pub fn new(ports: [u16; 2], members: impl IntoIterator<Item = (SharedTally, Reader)>) -> Self {
+    pub fn new(
+        ports: [u16; 2],
+        members: impl IntoIterator<Item = (SharedFlowStats, Reader)>,
+    ) -> Self {
         Self {
             ports,
             members: members.into_iter().collect(),
@@ -26,7 +29,7 @@ impl PacketCounter {
     }
 
     /// The tally of the member whose data is in `packet`, and the data.
-    fn tally(&self, packet: &Packet) -> Option<(SharedTally, Seen)> {
+    fn tally(&self, packet: &Packet) -> Option<(SharedFlowStats, PacketContent)> {
         let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
         let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;
         let other = u16::from_be_bytes([c, d]).checked_sub(self.ports[1])?;

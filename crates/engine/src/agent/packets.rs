@@ -3,7 +3,7 @@
 use anabranch_sim::Packet;
 use anabranch_transport::Nanos;
 
-use super::inspect::Seen;
+use super::inspect::PacketContent;
 
 /// The packets of one member of a flow that carry data from its source to its sink, including
 /// retransmissions.
@@ -58,8 +58,10 @@ impl FirstPackets {
         self.packets.get(number)?.2
     }
 
-    pub(super) fn sent(&mut self, packet: &Packet, seen: Seen) {
-        let Seen::Data(id) = seen else { return };
+    pub(super) fn sent(&mut self, packet: &Packet, seen: PacketContent) {
+        let PacketContent::Data(id) = seen else {
+            return;
+        };
         if self.packets.len() == Self::MOST {
             return;
         }
@@ -68,8 +70,10 @@ impl FirstPackets {
         }
     }
 
-    pub(super) fn delivered(&mut self, now: Nanos, packet: &Packet, seen: Seen) {
-        let Seen::Data(id) = seen else { return };
+    pub(super) fn delivered(&mut self, now: Nanos, packet: &Packet, seen: PacketContent) {
+        let PacketContent::Data(id) = seen else {
+            return;
+        };
         if self.arrived == self.packets.len() {
             return;
         }

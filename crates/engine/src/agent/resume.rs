@@ -11,7 +11,7 @@ use anabranch_scenario::Flow;
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, Path, Probe, Sample};
 
-use super::tally::SharedTally;
+use super::flow_stats::SharedFlowStats;
 
 /// Maximum number of paths of a store, which is more than any world has.
 const MAX_PATHS: usize = 1 << 20;
@@ -58,7 +58,7 @@ pub struct Resuming {
     resume: Resume,
     /// The host's first address, for transports that leave the local address unspecified.
     home: IpAddr,
-    tally: SharedTally,
+    tally: SharedFlowStats,
     paths: BTreeMap<Path, Use>,
 }
 
@@ -73,7 +73,7 @@ struct Use {
 
 impl Resuming {
     /// An end of a flow.
-    pub fn new(resume: Resume, home: IpAddr, tally: SharedTally) -> Self {
+    pub fn new(resume: Resume, home: IpAddr, tally: SharedFlowStats) -> Self {
         Self {
             resume,
             home,

@@ -15,7 +15,7 @@ pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
 
 /// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
+pub struct SeriesValue {
     /// Time. The values of a series are in order of time.
     pub at: Nanos,
     /// Index of the subject if a series has several: a path, a stream.
@@ -27,7 +27,7 @@ pub struct Told {
 /// Computes a series from its observations.
 pub trait Series: Observer {
     /// The next known value. Called after each observation until there is none.
-    fn poll(&mut self) -> Option<Told>;
+    fn poll(&mut self) -> Option<SeriesValue>;
 
     /// The run ends at `now`, so all remaining values are known.
     fn settle(&mut self, now: Nanos) {
@@ -37,7 +37,7 @@ pub trait Series: Observer {
 
 /// A recorded series.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct SeriesRecorder {
     /// The observer that computes it.
     pub series: Box<dyn Series>,
     /// If set, only values in this window are kept.
@@ -46,7 +46,7 @@ pub struct Recorded {
     pub key: u32,
 }
 
-impl Recorded {
+impl SeriesRecorder {
     /// Passes an observation to the series, and stores the resulting values.
     pub fn show(&mut self, out: &SampleBuffer, show: impl FnOnce(&mut dyn Series)) {
         show(&mut *self.series);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use anabranch_scenario::chosen::Family;
-use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
+use anabranch_scenario::kind_choice::KindFamily;
+use anabranch_scenario::kind_families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
 use anabranch_scenario::measure::Metrics;
 use anabranch_scenario::schema::json_schema;
 use serde_json::{Map, Value};

@@ -1,11 +1,11 @@
 //! Capacity on demand: delay of assignments, and the share of assigned slots that was used.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_sim::Assignments;
 use anabranch_transport::time;
 
 use super::common_parameters::LINK;
-use super::{Made, Metric, Name, Seen};
+use super::{BoxedMetric, Metric, Name, RunData};
 
 kind! {
     /// The parameter of both metrics.
@@ -16,10 +16,10 @@ kind! {
     /// (VBDC), or in which a requested rate has its first slot (RBDC), s: the mean
     /// (`assignment_delay_mean`) and the maximum (`assignment_delay_max`). For links with the queue
     /// `dvb-rcs2`.
-    pub(super) static DELAY: Entry<Made> = "assignment_delay", |it, ()| Ok(it.of(Quantity::Delay));
+    pub(super) static DELAY: KindEntry<BoxedMetric> = "assignment_delay", |it, ()| Ok(it.of(Quantity::Delay));
     /// Bytes of packets in the assigned slots of a link, % of the bytes of these slots. For links
     /// with the queue `dvb-rcs2`.
-    pub(super) static EFFICIENCY: Entry<Made> =
+    pub(super) static EFFICIENCY: KindEntry<BoxedMetric> =
         "assignment_efficiency", |it, ()| Ok(it.of(Quantity::Efficiency));
 }
 
@@ -35,7 +35,7 @@ struct Assigned {
 }
 
 impl AssignmentConfig {
-    fn of(self, quantity: Quantity) -> Made {
+    fn of(self, quantity: Quantity) -> BoxedMetric {
         Box::new(Assigned {
             link: self.link,
             quantity,
@@ -55,7 +55,7 @@ impl Metric for Assigned {
         }
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let directions = seen.link_members(&self.link).iter().flatten();
         let all: Vec<Assignments> = directions.filter_map(|stats| stats.assignments).collect();
         let sum = |of: fn(&Assignments) -> u64| all.iter().map(of).sum::<u64>() as f64;

@@ -1,14 +1,14 @@
 //! Events of a flow, counted over all its members.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Probe;
 
 use super::common_parameters::{FLOW, PATH, WINDOW, WINDOWS};
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
+use crate::agent::flow_stats::FlowStats;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
-use crate::agent::tally::Tally;
 
 kind! {
     /// The flow whose events are counted.
@@ -16,47 +16,47 @@ kind! {
         flow: String as FLOW;
     }
     /// Number of retransmissions, by fast retransmit and by timeout.
-    pub(super) static RETRANSMISSIONS: Entry<Made> = "retransmissions", |it, ()| {
+    pub(super) static RETRANSMISSIONS: KindEntry<BoxedMetric> = "retransmissions", |it, ()| {
         Ok(it.count("retransmissions", "segments", (Probe::Retransmitted, |tally| tally.retransmissions)))
     };
     /// Number of fast retransmits.
-    pub(super) static FAST_RETRANSMITS: Entry<Made> = "fast_retransmits", |it, ()| {
+    pub(super) static FAST_RETRANSMITS: KindEntry<BoxedMetric> = "fast_retransmits", |it, ()| {
         Ok(it.count("fast_retransmits", "events", (Probe::FastRetransmit, |tally| tally.fast_retransmits)))
     };
     /// Number of expired retransmission timers.
-    pub(super) static TIMEOUTS: Entry<Made> = "timeouts", |it, ()| {
+    pub(super) static TIMEOUTS: KindEntry<BoxedMetric> = "timeouts", |it, ()| {
         Ok(it.count("timeouts", "events", (Probe::Timeout, |tally| tally.timeouts)))
     };
     /// Number of reductions of a congestion window because the receiver reported a mark (`ecn` of
     /// transport and queue): one per window of data.
-    pub(super) static MARK_REDUCTIONS: Entry<Made> = "ecn_reductions", |it, ()| {
+    pub(super) static MARK_REDUCTIONS: KindEntry<BoxedMetric> = "ecn_reductions", |it, ()| {
         Ok(it.count("ecn_reductions", "events", (Probe::EcnResponse, |tally| tally.ecn_reductions)))
     };
     /// Number of data segments (SCTP: DATA chunks) that the receiving transport had already
     /// received: unnecessary retransmissions, or duplicates made by the network.
-    pub(super) static DUPLICATES_RECEIVED: Entry<Made> = "duplicates_received", |it, ()| {
+    pub(super) static DUPLICATES_RECEIVED: KindEntry<BoxedMetric> = "duplicates_received", |it, ()| {
         Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |tally| tally.duplicates)))
     };
     /// How often an allocation would have used more streams than were negotiated; consecutive
     /// occasions count once.
-    pub(super) static STREAM_LIMITS_MET: Entry<Made> = "stream_limits_met", |it, ()| {
+    pub(super) static STREAM_LIMITS_MET: KindEntry<BoxedMetric> = "stream_limits_met", |it, ()| {
         Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |tally| tally.stream_limits_met)))
     };
 }
 
 /// A probe, and the counter of a tally.
-type Counted = (Probe, fn(&Tally) -> u64);
+type Counted = (Probe, fn(&FlowStats) -> u64);
 
 /// A counter that every tally has.
 struct Count {
     name: Name,
     /// The probe that is required for the count.
     probe: Probe,
-    of: fn(&Tally) -> u64,
+    of: fn(&FlowStats) -> u64,
 }
 
 impl Events {
-    fn count(self, metric: &str, unit: &'static str, (probe, of): Counted) -> Made {
+    fn count(self, metric: &str, unit: &'static str, (probe, of): Counted) -> BoxedMetric {
         let name = Name::new(&self.flow, metric, unit);
         Box::new(Count { name, probe, of })
     }
@@ -71,7 +71,7 @@ impl Metric for Count {
         Some((&self.name.series, self.probe))
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         vec![seen.sum(&self.name.series, self.of)]
     }
 }
@@ -81,11 +81,11 @@ kind! {
     struct SegmentsSent {
         flow: String as FLOW;
         path: Option<u16> as PATH;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Number of data segments sent, including retransmissions. With `path` the name ends in the
     /// path's number: `segments_sent_1`.
-    pub(super) static SEGMENTS_SENT: Entry<Made> = "segments_sent", |it, ()| Ok(Box::new(it));
+    pub(super) static SEGMENTS_SENT: KindEntry<BoxedMetric> = "segments_sent", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for SegmentsSent {
@@ -107,7 +107,7 @@ impl Metric for SegmentsSent {
             .observers(life, |window| Meter::new(kind.clone(), window))
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let sum = |window| {
             let meters = seen.observers::<Meter>(&self.flow, window);
             meters.iter().map(|meter| meter.sum).sum()

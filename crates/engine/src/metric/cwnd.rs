@@ -1,14 +1,14 @@
 //! The congestion window.
 
-use anabranch_settings::{Entry, Value, kind};
+use anabranch_settings::{KindEntry, Value, kind};
 
 use super::common_parameters::{FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
+use crate::agent::aggregation::Weighting;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
-use crate::agent::taking::Weighting;
 
 kind! {
     /// The window over time.
@@ -17,11 +17,11 @@ kind! {
         /// Weight of samples: `time`: by how long each value lasted; `samples`: all equal, as in a
         /// mean over the lines of a trace.
         weighting: Weighting = "time", Weighting::KIND;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Mean congestion window, segments: mean over the members. By samples its name is
     /// `mean_cwnd_samples`.
-    pub(super) static ENTRY: Entry<Made> = "mean_cwnd", |it, ()| Ok(Box::new(it));
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "mean_cwnd", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for MeanCwnd {
@@ -46,7 +46,7 @@ impl Metric for MeanCwnd {
             .observers(life, |window| Meter::new(kind.clone(), window))
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let segment = seen.segment(&self.flow);
         let value = |window| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, window);

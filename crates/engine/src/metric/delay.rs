@@ -1,14 +1,14 @@
 //! Delay of messages between applications.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::percentiles::{STATISTIC, Taken};
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Needs, Seen};
-use crate::agent::distribution::Distribution;
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, Needs, RunData};
+use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
 kind! {
@@ -17,7 +17,7 @@ kind! {
         flow: String as FLOW;
     }
     /// Mean one-way delay of messages, from the sending application to the receiving one, s.
-    pub(super) static MEAN: Entry<Made> = "mean_one_way_delay", |it, ()| Ok(Box::new(it));
+    pub(super) static MEAN: KindEntry<BoxedMetric> = "mean_one_way_delay", |it, ()| Ok(Box::new(it));
 }
 
 /// Messages carry their offer time.
@@ -42,7 +42,7 @@ impl Metric for MeanDelay {
         DELAYS
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.members(&self.flow).iter();
         let (sum, count) = members.fold((0, 0), |(sum, count), tally| {
             (sum + tally.delay_sum, count + tally.delays)
@@ -56,19 +56,19 @@ kind! {
     struct Delays {
         flow: String as FLOW;
         statistic: Taken as [STATISTIC];
-        over: Over as [WINDOW, WINDOWS, CLOCK];
+        over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// One-way delay of messages, s: percentiles over all members together. It lasts from when the
     /// transport accepts a message (TCP: a write) until its last byte reaches the receiving
     /// application. A message counts in the window in which it arrives.
-    pub(super) static DISTRIBUTION: Entry<Made> = "one_way_delay", |it, ()| Ok(Box::new(it));
+    pub(super) static DISTRIBUTION: KindEntry<BoxedMetric> = "one_way_delay", |it, ()| Ok(Box::new(it));
 }
 
 /// The delays of one member's messages.
 #[derive(Debug)]
 struct Delayed {
     window: Window,
-    seen: Distribution,
+    seen: Histogram,
 }
 
 impl Observer for Delayed {
@@ -96,11 +96,11 @@ impl Metric for Delays {
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
         self.over.observers(life, |window| Delayed {
             window,
-            seen: Distribution::default(),
+            seen: Histogram::default(),
         })
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         self.statistic
             .over::<Delayed>(&self.over, seen, &self.flow, |delayed| &delayed.seen)
     }

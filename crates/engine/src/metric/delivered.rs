@@ -1,12 +1,12 @@
 //! Data delivered to the receiving application.
 
-use anabranch_settings::{Entry, Refusal, kind};
+use anabranch_settings::{KindEntry, Refusal, kind};
 use anabranch_transport::time;
 
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
@@ -14,11 +14,11 @@ kind! {
     /// Payload over time.
     struct Goodput {
         flow: String as FLOW;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Unique payload that reached the receiving application, bit/s over the window: the sum over
     /// the members.
-    pub(super) static GOODPUT: Entry<Made> = "goodput", |it, ()| Ok(Box::new(it));
+    pub(super) static GOODPUT: KindEntry<BoxedMetric> = "goodput", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Goodput {
@@ -38,7 +38,7 @@ impl Metric for Goodput {
         self.over.observers(life, meter)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let windows = self.over.windows().enumerate();
         let values = windows.map(|(index, window)| match window {
             None => seen.sum(&self.flow, |tally| tally.delivered) * 8.0 / seen.seconds(),
@@ -56,25 +56,25 @@ kind! {
     /// The parameters of [`Segments`].
     struct SegmentsConfig {
         flow: String as FLOW;
-        over: Over as [WINDOW, WINDOWS, CLOCK];
+        over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// Full segments' worth of unique payload that reached the receiving application: mean over the
     /// members.
-    pub(super) static SEGMENTS_DELIVERED: Entry<Made> =
+    pub(super) static SEGMENTS_DELIVERED: KindEntry<BoxedMetric> =
         "segments_delivered", |it, ()| it.build(false);
     /// The same as `segments_delivered` for each second of the window, segments/s: mean over the
     /// members.
-    pub(super) static SEGMENT_RATE: Entry<Made> = "segment_rate", |it, ()| it.build(true);
+    pub(super) static SEGMENT_RATE: KindEntry<BoxedMetric> = "segment_rate", |it, ()| it.build(true);
 }
 
 struct Segments {
     flow: String,
-    over: Over,
+    over: TimeWindows,
     per_second: bool,
 }
 
 impl SegmentsConfig {
-    fn build(self, per_second: bool) -> Result<Made, Refusal> {
+    fn build(self, per_second: bool) -> Result<BoxedMetric, Refusal> {
         Ok(Box::new(Segments {
             flow: self.flow,
             over: self.over,
@@ -101,7 +101,7 @@ impl Metric for Segments {
         self.over.observers(life, meter)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let segment = seen.segment(&self.flow);
         let of = |meter: &Meter| match self.per_second {
             true => meter.weight / segment / time::seconds(meter.length()),

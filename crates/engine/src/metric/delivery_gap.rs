@@ -1,11 +1,11 @@
 //! Times without a delivery to the receiving application.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 
 use super::common_parameters::{FLOW, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
@@ -13,7 +13,7 @@ kind! {
     /// The parameters of [`Silence`].
     struct SilenceConfig {
         flow: String as FLOW;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// End of the longest time in the window without a delivery to the receiving application, in
     /// seconds from the beginning of the window. With a window that begins when a path fails, this
@@ -21,10 +21,10 @@ kind! {
     /// least half as long, and if data was delivered for a shorter time than that in between. 0 if
     /// no silence is longer than those before the window; no value if nothing is delivered after
     /// it. Mean over the members.
-    pub(super) static TIME_TO_RESUME: Entry<Made> =
+    pub(super) static TIME_TO_RESUME: KindEntry<BoxedMetric> =
         "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.
-    pub(super) static LONGEST_SILENCE: Entry<Made> =
+    pub(super) static LONGEST_SILENCE: KindEntry<BoxedMetric> =
         "max_delivery_gap", |it, ()| Ok(it.of("max_delivery_gap", |meter| meter.weight));
 }
 
@@ -33,11 +33,11 @@ struct Silence {
     /// The value in nanoseconds.
     of: fn(&Meter) -> f64,
     flow: String,
-    over: Over,
+    over: TimeWindows,
 }
 
 impl SilenceConfig {
-    fn of(self, name: &'static str, of: fn(&Meter) -> f64) -> Made {
+    fn of(self, name: &'static str, of: fn(&Meter) -> f64) -> BoxedMetric {
         Box::new(Silence {
             name,
             of,
@@ -61,7 +61,7 @@ impl Metric for Silence {
         self.over.observers(life, meter)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let seconds = |meter: &Meter| (self.of)(meter) / 1e9;
         let windows = 0..self.over.windows().len();
         windows

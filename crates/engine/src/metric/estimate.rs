@@ -1,16 +1,16 @@
 //! Errors of estimates.
 
 use anabranch_scenario::unit::of_probe;
-use anabranch_settings::{Entry, Kind, Refusal, Value, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind};
 use anabranch_transport::{Nanos, Probe};
 
 use super::common_parameters::{FLOW, INDEX, MeasureName, NAME, PROBE, TIME, WINDOW, WINDOWS};
 use super::outcome::mean;
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
+use crate::agent::aggregation::Weighting;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
-use crate::agent::taking::Weighting;
 
 kind! {
     /// The parameters of [`EstimateError`].
@@ -24,10 +24,10 @@ kind! {
         truth: Vec<(Nanos, u64)>, Kind::List(&Kind::Tuple(&[TIME, Kind::rate(1, 1_000_000_000_000)]));
         /// Weight of samples: `samples`: all equal; `time`: by the time until the next sample.
         weighting: Weighting = "samples", Weighting::KIND;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Error of a probe that is an estimate: the mean of |sample - truth| / truth, %.
-    pub(super) static ENTRY: Entry<Made> = "estimate_error", |it, ()| {
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "estimate_error", |it, ()| {
         if it.truth.is_empty() || it.truth.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             let message = "the truth has at least one step, and the times of its steps rise";
             return Err(Refusal::together(message));
@@ -53,7 +53,7 @@ struct EstimateError {
     name: String,
     flow: String,
     kind: MeterKind,
-    over: Over,
+    over: TimeWindows,
 }
 
 impl Metric for EstimateError {
@@ -70,7 +70,7 @@ impl Metric for EstimateError {
             .observers(life, |window| Meter::new(self.kind.clone(), window))
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let value = |window| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, window);
             let any = meters.iter().filter(|meter| meter.weight > 0.0);

@@ -1,11 +1,11 @@
 //! Fairness: how flows share a resource.
 
-use anabranch_settings::{Entry, Kind, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 
 use super::common_parameters::{COUNTING, Counting, FLOW, WINDOW, WINDOWS};
 use super::outcome::counted;
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
@@ -20,7 +20,7 @@ kind! {
     }
     /// How much more `of` carried than `over`, in % (sums over each group). The series is named
     /// after both: `sctp over tcp`.
-    pub(super) static THROUGHPUT_INCREASE: Entry<Made> =
+    pub(super) static THROUGHPUT_INCREASE: KindEntry<BoxedMetric> =
         "throughput_increase", |it, ()| Ok(Box::new(it));
 }
 
@@ -30,7 +30,7 @@ impl Metric for Increase {
         vec![Name::new(&series, "throughput_increase", "%")]
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let [ours, theirs] = [&self.of, &self.over]
             .map(|flow| seen.sum(flow, |tally| counted(tally, self.counting)));
         vec![(ours - theirs) / theirs * 100.0]
@@ -45,11 +45,11 @@ kind! {
         /// Count each flow once, as the sum of its members.
         groups: bool = false, Kind::Flag;
         counting: Counting as COUNTING;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Jain's fairness index over the throughputs of all members of the flows. With `groups`: over
     /// the flows, each the sum of its members. The series is named `all` or `groups`.
-    pub(super) static JAIN_FAIRNESS: Entry<Made> = "jain_fairness", |it, ()| {
+    pub(super) static JAIN_FAIRNESS: KindEntry<BoxedMetric> = "jain_fairness", |it, ()| {
         if !it.over.is_whole() && it.counting == Counting::Wire {
             let message = "a window counts what was delivered; `wire` counts the whole run";
             return Err(Refusal::together(message));
@@ -60,7 +60,7 @@ kind! {
 
 impl Jain {
     /// Bytes carried by each member of a flow in a window.
-    fn carried(&self, seen: &Seen<'_>, flow: &str, window: usize) -> Vec<f64> {
+    fn carried(&self, seen: &RunData<'_>, flow: &str, window: usize) -> Vec<f64> {
         if self.over.is_whole() {
             let members = seen.members(flow).iter();
             return members
@@ -95,7 +95,7 @@ impl Metric for Jain {
         self.over.observers(life, meter)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let flows = seen.outcome.flows.iter();
         let all: Vec<String> = flows.map(|flow| flow.name.clone()).collect();
         let names = if self.flows.is_empty() {

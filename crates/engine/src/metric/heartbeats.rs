@@ -1,13 +1,13 @@
 //! Overhead of HEARTBEATs.
 
-use anabranch_settings::{Entry, Kind, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_transport::Probe;
 
 use super::common_parameters::{FLOW, PATH};
-use super::{Life, Made, Metric, Name, Seen, whole};
+use super::{BoxedMetric, Life, Metric, Name, RunData, whole};
+use crate::agent::aggregation::Aggregation;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
-use crate::agent::taking::Take;
 
 kind! {
     /// Bytes of HEARTBEATs.
@@ -23,7 +23,7 @@ kind! {
     /// the receiving application. The measure's name is `overhead`. With `packet` and `of`: that
     /// many bytes for each HEARTBEAT and each answer, % of what a link of that rate carries in the
     /// run; the name is `overhead_of_link`.
-    pub(super) static ENTRY: Entry<Made> = "heartbeat_overhead", |it, ()| {
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "heartbeat_overhead", |it, ()| {
         if it.packet.is_some() != it.of.is_some() {
             let message =
                 "`packet` and `of` stand together: so many bytes each, of a link of that rate";
@@ -50,13 +50,13 @@ impl Metric for Overhead {
         let kind = MeterKind::Probe {
             probe: Probe::HeartbeatBytes,
             index: self.path,
-            take: Take::Sum,
+            take: Aggregation::Sum,
             threshold: 0.0,
         };
         vec![Box::new(Meter::new(kind, whole(life)))]
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let meters = seen.observers::<Meter>(&self.flow, 0);
         let (spent, carried) = match self.packet.zip(self.of) {
             None => {

@@ -2,26 +2,26 @@
 
 use anabranch_scenario::names::Name as Of;
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Choice, Entry, Kind, kind};
+use anabranch_settings::{Choice, Kind, KindEntry, kind};
 use anabranch_sim::{DropReason, LinkStats};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{COUNTING, Counting, LINK, WINDOW, WINDOWS};
-use super::mark::Mark;
-use super::window::Over;
-use super::{Made, Metric, Name, Needs, Seen};
+use super::snapshot::Snapshot;
+use super::window::TimeWindows;
+use super::{BoxedMetric, Metric, Name, Needs, RunData};
 
 kind! {
     /// What a link carried.
     struct Utilization {
         link: String as LINK;
         counting: Counting as COUNTING;
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Utilisation of a link, % of its rate: the papers' sum of throughputs divided by the rate, or
     /// with `counting = "wire"` what crossed it forward (the name then ends in `_wire`). The series
     /// is named `all`.
-    pub(super) static UTILIZATION: Entry<Made> = "link_utilization", |it, ()| Ok(Box::new(it));
+    pub(super) static UTILIZATION: KindEntry<BoxedMetric> = "link_utilization", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Utilization {
@@ -43,14 +43,14 @@ impl Metric for Utilization {
         }
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let value = |window| utilization(seen, &self.link, self.counting, window);
         self.over.windows().map(value).collect()
     }
 }
 
 /// Utilization of a link in percent. NaN if no data is available for the window.
-fn utilization(seen: &Seen<'_>, name: &str, counting: Counting, window: Option<Window>) -> f64 {
+fn utilization(seen: &RunData<'_>, name: &str, counting: Counting, window: Option<Window>) -> f64 {
     let outcome = seen.outcome;
     let parsed = Of::parse(name);
     let mut links = outcome.links.iter();
@@ -77,11 +77,11 @@ fn utilization(seen: &Seen<'_>, name: &str, counting: Counting, window: Option<W
 }
 
 /// The traffic carried by the end of the run.
-fn at_the_end(seen: &Seen<'_>) -> Mark {
+fn at_the_end(seen: &RunData<'_>) -> Snapshot {
     let outcome = seen.outcome;
     let links = outcome.links.iter().map(|link| link.members.clone());
     let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
-    Mark::read(outcome.duration, links, tallies)
+    Snapshot::read(outcome.duration, links, tallies)
 }
 
 kind! {
@@ -94,7 +94,7 @@ kind! {
     }
     /// Packets that a link dropped, in both directions, in all members. With `reason` the name of
     /// the measure is `drops_` and the reason.
-    pub(super) static DROPS: Entry<Made> = "drops", |it, ()| Ok(Box::new(Drops {
+    pub(super) static DROPS: KindEntry<BoxedMetric> = "drops", |it, ()| Ok(Box::new(Drops {
         reasons: match it.reason.as_deref() {
             None => vec![None],
             Some(EACH) => DropReason::ALL.iter().copied().map(Some).collect(),
@@ -130,7 +130,7 @@ impl Metric for Drops {
             .collect()
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let count = |reason: &Option<DropReason>| {
             over_members(seen, &self.link, |stats| match reason {
                 Some(reason) => stats.dropped.count(*reason),
@@ -148,7 +148,7 @@ kind! {
     }
     /// Packets that a link's queues marked (ECN, CE) instead of dropping them, in both directions,
     /// in all members.
-    pub(super) static MARKS: Entry<Made> = "marks", |it, ()| Ok(Box::new(it));
+    pub(super) static MARKS: KindEntry<BoxedMetric> = "marks", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Marks {
@@ -156,13 +156,13 @@ impl Metric for Marks {
         vec![Name::new(&self.link, "marks", "packets")]
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         vec![over_members(seen, &self.link, |stats| stats.marked)]
     }
 }
 
 /// The sum over both directions of all members of a link.
-fn over_members(seen: &Seen<'_>, link: &str, of: impl Fn(&LinkStats) -> u64) -> f64 {
+fn over_members(seen: &RunData<'_>, link: &str, of: impl Fn(&LinkStats) -> u64) -> f64 {
     let members = seen.link_members(link);
     if members.is_empty() {
         return f64::NAN;

@@ -1,9 +1,9 @@
 //! Load of the members of a group of links, such as those of a constellation.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 
 use super::common_parameters::LINK;
-use super::{Made, Metric, Name, Seen};
+use super::{BoxedMetric, Metric, Name, RunData};
 
 kind! {
     /// The load of the members of a link.
@@ -14,7 +14,7 @@ kind! {
     /// the median of those that sent anything (`link_load_median`), their 95th percentile
     /// (`link_load_p95`), the greatest (`link_load_max`), and the share that sent anything
     /// (`link_load_used`, %).
-    pub(super) static ENTRY: Entry<Made> = "link_load", |it, ()| Ok(Box::new(it));
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "link_load", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for LinkLoad {
@@ -24,7 +24,7 @@ impl Metric for LinkLoad {
         names.into()
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.link_members(&self.link);
         let duration = seen.outcome.duration as f64;
         // Members of a group are alike. If none of them has sent backward, the links are used

@@ -1,10 +1,10 @@
 //! Exactly-once delivery of messages.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 
 use super::common_parameters::FLOW;
-use super::{FlowFacts, Made, Metric, Name, Needs, Seen};
-use crate::agent::once::Once;
+use super::{BoxedMetric, FlowFacts, Metric, Name, Needs, RunData};
+use crate::agent::duplicate_check::DuplicateCheck;
 
 kind! {
     /// The flow whose messages are ticked off.
@@ -14,23 +14,23 @@ kind! {
     /// Number of repeated deliveries of messages to the receiving application; the first delivery
     /// of each does not count. For flows over SCTP with messages of at least 16 B, which carry
     /// their number.
-    pub(super) static REPEATED: Entry<Made> =
-        "duplicate_messages", |it, ()| Ok(it.count("duplicate_messages", Once::repeated));
+    pub(super) static REPEATED: KindEntry<BoxedMetric> =
+        "duplicate_messages", |it, ()| Ok(it.count("duplicate_messages", DuplicateCheck::repeated));
     /// Number of messages that the transport accepted and that never reached the receiving
     /// application. Messages in transit at the end of a run are missing; stop the flow earlier to
     /// avoid that.
-    pub(super) static MISSING: Entry<Made> =
-        "lost_messages", |it, ()| Ok(it.count("lost_messages", Once::missing));
+    pub(super) static MISSING: KindEntry<BoxedMetric> =
+        "lost_messages", |it, ()| Ok(it.count("lost_messages", DuplicateCheck::missing));
 }
 
 struct Messages {
     flow: String,
     name: &'static str,
-    of: fn(&Once) -> u64,
+    of: fn(&DuplicateCheck) -> u64,
 }
 
 impl MessagesConfig {
-    fn count(self, name: &'static str, of: fn(&Once) -> u64) -> Made {
+    fn count(self, name: &'static str, of: fn(&DuplicateCheck) -> u64) -> BoxedMetric {
         Box::new(Messages {
             flow: self.flow,
             name,
@@ -80,7 +80,7 @@ impl Metric for Messages {
         numbered(flow)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.members(&self.flow).iter();
         let kept: Vec<u64> = members
             .filter_map(|tally| tally.once.as_ref().map(self.of))

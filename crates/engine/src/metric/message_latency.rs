@@ -1,15 +1,15 @@
 //! Age of messages of certain sizes on arrival: small messages among large ones, frames of a video.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::time;
 
 use super::common_parameters::{CLOCK, FLOW, MeasureName, NAME, WINDOW, WINDOWS};
 use super::message_integrity::numbered;
 use super::percentiles::{STATISTIC, Taken};
-use super::window::Over;
-use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
-use crate::agent::distribution::Distribution;
+use super::window::TimeWindows;
+use super::{BoxedMetric, FlowFacts, Life, Metric, Name, Needs, RunData};
+use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 use crate::agent::transfers::Transfer;
 
@@ -25,14 +25,14 @@ kind! {
         /// Size of the largest message that counts. No limit if left out.
         at_most: Option<u64> = none, SIZE;
         statistic: Taken as [STATISTIC];
-        over: Over as [WINDOW, WINDOWS, CLOCK];
+        over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// Age of messages when they arrive, s: from when a message is due at its source until its last
     /// byte reaches the receiving application. Only messages with a size from `at_least` to
     /// `at_most` count, so that classes of messages in one flow are told apart. A message counts in
     /// the window in which it is due; one that is abandoned does not count. For flows over SCTP
     /// with messages of at least 16 B.
-    pub(super) static ENTRY: Entry<Made> = "message_latency", |it, ()| Ok(Box::new(it));
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "message_latency", |it, ()| Ok(Box::new(it));
 }
 
 /// The ages of one member's messages.
@@ -40,7 +40,7 @@ kind! {
 struct Aged {
     window: Window,
     sizes: [u64; 2],
-    seen: Distribution,
+    seen: Histogram,
 }
 
 impl Observer for Aged {
@@ -77,11 +77,11 @@ impl Metric for Age {
         self.over.observers(life, |window| Aged {
             window,
             sizes: [self.at_least, self.at_most.unwrap_or(u64::MAX)],
-            seen: Distribution::default(),
+            seen: Histogram::default(),
         })
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         self.statistic
             .over::<Aged>(&self.over, seen, &self.flow, |aged| &aged.seen)
     }

@@ -6,19 +6,19 @@ use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::Counting;
-use super::mark::Mark;
+use super::snapshot::Snapshot;
+use crate::agent::flow_stats::FlowStats;
 use crate::agent::observer::{Observer, Observing};
-use crate::agent::tally::Tally;
 
 /// The counters of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The flows, in the order of the spec.
     pub flows: Vec<FlowOutcome>,
     /// The links, in the order of the spec.
     pub links: Vec<LinkOutcome>,
     /// Snapshots at the requested moments, in order; empty if snapshots were not possible.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<Snapshot>,
     /// Length of the run.
     pub duration: Nanos,
 }
@@ -33,7 +33,7 @@ pub struct FlowOutcome {
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
     /// Its members.
-    pub members: Vec<Tally>,
+    pub members: Vec<FlowStats>,
 }
 
 impl FlowOutcome {
@@ -68,15 +68,15 @@ pub struct LinkOutcome {
 
 /// The counters of a run, in the view of one measure.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
+pub struct RunData<'a> {
     /// All counters.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a RunOutcome,
     measure: usize,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> RunData<'a> {
     /// The view of the measure with this index among those of the run.
-    pub fn new(outcome: &'a Outcome, measure: usize) -> Self {
+    pub fn new(outcome: &'a RunOutcome, measure: usize) -> Self {
         Self { outcome, measure }
     }
 
@@ -92,7 +92,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The members that a name covers.
-    pub fn members(&self, name: &str) -> &'a [Tally] {
+    pub fn members(&self, name: &str) -> &'a [FlowStats] {
         self.flow(name)
             .map_or(&[], |flow| within(&flow.members, name))
     }
@@ -108,7 +108,7 @@ impl<'a> Seen<'a> {
     }
 
     /// The sum over the members of a flow; NaN without members.
-    pub fn sum(&self, flow: &str, of: impl Fn(&Tally) -> u64) -> f64 {
+    pub fn sum(&self, flow: &str, of: impl Fn(&FlowStats) -> u64) -> f64 {
         let members = self.members(flow);
         if members.is_empty() {
             return f64::NAN;
@@ -151,7 +151,7 @@ fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
 
 /// Bytes that a member had delivered by the end of the run. Bytes on the wire are counted at links
 /// only.
-pub fn counted(tally: &Tally, counting: Counting) -> u64 {
+pub fn counted(tally: &FlowStats, counting: Counting) -> u64 {
     match counting {
         Counting::UniquePayload => tally.delivered,
         Counting::UniqueSegments | Counting::Wire => tally.delivered_segments,

@@ -1,9 +1,9 @@
 //! Data packets as a network trace shows them.
 
-use anabranch_settings::{Entry, Kind, Refusal, Value, kind, spelled};
+use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind, spelled};
 
 use super::common_parameters::{FLOW, check_takes};
-use super::{Made, Metric, Name, Needs, Seen};
+use super::{BoxedMetric, Metric, Name, Needs, RunData};
 use crate::agent::packets::{FirstPackets, PacketAccount};
 
 /// A statistic of a flow's packets.
@@ -66,11 +66,11 @@ kind! {
     }
     /// Packets that carry data of a flow, including retransmissions, as a trace of the network
     /// shows them. A delay is that of one packet that arrived.
-    pub(super) static ENTRY: Entry<Made> = "packets", |it, ()| it.checked();
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "packets", |it, ()| it.checked();
 }
 
 impl Packets {
-    fn checked(self) -> Result<Made, Refusal> {
+    fn checked(self) -> Result<BoxedMetric, Refusal> {
         check_takes(&self.statistic)?;
         if self.statistic.contains(&PacketTake::FirstDelays) != self.first.is_some() {
             let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
@@ -90,7 +90,7 @@ impl Packets {
 
     /// Delays of the first packets, ms; NaN for one that did not arrive. For a group, those of its
     /// first member.
-    fn first_delays(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn first_delays(&self, seen: &RunData<'_>) -> Vec<f64> {
         let member = seen.members(&self.flow).first();
         let of = |number| {
             let [host, wire] = member?.packets.first.delays(number)?;
@@ -129,7 +129,7 @@ impl Metric for Packets {
         }
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.members(&self.flow);
         let sum =
             |of: fn(&PacketAccount) -> u64| members.iter().map(|t| of(&t.packets)).sum::<u64>();

@@ -3,16 +3,16 @@
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{
-    Choice, Entry, FromParameters, Kind, Parameters, Refusal, Setting, Value, kind,
+    Choice, FromParameters, Kind, KindEntry, Parameters, Refusal, Setting, Value, kind,
 };
 use anabranch_transport::{Nanos, Probe, Sample};
 
 use super::common_parameters::{CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WINDOW, WINDOWS};
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen};
-use crate::agent::distribution::Distribution;
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData};
+use crate::agent::aggregation::Weighting;
+use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
-use crate::agent::taking::Weighting;
 
 /// The parameter for the statistics of a distribution.
 pub const STATISTIC: Setting = Setting::new(
@@ -80,7 +80,7 @@ impl Taken {
     /// The names of the values of a quantity, window by window.
     pub fn names(
         &self,
-        over: &Over,
+        over: &TimeWindows,
         series: &str,
         quantity: &str,
         unit: &'static str,
@@ -100,7 +100,7 @@ impl Taken {
     }
 
     /// Computes the values.
-    pub fn of(&self, distribution: &Distribution) -> Vec<f64> {
+    pub fn of(&self, distribution: &Histogram) -> Vec<f64> {
         let values = self.0.iter().map(|one| match one {
             One::Mean => distribution.mean().unwrap_or(f64::NAN),
             One::Count => distribution.count() as f64,
@@ -112,14 +112,14 @@ impl Taken {
     /// The values for each window, from the combined observations of all members.
     pub fn over<T: Observer>(
         &self,
-        over: &Over,
-        seen: &Seen<'_>,
+        over: &TimeWindows,
+        seen: &RunData<'_>,
         flow: &str,
-        of: impl Fn(&T) -> &Distribution,
+        of: impl Fn(&T) -> &Histogram,
     ) -> Vec<f64> {
         let windows = 0..over.windows().len();
         let values = windows.flat_map(|window| {
-            let mut all = Distribution::default();
+            let mut all = Histogram::default();
             for observer in seen.observers::<T>(flow, window) {
                 all.merge(of(observer));
             }
@@ -162,11 +162,11 @@ kind! {
         /// Weight of values: `time`: by how long each lasted; `samples`: all equal.
         weighting: Weighting = "time", Weighting::KIND;
         index: Option<u16> as INDEX;
-        over: Over as [WINDOW, WINDOWS, CLOCK];
+        over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// Percentiles of the values of a probe of the flow, over all members together. Names begin
     /// with `name`: `cwnd_p95`.
-    pub(super) static ENTRY: Entry<Made> = "percentiles", |it, ()| Ok(Box::new(it));
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "percentiles", |it, ()| Ok(Box::new(it));
 }
 
 /// The values of a probe of one member.
@@ -178,7 +178,7 @@ struct Values {
     weighting: Weighting,
     /// The current value and its start.
     standing: Option<(f64, Nanos)>,
-    seen: Distribution,
+    seen: Histogram,
 }
 
 impl Values {
@@ -241,11 +241,11 @@ impl Metric for Percentiles {
             index: self.index,
             weighting: self.weighting,
             standing: None,
-            seen: Distribution::default(),
+            seen: Histogram::default(),
         })
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         self.statistic
             .over::<Values>(&self.over, seen, &self.flow, |values| &values.seen)
     }

@@ -1,18 +1,18 @@
 //! Single numbers computed from the samples of a probe.
 
 use anabranch_scenario::unit::of_probe;
-use anabranch_settings::{Entry, Kind, Refusal, Value, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind};
 use anabranch_transport::Probe;
 
 use super::common_parameters::{
     CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WINDOW, WINDOWS, check_takes,
 };
 use super::outcome::mean;
-use super::window::Over;
-use super::{Life, Made, Metric, Name, Seen, whole};
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, RunData, whole};
+use crate::agent::aggregation::Aggregation;
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
-use crate::agent::taking::Take;
 
 kind! {
     /// Samples of a probe.
@@ -25,18 +25,18 @@ kind! {
         /// over time; `sample-mean`: all samples weigh the same; `count`; `sum`; `mean-gap`: mean
         /// time between samples, s; `first-time`: time of the first sample, in seconds from the
         /// beginning of the run.
-        statistic: Vec<Take>, Kind::List(&Take::KIND);
+        statistic: Vec<Aggregation>, Kind::List(&Aggregation::KIND);
         /// For `below`: the threshold, in the probe's unit.
         threshold: Option<f64> = none, Kind::number(f64::MIN, f64::MAX);
         index: Option<u16> as INDEX;
         /// Divide the number by this; it then has no unit: mean cwnd / 4380.
         per: Option<f64> = none, ABOVE_ZERO;
-        over: Over as [WINDOW, WINDOWS, CLOCK];
+        over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// One number from all samples of a probe of the flow: mean over the members (for `count` and
     /// `sum`: sum). The measure is called `name`; with several words in `statistic` each has its
     /// word appended: `cwnd_least`.
-    pub(super) static ENTRY: Entry<Made> = "probe", |it, ()| it.checked();
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "probe", |it, ()| it.checked();
 }
 
 /// A number above 0.
@@ -48,9 +48,9 @@ const ABOVE_ZERO: Kind = Kind::Number {
 };
 
 impl OfProbe {
-    fn checked(self) -> Result<Made, Refusal> {
+    fn checked(self) -> Result<BoxedMetric, Refusal> {
         check_takes(&self.statistic)?;
-        if self.statistic.contains(&Take::Below) != self.threshold.is_some() {
+        if self.statistic.contains(&Aggregation::Below) != self.threshold.is_some() {
             let message = "`threshold` is needed with `take = \"below\"`, and allowed only there";
             return Err(Refusal::together(message));
         }
@@ -61,13 +61,17 @@ impl OfProbe {
 impl Metric for OfProbe {
     fn names(&self) -> Vec<Name> {
         let own = of_probe(self.probe.name());
-        let of = |take: &Take| {
+        let of = |take: &Aggregation| {
             let unit = match take {
                 _ if self.per.is_some() => "1",
-                Take::Mean | Take::SampleMean | Take::Least | Take::Most | Take::Sum => own,
-                Take::MeanGap | Take::FirstTime => "s",
-                Take::Below => "1",
-                Take::Count => "samples",
+                Aggregation::Mean
+                | Aggregation::SampleMean
+                | Aggregation::Least
+                | Aggregation::Most
+                | Aggregation::Sum => own,
+                Aggregation::MeanGap | Aggregation::FirstTime => "s",
+                Aggregation::Below => "1",
+                Aggregation::Count => "samples",
             };
             match self.statistic.len() {
                 1 => self.over.names(&self.flow, &self.name.0, unit),
@@ -86,7 +90,7 @@ impl Metric for OfProbe {
     }
 
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
-        let of = |take: &Take| {
+        let of = |take: &Aggregation| {
             let kind = MeterKind::Probe {
                 probe: self.probe,
                 index: self.index,
@@ -99,19 +103,22 @@ impl Metric for OfProbe {
         self.statistic.iter().flat_map(of).collect()
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         // Meters are ordered by word, then by window.
         let windows = self.over.windows().len();
         let value = |place: usize| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, place);
             let any = || meters.iter().filter(|meter| meter.weight > 0.0);
             let value: f64 = match self.statistic[place / windows] {
-                Take::Mean | Take::SampleMean | Take::Below | Take::MeanGap => {
-                    mean(any().map(|meter| meter.sum / meter.weight))
+                Aggregation::Mean
+                | Aggregation::SampleMean
+                | Aggregation::Below
+                | Aggregation::MeanGap => mean(any().map(|meter| meter.sum / meter.weight)),
+                Aggregation::Least | Aggregation::Most | Aggregation::FirstTime => {
+                    mean(any().map(|meter| meter.sum))
                 }
-                Take::Least | Take::Most | Take::FirstTime => mean(any().map(|meter| meter.sum)),
-                Take::Count => meters.iter().map(|meter| meter.weight).sum(),
-                Take::Sum => meters.iter().map(|meter| meter.sum).sum(),
+                Aggregation::Count => meters.iter().map(|meter| meter.weight).sum(),
+                Aggregation::Sum => meters.iter().map(|meter| meter.sum).sum(),
             };
             self.per.map_or(value, |per| value / per)
         };
@@ -125,12 +132,12 @@ kind! {
         flow: String as FLOW;
         /// The threshold: usually the size of a packet.
         threshold: u64, Kind::bytes(0, 1 << 40);
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Share of the time, from the first congestion window on, in which the peer's window as the
     /// sender sees it is below `threshold` and the flightsize is below cwnd: the receive buffer
     /// limits the sender. Mean over the members.
-    pub(super) static BLOCKED_BY_RWND: Entry<Made> = "rwnd_limited_share", |it, ()| Ok(Box::new(it));
+    pub(super) static BLOCKED_BY_RWND: KindEntry<BoxedMetric> = "rwnd_limited_share", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for Blocked {
@@ -150,7 +157,7 @@ impl Metric for Blocked {
             .observers(life, |window| Meter::new(kind.clone(), window))
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let of = |meter: &Meter| meter.sum / meter.weight;
         let windows = 0..self.over.windows().len();
         windows
@@ -166,7 +173,7 @@ kind! {
     }
     /// Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the
     /// smallest a_rwnd advertised; mean over the members.
-    pub(super) static MAX_HELD: Entry<Made> = "max_receive_buffer_used", |it, ()| Ok(Box::new(it));
+    pub(super) static MAX_HELD: KindEntry<BoxedMetric> = "max_receive_buffer_used", |it, ()| Ok(Box::new(it));
 }
 
 impl Metric for MostHeld {
@@ -182,13 +189,13 @@ impl Metric for MostHeld {
         let kind = MeterKind::Probe {
             probe: Probe::AdvertisedRwnd,
             index: None,
-            take: Take::Least,
+            take: Aggregation::Least,
             threshold: 0.0,
         };
         vec![Box::new(Meter::new(kind, whole(life)))]
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let flow = seen.flow(&self.flow);
         let buffer = flow.map_or(0.0, |flow| flow.receive_buffer as f64);
         let least = |meter: &Meter| match meter.weight > 0.0 {

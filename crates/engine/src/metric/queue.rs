@@ -1,15 +1,15 @@
 //! Queue length of a link, and queueing delay of packets.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, Value, kind, spelled};
+use anabranch_settings::{KindEntry, Value, kind, spelled};
 use anabranch_sim::{Direction, LinkProbe, LinkProbes, LinkSample};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{LINK, WINDOW, WINDOWS};
 use super::percentiles::{STATISTIC, Taken};
-use super::window::Over;
-use super::{Lane, Life, Made, Metric, Name, Seen};
-use crate::agent::distribution::Distribution;
+use super::window::TimeWindows;
+use super::{BoxedMetric, Life, Metric, Name, ObservedDirection, RunData};
+use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
 /// A direction of a link, as named in specs.
@@ -28,15 +28,15 @@ kind! {
         /// name of the measure then ends in `backward`.
         direction: Way = "forward", Way::KIND;
         statistic: Taken as [STATISTIC];
-        over: Over as [WINDOW, WINDOWS];
+        over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Number of packets in a link's queue, including the one in transmission: percentiles by time,
     /// over all members together.
-    pub(super) static LENGTH: Entry<Made> = "queue_length", |it, ()| Ok(it.of(Quantity::Length));
+    pub(super) static LENGTH: KindEntry<BoxedMetric> = "queue_length", |it, ()| Ok(it.of(Quantity::Length));
     /// Time that packets spend in a link's queue, s, from arrival to the end of their transmission:
     /// percentiles over all members together. Dropped packets do not count. A packet counts in the
     /// window in which it was sent.
-    pub(super) static DELAY: Entry<Made> = "queue_delay", |it, ()| Ok(it.of(Quantity::Delay));
+    pub(super) static DELAY: KindEntry<BoxedMetric> = "queue_delay", |it, ()| Ok(it.of(Quantity::Delay));
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ struct Queue {
 }
 
 impl QueueConfig {
-    fn of(self, quantity: Quantity) -> Made {
+    fn of(self, quantity: Quantity) -> BoxedMetric {
         Box::new(Queue {
             config: self,
             quantity,
@@ -66,7 +66,7 @@ struct Watched {
     quantity: Quantity,
     /// The current length and its start.
     standing: (f64, Nanos),
-    seen: Distribution,
+    seen: Histogram,
 }
 
 impl Watched {
@@ -114,8 +114,8 @@ impl Metric for Queue {
             .names(&self.config.over, &self.config.link, &name, unit)
     }
 
-    fn lane(&self) -> Option<Lane<'_>> {
-        Some(Lane {
+    fn lane(&self) -> Option<ObservedDirection<'_>> {
+        Some(ObservedDirection {
             link: &self.config.link,
             direction: match self.config.direction {
                 Way::Forward => Direction::Forward,
@@ -134,14 +134,14 @@ impl Metric for Queue {
             window,
             quantity: self.quantity,
             standing: (0.0, 0),
-            seen: Distribution::default(),
+            seen: Histogram::default(),
         })
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let windows = 0..self.config.over.windows().len();
         let values = windows.flat_map(|window| {
-            let mut all = Distribution::default();
+            let mut all = Histogram::default();
             for watched in seen.lane_observers::<Watched>(&self.config.link, window) {
                 all.merge(&watched.seen);
             }

@@ -1,12 +1,12 @@
 //! Entry and exit of the phases of Careful Resume.
 
 use anabranch_congestion::careful_resume::Phase;
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::{Nanos, Probe, Sample, time};
 
 use super::common_parameters::FLOW;
 use super::outcome::mean;
-use super::{Life, Made, Metric, Name, Seen};
+use super::{BoxedMetric, Life, Metric, Name, RunData};
 use crate::agent::observer::Observer;
 
 kind! {
@@ -18,7 +18,7 @@ kind! {
     /// time, s from its start: the mean over the members that were in it. Measures of a phase
     /// without any are left out. The names are `resume_`, the phase (`reconnaissance`,
     /// `unvalidated`, `validating`, `safe_retreat`), and `_entry` or `_exit`.
-    pub(super) static ENTRY: Entry<Made> = "resume_phases", |it, ()| Ok(Box::new(it));
+    pub(super) static ENTRY: KindEntry<BoxedMetric> = "resume_phases", |it, ()| Ok(Box::new(it));
 }
 
 /// The phases that have an entry and an exit.
@@ -78,7 +78,7 @@ impl Metric for ResumePhases {
         })]
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let watched: Vec<&Watched> = seen.observers(&self.flow, 0);
         let of = |phase: Phase| {
             let code = usize::from(phase.code());

@@ -6,13 +6,13 @@ use anabranch_transport::{Probe, Sample};
 use serde_json::json;
 
 use super::*;
-use crate::agent::tally::Tally;
+use crate::agent::flow_stats::FlowStats;
 use crate::agent::transfers::Transfer;
 
 const SECOND: Nanos = 1_000_000_000;
 
-fn tally(delivered: u64) -> Tally {
-    let mut tally = Tally::default();
+fn tally(delivered: u64) -> FlowStats {
+    let mut tally = FlowStats::default();
     tally.deliver(0, delivered, 0);
     tally
 }
@@ -26,14 +26,14 @@ fn life() -> Life {
     Life {
         start: 0,
         end: 10 * SECOND,
-        alone: Some(Alone {
+        alone: Some(IdealTransfer {
             delays: [SECOND; 2],
             rates: [8000; 2],
         }),
     }
 }
 
-fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
+fn outcome(tcp: &[u64], sctp: &[u64]) -> RunOutcome {
     let flow = |name: &str, bytes: &[u64]| FlowOutcome {
         name: name.into(),
         segment: 1000,
@@ -46,7 +46,7 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
         members: vec![[LinkStats::default(); 2]],
         watched: Vec::new(),
     };
-    Outcome {
+    RunOutcome {
         flows: vec![flow("tcp", tcp), flow("sctp", sctp)],
         links: vec![link],
         marks: Vec::new(),
@@ -63,11 +63,11 @@ fn measures(wanted: &[MetricSpec]) -> Measures {
     Measures::new(&kinds(), wanted)
 }
 
-fn measure(wanted: &[MetricSpec], outcome: &Outcome) -> Vec<Measure> {
+fn measure(wanted: &[MetricSpec], outcome: &RunOutcome) -> Vec<Measure> {
     measures(wanted).values(outcome)
 }
 
-fn value(metric: MetricSpec, outcome: &Outcome) -> f64 {
+fn value(metric: MetricSpec, outcome: &RunOutcome) -> f64 {
     let measures = measure(&[metric], outcome);
     assert_eq!(measures.len(), 1);
     measures[0].value
@@ -90,7 +90,7 @@ fn utilization_is_the_sum_of_throughputs_over_the_rate() {
 
 #[test]
 fn utilization_over_a_window_is_between_its_marks() {
-    let mark = |second: u64, wire, payload| mark::Mark {
+    let mark = |second: u64, wire, payload| snapshot::Snapshot {
         at: second * SECOND,
         wire: vec![vec![wire]],
         payload,
@@ -197,7 +197,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
 }
 
 /// The values of measures of `tcp` after its observers received transfers and messages.
-fn told(wanted: &[MetricSpec], tell: impl Fn(&mut Tally)) -> Vec<(String, f64)> {
+fn told(wanted: &[MetricSpec], tell: impl Fn(&mut FlowStats)) -> Vec<(String, f64)> {
     let mut outcome = outcome(&[0], &[0]);
     let tally = &mut outcome.flows[0].members[0];
     tally.observers = measures(wanted).observers("tcp", life());
@@ -222,7 +222,7 @@ fn transfers_have_times_and_slowdowns() {
             .with("statistic", json!(["mean", "p50", "count"]))
     };
     let wanted = [of("flow_completion_time"), of("slowdown")];
-    let tell = |tally: &mut Tally| {
+    let tell = |tally: &mut FlowStats| {
         // 1 s of delay plus 1 or 2 s at 1000 bytes per second: 2 and 3 s alone, or twice the first
         // with an answer.
         let transfers = [(0, 2, [1000, 0]), (1, 7, [2000, 0]), (2, 10, [1000, 1000])];
@@ -257,7 +257,7 @@ fn delays_are_of_the_window_in_which_messages_arrive() {
             "windows",
             json!({ "early": seconds([0, 3]), "late": seconds([3, 9]) }),
         )];
-    let tell = |tally: &mut Tally| {
+    let tell = |tally: &mut FlowStats| {
         for (second, delay) in [(1, 2), (2, 4), (3, 1), (9, 8)] {
             tally.message(second * SECOND, Some(delay * SECOND));
         }
@@ -279,7 +279,7 @@ fn percentiles_of_a_probe_weigh_by_time_or_by_samples() {
             .with("weighting", weighting)
             .with("statistic", "p50")
     };
-    let tell = |tally: &mut Tally| {
+    let tell = |tally: &mut FlowStats| {
         // 1 for 1 s, 2 for 1 s, 3 for 8 s.
         for (second, value) in [(0, 1.0), (1, 2.0), (2, 3.0)] {
             tally.sample(Sample {
@@ -308,7 +308,7 @@ fn one_word_or_several_are_taken_of_a_probe() {
             )
             .with("statistic", take)
     };
-    let tell = |tally: &mut Tally| {
+    let tell = |tally: &mut FlowStats| {
         for (second, value) in [(0, 1.0), (1, 4.0), (2, 3.0)] {
             tally.sample(Sample {
                 at: second * SECOND,

@@ -6,15 +6,15 @@
 //! arrived.
 
 use anabranch_scenario::quantity::Window;
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::{Nanos, time};
 
 use super::common_parameters::{CLOCK, FLOW, WINDOW, WINDOWS};
 use super::message_integrity::numbered;
 use super::percentiles::{STATISTIC, Taken};
-use super::window::Over;
-use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
-use crate::agent::distribution::Distribution;
+use super::window::TimeWindows;
+use super::{BoxedMetric, FlowFacts, Life, Metric, Name, Needs, RunData};
+use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 use crate::agent::transfers::{Transfer, Transfers};
 
@@ -23,12 +23,12 @@ kind! {
     struct CompletionConfig {
         flow: String as FLOW;
         statistic: Taken as [STATISTIC];
-        over: Over as [WINDOW, WINDOWS, CLOCK];
+        over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// Duration of transfers, s: from when a transfer is due until its last byte arrives (with an
     /// answer: the last byte of the answer). Of those complete at the end of the run, over all
     /// members together. A transfer counts in the window in which it begins.
-    pub(super) static COMPLETION_TIME: Entry<Made> =
+    pub(super) static COMPLETION_TIME: KindEntry<BoxedMetric> =
         "flow_completion_time", |it, ()| Ok(it.of(false));
     /// Completion time of a transfer divided by the time that its bytes would take alone on the
     /// path, delay + 8 x size / rate; at least 1. `delay` is the sum of the propagation delays on
@@ -36,7 +36,7 @@ kind! {
     /// largest value), by the routes at the beginning of the run. Handshake, headers and windows
     /// are not included. With an answer: the sum of both directions. No value if the path has a
     /// link without a rate of its own, such as a radio cell, or with a changing delay.
-    pub(super) static SLOWDOWN: Entry<Made> = "slowdown", |it, ()| Ok(it.of(true));
+    pub(super) static SLOWDOWN: KindEntry<BoxedMetric> = "slowdown", |it, ()| Ok(it.of(true));
 }
 
 struct Completion {
@@ -46,7 +46,7 @@ struct Completion {
 }
 
 impl CompletionConfig {
-    fn of(self, relative: bool) -> Made {
+    fn of(self, relative: bool) -> BoxedMetric {
         Box::new(Completion {
             config: self,
             relative,
@@ -56,14 +56,14 @@ impl CompletionConfig {
 
 /// Delay and rate of an otherwise unused path, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alone {
+pub struct IdealTransfer {
     /// Sums of propagation delays.
     pub delays: [Nanos; 2],
     /// Smallest rates, bits per second.
     pub rates: [u64; 2],
 }
 
-impl Alone {
+impl IdealTransfer {
     /// Minimum duration of a transfer, seconds.
     pub fn time(&self, transfer: &Transfer) -> f64 {
         let way = |direction: usize| {
@@ -82,8 +82,8 @@ impl Alone {
 struct Completed {
     window: Window,
     /// The reference by which times are divided; `None` for no division.
-    alone: Option<Option<Alone>>,
-    seen: Distribution,
+    alone: Option<Option<IdealTransfer>>,
+    seen: Histogram,
 }
 
 impl Observer for Completed {
@@ -126,7 +126,7 @@ impl Metric for Completion {
         self.config.over.observers(life, |window| Completed {
             window,
             alone: self.relative.then_some(life.alone),
-            seen: Distribution::default(),
+            seen: Histogram::default(),
         })
     }
 
@@ -134,7 +134,7 @@ impl Metric for Completion {
         check(flow)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         self.config.statistic.over::<Completed>(
             &self.config.over,
             seen,
@@ -178,11 +178,11 @@ kind! {
         flow: String as FLOW;
     }
     /// Number of transfers whose last byte arrived before the end of the run.
-    pub(super) static COMPLETE: Entry<Made> =
+    pub(super) static COMPLETE: KindEntry<BoxedMetric> =
         "transfers_complete", |it, ()| Ok(it.of("transfers_complete", Transfers::complete));
     /// Number of transfers that the transport accepted and that were not complete at the end of the
     /// run.
-    pub(super) static INCOMPLETE: Entry<Made> = "transfers_incomplete", |it, ()| {
+    pub(super) static INCOMPLETE: KindEntry<BoxedMetric> = "transfers_incomplete", |it, ()| {
         Ok(it.of("transfers_incomplete", |transfers| transfers.offered() - transfers.complete()))
     };
 }
@@ -194,7 +194,7 @@ struct Count {
 }
 
 impl CountConfig {
-    fn of(self, name: &'static str, of: fn(&Transfers) -> u64) -> Made {
+    fn of(self, name: &'static str, of: fn(&Transfers) -> u64) -> BoxedMetric {
         Box::new(Count {
             flow: self.flow,
             name,
@@ -223,7 +223,7 @@ impl Metric for Count {
         check(flow)
     }
 
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let of = |transfers: &Transfers| (self.of)(transfers);
         vec![seen.sum(&self.flow, |tally| tally.transfers.as_ref().map_or(0, of))]
     }

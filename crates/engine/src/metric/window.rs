@@ -10,12 +10,12 @@ use crate::agent::observer::Observer;
 
 /// One window, or several by name; by default the whole run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Over {
+pub struct TimeWindows {
     windows: Vec<(Option<String>, Option<Window>)>,
     clock: Clock,
 }
 
-impl FromParameters for Over {
+impl FromParameters for TimeWindows {
     /// Reads [`WINDOW`] and [`WINDOWS`], and [`CLOCK`] if the kind has it.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
         let has_clock = parameters.declared().iter().any(|it| it.name == CLOCK.name);
@@ -53,7 +53,7 @@ impl FromParameters for Over {
     }
 }
 
-impl Over {
+impl TimeWindows {
     /// Whether it is the whole run.
     pub fn is_whole(&self) -> bool {
         self.windows.iter().all(|(_, window)| window.is_none())

@@ -11,9 +11,9 @@ use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{
     Class, Constellation, Counted, Ground, Meanwhile, Pairs, Policy, RandomPairs, Transmitter,
 };
+use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::limits::MAX_NODES;
 use anabranch_scenario::names::{Name, member_name};
-use anabranch_scenario::problem::Problem;
 use anabranch_scenario::quantity::Count;
 use anabranch_scenario::tree::Node;
 use anabranch_scenario::validate::MAX_FLOWS;
@@ -85,7 +85,7 @@ fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], Re
 
 /// Counts the satellites and links of the constellations of a decoded spec, and resolves the pairs
 /// of its flows. Faults of the constellations themselves are reported by the checks of the spec.
-pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
+pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     for constellation in &mut spec.constellations {
         let grounds = spec.grounds.iter();

@@ -5,7 +5,7 @@ use anabranch_orbit::{SHELLS, Shells, Sky};
 use anabranch_scenario::Spec;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::constellation::Constellation;
-use anabranch_scenario::problem::Problem;
+use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::tree::Node;
 use anabranch_settings::counted;
 use anabranch_transport::time;
@@ -31,7 +31,7 @@ fn steps(duration: f64, satellites: usize) -> u32 {
 
 /// Checks the constellations of a valid spec: each station should see a satellite at some time, and
 /// some link between satellites should be usable.
-pub fn check(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
+pub fn check(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     check_each(&mut checker, spec, kinds);
     checker.into_problems()

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::substitute::mentions;
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 
 use super::RUN_SECTIONS;
 use crate::kinds::Standard;
@@ -84,7 +84,7 @@ fn is_enough(root: &Node, index: usize) -> bool {
         let more = parameters.iter().filter(|entry| {
             !names.contains(entry.key.as_str()) && mentions_any(&entry.node, &names)
         });
-        let more: Vec<&Entry> = more.collect();
+        let more: Vec<&TableEntry> = more.collect();
         if more.is_empty() {
             break;
         }

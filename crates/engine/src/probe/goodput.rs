@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 
 use anabranch_transport::{Nanos, time};
 
-use super::{Asked, Entry};
+use super::{ProbeEntry, RecordOptions};
 use crate::agent::observer::Observer;
-use crate::agent::series::{Series, Told};
+use crate::agent::series::{Series, SeriesValue};
 
 /// Its entry in the registry.
-pub(super) static ENTRY: Entry = Entry {
+pub(super) static ENTRY: ProbeEntry = ProbeEntry {
     name: "goodput",
     about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the beginning of its bin.",
-    make: |Asked { bin }| Box::new(Bins::new(bin)),
+    make: |RecordOptions { bin }| Box::new(Bins::new(bin)),
 };
 
 /// Bins of equal width, from the start of the run.
@@ -23,7 +23,7 @@ struct Bins {
     bin: u64,
     bytes: u64,
     /// Complete bins that have not been reported yet.
-    over: VecDeque<Told>,
+    over: VecDeque<SeriesValue>,
 }
 
 impl Bins {
@@ -45,13 +45,13 @@ impl Observer for Bins {
 }
 
 impl Series for Bins {
-    fn poll(&mut self) -> Option<Told> {
+    fn poll(&mut self) -> Option<SeriesValue> {
         self.over.pop_front()
     }
 
     fn settle(&mut self, now: Nanos) {
         while self.bin < now / self.width {
-            self.over.push_back(Told {
+            self.over.push_back(SeriesValue {
                 at: self.bin * self.width,
                 index: 0,
                 value: self.bytes as f64 * 8.0 / time::seconds(self.width),
@@ -68,13 +68,13 @@ mod tests {
     use anabranch_transport::time::SECOND;
 
     use super::*;
-    use crate::agent::series::Recorded;
     use crate::agent::series::SampleBuffer;
+    use crate::agent::series::SeriesRecorder;
 
     #[test]
     fn every_bin_is_told_the_empty_ones_too() {
         let out = SampleBuffer::default();
-        let mut recorded = Recorded {
+        let mut recorded = SeriesRecorder {
             series: Box::new(Bins::new(2 * SECOND)),
             window: Some(Window([Span(SECOND), Span(10 * SECOND)])),
             key: 3,

@@ -19,19 +19,19 @@ use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport as _};
 use anabranch_wire::tcp::{Flags, HEADER};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Made, Proxy};
+use super::{BoxedProxy, Proxy, ProxyEntry};
 use crate::transport::tcp;
 
 /// Maximum number of concurrent connections. A SYN beyond the limit is not answered.
 const MAX_CONNECTIONS: usize = 65_536;
 
 /// Its entry in the registry.
-pub static ENTRY: Entry = Entry {
+pub static ENTRY: ProxyEntry = ProxyEntry {
     name: "split-tcp",
     build,
 };
 
-fn build(c: &mut Checker<'_>, written: &WrittenProxy, path: &str) -> Option<Made> {
+fn build(c: &mut Checker<'_>, written: &WrittenProxy, path: &str) -> Option<BoxedProxy> {
     let buffer = written.buffer.0;
     let sides = [
         ("downstream", &written.downstream),

@@ -1,6 +1,6 @@
 //! Files of elements of satellites: their text replaces their names in a spec's tree.
 
-use anabranch_scenario::problem::Problem;
+use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::tree::{Node, NodeValue};
 
 use crate::files::Files;
@@ -14,7 +14,7 @@ const ISLS_FILE: &str = "isls_file";
 const ISLS: &str = "isls";
 
 /// Replaces the name of a file in this table, if it is a path over satellites and has one.
-pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
+pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
     let is_path = node.get("kind").and_then(Node::text) == Some("satellites");
     if is_path {
         replace_key(node, files, path, [FILE, ELEMENTS])?;
@@ -24,7 +24,11 @@ pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), 
 }
 
 /// Replaces the names of files in the shells of constellations.
-pub(super) fn put_in_constellations(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>) {
+pub(super) fn put_in_constellations(
+    tree: &mut Node,
+    files: &Files,
+    problems: &mut Vec<Diagnostic>,
+) {
     let Some(NodeValue::Array(all)) = tree.get_mut("constellation").map(|it| &mut it.value) else {
         return;
     };
@@ -49,12 +53,12 @@ fn replace_key(
     files: &Files,
     path: &str,
     [from, to]: [&str; 2],
-) -> Result<(), Problem> {
+) -> Result<(), Diagnostic> {
     let Some(name) = node.get(from).cloned() else {
         return Ok(());
     };
     let problem =
-        |message: String| Problem::new(name.place.clone(), Node::key_path(path, from), message);
+        |message: String| Diagnostic::new(name.place.clone(), Node::key_path(path, from), message);
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(

@@ -5,11 +5,11 @@
 //! in seconds from the start of the flow, a plain size in bytes, unless a first line of titles
 //! names other units, as for links; text with a unit is read as in a spec. The stream is optional.
 
-use anabranch_scenario::place::Place;
-use anabranch_scenario::problem::Problem;
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::diagnostic::Diagnostic;
+use anabranch_scenario::source_span::SourceSpan;
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 
-use super::{MAX_STEPS, table, titles};
+use super::{MAX_STEPS, header_row, table};
 use crate::files::Files;
 
 /// The key of a workload's file, and the key that replaces it.
@@ -17,7 +17,7 @@ const FILE: &str = "file";
 const MESSAGES: &str = "messages";
 
 /// Inserts the messages of the files that the traces among the flows of `tree` refer to.
-pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>) {
+pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnostic>) {
     let Some(NodeValue::Array(flows)) = tree.get_mut("flow").map(|flows| &mut flows.value) else {
         return;
     };
@@ -32,13 +32,13 @@ pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>
 }
 
 /// Replaces the name of a file in this workload, if it is a trace with a file.
-fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
+fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
     let is_trace = workload.get("kind").and_then(Node::text) == Some("trace");
     let Some(name) = workload.get(FILE).filter(|_| is_trace).cloned() else {
         return Ok(());
     };
     let problem =
-        |message: String| Problem::new(name.place.clone(), Node::key_path(path, FILE), message);
+        |message: String| Diagnostic::new(name.place.clone(), Node::key_path(path, FILE), message);
     let Some(file) = name.text() else {
         let found = name.describe();
         let message = format!("found {found}; expected the name of a file");
@@ -63,8 +63,8 @@ fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Problem
     Ok(())
 }
 
-fn entry(key: &str, value: NodeValue, place: &Place) -> Entry {
-    Entry {
+fn entry(key: &str, value: NodeValue, place: &SourceSpan) -> TableEntry {
+    TableEntry {
         key: key.to_owned(),
         key_place: place.clone(),
         node: Node {
@@ -75,9 +75,9 @@ fn entry(key: &str, value: NodeValue, place: &Place) -> Entry {
 }
 
 /// Parses lines `time,size[,stream]`.
-fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
+fn lines(text: &str, place: &SourceSpan) -> Result<Vec<Node>, String> {
     const FORM: &str = "a line is `time,size` or `time,size,stream`";
-    let columns = [titles::TIME, titles::SIZE, titles::STREAM];
+    let columns = [header_row::TIME, header_row::SIZE, header_row::STREAM];
     let mut messages = Vec::new();
     table::read(text, &columns, 2, FORM, |row| {
         let mut entries = vec![

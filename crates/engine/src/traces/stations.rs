@@ -1,9 +1,9 @@
 //! Files of places on the ground: their rows are inserted into a spec's tree as stations.
 
 use anabranch_orbit::{NamedPlace, places};
-use anabranch_scenario::place::Place;
-use anabranch_scenario::problem::Problem;
-use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::diagnostic::Diagnostic;
+use anabranch_scenario::source_span::SourceSpan;
+use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 
 use crate::files::Files;
 
@@ -12,7 +12,7 @@ const FILE: &str = "file";
 const STATIONS: &str = "stations";
 
 /// Replaces the files that grounds name by their stations.
-pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>) {
+pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnostic>) {
     let Some(NodeValue::Array(all)) = tree.get_mut("ground").map(|it| &mut it.value) else {
         return;
     };
@@ -22,12 +22,12 @@ pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Problem>
     }
 }
 
-fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Problem> {
+fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
     let Some(name) = ground.get(FILE).cloned() else {
         return Ok(());
     };
     let problem =
-        |message: String| Problem::new(name.place.clone(), Node::key_path(path, FILE), message);
+        |message: String| Diagnostic::new(name.place.clone(), Node::key_path(path, FILE), message);
     let Some(file) = name.text() else {
         let found = name.describe();
         return Err(problem(format!(
@@ -55,12 +55,12 @@ fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Problem> 
     Ok(())
 }
 
-fn station(NamedPlace { name, at }: NamedPlace, place: &Place) -> Node {
+fn station(NamedPlace { name, at }: NamedPlace, place: &SourceSpan) -> Node {
     let text = |text: String| Node {
         place: place.clone(),
         value: NodeValue::Text(text),
     };
-    let entry = |key: &str, value: String| Entry {
+    let entry = |key: &str, value: String| TableEntry {
         key: key.to_owned(),
         key_place: place.clone(),
         node: text(value),

@@ -1,6 +1,6 @@
 //! Rows of a trace file: fields separated by commas, with an optional line of titles.
 
-use super::titles::Column;
+use super::header_row::Column;
 
 /// A row: its line, its fields, and for each field the unit of a plain number.
 pub(super) struct Row<'t> {

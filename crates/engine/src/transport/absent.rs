@@ -3,10 +3,10 @@
 
 use anabranch_scenario::transport::TransportKind;
 
-use super::Entry;
+use super::TransportEntry;
 
 /// QUIC, without the feature `quic`.
-pub static QUIC: Entry = Entry {
+pub static QUIC: TransportEntry = TransportEntry {
     kind: TransportKind {
         messages: false,
         window: true,

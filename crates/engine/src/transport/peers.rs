@@ -12,23 +12,26 @@ use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport a
 use bytes::{Bytes, BytesMut};
 
 use super::sctp::{DATA_HEADER, PROTOCOL, inspect, secret};
-use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
+use super::{
+    FlowMember, InvalidSetting, PacketLimit, SharedTransport, Transport, TransportEntry,
+    TransportInput, ip_header,
+};
 use crate::agent::Feed;
-use crate::agent::calling::{Caller, Calling};
-use crate::agent::inspect::Seen;
-use crate::agent::stamp::{Stamp, payload};
-use crate::agent::tally::SharedTally;
+use crate::agent::client::{Client, ClientTransport};
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::agent::inspect::PacketContent;
+use crate::agent::message_header::{MessageHeader, payload};
 use crate::agent::transfers::Key;
 
 /// How specs name it.
-pub static DCSCTP: Entry = entry(&anabranch_peers::DCSCTP);
+pub static DCSCTP: TransportEntry = entry(&anabranch_peers::DCSCTP);
 /// How specs name it.
-pub static RTC_SCTP: Entry = entry(&anabranch_peers::RTC_SCTP);
+pub static RTC_SCTP: TransportEntry = entry(&anabranch_peers::RTC_SCTP);
 /// How specs name it.
-pub static SCTP_PROTO: Entry = entry(&anabranch_peers::SCTP_PROTO);
+pub static SCTP_PROTO: TransportEntry = entry(&anabranch_peers::SCTP_PROTO);
 
-const fn entry(stack: &'static Stack) -> Entry {
-    Entry {
+const fn entry(stack: &'static Stack) -> TransportEntry {
+    TransportEntry {
         kind: TransportKind {
             stack_of: Some("sctp"),
             settings: &[Config::SETTINGS],
@@ -41,12 +44,12 @@ const fn entry(stack: &'static Stack) -> Entry {
     }
 }
 
-fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let named = |stack: &&&Stack| stack.name == given.kind.name;
     let stack = anabranch_peers::STACKS.iter().find(named);
     let Some(stack) = stack.filter(|stack| stack.is_here()) else {
         let name = given.kind.name;
-        return Err(vec![Wrong::new("stack", not_compiled(name, name))]);
+        return Err(vec![InvalidSetting::new("stack", not_compiled(name, name))]);
     };
     let mut config = Config::default();
     for (setting, datum) in given.values() {
@@ -83,9 +86,9 @@ impl Transport for Peers {
         self.config.receive_buffer.into()
     }
 
-    fn largest_packet(&self, _: &SimFacts) -> Option<Largest> {
+    fn largest_packet(&self, _: &SimFacts) -> Option<PacketLimit> {
         let ip = u64::from(self.ip);
-        Some(Largest {
+        Some(PacketLimit {
             // Chunks have a multiple of four bytes.
             bytes: ((u64::from(self.config.mtu) - ip) & !3) + ip,
             setting: "mtu",
@@ -94,7 +97,7 @@ impl Transport for Peers {
         })
     }
 
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2] {
         let mut rng = member.rng(self.stack.name);
         let mut outside = |ports| Outside {
             ports,
@@ -133,10 +136,10 @@ impl Transport for Peers {
             tally: member.tally,
         };
         let feed = Feed::new(member.workload);
-        [Box::new(Calling::new(source, feed)), Box::new(sink)]
+        [Box::new(Client::new(source, feed)), Box::new(sink)]
     }
 
-    fn inspect(&self, packet: &[u8]) -> Seen {
+    fn inspect(&self, packet: &[u8]) -> PacketContent {
         inspect(packet)
     }
 }
@@ -160,10 +163,10 @@ struct Source {
     zeros: Bytes,
     /// The facts at the last poll.
     facts: Facts,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
-impl Caller for Source {
+impl ClientTransport for Source {
     type Connection = Connection;
 
     fn connect(&mut self, now: Nanos) -> Option<Connection> {
@@ -191,7 +194,7 @@ impl Caller for Source {
             let number = self.accepted;
             let key = stream.map_or(Key::Number(number), Key::Stream);
             let stream = stream.unwrap_or((number % u64::from(self.config.streams)) as u16);
-            let stamp = self.stamped.then_some(Stamp {
+            let stamp = self.stamped.then_some(MessageHeader {
                 time: now,
                 number: self.numbered.then_some(number),
             });
@@ -265,7 +268,7 @@ struct Sink {
     stamped: bool,
     /// Maximum user data of a chunk; longer messages arrive in several chunks.
     fragment: u64,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
 impl Sink {
@@ -292,7 +295,7 @@ impl Sink {
             let size = message.len() as u64;
             tally.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
             tally.arrive(now, Key::Stream(stream), size);
-            let stamp = Stamp::read(&message).filter(|_| self.stamped);
+            let stamp = MessageHeader::read(&message).filter(|_| self.stamped);
             tally.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
             let Some(number) = stamp.and_then(|stamp| stamp.number) else {
                 continue;

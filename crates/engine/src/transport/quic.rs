@@ -13,11 +13,14 @@ use anabranch_sim::{Agent, Rng};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
+use super::{
+    FlowMember, InvalidSetting, PacketLimit, SharedTransport, Transport, TransportEntry,
+    TransportInput, ip_header,
+};
 use crate::agent::Feed;
-use crate::agent::calling::{Caller, Calling};
-use crate::agent::inspect::Seen;
-use crate::agent::tally::SharedTally;
+use crate::agent::client::{Client, ClientTransport};
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::agent::inspect::PacketContent;
 use crate::agent::transfers::Key;
 
 /// The IP protocol number of UDP.
@@ -26,7 +29,7 @@ const PROTOCOL: u8 = 17;
 const OVERHEAD: u64 = 1 + 8 + 4 + 12 + 16;
 
 /// How specs name it.
-pub static ENTRY: Entry = Entry {
+pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Config::SETTINGS],
         fallback: |_, name| Config::default().show(name),
@@ -48,7 +51,7 @@ pub static ENTRY: Entry = Entry {
     build,
 };
 
-fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let mut config = Config::default();
     for (setting, datum) in given.values() {
         // A checked transport holds valid values only, so this cannot fail.
@@ -83,8 +86,8 @@ impl Transport for Quic {
         self.config.receive_window
     }
 
-    fn largest_packet(&self, _: &Facts) -> Option<Largest> {
-        Some(Largest {
+    fn largest_packet(&self, _: &Facts) -> Option<PacketLimit> {
+        Some(PacketLimit {
             bytes: self.config.mtu.into(),
             setting: "mtu",
             beside: 0,
@@ -92,7 +95,7 @@ impl Transport for Quic {
         })
     }
 
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2] {
         let mut rng = member.rng(ENTRY.kind.name);
         let facts = member.workload.facts();
         let path = member.path();
@@ -128,12 +131,12 @@ impl Transport for Quic {
             tally: member.tally,
         };
         let feed = Feed::new(member.workload);
-        [Box::new(Calling::new(source, feed)), Box::new(sink)]
+        [Box::new(Client::new(source, feed)), Box::new(sink)]
     }
 
-    fn inspect(&self, _: &[u8]) -> Seen {
+    fn inspect(&self, _: &[u8]) -> PacketContent {
         // Packets are encrypted, so only their ends know the data inside.
-        Seen::NoData
+        PacketContent::NoData
     }
 }
 
@@ -197,10 +200,10 @@ struct Source {
     /// The statistics at the last poll.
     stats: Stats,
     tunnel: Tunnel,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
-impl Caller for Source {
+impl ClientTransport for Source {
     type Connection = Connection;
 
     fn connect(&mut self, now: Nanos) -> Option<Connection> {
@@ -312,7 +315,7 @@ impl Caller for Source {
 struct Sink {
     connection: Connection,
     tunnel: Tunnel,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
 impl Sink {

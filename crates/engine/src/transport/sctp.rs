@@ -1,8 +1,8 @@
 //! SCTP: its settings in specs, and the construction of a flow's associations.
 
 mod agents;
-mod follower;
-mod reader;
+mod application_reader;
+mod link_follower;
 mod resume;
 
 use std::rc::Rc;
@@ -21,10 +21,13 @@ use anabranch_sim::{Agent, Rng};
 use anabranch_transport::Probe;
 use anabranch_wire::chunk::kind as chunk;
 
-use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
+use super::{
+    FlowMember, InvalidSetting, PacketLimit, SharedTransport, Transport, TransportEntry,
+    TransportInput, ip_header,
+};
 use crate::agent::Feed;
-use crate::agent::inspect::Seen;
-use follower::Follower;
+use crate::agent::inspect::PacketContent;
+use link_follower::Follower;
 
 /// Its IP protocol number.
 pub(crate) const PROTOCOL: u8 = 132;
@@ -100,7 +103,7 @@ settings! {
 }
 
 /// How specs name it.
-pub static ENTRY: Entry = Entry {
+pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         profiles: Profile::NAMES,
         settings: &[Config::SETTINGS, Application::SETTINGS],
@@ -117,12 +120,12 @@ pub static ENTRY: Entry = Entry {
     build,
 };
 
-fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let (config, application) = (config(given.written), application(given.written));
     let mut wrong = Vec::new();
     if let Err(error) = config.check() {
         let message = format!("found {}; allowed: {}", error.found, error.allowed);
-        wrong.push(Wrong::new(error.field, message));
+        wrong.push(InvalidSetting::new(error.field, message));
     }
     if let AllocationKind::Fixed(streams) | AllocationKind::Adaptive { streams, .. } =
         config.allocation
@@ -130,11 +133,11 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
     {
         let negotiated = config.outbound_streams;
         let message = format!("found {streams}; `streams` negotiates only {negotiated}");
-        wrong.push(Wrong::new("allocation.streams", message));
+        wrong.push(InvalidSetting::new("allocation.streams", message));
     }
     if application.asconf_on_link_change.is_some() && !config.address_changes {
         let message = "found a time; `address_changes` is off, without which no address changes";
-        wrong.push(Wrong::new("asconf_on_link_change", message));
+        wrong.push(InvalidSetting::new("asconf_on_link_change", message));
     }
     if !wrong.is_empty() {
         return Err(wrong);
@@ -222,14 +225,14 @@ impl Transport for Sctp {
         PROTOCOL
     }
 
-    fn idle(&self, [paths, most_paths]: [usize; 2]) -> Option<Wrong> {
+    fn idle(&self, [paths, most_paths]: [usize; 2]) -> Option<InvalidSetting> {
         // If its addresses change, a host's list has an effect even with one address.
         if self.application.multihomed && paths == 1 && !self.config.address_changes {
             let what = "found true; expected false, the default: it has no effect between hosts that have one interface each";
-            return Some(Wrong::new("multihomed", what));
+            return Some(InvalidSetting::new("multihomed", what));
         }
         let error = self.check_effects(most_paths).err()?;
-        Some(Wrong::new(error.setting(), error.what()))
+        Some(InvalidSetting::new(error.setting(), error.what()))
     }
 
     fn packet(&self) -> usize {
@@ -252,9 +255,9 @@ impl Transport for Sctp {
         self.config.zero_checksum != ZeroChecksum::Off
     }
 
-    fn largest_packet(&self, _: &Facts) -> Option<Largest> {
+    fn largest_packet(&self, _: &Facts) -> Option<PacketLimit> {
         let (searches, can) = (self.config.path_mtu_discovery, !self.config.profile.rsctp);
-        (!(searches && can)).then(|| Largest {
+        (!(searches && can)).then(|| PacketLimit {
             // Chunks have a multiple of four bytes.
             bytes: ((self.config.mtu as u64 - self.ip) & !3) + self.ip,
             setting: "mtu",
@@ -271,7 +274,7 @@ impl Transport for Sctp {
         !self.config.profile.rsctp
     }
 
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2] {
         let mut rng = member.rng(ENTRY.kind.name);
         let mut near = self.config.clone();
         near.checksum = member.checksum;
@@ -339,13 +342,13 @@ impl Transport for Sctp {
         [Box::new(sender), Box::new(receiver)]
     }
 
-    fn inspect(&self, packet: &[u8]) -> Seen {
+    fn inspect(&self, packet: &[u8]) -> PacketContent {
         inspect(packet)
     }
 }
 
 /// Inspects an SCTP packet, from the bytes after the IP header.
-pub(crate) fn inspect(packet: &[u8]) -> Seen {
+pub(crate) fn inspect(packet: &[u8]) -> PacketContent {
     seen(packet.get(COMMON_HEADER..).unwrap_or_default())
 }
 
@@ -367,21 +370,21 @@ pub(crate) fn secret(rng: &mut Rng) -> [u8; 32] {
 
 /// The first TSN in a packet's chunks: that of its first DATA chunk, or the one announced in its
 /// INIT (RFC 9260 §3.3.1, §3.3.2).
-fn seen(mut chunks: &[u8]) -> Seen {
+fn seen(mut chunks: &[u8]) -> PacketContent {
     while let Some(&[kind, _, high, low]) = chunks.first_chunk::<4>() {
         let word = |at: usize| {
             let bytes = chunks.get(at..)?.first_chunk::<4>()?;
             Some(u32::from_be_bytes(*bytes))
         };
         match kind {
-            chunk::DATA => return word(4).map_or(Seen::NoData, Seen::Data),
-            chunk::INIT => return word(16).map_or(Seen::NoData, Seen::Begins),
+            chunk::DATA => return word(4).map_or(PacketContent::NoData, PacketContent::Data),
+            chunk::INIT => return word(16).map_or(PacketContent::NoData, PacketContent::Begins),
             _ => {}
         }
         let length = usize::from(u16::from_be_bytes([high, low])).max(4);
         chunks = chunks.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    Seen::NoData
+    PacketContent::NoData
 }
 
 #[cfg(test)]
@@ -393,11 +396,14 @@ mod tests {
         // SACK (type 3) of 16 bytes, then DATA with TSN 7.
         let sack = [3, 0, 0, 16, 0, 0, 0, 1, 0, 0, 255, 255, 0, 0, 0, 0];
         let data = [0, 3, 0, 20, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
-        assert_eq!(seen(&sack), Seen::NoData);
-        assert_eq!(seen(&[&sack[..], &data[..]].concat()), Seen::Data(7));
+        assert_eq!(seen(&sack), PacketContent::NoData);
+        assert_eq!(
+            seen(&[&sack[..], &data[..]].concat()),
+            PacketContent::Data(7)
+        );
         // A length of 0 or beyond the end should stop the parser.
-        assert_eq!(seen(&[3, 0, 0, 0]), Seen::NoData);
-        assert_eq!(seen(&[3, 0, 255, 255, 0, 0]), Seen::NoData);
+        assert_eq!(seen(&[3, 0, 0, 0]), PacketContent::NoData);
+        assert_eq!(seen(&[3, 0, 255, 255, 0, 0]), PacketContent::NoData);
     }
 
     #[test]
@@ -405,7 +411,7 @@ mod tests {
         let init = [
             1, 0, 0, 20, 0, 0, 0, 1, 0, 1, 0, 0, 0, 10, 0, 10, 0, 0, 3, 232,
         ];
-        assert_eq!(seen(&init), Seen::Begins(1000));
-        assert_eq!(seen(&init[..16]), Seen::NoData);
+        assert_eq!(seen(&init), PacketContent::Begins(1000));
+        assert_eq!(seen(&init[..16]), PacketContent::NoData);
     }
 }

@@ -16,12 +16,15 @@ use anabranch_transport::{Ecn, Nanos, Path, Probe, Trace, Transmit, Transport as
 use anabranch_wire::tcp::{Flags, HEADER};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
+use super::{
+    FlowMember, InvalidSetting, PacketLimit, SharedTransport, Transport, TransportEntry,
+    TransportInput, ip_header,
+};
 use crate::agent::Feed;
-use crate::agent::calling::{Caller, Calling};
-use crate::agent::inspect::Seen;
+use crate::agent::client::{Client, ClientTransport};
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::agent::inspect::PacketContent;
 use crate::agent::resume::Resuming;
-use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
 
 /// Its IP protocol number.
@@ -51,7 +54,7 @@ const PROBES: &[Probe] = &[
 ];
 
 /// How specs name it.
-pub static ENTRY: Entry = Entry {
+pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         profiles: Profile::NAMES,
         settings: &[Config::SETTINGS],
@@ -67,14 +70,14 @@ pub static ENTRY: Entry = Entry {
     build,
 };
 
-fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let config = config(given.written, given.ip);
     match config.check() {
         Ok(()) => Ok(Arc::new(Tcp {
             config,
             headers: HEADER as u64 + ip_header(given.ip),
         })),
-        Err(error) => Err(vec![Wrong::new(error.setting(), error.what())]),
+        Err(error) => Err(vec![InvalidSetting::new(error.setting(), error.what())]),
     }
 }
 
@@ -118,9 +121,9 @@ impl Transport for Tcp {
         PROTOCOL
     }
 
-    fn idle(&self, _: [usize; 2]) -> Option<Wrong> {
+    fn idle(&self, _: [usize; 2]) -> Option<InvalidSetting> {
         let error = self.config.check_effects().err()?;
-        Some(Wrong::new(error.setting(), error.what()))
+        Some(InvalidSetting::new(error.setting(), error.what()))
     }
 
     fn packet(&self) -> usize {
@@ -135,8 +138,8 @@ impl Transport for Tcp {
         self.config.receive_bytes()
     }
 
-    fn largest_packet(&self, _: &Facts) -> Option<Largest> {
-        Some(Largest {
+    fn largest_packet(&self, _: &Facts) -> Option<PacketLimit> {
+        Some(PacketLimit {
             bytes: self.segment() + self.headers,
             setting: "mss",
             beside: self.headers,
@@ -148,7 +151,7 @@ impl Transport for Tcp {
         true
     }
 
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2] {
         let mut config = self.config.clone();
         config.checksum = member.checksum;
         config.careful_resume = member.resume.as_ref().map(|it| it.parameters);
@@ -187,21 +190,21 @@ impl Transport for Tcp {
             member.tally,
             near,
         );
-        [Box::new(Calling::new(sender, feed)), Box::new(receiver)]
+        [Box::new(Client::new(sender, feed)), Box::new(receiver)]
     }
 
-    fn inspect(&self, packet: &[u8]) -> Seen {
+    fn inspect(&self, packet: &[u8]) -> PacketContent {
         let Some(header) = packet.first_chunk::<HEADER>() else {
-            return Seen::NoData;
+            return PacketContent::NoData;
         };
         let &[_, _, _, _, a, b, c, d, ..] = header;
         let sequence = u32::from_be_bytes([a, b, c, d]);
         if Flags(header[13]).contains(Flags::SYN) {
-            return Seen::Begins(sequence.wrapping_add(1));
+            return PacketContent::Begins(sequence.wrapping_add(1));
         }
         match packet.len() > usize::from(header[12] >> 4) * 4 {
-            true => Seen::Data(sequence),
-            false => Seen::NoData,
+            true => PacketContent::Data(sequence),
+            false => PacketContent::NoData,
         }
     }
 
@@ -239,7 +242,7 @@ struct Source {
     delivered: u64,
     boundaries: Option<Boundaries>,
     shut: bool,
-    tally: SharedTally,
+    tally: SharedFlowStats,
     resuming: Option<Resuming>,
 }
 
@@ -250,7 +253,7 @@ impl Source {
         config: SourceConfig,
         answered: bool,
         boundaries: Option<Boundaries>,
-        tally: SharedTally,
+        tally: SharedFlowStats,
         resuming: Option<Resuming>,
     ) -> Self {
         Self {
@@ -267,7 +270,7 @@ impl Source {
     }
 }
 
-impl Caller for Source {
+impl ClientTransport for Source {
     type Connection = Connection;
 
     fn connect(&mut self, now: Nanos) -> Option<Connection> {
@@ -384,7 +387,7 @@ struct Sink {
     connection: Connection,
     delivered: u64,
     boundaries: Option<Boundaries>,
-    tally: SharedTally,
+    tally: SharedFlowStats,
     resuming: Option<Resuming>,
 }
 
@@ -395,7 +398,7 @@ impl Sink {
         port: u16,
         isn: u32,
         boundaries: Option<Boundaries>,
-        tally: SharedTally,
+        tally: SharedFlowStats,
         resuming: Option<Resuming>,
     ) -> Self {
         let mut connection = Connection::listen(tcp, port, isn);

@@ -11,9 +11,12 @@ use anabranch_sim::workload::{BoxedWorkload as MadeWorkload, Facts, Offer, Workl
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
-use super::{Entry, Given, Largest, Made, Member, Transport, Wrong, ip_header};
-use crate::agent::inspect::Seen;
-use crate::agent::tally::SharedTally;
+use super::{
+    FlowMember, InvalidSetting, PacketLimit, SharedTransport, Transport, TransportEntry,
+    TransportInput, ip_header,
+};
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::agent::inspect::PacketContent;
 
 /// Its IP protocol number.
 const PROTOCOL: u8 = 17;
@@ -36,7 +39,7 @@ settings! {
 }
 
 /// How specs name it.
-pub static ENTRY: Entry = Entry {
+pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Datagrams::SETTINGS],
         fallback: |_, name| Datagrams::default().show(name),
@@ -46,7 +49,7 @@ pub static ENTRY: Entry = Entry {
     build,
 };
 
-fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let mut datagrams = Datagrams::default();
     for (setting, datum) in given.values() {
         // A checked transport holds valid values only, so this cannot fail.
@@ -76,9 +79,9 @@ impl Transport for Udp {
     }
 
     /// Each message is a packet. If the smallest is too large, none passes.
-    fn largest_packet(&self, workload: &Facts) -> Option<Largest> {
+    fn largest_packet(&self, workload: &Facts) -> Option<PacketLimit> {
         let beside = HEADER as u64 + self.ip;
-        Some(Largest {
+        Some(PacketLimit {
             bytes: workload.sizes[0] + beside,
             setting: "",
             beside,
@@ -86,7 +89,7 @@ impl Transport for Udp {
         })
     }
 
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2] {
         let [source_port, destination_port] = member.ports;
         let config = UdpSourceConfig {
             path: member.path(),
@@ -106,10 +109,10 @@ impl Transport for Udp {
         [Box::new(source), Box::new(Sink::new(member.tally))]
     }
 
-    fn inspect(&self, packet: &[u8]) -> Seen {
+    fn inspect(&self, packet: &[u8]) -> PacketContent {
         match packet.len() > HEADER {
-            true => Seen::Datagram,
-            false => Seen::NoData,
+            true => PacketContent::Datagram,
+            false => PacketContent::NoData,
         }
     }
 }
@@ -119,7 +122,7 @@ struct Counted {
     /// The workload.
     workload: MadeWorkload,
     /// The counters.
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
 impl Workload for Counted {
@@ -139,12 +142,12 @@ impl Workload for Counted {
 /// A sink that counts in a tally.
 struct Sink {
     inner: UdpSink,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
 impl Sink {
     /// A sink that has seen nothing.
-    fn new(tally: SharedTally) -> Self {
+    fn new(tally: SharedFlowStats) -> Self {
         Self {
             inner: UdpSink::new(),
             tally,

@@ -13,7 +13,7 @@ use anabranch_scenario::records::SeriesSample;
 use anabranch_sim::{Direction, LinkId, NodeId, PathFinder, World};
 use anabranch_transport::{Nanos, time};
 
-use super::record::Recording;
+use super::recorder::Recorder;
 use crate::agent::series::SampleBuffer;
 use crate::network::Built;
 use crate::network::constellation::place;
@@ -72,7 +72,7 @@ struct Paths<'a> {
 
 impl<'a> ConstellationRecorder<'a> {
     /// The recorders of all records of constellations; `built` is a topology of the point.
-    pub fn all(recording: &mut Recording, point: &'a PlannedPoint, built: &'a Built) -> Vec<Self> {
+    pub fn all(recording: &mut Recorder, point: &'a PlannedPoint, built: &'a Built) -> Vec<Self> {
         let records: Vec<Record> = recording.constellations().cloned().collect();
         let all = records.iter();
         all.filter_map(|record| Self::of(recording, record, point, built))
@@ -80,7 +80,7 @@ impl<'a> ConstellationRecorder<'a> {
     }
 
     fn of(
-        recording: &mut Recording,
+        recording: &mut Recorder,
         record: &Record,
         point: &'a PlannedPoint,
         built: &'a Built,
@@ -145,7 +145,7 @@ type Push<'p> = dyn FnMut(u32, u16, Nanos, f64) + 'p;
 
 impl<'a> Positions<'a> {
     fn of(
-        recording: &mut Recording,
+        recording: &mut Recorder,
         point: &PlannedPoint,
         (constellation, shells): (&Constellation, &'a Shells),
     ) -> Self {
@@ -193,7 +193,7 @@ impl<'a> Positions<'a> {
 impl<'a> Utilization<'a> {
     /// `None` for a constellation without links between satellites.
     fn of(
-        recording: &mut Recording,
+        recording: &mut Recorder,
         point: &PlannedPoint,
         built: &'a Built,
         (constellation, shells): (&Constellation, &Shells),
@@ -248,7 +248,7 @@ impl<'a> Utilization<'a> {
 
 impl<'a> Paths<'a> {
     fn of(
-        recording: &mut Recording,
+        recording: &mut Recorder,
         point: &'a PlannedPoint,
         built: &'a Built,
         constellation: &Constellation,

@@ -10,16 +10,16 @@ use anabranch_sim::{Attachment, Seed, World};
 use anabranch_transport::Nanos;
 
 use super::WorldError;
-use super::record::Recording;
-use crate::agent::once::Once;
+use super::recorder::Recorder;
+use crate::agent::duplicate_check::DuplicateCheck;
+use crate::agent::flow_stats::{FlowStats, SharedFlowStats};
 use crate::agent::packet_counter::PacketCounter;
 use crate::agent::resume::{Resume, Stores};
-use crate::agent::tally::{SharedTally, Tally};
 use crate::agent::transfers::Transfers;
 use crate::flows::{FIRST_PORTS, ports, reader, start};
 use crate::metric::Life;
 use crate::point::PlannedPoint;
-use crate::resolved::Member;
+use crate::resolved_point::PlannedMember;
 use crate::transport;
 
 /// Context for attaching flows.
@@ -36,8 +36,8 @@ pub struct Attaching<'a> {
 pub fn attach(
     world: &mut World,
     context: &Attaching<'_>,
-    recording: &mut Recording,
-) -> Result<Vec<SharedTally>, WorldError> {
+    recording: &mut Recorder,
+) -> Result<Vec<SharedFlowStats>, WorldError> {
     let members = context.point.resolved.members.iter().zip(0..);
     let mut stores = Stores::default();
     members
@@ -51,10 +51,10 @@ pub fn attach(
 fn attach_member(
     world: &mut World,
     context: &Attaching<'_>,
-    recording: &mut Recording,
-    (member, number): (&Member, u32),
+    recording: &mut Recorder,
+    (member, number): (&PlannedMember, u32),
     resume: Option<Resume>,
-) -> Result<SharedTally, WorldError> {
+) -> Result<SharedFlowStats, WorldError> {
     let PlannedPoint {
         spec,
         kinds,
@@ -73,19 +73,19 @@ fn attach_member(
     let packet = transport.packet();
     let workload = resolved.workloads[member.flow].build(Context::new(rng, packet))?;
     let needs = resolved.measures.needs_of(&flow.name);
-    let mut tally = Tally::new(
+    let mut tally = FlowStats::new(
         resolved.measures.observers(&flow.name, life),
         recording.of_flow(flow, member.index),
         recording.buffer(),
     );
     tally.series = recording.series_of(&kinds.probes, flow, member.index);
-    tally.once = needs.numbers.then(Once::default);
+    tally.once = needs.numbers.then(DuplicateCheck::default);
     // Answers must be tracked as transfers even without a measure.
     let told_apart = needs.transfers || workload.facts().answered;
     tally.transfers = told_apart.then(Transfers::default);
     let tally = Rc::new(RefCell::new(tally));
     let ports = ports(number);
-    let [source, sink] = transport.ends(transport::Member {
+    let [source, sink] = transport.ends(transport::FlowMember {
         name: &member.name,
         paths: &member.paths,
         outages: &member.outages,
@@ -115,7 +115,7 @@ fn stop(flow: &Flow, start: Nanos) -> Option<Nanos> {
 }
 
 /// The packet counter of all members of the flows, with their tallies.
-pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedTally]) -> PacketCounter {
+pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedFlowStats]) -> PacketCounter {
     let resolved = &point.resolved;
     let members = resolved.members.iter().zip(tallies);
     let members = members.map(|(member, tally)| {
@@ -126,7 +126,7 @@ pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedTally]) -> PacketCo
 }
 
 /// Closes a tally at the end of the run and takes it out.
-pub fn close(tally: &SharedTally, end: Nanos) -> Tally {
+pub fn close(tally: &SharedFlowStats, end: Nanos) -> FlowStats {
     let mut tally = mem::take(&mut *tally.borrow_mut());
     tally.close(end);
     tally

@@ -412,7 +412,7 @@ impl Write for Digest {
 }
 
 /// Settings of a transport, as TOML.
-pub type Given = Vec<(String, String)>;
+pub type TransportInput = Vec<(String, String)>;
 
 /// What happened, by world, depth and settings: each is run once.
 pub struct Runs<'a> {
@@ -437,12 +437,12 @@ impl<'a> Runs<'a> {
             count: 0,
             places: Vec::new(),
         };
-        let fits = |it: &usize| all.refusal(*it, &Given::new()).is_none();
+        let fits = |it: &usize| all.refusal(*it, &TransportInput::new()).is_none();
         all.places = (0..WORLDS.len()).filter(fits).collect();
         all
     }
 
-    fn spec(&self, world: &World, given: &Given, depth: Depth) -> String {
+    fn spec(&self, world: &World, given: &TransportInput, depth: Depth) -> String {
         let is_given = |key: &str| given.iter().any(|(known, _)| known == key);
         let mut links = world.links.to_owned();
         let mut transport: Vec<String> = Vec::new();
@@ -490,7 +490,7 @@ impl<'a> Runs<'a> {
 
     /// Whether a spec may have these settings, over one path or over several; `Err` says why not
     /// over one.
-    pub fn accepts(&self, given: &Given) -> Result<(), String> {
+    pub fn accepts(&self, given: &TransportInput) -> Result<(), String> {
         let is_several = |it: &&usize| WORLDS[**it].links == SEVERAL;
         let [one, several] = [self.places.first(), self.places.iter().find(is_several)];
         let of = |place: Option<&usize>| {
@@ -501,7 +501,7 @@ impl<'a> Runs<'a> {
     }
 
     /// What happens in a world; `None` where it has no place for these settings.
-    pub fn digest(&mut self, world: usize, given: &Given, depth: Depth) -> Option<u64> {
+    pub fn digest(&mut self, world: usize, given: &TransportInput, depth: Depth) -> Option<u64> {
         let key = (world, depth, format!("{given:?}"));
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -516,7 +516,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Why a world has no place for these settings.
-    pub fn refusal(&self, world: usize, given: &Given) -> Option<String> {
+    pub fn refusal(&self, world: usize, given: &TransportInput) -> Option<String> {
         plan(self.spec(&WORLDS[world], given, Depth::Packets)).err()
     }
 

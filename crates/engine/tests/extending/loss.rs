@@ -1,6 +1,6 @@
 //! A loss model: an oven that radiates for a part of each period, in which every packet is lost.
 
-use anabranch_settings::{Entry, Kind, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng};
 
@@ -16,7 +16,7 @@ kind! {
         on: u64, TIME;
     }
     /// All packets are lost while an oven radiates, which it does at the begin of each period.
-    pub static OVEN: Entry<Box<dyn Loss>, Traffic> = "oven", |oven, _| match oven.on <= oven.period {
+    pub static OVEN: KindEntry<Box<dyn Loss>, Traffic> = "oven", |oven, _| match oven.on <= oven.period {
         true => Ok(Box::new(oven)),
         false => Err(Refusal::together("`on` is longer than `period`")),
     };

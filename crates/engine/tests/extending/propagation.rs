@@ -1,6 +1,6 @@
 //! A propagation: a satellite that comes near and goes away again, at a steady pace.
 
-use anabranch_settings::{Entry, Kind, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_sim::{Packet, Propagation, Rng};
 
 /// A time above 0, nanoseconds.
@@ -18,7 +18,7 @@ kind! {
     }
     /// A delay that falls from `far` to `near` in the first half of each period and rises again in
     /// the second.
-    pub static PASS: Entry<Box<dyn Propagation>> = "pass", |pass, ()| match pass.near <= pass.far {
+    pub static PASS: KindEntry<Box<dyn Propagation>> = "pass", |pass, ()| match pass.near <= pass.far {
         true => Ok(Box::new(pass)),
         false => Err(Refusal::together("`near` is longer than `far`")),
     };

@@ -1,7 +1,7 @@
 //! A queue discipline: drop-tail that drops at random before it is full, the more often the fuller
 //! it is.
 
-use anabranch_settings::{Entry, Kind, Refusal, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, idle_if, kind};
 use anabranch_sim::queue::{
     EnqueueError, Fifo, Occupancy, QueueDiscipline, QueuedPacket, Transmitter,
 };
@@ -27,7 +27,7 @@ kind! {
         );
     }
     /// Drops at random, with a probability that rises from 0 at `from` packets to 1 at `limit`.
-    pub static EARLY: Entry<Box<dyn QueueDiscipline>> = "early", |config, ()| {
+    pub static EARLY: KindEntry<Box<dyn QueueDiscipline>> = "early", |config, ()| {
         if config.from >= config.limit {
             return Err(Refusal::together("`from` is not below `limit`"));
         }

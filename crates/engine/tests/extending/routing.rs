@@ -2,7 +2,7 @@
 //! short links.
 
 use anabranch_orbit::{Edge, Graph, Tree};
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_sim::routing::RoutingKind;
 
 /// A time of up to a second.
@@ -18,7 +18,7 @@ kind! {
         hop: u64 = "1 ms", TIME;
     }
     /// Routes of the least sum of propagation delays and a cost of each hop.
-    pub static WEIGHED: Entry<Box<dyn RoutingKind>> = "weighed", |routing: Weighed, ()| Ok(Box::new(routing));
+    pub static WEIGHED: KindEntry<Box<dyn RoutingKind>> = "weighed", |routing: Weighed, ()| Ok(Box::new(routing));
 }
 
 impl RoutingKind for Weighed {

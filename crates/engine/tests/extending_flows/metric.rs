@@ -3,8 +3,8 @@
 use anabranch_engine::agent::observer::Observer;
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::metric::common_parameters::FLOW;
-use anabranch_engine::metric::{Life, Made, Metric, Name, Needs, Seen};
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_engine::metric::{BoxedMetric, Life, Metric, Name, Needs, RunData};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 kind! {
@@ -15,7 +15,7 @@ kind! {
         deadline: Nanos, Kind::duration(1, Nanos::MAX);
     }
     /// Share of the messages that took longer than `deadline`, % of all that arrived.
-    static LATE: Entry<Made> = "late", |late, ()| Ok(Box::new(late));
+    static LATE: KindEntry<BoxedMetric> = "late", |late, ()| Ok(Box::new(late));
 }
 
 /// What watches one member of the flow while a run goes on.
@@ -56,7 +56,7 @@ impl Metric for Late {
 
     /// One value for each name. A measure without a value gives what is not a number, and is left
     /// out.
-    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+    fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let watched: Vec<&Watch> = seen.observers(&self.flow, 0);
         let sum = |of: fn(&Watch) -> u64| watched.iter().map(|watch| of(watch)).sum::<u64>() as f64;
         vec![sum(|watch| watch.late) / sum(|watch| watch.messages) * 100.0]

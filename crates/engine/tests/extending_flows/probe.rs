@@ -2,16 +2,16 @@
 //! least that was seen.
 
 use anabranch_engine::agent::observer::Observer;
-use anabranch_engine::agent::series::{Series, Told};
+use anabranch_engine::agent::series::{Series, SeriesValue};
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_engine::probe::Entry;
+use anabranch_engine::probe::ProbeEntry;
 use anabranch_engine::sink::Memory;
 use anabranch_engine::world;
 use anabranch_transport::{Probe, Sample};
 
 /// How specs name it, and how one is made for a member of a flow.
-static EXCESS_RTT: Entry = Entry {
+static EXCESS_RTT: ProbeEntry = ProbeEntry {
     name: "excess_rtt",
     about: "The smoothed round-trip time less the least so far, s; recorded when it changes.",
     make: |_| Box::new(ExcessRtt::default()),
@@ -20,7 +20,7 @@ static EXCESS_RTT: Entry = Entry {
 #[derive(Debug, Default)]
 struct ExcessRtt {
     least: Option<f64>,
-    told: Option<Told>,
+    told: Option<SeriesValue>,
 }
 
 /// What it hears of: here one probe of the transport, which is recorded only where somebody asks.
@@ -37,7 +37,7 @@ impl Observer for ExcessRtt {
             .least
             .map_or(sample.value, |least| least.min(sample.value));
         self.least = Some(least);
-        self.told = Some(Told {
+        self.told = Some(SeriesValue {
             at: sample.at,
             index: sample.index,
             value: sample.value - least,
@@ -47,7 +47,7 @@ impl Observer for ExcessRtt {
 
 /// What it tells.
 impl Series for ExcessRtt {
-    fn poll(&mut self) -> Option<Told> {
+    fn poll(&mut self) -> Option<SeriesValue> {
         self.told.take()
     }
 }

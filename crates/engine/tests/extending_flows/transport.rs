@@ -4,11 +4,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_engine::agent::inspect::Seen;
-use anabranch_engine::agent::tally::SharedTally;
+use anabranch_engine::agent::flow_stats::SharedFlowStats;
+use anabranch_engine::agent::inspect::PacketContent;
 use anabranch_engine::agent::{Feed, earlier};
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::transport::{Entry, Member, Transport};
+use anabranch_engine::transport::{FlowMember, Transport, TransportEntry};
 use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, settings};
 use anabranch_sim::Agent;
@@ -28,7 +28,7 @@ settings! {
 }
 
 /// How specs name it, what the grammar must know of it, and how it is built.
-static STOP_AND_WAIT: Entry = Entry {
+static STOP_AND_WAIT: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Settings::SETTINGS],
         fallback: |_, name| Settings::default().show(name),
@@ -69,7 +69,7 @@ impl Transport for StopAndWait {
         self.0.segment
     }
 
-    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+    fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2] {
         let sink = Sink {
             path: reversed(member.path()),
             ports: member.ports,
@@ -91,10 +91,10 @@ impl Transport for StopAndWait {
     }
 
     /// What a packet carries, for losses and measures that look into packets.
-    fn inspect(&self, packet: &[u8]) -> Seen {
+    fn inspect(&self, packet: &[u8]) -> PacketContent {
         match number(packet) {
-            Some(number) if packet.len() > HEADER => Seen::Data(number),
-            _ => Seen::NoData,
+            Some(number) if packet.len() > HEADER => PacketContent::Data(number),
+            _ => PacketContent::NoData,
         }
     }
 }
@@ -140,7 +140,7 @@ struct Source {
     left: usize,
     number: u32,
     flying: Option<Flying>,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
 impl Agent for Source {
@@ -205,7 +205,7 @@ struct Sink {
     /// The segment that is expected.
     next: u32,
     answers: Vec<u32>,
-    tally: SharedTally,
+    tally: SharedFlowStats,
 }
 
 impl Agent for Sink {

@@ -2,7 +2,7 @@
 //! little larger.
 
 use anabranch_engine::kinds::Standard;
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_sim::workload::{BoxedWorkload, Context, Facts, Message, Offer, Workload};
 use anabranch_transport::Nanos;
 
@@ -15,7 +15,7 @@ kind! {
         first: usize = "100 B", Kind::bytes(1, 65_536);
     }
     /// A report each interval, each larger than the last by its first size.
-    static SENSOR: Entry<BoxedWorkload, Context> = "sensor", |config, _| Ok(Box::new(Sensor {
+    static SENSOR: KindEntry<BoxedWorkload, Context> = "sensor", |config, _| Ok(Box::new(Sensor {
         config,
         due: None,
         reports: 0,

@@ -1,6 +1,6 @@
 //! A CSV file as rows with positions, so that errors can point to a cell.
 
-use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::suggest::nearest;
 
 /// Error in a file of numbers: its position, the text found, and the values allowed.
 #[derive(Debug, thiserror::Error, PartialEq)]

@@ -1,7 +1,7 @@
 //! Matching of published values with measured ones, and the reason if a value matches nothing: a
 //! name or an x in the file that no point has.
 
-use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::suggest::nearest;
 
 use crate::reference::Published;
 

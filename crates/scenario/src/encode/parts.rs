@@ -6,18 +6,18 @@ use serde::ser::{
     SerializeTupleStruct,
 };
 
-use super::{Encoder, Made, Refused, entry, node};
-use crate::tree::{Entry, Node, NodeValue};
+use super::{EncodeError, Encoded, Encoder, entry, node};
+use crate::tree::{Node, NodeValue, TableEntry};
 
 /// Builder of an array.
 #[derive(Default)]
 pub struct Array(Vec<Node>);
 
 impl Array {
-    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
         match value.serialize(Encoder)? {
             Some(item) => self.0.push(item),
-            None => return Err(Refused("a list has no empty places".to_owned())),
+            None => return Err(EncodeError("a list has no empty places".to_owned())),
         }
         Ok(())
     }
@@ -27,13 +27,13 @@ macro_rules! array {
     ($($kind:ident::$add:ident),*) => {$(
         impl $kind for Array {
             type Ok = Option<Node>;
-            type Error = Refused;
+            type Error = EncodeError;
 
-            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
                 self.push(value)
             }
 
-            fn end(self) -> Made {
+            fn end(self) -> Encoded {
                 Ok(Some(node(NodeValue::Array(self.0))))
             }
         }
@@ -49,7 +49,7 @@ array!(
 /// Builder of a table.
 #[derive(Default)]
 pub struct Table {
-    entries: Vec<Entry>,
+    entries: Vec<TableEntry>,
     key: Option<String>,
 }
 
@@ -63,14 +63,14 @@ impl Table {
         }
     }
 
-    fn add<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), Refused> {
+    fn add<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), EncodeError> {
         if let Some(value) = value.serialize(Encoder)? {
             self.entries.push(entry(key, value));
         }
         Ok(())
     }
 
-    fn finish(self) -> Made {
+    fn finish(self) -> Encoded {
         Ok(Some(node(NodeValue::Table(self.entries))))
     }
 }
@@ -79,13 +79,13 @@ macro_rules! table {
     ($($kind:ident),*) => {$(
         impl $kind for Table {
             type Ok = Option<Node>;
-            type Error = Refused;
+            type Error = EncodeError;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Refused> {
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), EncodeError> {
                 self.add(key, value)
             }
 
-            fn end(self) -> Made {
+            fn end(self) -> Encoded {
                 self.finish()
             }
         }
@@ -96,25 +96,25 @@ table!(SerializeStruct, SerializeStructVariant);
 
 impl SerializeMap for Table {
     type Ok = Option<Node>;
-    type Error = Refused;
+    type Error = EncodeError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), EncodeError> {
         self.key = match key.serialize(Encoder)? {
             Some(Node {
                 value: NodeValue::Text(key),
                 ..
             }) => Some(key),
-            _ => return Err(Refused("the keys of a table are text".to_owned())),
+            _ => return Err(EncodeError("the keys of a table are text".to_owned())),
         };
         Ok(())
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeError> {
         let key = self.key.take().unwrap_or_default();
         self.add(&key, value)
     }
 
-    fn end(self) -> Made {
+    fn end(self) -> Encoded {
         self.finish()
     }
 }

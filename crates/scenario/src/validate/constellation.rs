@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::checker::Checker;
-use crate::chosen::{Chosen, Family};
 use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel};
-use crate::families::{LossModel, QueueDiscipline};
+use crate::kind_choice::{KindChoice, KindFamily};
+use crate::kind_families::{LossModel, QueueDiscipline};
 use crate::spec::Spec;
-use crate::validate::{chosen, link};
+use crate::validate::{kind_choice, link};
 use crate::vocabulary::Vocabulary;
 
 /// Checks all constellations and grounds, and their combination.
@@ -51,14 +51,14 @@ pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabular
     }
 }
 
-fn check_kind<F: Family>(
+fn check_kind<F: KindFamily>(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
-    kind: &Chosen<F>,
+    kind: &KindChoice<F>,
     path: &str,
 ) {
-    chosen::check(c, spec, vocabulary.kinds(F::NAME), kind, path);
+    kind_choice::check(c, spec, vocabulary.kinds(F::NAME), kind, path);
 }
 
 fn check_constellation(

@@ -1,10 +1,10 @@
 //! Checks of links.
 
 use crate::checker::Checker;
-use crate::chosen::{Chosen, Family};
+use crate::kind_choice::{KindChoice, KindFamily};
 use crate::quantity::Span;
 use crate::spec::Spec;
-use crate::validate::chosen;
+use crate::validate::kind_choice;
 use crate::validate::names::check_node;
 use crate::vocabulary::Vocabulary;
 use crate::world::{Directed, Link};
@@ -65,11 +65,11 @@ pub(super) fn check_link(
 }
 
 /// Checks the chosen kind of each direction.
-fn check_each<F: Family>(
+fn check_each<F: KindFamily>(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,
-    chosen: &Directed<Chosen<F>>,
+    chosen: &Directed<KindChoice<F>>,
     path: &str,
 ) {
     for (side, forward) in [("forward", true), ("backward", false)] {
@@ -77,7 +77,7 @@ fn check_each<F: Family>(
             continue;
         };
         let path = c.side(path, side);
-        chosen::check(c, spec, vocabulary.kinds(F::NAME), chosen, &path);
+        kind_choice::check(c, spec, vocabulary.kinds(F::NAME), chosen, &path);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Checks of measures.
 
 use crate::checker::Checker;
-use crate::chosen::Family;
+use crate::kind_choice::KindFamily;
 use crate::measure::{Metric, Metrics};
 use crate::spec::Spec;
-use crate::validate::chosen;
+use crate::validate::kind_choice;
 use crate::vocabulary::Vocabulary;
 
 /// Checks measures, and that the names of their results are unique among themselves and among the
@@ -25,7 +25,7 @@ pub(super) fn check_measures(
     for (index, metric) in measures.iter().enumerate() {
         let path = format!("{path}.{index}");
         let before = c.count();
-        chosen::check(c, spec, vocabulary.kinds(Metrics::NAME), metric, &path);
+        kind_choice::check(c, spec, vocabulary.kinds(Metrics::NAME), metric, &path);
         if c.count() > before {
             continue;
         }

@@ -11,7 +11,7 @@ use crate::value::Value;
 use crate::vocabulary::Vocabulary;
 
 use super::source::{Source, is_of, known_before, source_of};
-use super::{units, unread};
+use super::{units, unused_keys};
 
 /// Checks every table and figure.
 pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
@@ -175,12 +175,12 @@ fn check_table(
             "only a table of kind \"difference\" subtracts an experiment",
         );
     }
-    unread::check_table(c, table, path);
+    unused_keys::check_table(c, table, path);
     let source = source_of(spec, &table.id, table.experiment.as_ref());
     check_where(c, spec, source, &table.at_point, path);
     for (index, row) in table.rows.iter().enumerate() {
         let path = format!("{path}.row.{index}");
-        unread::check_row(c, table.kind, row, &path);
+        unused_keys::check_row(c, table.kind, row, &path);
         match table.kind {
             TableKind::Metrics | TableKind::Difference => {
                 check_where(c, spec, source, &row.at_point, &path);
@@ -404,7 +404,7 @@ fn check_figure(
         figure.experiment.as_ref(),
         &format!("{path}.experiment"),
     );
-    unread::check_figure(c, figure, path);
+    unused_keys::check_figure(c, figure, path);
     let source = source_of(spec, &figure.id, figure.experiment.as_ref());
     check_where(c, spec, source, &figure.at_point, path);
     match figure.kind {
@@ -425,7 +425,7 @@ fn check_figure(
         }
         _ => {
             for (index, curve) in figure.curves.iter().enumerate() {
-                unread::check_curve(c, figure.kind, curve, &format!("{path}.curve.{index}"));
+                unused_keys::check_curve(c, figure.kind, curve, &format!("{path}.curve.{index}"));
                 check_curve(
                     c,
                     spec,
@@ -468,7 +468,7 @@ fn check_map(
     }
     for (index, curve) in figure.curves.iter().enumerate() {
         let path = format!("{path}.curve.{index}");
-        unread::check_curve(c, figure.kind, curve, &path);
+        unused_keys::check_curve(c, figure.kind, curve, &path);
         let Some(name) = &curve.flow else {
             c.missing_key(&path, "flow", "; it names the flow whose path is drawn");
             continue;

@@ -2,7 +2,7 @@
 
 use crate::datum::Datum;
 use crate::effect::Effect;
-use crate::registry::{Entry, Parameters, Refusal, Registry};
+use crate::registry::{KindEntry, Parameters, Refusal, Registry};
 use crate::setting::{Kind, Setting};
 use crate::{idle_if, kind};
 
@@ -20,7 +20,7 @@ kind! {
         shared: |_, _| None;
     }
     /// A whole number and a real one.
-    static PAIR: Entry<(u64, f64), u64> = "pair", |it, least| match it.whole > least {
+    static PAIR: KindEntry<(u64, f64), u64> = "pair", |it, least| match it.whole > least {
         true => Ok((it.whole, it.real)),
         false => Err(Refusal::together(format!("{} is not above {least}", it.whole))),
     };
@@ -57,7 +57,7 @@ fn a_kind_is_made_from_named_values_and_defaults() {
 type Made = (&'static str, Vec<(&'static str, Datum)>);
 
 /// What it is called and what it is made of.
-static ALL: Entry<Made, u64> = Entry {
+static ALL: KindEntry<Made, u64> = KindEntry {
     variant: PAIR.variant,
     build: |parameters, _| Ok((parameters.kind(), parameters.all()?)),
     effects: |_, _| Ok(Vec::new()),
@@ -91,9 +91,9 @@ fn a_program_may_add_and_replace_kinds() {
         /// Nothing.
         struct Empty {}
         /// The context alone.
-        static OTHER: Entry<(u64, f64), u64> = "other", |_, context| Ok((context, 0.0));
+        static OTHER: KindEntry<(u64, f64), u64> = "other", |_, context| Ok((context, 0.0));
         /// Another of a known name.
-        static PAIR_AGAIN: Entry<(u64, f64), u64> = "pair", |_, _| Ok((0, 0.0));
+        static PAIR_AGAIN: KindEntry<(u64, f64), u64> = "pair", |_, _| Ok((0, 0.0));
     }
     let registry = Registry::new(&[&PAIR]).with(&OTHER).with(&PAIR_AGAIN);
     assert_eq!(registry.variants().len(), 2);
@@ -143,7 +143,7 @@ kind! {
         sum: Sum as [SHARED];
     }
     /// All forms.
-    static FORMS: Entry<Forms> = "forms", |it, ()| Ok(it);
+    static FORMS: KindEntry<Forms> = "forms", |it, ()| Ok(it);
 }
 
 /// The sum of the shared list.

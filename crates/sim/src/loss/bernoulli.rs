@@ -1,6 +1,6 @@
 //! Bernoulli losses: each packet is lost independently of the others.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Schedule, Traffic};
@@ -16,7 +16,7 @@ kind! {
         probability: StepFunction<f64>, Kind::StepFunction(&CHANCE);
     }
     /// Each packet is lost independently, with the same probability.
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "bernoulli", |config, _| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> = "bernoulli", |config, _| {
         Ok(match config.probability.as_constant() {
             Some(always) => Box::new(Bernoulli::new(always)?),
             None => Box::new(Schedule::over_time(&config.probability)?),

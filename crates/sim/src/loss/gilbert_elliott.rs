@@ -1,7 +1,7 @@
 //! Bursty losses: a channel with a good and a bad state, whose state may change at each packet
 //! (Gilbert 1960, Elliott 1963).
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -25,7 +25,7 @@ kind! {
     }
     /// Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott
     /// 1963).
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> =
         "gilbert-elliott", |config, _| Ok(Box::new(GilbertElliott::new(&config)?));
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_settings::{Entry, Kind, Value, kind, table};
+use anabranch_settings::{Kind, KindEntry, Value, kind, table};
 use anabranch_transport::Nanos;
 
 use super::{Loss, Traffic};
@@ -16,7 +16,7 @@ kind! {
         segments: Vec<NamedSegment>, Kind::List(&NamedSegment::KIND);
     }
     /// These data segments are lost, and nothing else.
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "list", |config, traffic: Traffic| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> = "list", |config, traffic: Traffic| {
         let losses = config.segments.iter().flat_map(|segment| segment.losses(&traffic));
         let losses: Vec<SegmentLoss> = losses.collect();
         Ok(Box::new(Segments::new(losses, traffic.inspector())))
@@ -30,7 +30,7 @@ kind! {
         packets: Vec<u64>, Kind::List(&Kind::count(0, u64::MAX));
     }
     /// The packets with these numbers are lost, and nothing else.
-    pub(super) static ORDINALS: Entry<Box<dyn Loss>, Traffic> =
+    pub(super) static ORDINALS: KindEntry<Box<dyn Loss>, Traffic> =
         "ordinals", |config, _| Ok(Box::new(Ordinals::new(config.packets)));
 }
 

@@ -20,7 +20,7 @@ pub use rain_fade::RainFade;
 pub use schedule::Schedule;
 pub use traffic::{Flows, Traffic};
 
-use anabranch_settings::{Entry, Kind, Registry};
+use anabranch_settings::{Kind, KindEntry, Registry};
 
 use crate::packet::Packet;
 use crate::rng::Rng;
@@ -29,7 +29,7 @@ use crate::rng::Rng;
 const CHANCE: Kind = Kind::number(0.0, 1.0);
 
 /// All loss models. Each entry refers to the declaration in the module of the model.
-pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
+pub const KINDS: &[&KindEntry<Box<dyn Loss>, Traffic>] = &[
     &bernoulli::ENTRY,
     &gilbert_elliott::ENTRY,
     &list::ENTRY,

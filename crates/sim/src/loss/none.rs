@@ -1,6 +1,6 @@
 //! The loss model without losses, for example as the baseline of a sweep over loss models.
 
-use anabranch_settings::{Entry, idle_if, kind};
+use anabranch_settings::{KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{Loss, Traffic};
@@ -15,7 +15,7 @@ kind! {
         position: |_, _| idle_if(true, "with `model = \"none\"`");
     }
     /// No packet is lost.
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "none", |none, _| Ok(Box::new(none));
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> = "none", |none, _| Ok(Box::new(none));
 }
 
 impl Loss for NoLoss {

@@ -1,6 +1,6 @@
 //! Periodic losses: one packet in `every` is lost, at equal distances, as window formulas assume.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{Loss, Traffic};
@@ -15,7 +15,7 @@ kind! {
     }
     /// One packet in `every` is lost, always after the same number of packets. The first is drawn
     /// at random among the first `every`.
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> =
         "periodic", |config, _| Ok(Box::new(Periodic::new(config.every)));
 }
 

@@ -3,7 +3,7 @@
 //! Markov chain that moves one depth at a time. The model does not include adaptive coding, with
 //! which a modem sends slower instead: for that, the link should have a time-dependent rate.
 
-use anabranch_settings::{Entry, Kind, Refusal, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -25,7 +25,7 @@ kind! {
     }
     /// A Markov chain of fading depths, from clear sky to the deepest. Each depth has its own
     /// probability of loss.
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = "rain-fade", |config, _| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> = "rain-fade", |config, _| {
         if config.losses.is_empty() || config.losses.len() != config.means.len() {
             return Err(Refusal::together(
                 "`losses` and `means` need one value for each depth, and at least one depth",

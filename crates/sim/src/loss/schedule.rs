@@ -1,7 +1,7 @@
 //! Independent losses whose probability is a step function of time, for example because of
 //! handoffs, rain or a jammer.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
@@ -17,7 +17,7 @@ kind! {
         steps: Vec<(Nanos, f64)>, Kind::List(&Kind::Tuple(&[Kind::duration(0, Nanos::MAX), CHANCE]));
     }
     /// A probability of loss that changes at given times. It is 0 before the first.
-    pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> =
+    pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> =
         "schedule", |config, _| Ok(Box::new(Schedule::new(config.steps)?));
 }
 

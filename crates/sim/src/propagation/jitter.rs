@@ -1,6 +1,6 @@
 //! Delay with a random component for each packet.
 
-use anabranch_settings::{Entry, Kind, Refusal, Value, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, Refusal, Value, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{DELAY, Propagation, TIME, Varying, no_reordering};
@@ -22,7 +22,7 @@ kind! {
         distribution: |it, ()| idle_if(it.jitter == 0, "with a `jitter` of 0");
     }
     /// A delay with a random part for each packet (jitter).
-    pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "jitter", |config, ()| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "jitter", |config, ()| {
         let spread = config.distribution.of(config.jitter);
         Ok(Box::new(Jitter::new(Varying::new(config.delay), spread)))
     };
@@ -43,7 +43,7 @@ kind! {
     }
     /// A delay with a random part for each packet, drawn from a list, for example of measured
     /// values.
-    pub(super) static LISTED: Entry<Box<dyn Propagation>> = "listed-jitter", |config, ()| {
+    pub(super) static LISTED: KindEntry<Box<dyn Propagation>> = "listed-jitter", |config, ()| {
         if config.delays.is_empty() {
             return Err(Refusal::together("`delays` is empty; one at least is needed"));
         }

@@ -5,7 +5,7 @@ mod jitter;
 mod satellites;
 mod time_varying;
 
-use anabranch_settings::{Entry, Kind, Registry, Setting, idle_if};
+use anabranch_settings::{Kind, KindEntry, Registry, Setting, idle_if};
 use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
@@ -17,7 +17,7 @@ use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// All propagation models. Each entry refers to the declaration in the module of the model.
-pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[
+pub const KINDS: &[&KindEntry<Box<dyn Propagation>>] = &[
     &time_varying::ENTRY,
     &jitter::ENTRY,
     &jitter::LISTED,

@@ -4,8 +4,8 @@ use anabranch_orbit::{
     Catalogue, Constellation, Date, Pathway, Place, Relay, SHELLS, Sky, Taking, shell,
 };
 use anabranch_settings::{
-    Choice, Datum, Entry, Fallback, FromParameters, Kind, Parameters, Refusal, Registry, Setting,
-    Value, idle_if, kind,
+    Choice, Datum, Fallback, FromParameters, Kind, KindEntry, Parameters, Refusal, Registry,
+    Setting, Value, idle_if, kind,
 };
 use anabranch_transport::Nanos;
 
@@ -61,7 +61,7 @@ kind! {
     }
     /// A path over satellites between two places, computed anew in each `interval`. Packets wait
     /// while there is no path.
-    pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "satellites", |config, ()| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "satellites", |config, ()| {
         let path = Satellites::new(&config)?;
         Ok(match config.jitter {
             Some(amount) => Box::new(Jitter::new(path, config.distribution.of(amount))),
@@ -69,7 +69,7 @@ kind! {
         })
     };
     /// Only the satellites.
-    static CONSTELLATION: Entry<Constellation> = "satellites", |config, ()| config.constellation();
+    static CONSTELLATION: KindEntry<Constellation> = "satellites", |config, ()| config.constellation();
 }
 
 /// The conventions; those that are left out are defined by the shell.

@@ -1,6 +1,6 @@
 //! Time-varying delay: a schedule, a trace, or an orbit in steps.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{DELAY, Fixed, Propagation, no_reordering};
@@ -17,7 +17,7 @@ kind! {
         allow_reordering: |it, ()| no_reordering(it.delay.as_constant().is_some());
     }
     /// The same delay for all packets, constant or changing over time.
-    pub(super) static ENTRY: Entry<Box<dyn Propagation>> = "deterministic", |config, ()| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "deterministic", |config, ()| {
         Ok(match config.delay.as_constant() {
             Some(delay) => Box::new(Fixed(delay)),
             None => Box::new(Varying::new(config.delay)),

@@ -7,7 +7,7 @@
 //! dropped at intervals that shrink with the square root of their number, because the rate of a TCP
 //! sender responds linearly to that.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -33,7 +33,7 @@ kind! {
     }
     /// CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC
     /// 8289).
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "codel", |config, ()| Ok(Box::new(CoDel::new(config)?));
 }
 

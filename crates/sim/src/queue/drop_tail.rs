@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
@@ -15,7 +15,7 @@ kind! {
         limit: Limit as LIMIT;
     }
     /// First in, first out. A packet that arrives at a full queue is dropped.
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "drop-tail", |config, ()| Ok(Box::new(DropTail::new(config.limit)?));
 }
 

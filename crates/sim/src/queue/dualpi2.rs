@@ -6,7 +6,7 @@
 //! exceptions: the scheduler is a deficit round robin by bytes (§4.1.2 does not prescribe one), and
 //! the ramp of the L queue uses the sojourn time of the packet.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::{Ecn, Nanos};
 
 use super::{
@@ -42,7 +42,7 @@ kind! {
     /// DualPI2: packets with ECT(1) or CE wait in the L queue (about 1 ms) and are marked; all
     /// others wait in the classic queue (near `target`). One base probability controls both; the
     /// classic queue uses its square (RFC 9332).
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dualpi2", |config, ()| Ok(Box::new(DualPi2::new(config)?));
 }
 

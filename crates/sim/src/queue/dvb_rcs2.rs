@@ -27,7 +27,7 @@ mod terminal;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -93,7 +93,7 @@ kind! {
     /// Capacity on demand (DVB-RCS2): terminals share the link in superframes, and request time
     /// slots over the satellite. The rate of the link is that of all slots together, without their
     /// overhead, and constant.
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dvb-rcs2", |config, ()| Ok(Box::new(DvbRcs2::new(config)?));
 }
 

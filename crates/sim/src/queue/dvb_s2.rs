@@ -12,7 +12,7 @@ mod rain;
 
 use std::collections::VecDeque;
 
-use anabranch_settings::{Entry, Kind, Value, idle_if, kind, spelled};
+use anabranch_settings::{Kind, KindEntry, Value, idle_if, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::timed::{TimedFifo, duration};
@@ -81,7 +81,7 @@ kind! {
     /// Adaptive coding and modulation (DVB-S2, DVB-S2X): the rate of the link follows the weather,
     /// and packets are lost while the choice of the MODCOD lags. Packets leave in the order of
     /// arrival. The rate of the link is that of clear sky, and constant.
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dvb-s2", |config, ()| Ok(Box::new(DvbS2::new(config)?));
 }
 

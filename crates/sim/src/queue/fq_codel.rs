@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -39,7 +39,7 @@ kind! {
     }
     /// FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are
     /// served in turn, and CoDel keeps each short (RFC 8290).
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "fq-codel", |config, ()| Ok(Box::new(FqCoDel::new(config)?));
 }
 

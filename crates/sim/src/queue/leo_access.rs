@@ -6,7 +6,7 @@
 //! Each satellite has an elevation, which determines rate and loss, and its own load. The
 //! delay is that of the link's propagation: `satellites` with the same interval.
 
-use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::timed::{TimedFifo, duration};
@@ -52,7 +52,7 @@ kind! {
     /// Access over satellites that are assigned at fixed seconds: rate and loss are those of the
     /// satellite, and packets wait during a handover. Packets leave in the order of arrival. The
     /// rate of the link is the greatest, and constant.
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "leo-access", |config, ()| Ok(Box::new(LeoAccess::new(config)?));
 }
 

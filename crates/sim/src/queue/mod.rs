@@ -20,7 +20,7 @@ mod testing;
 mod timed;
 mod token_bucket;
 
-use anabranch_settings::{Entry, Kind, Registry, Setting, Value};
+use anabranch_settings::{Kind, KindEntry, Registry, Setting, Value};
 
 pub use assignments::Assignments;
 pub use codel::{CoDel, CoDelConfig};
@@ -39,7 +39,7 @@ pub use step::{Step, StepConfig};
 pub use token_bucket::{TokenBucket, TokenBucketConfig};
 
 /// All queue disciplines. Each entry refers to the declaration in the module of the discipline.
-pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
+pub const KINDS: &[&KindEntry<Box<dyn QueueDiscipline>>] = &[
     &drop_tail::ENTRY,
     &codel::ENTRY,
     &fq_codel::ENTRY,

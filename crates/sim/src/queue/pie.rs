@@ -6,7 +6,7 @@
 //! drains it stays long, and the probability continues to rise (one TCP flow on 10 Mbit/s then had
 //! 5.3 instead of 9.4 Mbit/s).
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -36,7 +36,7 @@ kind! {
     }
     /// PIE: drops or marks arriving packets at random, with a probability that keeps the queueing
     /// delay near `target` (RFC 8033).
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "pie", |config, ()| Ok(Box::new(Pie::new(config)?));
 }
 

@@ -3,7 +3,7 @@
 //! A class is a protocol of the IP header, because simulated packets carry no other mark of their
 //! class except ECN.
 
-use anabranch_settings::{Entry, Kind, Value, kind, spelled};
+use anabranch_settings::{Kind, KindEntry, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -46,7 +46,7 @@ kind! {
     }
     /// Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in
     /// `order` waits. Each protocol has a queue; those not listed share the last.
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "priority", |config, ()| Ok(Box::new(Priority::new(&config.order, config.limit)?));
 }
 

@@ -5,7 +5,7 @@
 //! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max_th`
 //! the probability continues to rise, to 1 at twice `max_th`.
 
-use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -62,7 +62,7 @@ kind! {
     }
     /// RED: drops or marks arriving packets at random, with a probability that grows with the
     /// average queue length (Floyd and Jacobson 1993).
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "red", |config, ()| Ok(Box::new(Red::new(config)?));
 }
 

@@ -2,7 +2,7 @@
 //! (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257 §3.1). The instantaneous queue
 //! length on arrival decides, not its average.
 
-use anabranch_settings::{Entry, Kind, Value, kind};
+use anabranch_settings::{Kind, KindEntry, Value, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -25,7 +25,7 @@ kind! {
     }
     /// Step marking: marks a packet that finds the queue longer than a threshold, as the switches
     /// of DCTCP do (RFC 8257 §3.1).
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "step", |config, ()| Ok(Box::new(Step::new(config)?));
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Tokens are bits, counted in billionths, so that rounding errors do not accumulate.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{
@@ -27,7 +27,7 @@ kind! {
     }
     /// Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays
     /// the others, a policer drops them.
-    pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "token-bucket", |config, ()| Ok(Box::new(TokenBucket::new(config)?));
 }
 

@@ -1,6 +1,6 @@
 //! Bulk data: as much as the transport accepts, like ns-2's FTP.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{BoxedWorkload, Context, Facts, Message, Offer, SIZE, Workload};
@@ -14,7 +14,7 @@ kind! {
         total: Option<u64> = none, SIZE;
     }
     /// A greedy sender: there is always more to send.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "bulk", |config, context: Context| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "bulk", |config, context: Context| {
         let message = config.message.unwrap_or(context.packet);
         Ok(Box::new(match config.total {
             Some(total) => Bulk::of(total, message),

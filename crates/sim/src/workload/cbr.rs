@@ -1,6 +1,6 @@
 //! Messages of constant size at a constant rate.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::{BoxedWorkload, COUNT, Context, Facts, MESSAGE, Message, Offer, RATE, Workload};
@@ -15,7 +15,7 @@ kind! {
         count: Option<u64> = none, COUNT;
     }
     /// Messages at a constant rate.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "cbr", |config, _| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "cbr", |config, _| {
         let cbr = Cbr::new(config.rate, config.message)?;
         Ok(Box::new(match config.count {
             Some(count) => cbr.limited_to(count),

@@ -1,6 +1,6 @@
 //! A mix of small and large messages, each class with its own interval and its own streams.
 
-use anabranch_settings::{Entry, Kind, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{BoxedWorkload, Context, Facts, INTERVAL, Message, Offer, SIZE, Workload};
@@ -28,7 +28,7 @@ kind! {
     }
     /// Small messages on stream 0, and large ones on the streams after it, in turn; each class at a
     /// constant interval, the first of both at once.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "mixed", |config, _| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "mixed", |config, _| {
         let small = Class::new(config.small, config.small_every);
         let large = Class::new(config.large, config.large_every);
         Ok(Box::new(Mixed::new(small, large, config.large_streams)?))

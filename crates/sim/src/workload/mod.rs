@@ -12,7 +12,7 @@ pub mod size;
 mod trace;
 mod transfers;
 
-use anabranch_settings::{Entry, Kind, Registry, Setting};
+use anabranch_settings::{Kind, KindEntry, Registry, Setting};
 use anabranch_transport::Nanos;
 
 pub use bulk::Bulk;
@@ -30,7 +30,7 @@ pub type BoxedWorkload = Box<dyn Workload>;
 
 /// All workloads that a spec can name. Each entry refers to the declaration in the module of the
 /// workload.
-pub const KINDS: &[&Entry<BoxedWorkload, Context>] = &[
+pub const KINDS: &[&KindEntry<BoxedWorkload, Context>] = &[
     &bulk::ENTRY,
     &cbr::ENTRY,
     &on_off::ENTRY,

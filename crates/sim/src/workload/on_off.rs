@@ -1,6 +1,6 @@
 //! Bursts at a constant rate, separated by pauses.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 use super::cbr::Pace;
@@ -23,7 +23,7 @@ kind! {
         exponential: bool = false, Kind::Flag;
     }
     /// A constant rate in on periods, nothing in off periods.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "on-off", |config, context: Context| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "on-off", |config, context: Context| {
         let [on, off] = [config.on, config.off].map(|it| Span::new(it, config.exponential));
         let source = OnOff::new(config.rate, config.message, on, off, context.rng);
         Ok(Box::new(source?))

@@ -1,6 +1,6 @@
 //! A client that sends a request, waits for the response, pauses, and sends the next request.
 
-use anabranch_settings::{Entry, Kind, NestedKind, idle_if, kind};
+use anabranch_settings::{Kind, KindEntry, NestedKind, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
@@ -35,7 +35,7 @@ kind! {
     /// The source sends a request, the sink answers when the request is complete, and the source
     /// waits (`think`) before the next one. There is one request at a time. A transfer is a request
     /// with its answer. Needs a transport that carries data in both directions.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "request-response", |config, context: Context| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "request-response", |config, context: Context| {
         let sizes = [size::make(&config.request)?, size::make(&config.response)?];
         let think = Span::new(config.think, config.exponential);
         let piece = config.message.unwrap_or(context.packet);

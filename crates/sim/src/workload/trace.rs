@@ -1,7 +1,7 @@
 //! Trace-driven workload: messages from a list.
 
 use anabranch_settings::units::show_time;
-use anabranch_settings::{Entry, Kind, Refusal, Value, kind, table};
+use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind, table};
 use anabranch_transport::Nanos;
 
 use super::{BoxedWorkload, Context, Facts, Message, Offer, PAUSE, SIZE, Workload};
@@ -16,7 +16,7 @@ kind! {
     /// A list of messages. A spec may name a `file` instead: lines `time,size` or
     /// `time,size,stream`, in seconds from the flow's start and in bytes, unless a first line of
     /// titles says other units, or a Parquet file (`.parquet`) with these columns.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "trace", |config, _| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "trace", |config, _| {
         let entries = config.messages;
         let mut pairs = entries.windows(2);
         if let Some(index) = pairs.position(|pair| pair[1].at < pair[0].at) {

@@ -1,6 +1,6 @@
 //! Transfers that arrive independently of the completion of earlier ones (open loop).
 
-use anabranch_settings::{Entry, NestedKind, Setting, Value, kind, spelled};
+use anabranch_settings::{KindEntry, NestedKind, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
 
 use super::size::{self, Sizes};
@@ -35,7 +35,7 @@ kind! {
     /// many users over one connection. The first arrives after one interval. Over SCTP a transfer
     /// is sent in messages of at most `message`, all on one stream: its number modulo the number of
     /// streams.
-    pub(super) static ENTRY: Entry<BoxedWorkload, Context> = "transfers", |config, context: Context| {
+    pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "transfers", |config, context: Context| {
         let arrivals = Arrivals {
             gaps: Span::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
             count: config.count,

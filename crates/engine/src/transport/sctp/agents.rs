@@ -15,12 +15,12 @@ use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::DATA_HEADER;
-use super::follower::Follower;
-use super::reader::Reader;
+use super::application_reader::Reader;
+use super::link_follower::Follower;
 use super::resume::{observe, resume};
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::agent::message_header::{MessageHeader, payload};
 use crate::agent::resume::Resuming;
-use crate::agent::stamp::{Stamp, payload};
-use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
 use crate::agent::{Feed, earlier};
 
@@ -67,7 +67,7 @@ pub struct Source {
     /// Send options of messages, from the settings.
     options: SendOptions,
     links: Follower,
-    tally: SharedTally,
+    tally: SharedFlowStats,
     resuming: Option<Resuming>,
 }
 
@@ -77,7 +77,7 @@ impl Source {
         endpoint: Endpoint,
         config: SourceConfig,
         feed: Feed,
-        tally: SharedTally,
+        tally: SharedFlowStats,
         links: Follower,
         resuming: Option<Resuming>,
     ) -> Self {
@@ -146,7 +146,7 @@ impl Source {
                 piece,
                 ..
             } = message;
-            let stamp = self.config.stamped.then(|| Stamp {
+            let stamp = self.config.stamped.then(|| MessageHeader {
                 time: now,
                 number: self.is_numbered().then_some(self.accepted),
             });
@@ -361,11 +361,11 @@ pub struct Sink {
     probes: ProbeSet,
     reader: Reader,
     /// Stamps of partially received messages, by stream.
-    begun: BTreeMap<u16, Stamp>,
+    begun: BTreeMap<u16, MessageHeader>,
     /// Requested answers: the stream and the bytes still to be sent.
     answers: VecDeque<(u16, u64)>,
     zeros: Bytes,
-    tally: SharedTally,
+    tally: SharedFlowStats,
     links: Follower,
     /// Packets of the last batch of the endpoint, except the first.
     waiting: VecDeque<(Transmit, Bytes)>,
@@ -384,7 +384,7 @@ impl Sink {
         stamped: bool,
         fragment: u64,
         rate: Option<u64>,
-        tally: SharedTally,
+        tally: SharedFlowStats,
         links: Follower,
         resuming: Option<Resuming>,
     ) -> Self {
@@ -464,7 +464,11 @@ impl Sink {
             self.answers
                 .extend(arrived.asked.map(|bytes| (part.stream, bytes)));
             let mut stamp = match (self.stamped, part.begins) {
-                (true, true) => part.payload.parts().first().and_then(|it| Stamp::read(it)),
+                (true, true) => part
+                    .payload
+                    .parts()
+                    .first()
+                    .and_then(|it| MessageHeader::read(it)),
                 (true, false) => self.begun.remove(&part.stream),
                 (false, _) => None,
             };

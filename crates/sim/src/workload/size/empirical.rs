@@ -1,6 +1,6 @@
 //! Empirical size distributions.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 
 use super::{BYTES, Sizes};
 use crate::error::BuildError;
@@ -24,7 +24,7 @@ kind! {
         interpolate: bool = true, Kind::Flag;
     }
     /// An empirical distribution: sizes, each with the share of transfers that are no larger.
-    pub(super) static ENTRY: Entry<Box<dyn Sizes>> =
+    pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> =
         "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.interpolate)?));
 }
 

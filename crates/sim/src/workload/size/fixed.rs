@@ -1,6 +1,6 @@
 //! A constant size.
 
-use anabranch_settings::{Entry, kind};
+use anabranch_settings::{KindEntry, kind};
 
 use super::{BYTES, Sizes};
 use crate::rng::Rng;
@@ -12,7 +12,7 @@ kind! {
         bytes: u64, BYTES;
     }
     /// A constant size.
-    pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(Fixed(config.bytes)));
+    pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(Fixed(config.bytes)));
 }
 
 /// A constant size in bytes.

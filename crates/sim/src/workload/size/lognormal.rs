@@ -1,6 +1,6 @@
 //! Lognormal size distribution.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 
 use super::{BYTES, Sizes};
 use crate::error::BuildError;
@@ -17,7 +17,7 @@ kind! {
         max: u64 = "1024 MiB", BYTES;
     }
     /// The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).
-    pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "lognormal", |config, ()| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "lognormal", |config, ()| {
         Ok(Box::new(LogNormal::new(config.median, config.sigma, config.max)?))
     };
 }

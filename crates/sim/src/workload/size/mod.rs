@@ -8,7 +8,7 @@ mod fixed;
 mod lognormal;
 mod pareto;
 
-use anabranch_settings::{Entry, Kind, NestedKind, Refusal, Registry};
+use anabranch_settings::{Kind, KindEntry, NestedKind, Refusal, Registry};
 
 pub use empirical::Empirical;
 pub use fixed::Fixed;
@@ -30,7 +30,7 @@ pub trait Sizes {
 }
 
 /// All size distributions.
-pub const KINDS: &[&Entry<Box<dyn Sizes>>] = &[
+pub const KINDS: &[&KindEntry<Box<dyn Sizes>>] = &[
     &fixed::ENTRY,
     &lognormal::ENTRY,
     &pareto::ENTRY,

@@ -1,6 +1,6 @@
 //! Pareto size distribution: few large sizes and many small ones.
 
-use anabranch_settings::{Entry, Kind, kind};
+use anabranch_settings::{Kind, KindEntry, kind};
 
 use super::{BYTES, Sizes};
 use crate::error::BuildError;
@@ -18,7 +18,7 @@ kind! {
     }
     /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `min` to `max`. The
     /// mean of the unbounded distribution is min x shape / (shape - 1), if shape is above 1.
-    pub(super) static ENTRY: Entry<Box<dyn Sizes>> = "pareto", |config, ()| {
+    pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "pareto", |config, ()| {
         Ok(Box::new(Pareto::new(config.min, config.shape, config.max)?))
     };
 }

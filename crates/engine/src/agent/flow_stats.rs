@@ -1,0 +1,301 @@
+//! Counters of one member of a flow during a run.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anabranch_scenario::quantity::Window;
+use anabranch_scenario::records::SeriesSample;
+use anabranch_sim::workload::Message;
+use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
+
+use super::duplicate_check::DuplicateCheck;
+use super::observer::{Observer, Observing};
+use super::packets::PacketAccount;
+use super::series::{self, SampleBuffer};
+use super::transfers::{Arrived, Key, Transfers};
+
+/// A tally shared by a source and its sink.
+pub type SharedFlowStats = Rc<RefCell<FlowStats>>;
+
+/// A recorded series of this member.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedProbe {
+    /// The probe.
+    pub probe: Probe,
+    /// If set, only samples in this window are kept.
+    pub window: Option<Window>,
+    /// Index of the series in the run's keys.
+    pub key: u32,
+}
+
+/// Counts, meters and recorded series of one member.
+#[derive(Debug, Default)]
+pub struct FlowStats {
+    /// Payload that reached the receiving application, without duplicates, bytes.
+    pub delivered: u64,
+    /// Like `delivered`, with the header of each segment: chunk headers for SCTP, none for TCP.
+    pub delivered_segments: u64,
+    /// Number of messages that reached it.
+    pub messages: u64,
+    /// Sum of the one-way delays of messages, nanoseconds.
+    pub delay_sum: u128,
+    /// Number of messages with a known delay.
+    pub delays: u64,
+    /// Number of data segments retransmitted.
+    pub retransmissions: u64,
+    /// Number of fast retransmits.
+    pub fast_retransmits: u64,
+    /// Number of expired retransmission timers.
+    pub timeouts: u64,
+    /// Number of window reductions because of ECN marks.
+    pub ecn_reductions: u64,
+    /// Number of duplicate data segments received.
+    pub duplicates: u64,
+    /// The reason of an early end, if there was one.
+    pub failed: Option<String>,
+    /// The observers of measures.
+    pub observers: Vec<Observing>,
+    /// Series to record.
+    pub recorded: Vec<RecordedProbe>,
+    /// Recorded series that do not come from the transport.
+    pub series: Vec<series::SeriesRecorder>,
+    /// Its transfers, if a measure or an answer needs them.
+    pub transfers: Option<Transfers>,
+    /// Exactly-once check of its messages, if a measure needs it.
+    pub once: Option<DuplicateCheck>,
+    /// Destination of samples.
+    pub buffer: SampleBuffer,
+    /// Number of times that an allocation met the limit of the negotiated streams.
+    pub stream_limits_met: u64,
+    /// Its data packets, if a measure needs them.
+    pub packets: PacketAccount,
+}
+
+/// The effect of arrived bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrivalEffect {
+    /// Size of the answer, if a request is complete.
+    pub asked: Option<u64>,
+    /// Whether a transfer is complete, including its answer.
+    pub complete: bool,
+}
+
+/// Probes recorded by a receiver; the others are recorded by a sender.
+const RECEIVING: [Probe; 6] = [
+    Probe::Received,
+    Probe::Duplicate,
+    Probe::AdvertisedRwnd,
+    Probe::HolBlockingDelay,
+    Probe::ReceiveBufferUsed,
+    Probe::Delivered,
+];
+
+/// Probes recorded by both ends.
+const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
+
+/// Probes that are always counted, because all of them are rare.
+const COUNTED: ProbeSet = ProbeSet::NONE
+    .with(Probe::Retransmitted)
+    .with(Probe::FastRetransmit)
+    .with(Probe::EcnResponse)
+    .with(Probe::Timeout);
+
+/// Like `COUNTED`, for a receiver.
+const COUNTED_BY_RECEIVER: ProbeSet = ProbeSet::NONE.with(Probe::Duplicate);
+
+impl FlowStats {
+    /// A tally with the given observers and series.
+    pub fn new(
+        observers: Vec<Observing>,
+        recorded: Vec<RecordedProbe>,
+        buffer: SampleBuffer,
+    ) -> Self {
+        Self {
+            observers,
+            recorded,
+            buffer,
+            ..Self::default()
+        }
+    }
+
+    /// The probes that the sending side must record.
+    pub fn sender_probes(&self) -> ProbeSet {
+        let wanted = self.metered_probes().union(self.recorded_probes());
+        let of_sender = |probe: &&Probe| wanted.contains(**probe) && !RECEIVING.contains(probe);
+        let all = Probe::ALL.iter().filter(of_sender);
+        all.fold(COUNTED, |set, probe| set.with(*probe))
+    }
+
+    /// The probes that the receiving side must record.
+    pub fn receiver_probes(&self) -> ProbeSet {
+        let wanted = self.metered_probes().union(self.recorded_probes());
+        RECEIVING
+            .into_iter()
+            .chain(MUTUAL)
+            .filter(|probe| wanted.contains(*probe))
+            .fold(COUNTED_BY_RECEIVER, ProbeSet::with)
+    }
+
+    fn metered_probes(&self) -> ProbeSet {
+        let observers = self.observers.iter().flat_map(|it| it.observer.probes());
+        let series = self.series.iter().flat_map(|it| it.series.probes());
+        let probes = observers.chain(series);
+        probes.fold(ProbeSet::NONE, |set, probe| set.with(*probe))
+    }
+
+    fn recorded_probes(&self) -> ProbeSet {
+        self.recorded
+            .iter()
+            .fold(ProbeSet::NONE, |set, recorded| set.with(recorded.probe))
+    }
+
+    /// Processes a sample of the transport.
+    pub fn sample(&mut self, sample: Sample) {
+        match sample.probe {
+            Probe::Retransmitted => self.retransmissions += 1,
+            Probe::FastRetransmit => self.fast_retransmits += 1,
+            Probe::Timeout => self.timeouts += 1,
+            Probe::EcnResponse => self.ecn_reductions += 1,
+            Probe::Duplicate => self.duplicates += 1,
+            _ => {}
+        }
+        self.tell(|observer| observer.sample(&sample));
+        self.record(sample);
+    }
+
+    /// The initial congestion window of a sender in bytes, before the first answer of its peer: the
+    /// first value of the series and of its means.
+    pub fn first_window(&mut self, at: Nanos, cwnd: f64) {
+        let sample = Sample {
+            at,
+            probe: Probe::Cwnd,
+            index: 0,
+            value: cwnd,
+        };
+        self.tell(|observer| observer.first_window(&sample));
+        self.record(sample);
+    }
+
+    fn record(&mut self, sample: Sample) {
+        for recorded in &self.recorded {
+            if recorded.probe == sample.probe
+                && recorded
+                    .window
+                    .is_none_or(|window| window.contains(sample.at))
+            {
+                let kept = SeriesSample {
+                    index: sample.index,
+                    time: time::seconds(sample.at),
+                    value: sample.value,
+                };
+                self.buffer.borrow_mut().push((recorded.key, kept));
+            }
+        }
+    }
+
+    /// Payload reached the application: `bytes`, and `headers` bytes that its segments added.
+    pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
+        self.delivered += bytes;
+        self.delivered_segments += bytes + headers;
+        self.tell(|observer| observer.deliver(at, bytes, headers));
+    }
+
+    /// Whether payload is only counted, without observers, so that [`Self::count`] can replace the
+    /// detailed reports.
+    #[inline]
+    pub fn is_unwatched(&self) -> bool {
+        let nobody = self.observers.is_empty() && self.series.is_empty();
+        nobody && self.transfers.is_none() && self.once.is_none()
+    }
+
+    /// Combines [`Self::deliver`] and, for messages with unknown delay, [`Self::message`]. It may
+    /// only be used if the tally [has no observers](Self::is_unwatched).
+    #[inline]
+    pub fn count(&mut self, bytes: u64, headers: u64, messages: u64) {
+        debug_assert!(self.is_unwatched(), "that was asked");
+        self.delivered += bytes;
+        self.delivered_segments += bytes + headers;
+        self.messages += messages;
+    }
+
+    /// A whole message reached the application at `at`, `delay` after it was offered, if the delay
+    /// is known.
+    pub fn message(&mut self, at: Nanos, delay: Option<Nanos>) {
+        self.messages += 1;
+        if let Some(delay) = delay {
+            self.delay_sum += u128::from(delay);
+            self.delays += 1;
+            self.tell(|observer| observer.message(at, delay));
+        }
+    }
+
+    /// The transport accepts a message as a transfer, after the earlier ones under the same key.
+    pub fn begin(&mut self, now: Nanos, key: Key, message: &Message) {
+        if let Some(transfers) = &mut self.transfers {
+            let answer = message.answer.map(|bytes| bytes as u64);
+            let begin = message.due.unwrap_or(now);
+            transfers.begin(key, begin, message.size as u64, answer);
+        }
+    }
+
+    /// A datagram arrived, `delay` after it was due. It is a transfer by itself.
+    pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) {
+        if let Some(transfers) = &mut self.transfers {
+            let transfer = transfers.datagram(now, delay, bytes);
+            self.tell(|observer| observer.transfer(&transfer));
+        }
+    }
+
+    /// Bytes arrived in order under a key: at the sink, or for answers at the source. Reports the
+    /// transfers that they complete, and returns the size of an answer that is now due.
+    pub fn arrive(&mut self, now: Nanos, key: Key, bytes: u64) -> ArrivalEffect {
+        let mut outcome = ArrivalEffect::default();
+        let Some(transfers) = &mut self.transfers else {
+            return outcome;
+        };
+        let (observers, series, buffer) = (&mut self.observers, &mut self.series, &self.buffer);
+        transfers.arrive(key, now, bytes, |arrived| match arrived {
+            Arrived::Asked(answer) => outcome.asked = Some(answer),
+            Arrived::Whole(transfer) => {
+                outcome.complete = true;
+                tell(observers, series, buffer, |it| it.transfer(&transfer));
+            }
+        });
+        outcome
+    }
+
+    /// Emits the remaining values of recorded series at the end of the run, `now`.
+    pub fn settle(&mut self, now: Nanos) {
+        for recorded in &mut self.series {
+            recorded.show(&self.buffer, |series| series.settle(now));
+        }
+    }
+
+    /// Passes an observation to all observers.
+    #[inline]
+    fn tell(&mut self, show: impl Fn(&mut dyn Observer)) {
+        tell(&mut self.observers, &mut self.series, &self.buffer, show);
+    }
+
+    /// Ends the run: the current values last until `end`.
+    pub fn close(&mut self, end: Nanos) {
+        for observing in &mut self.observers {
+            observing.observer.close(end);
+        }
+    }
+}
+
+#[inline]
+fn tell(
+    observers: &mut [Observing],
+    series: &mut [series::SeriesRecorder],
+    buffer: &SampleBuffer,
+    show: impl Fn(&mut dyn Observer),
+) {
+    for observing in observers {
+        show(&mut *observing.observer);
+    }
+    for recorded in series {
+        recorded.show(buffer, |series| show(series));
+    }
+}

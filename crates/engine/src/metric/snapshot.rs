@@ -1,0 +1,64 @@
+//! Snapshots of the carried traffic at chosen moments, for measures of links over a part of the
+//! run.
+
+use std::ops::Range;
+
+use anabranch_sim::LinkStats;
+use anabranch_transport::Nanos;
+
+use super::common_parameters::Counting;
+use crate::agent::flow_stats::FlowStats;
+
+/// The traffic carried since the start of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Time of the snapshot.
+    pub at: Nanos,
+    /// Bytes on the wire that arrived over each member of each link, forward, in the order of the
+    /// spec.
+    pub wire: Vec<Vec<u64>>,
+    /// Unique payload of all flows, bytes.
+    pub payload: u64,
+    /// Their unique segments, bytes.
+    pub segments: u64,
+}
+
+impl Snapshot {
+    /// Reads the counters of links and flows.
+    pub fn read<'a>(
+        at: Nanos,
+        links: impl Iterator<Item = Vec<[LinkStats; 2]>>,
+        tallies: impl Iterator<Item = &'a FlowStats>,
+    ) -> Self {
+        let wire = |members: Vec<[LinkStats; 2]>| -> Vec<u64> {
+            let forward = members.iter().map(|[forward, _]| forward.delivered.bytes);
+            forward.collect()
+        };
+        let (payload, segments) = tallies.fold((0, 0), |(payload, segments), tally| {
+            (
+                payload + tally.delivered,
+                segments + tally.delivered_segments,
+            )
+        });
+        Self {
+            at,
+            wire: links.map(wire).collect(),
+            payload,
+            segments,
+        }
+    }
+
+    /// Bytes of the given type. Bytes on the wire are those of some members of a link, which is
+    /// given by its index in the spec.
+    pub fn bytes(&self, link: usize, members: &Range<u32>, counting: Counting) -> u64 {
+        match counting {
+            Counting::UniquePayload => self.payload,
+            Counting::UniqueSegments => self.segments,
+            Counting::Wire => {
+                let all = self.wire.get(link).map_or(&[][..], Vec::as_slice);
+                let range = members.start as usize..members.end as usize;
+                all.get(range).unwrap_or_default().iter().sum()
+            }
+        }
+    }
+}

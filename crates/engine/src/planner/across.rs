@@ -1,0 +1,115 @@
+//! Checks over all points of a plan together. The points may come in any order, and none of them is
+//! retained.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anabranch_scenario::Spec;
+use anabranch_scenario::diagnostic::Diagnostic;
+
+use super::notes::Notes;
+use super::{add_new, constellations, elements, point_errors, unreached_times, windows};
+use crate::ineffective_settings::IneffectiveKeys;
+use crate::point::{Order, PlannedPoint, PointSummary, Shape};
+
+/// The findings of the points so far.
+#[derive(Default)]
+pub struct Across {
+    /// The parameters that were used.
+    pub used: BTreeSet<String>,
+    first: Option<(Order, Arc<Spec>)>,
+    shape: Option<Arc<Shape>>,
+    /// For each flow and transport setting, the problems of points at which it has no effect.
+    idle: BTreeMap<(usize, String), Vec<(Order, Diagnostic)>>,
+    /// For each flow, the settings that have an effect at some point.
+    effective: Vec<BTreeSet<&'static str>>,
+    everywhere: IneffectiveKeys,
+    beyond: unreached_times::Times,
+    windows: windows::Notes,
+    elements: Notes,
+    constellations: Notes,
+}
+
+impl Across {
+    /// Adds a point, and returns the summary for the plan.
+    pub fn add(&mut self, order: Order, point: &PlannedPoint) -> PointSummary {
+        if self.first.as_ref().is_none_or(|(first, _)| order < *first) {
+            self.first = Some((order, Arc::clone(&point.spec)));
+        }
+        self.add_idle(order, point);
+        self.everywhere.add(order, &point.resolved.judged);
+        self.beyond.add(&point.spec);
+        self.windows.add(order, point);
+        elements::add(&mut self.elements, order, point);
+        constellations::add(&mut self.constellations, order, point);
+        let mut summary = point.summary(order.1);
+        summary.share(&mut self.shape);
+        summary
+    }
+
+    /// The spec at the first point.
+    pub fn spec(&self) -> Option<&Spec> {
+        self.first.as_ref().map(|(_, spec)| &**spec)
+    }
+
+    fn add_idle(&mut self, order: Order, point: &PlannedPoint) {
+        let idle = &point.resolved.idle;
+        for it in idle {
+            let key = (it.flow, it.setting.clone());
+            let known = self.idle.entry(key).or_default();
+            let same = known.iter_mut();
+            let mut same = same.filter(|(_, problem)| point_errors::is_same(problem, &it.problem));
+            match same.next() {
+                Some(first) if first.0 <= order => {}
+                Some(first) => *first = (order, it.problem.clone()),
+                None => known.push((order, it.problem.clone())),
+            }
+        }
+        let flows = point.spec.flows.iter().enumerate();
+        for (number, flow) in flows {
+            let Some(kind) = point.kinds.transports.kind(&flow.transport) else {
+                continue;
+            };
+            if self.effective.len() <= number {
+                self.effective.resize_with(number + 1, BTreeSet::new);
+            }
+            let is_idle = |name: &str| {
+                let mut idle = idle.iter();
+                idle.any(|it| it.flow == number && it.setting == name)
+            };
+            let given = flow.transport.values(kind).map(|(setting, _)| setting.name);
+            self.effective[number].extend(given.filter(|name| !is_idle(name)));
+        }
+    }
+
+    /// Settings that have no effect at any point that sets them. A setting with an effect at some
+    /// point is not reported, because experiments often switch a feature off at some points.
+    pub fn idle(&self) -> Vec<Diagnostic> {
+        let without = self.idle.iter().filter(|((flow, setting), _)| {
+            let effective = self.effective.get(*flow);
+            !effective.is_some_and(|it| it.contains(setting.as_str()))
+        });
+        let mut all: Vec<&(Order, Diagnostic)> = without.flat_map(|(_, found)| found).collect();
+        all.sort_by_key(|(order, _)| *order);
+        let mut problems = Vec::new();
+        for (_, problem) in all {
+            add_new(&mut problems, vec![problem.clone()]);
+        }
+        problems
+    }
+
+    /// Keys of links, cells and workloads that have no effect at any point: mistakes, and notes.
+    pub fn everywhere(&self) -> (Vec<Diagnostic>, Vec<String>) {
+        (self.everywhere.mistakes(), self.everywhere.redundant())
+    }
+
+    /// Notes about settings that are valid but may not be intended.
+    pub fn notes(&self) -> Vec<String> {
+        let beyond = self.spec().map(|spec| self.beyond.notes(spec));
+        let mut notes = beyond.unwrap_or_default();
+        notes.extend(self.windows.notes());
+        notes.extend(self.elements.notes());
+        notes.extend(self.constellations.notes());
+        notes
+    }
+}

@@ -1,0 +1,63 @@
+//! The spec of finished runs, for their presentation.
+
+use std::collections::BTreeSet;
+
+use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
+use anabranch_scenario::sweep::Points;
+use anabranch_scenario::tree::Node;
+use anabranch_scenario::{Spec, decode, output_dependencies, substitute};
+
+use super::{add_main_experiment, add_plain_tables, check_shape, overrides};
+use crate::kinds::Standard;
+use crate::network::constellation;
+use crate::plan::{Plan, Request};
+use crate::traces;
+
+impl Plan {
+    /// The spec of finished runs at their first point, for titles, tables and figures. Names of
+    /// kinds are not checked, because the program that made the runs may have had additional kinds.
+    ///
+    /// # Errors
+    /// A spec that cannot be read.
+    pub fn finished(request: &Request) -> Result<Spec, SpecError> {
+        let refused =
+            |problems| SpecError::new(&request.file, &request.text, &request.overrides, problems);
+        Node::parse(&request.text)
+            .and_then(|root| read(request, root))
+            .map_err(refused)
+    }
+}
+
+fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Diagnostic>> {
+    add_main_experiment(&mut root);
+    let mut problems = Vec::new();
+    let set = overrides::read(&request.overrides, &root, &mut problems);
+    let mut tree = overrides::applied(&root, &set);
+    check_shape(&tree)?;
+    let experiments = tree.get("experiment").map(Node::items).unwrap_or_default();
+    if let Some(first) = experiments.first().cloned() {
+        let path = Node::item_path("experiment", 0, &first);
+        let swept = Points::of(&first, &path)?.get(&first, 0).settings;
+        let own = overrides::own(&first);
+        for setting in own.iter().chain(&set).chain(&swept) {
+            problems.extend(setting.apply(&mut tree).err());
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut tree = substitute::substitute(tree, &mut BTreeSet::new())?;
+    traces::put_in(&mut tree, &request.files)?;
+    let mut spec: Spec = decode::decode(&tree, "")?;
+    // Faults were reported when it was run.
+    drop(constellation::complete(
+        &mut spec,
+        &Standard::default(),
+        &tree,
+    ));
+    let duration = spec.experiments.first().and_then(|it| it.duration);
+    spec.world.duration = duration.unwrap_or(spec.world.duration);
+    add_plain_tables(&mut spec, &Standard::default());
+    output_dependencies::list_only(&mut spec, &request.only);
+    Ok(spec)
+}

@@ -1,0 +1,254 @@
+//! Recording: selection of samples, and their transfer to the series file.
+
+use std::rc::Rc;
+
+use anabranch_scenario::measure::{self, LinkQuantity};
+use anabranch_scenario::names::Name;
+use anabranch_scenario::quantity::Window;
+use anabranch_scenario::records::{SeriesKey, SeriesSample};
+use anabranch_scenario::{Experiment, Flow, Record, Spec};
+use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSample, World};
+use anabranch_transport::{Probe, time};
+
+use crate::agent::flow_stats::RecordedProbe;
+use crate::agent::series;
+use crate::agent::series::SampleBuffer;
+use crate::metric::Measures;
+use crate::probe::{ProbeEntry, RecordOptions};
+use crate::sink::{Sink, SinkError};
+use crate::world::link_observers::LinkObservers;
+
+/// Default bin width of throughput, nanoseconds.
+const BIN: u64 = 1_000_000_000;
+
+/// The records of a unit, the keys of its series, and the buffered samples.
+pub struct Recorder {
+    records: Vec<Record>,
+    keys: Vec<SeriesKey>,
+    buffer: SampleBuffer,
+}
+
+/// A series of a link's direction.
+struct LinkSeries {
+    link: LinkId,
+    quantity: LinkQuantity,
+    window: Option<Window>,
+    key: u32,
+}
+
+impl Recorder {
+    /// The recording of `experiment` in this replication.
+    pub fn new(experiment: &Experiment, replication: u32) -> Self {
+        let records = experiment
+            .records
+            .iter()
+            .filter(|record| record.wants(replication))
+            .cloned()
+            .collect();
+        Self {
+            records,
+            keys: Vec::new(),
+            buffer: SampleBuffer::default(),
+        }
+    }
+
+    /// The buffer of samples.
+    pub fn buffer(&self) -> SampleBuffer {
+        Rc::clone(&self.buffer)
+    }
+
+    /// The records of constellations.
+    pub fn constellations(&self) -> impl Iterator<Item = &Record> {
+        let all = self.records.iter();
+        all.filter(|record| record.constellation.is_some())
+    }
+
+    /// Adds a series.
+    pub fn key(&mut self, entity: &str, member: u32, probe: &'static str) -> u32 {
+        let key = SeriesKey {
+            entity: entity.to_owned(),
+            member,
+            probe,
+        };
+        self.keys.push(key);
+        self.keys.len() as u32 - 1
+    }
+
+    /// The series of a flow's member.
+    pub fn of_flow(&mut self, flow: &Flow, member: u32) -> Vec<RecordedProbe> {
+        let mut recorded = Vec::new();
+        for record in self.records.clone() {
+            if !means(record.flow.as_deref(), &flow.name, member, flow.count.0) {
+                continue;
+            }
+            for probe in record
+                .probes
+                .iter()
+                .filter_map(|name| Probe::from_name(name))
+            {
+                let key = self.key(&flow.name, member, probe.name());
+                recorded.push(RecordedProbe {
+                    probe,
+                    window: record.window,
+                    key,
+                });
+            }
+        }
+        recorded
+    }
+
+    /// The series of a flow's member that do not come from its transport.
+    pub fn series_of(
+        &mut self,
+        kinds: &[&'static ProbeEntry],
+        flow: &Flow,
+        member: u32,
+    ) -> Vec<series::SeriesRecorder> {
+        let mut all = Vec::new();
+        for record in self.records.clone() {
+            if !means(record.flow.as_deref(), &flow.name, member, flow.count.0) {
+                continue;
+            }
+            for entry in kinds {
+                if !record.probes.iter().any(|name| name == entry.name) {
+                    continue;
+                }
+                let bin = record.bin.map_or(BIN, |bin| bin.0);
+                all.push(series::SeriesRecorder {
+                    series: (entry.make)(RecordOptions { bin }),
+                    window: record.window,
+                    key: self.key(&flow.name, member, entry.name),
+                });
+            }
+        }
+        all
+    }
+
+    /// Enables the probes of links for series and measures. The returned observers must be read at
+    /// the end of the run.
+    pub fn attach_links(
+        &mut self,
+        world: &mut World,
+        spec: &Spec,
+        links: &[Vec<LinkId>],
+        measures: &Measures,
+    ) -> Result<LinkObservers, BuildError> {
+        let mut series = Vec::new();
+        let lanes = LinkObservers::default();
+        let end = spec.world.duration.0;
+        for (link, members) in spec.carriers().zip(links) {
+            for (&id, member) in members.iter().zip(0..) {
+                let name = (link.name(), members.len() as u32);
+                for direction in Direction::BOTH {
+                    let (mut probes, observers) =
+                        measures.lane_observers(name, member, direction, end);
+                    if direction == Direction::Forward {
+                        // Series come first because they may set the bin width.
+                        let recorded = self.of_link(name, member, id, &mut series);
+                        probes = recorded.union(probes);
+                    }
+                    if !observers.is_empty() {
+                        lanes.watch(id, direction, observers);
+                    }
+                    if probes != LinkProbes::default() {
+                        world.probe(id, direction, probes)?;
+                    }
+                }
+            }
+        }
+        if !(series.is_empty() && lanes.is_empty()) {
+            let (buffer, lanes) = (self.buffer(), lanes.clone());
+            world.set_recorder(Box::new(move |sample: LinkSample| {
+                lanes.tell(&sample);
+                if sample.direction == Direction::Forward {
+                    keep(&series, &buffer, &sample);
+                }
+            }));
+        }
+        Ok(lanes)
+    }
+
+    fn of_link(
+        &mut self,
+        (name, count): (&str, u32),
+        member: u32,
+        id: LinkId,
+        series: &mut Vec<LinkSeries>,
+    ) -> LinkProbes {
+        let mut probes = LinkProbes::default();
+        for record in self.records.clone() {
+            if !means(record.link.as_deref(), name, member, count) {
+                continue;
+            }
+            for wanted in &record.probes {
+                let Some(probe) = measure::LinkProbe::from_name(wanted) else {
+                    continue;
+                };
+                match probe.quantity {
+                    LinkQuantity::Throughput => {
+                        probes.throughput = Some(record.bin.map_or(BIN, |bin| bin.0));
+                    }
+                    LinkQuantity::Queue => probes.queue = true,
+                    LinkQuantity::Drop => probes.drops = true,
+                }
+                let key = self.key(name, member, probe.name);
+                series.push(LinkSeries {
+                    link: id,
+                    quantity: probe.quantity,
+                    window: record.window,
+                    key,
+                });
+            }
+        }
+        probes
+    }
+
+    /// The keys of all series, for the series file.
+    pub fn take_keys(&mut self) -> Vec<SeriesKey> {
+        std::mem::take(&mut self.keys)
+    }
+
+    /// Hands over the buffered samples.
+    pub fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let mut buffer = self.buffer.borrow_mut();
+        if !buffer.is_empty() {
+            sink.samples(&buffer)?;
+            buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Whether the name of a record covers a member of a group of `count`.
+fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
+    let name = name.map(Name::parse);
+    name.is_some_and(|name| name.group == group && name.contains(member, count))
+}
+
+/// Stores a link's sample in the units of the series: throughput in bit/s, a drop as the number of
+/// its reason.
+fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
+    let (quantity, index, value) = match sample.probe {
+        LinkProbe::Throughput => (LinkQuantity::Throughput, 0, sample.value * 8.0),
+        LinkProbe::QueueLength => (LinkQuantity::Queue, 0, sample.value),
+        LinkProbe::Dropped(reason) => (LinkQuantity::Drop, reason as u16, sample.value),
+        // No series of a spec contains these.
+        LinkProbe::Marked | LinkProbe::Sojourn => return,
+    };
+    for series in series
+        .iter()
+        .filter(|series| series.link == sample.link && series.quantity == quantity)
+    {
+        if series
+            .window
+            .is_none_or(|window| window.contains(sample.at))
+        {
+            let kept = SeriesSample {
+                index,
+                time: time::seconds(sample.at),
+                value,
+            };
+            buffer.borrow_mut().push((series.key, kept));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Snapshots of the carried traffic, taken while a world runs.
+
+use anabranch_sim::{Direction, LinkId, LinkStats, World};
+use anabranch_transport::Nanos;
+
+use crate::agent::flow_stats::SharedFlowStats;
+use crate::metric::snapshot::Snapshot;
+
+/// Takes snapshots at the moments that measures need.
+pub struct SnapshotTaker<'a> {
+    moments: Vec<Nanos>,
+    links: &'a [Vec<LinkId>],
+    tallies: &'a [SharedFlowStats],
+    marks: Vec<Snapshot>,
+}
+
+impl<'a> SnapshotTaker<'a> {
+    /// At these moments, in order, on a world's links in the order of the spec and its flows'
+    /// members in that of their numbers.
+    pub fn new(
+        moments: Vec<Nanos>,
+        links: &'a [Vec<LinkId>],
+        tallies: &'a [SharedFlowStats],
+    ) -> Self {
+        Self {
+            moments,
+            links,
+            tallies,
+            marks: Vec::new(),
+        }
+    }
+
+    /// The first moment after `now` at which the world has to stop, if that is before `end`; else
+    /// `end`.
+    pub fn stop(&self, now: Nanos, end: Nanos) -> Nanos {
+        let next = self.moments.partition_point(|&moment| moment <= now);
+        self.moments
+            .get(next)
+            .map_or(end, |&moment| moment.min(end))
+    }
+
+    /// Takes a snapshot if one is due now.
+    pub fn look(&mut self, world: &World, now: Nanos) {
+        if self.moments.binary_search(&now).is_err() {
+            return;
+        }
+        let links = self.links.iter().map(|members| link_stats(world, members));
+        let tallies: Vec<_> = self.tallies.iter().map(|tally| tally.borrow()).collect();
+        let mark = Snapshot::read(now, links, tallies.iter().map(|tally| &**tally));
+        self.marks.push(mark);
+    }
+
+    /// Notifies the recorded series of the flows that the run ended.
+    pub fn settle(&self, now: Nanos) {
+        self.tallies
+            .iter()
+            .for_each(|tally| tally.borrow_mut().settle(now));
+    }
+
+    /// The snapshots, in order.
+    pub fn marks(self) -> Vec<Snapshot> {
+        self.marks
+    }
+}
+
+/// What the members of a link did, forward and backward.
+pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
+    let of = |&id: &LinkId| {
+        let stats = |direction| world.link_stats(id, direction).ok();
+        Some([stats(Direction::Forward)?, stats(Direction::Backward)?])
+    };
+    members.iter().filter_map(of).collect()
+}
