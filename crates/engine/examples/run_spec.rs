@@ -2,8 +2,8 @@
 //! serves profilers and instruction counts, without the files and the report of `anabranch run`.
 //!
 //! ```sh
-//! cargo run --release -p anabranch-engine --example run_spec -- bench/geo/geo.toml [seed]
-//! [key=value ...]
+//! cargo run --release -p anabranch-engine --example run_spec -- \
+//!     bench/geo/geo.toml [seed] [key=value ...]
 //! ```
 
 use std::error::Error;

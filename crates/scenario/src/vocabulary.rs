@@ -23,7 +23,7 @@ pub struct MeasureName {
 /// The kinds that a program can run. Whether a combination of valid parts is valid is checked when
 /// the spec is resolved.
 pub trait Vocabulary: Sync {
-    /// The kinds of a family, by its [`KindFamily::NAME`](crate::kind_choice::Family::NAME).
+    /// The kinds of a family, by its [`KindFamily::NAME`](crate::kind_choice::KindFamily::NAME).
     fn kinds(&self, family: &str) -> &dyn Kinds;
 
     /// The probes that can be recorded of a flow, by their names.

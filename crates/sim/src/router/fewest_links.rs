@@ -183,7 +183,7 @@ impl Routes {
         self.flood(topology, none, &mut frontier);
     }
 
-    /// As [`Self::with_executor`], around links that are down. An interface whose own link is down is not
+    /// As [`Self::spread`], around links that are down. An interface whose own link is down is not
     /// reached through another interface of its node, because several addresses are several paths.
     fn spread_around(&mut self, topology: &Topology, down: Down<'_>) {
         let owner = topology.interfaces()[self.target as usize].node;
