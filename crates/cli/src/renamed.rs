@@ -1,7 +1,7 @@
 //! Former names of flags and commands on the command line.
 
-use anabranch_settings::{Family, RENAMED};
-use clap::error::{ContextKind, ContextValue};
+use anabranch_settings::{Family, RENAMED, Renamed};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The error for a former name: states the present one.
 pub fn hint(error: &clap::Error) -> Option<String> {
@@ -9,23 +9,33 @@ pub fn hint(error: &clap::Error) -> Option<String> {
         Some(ContextValue::String(name)) => Some(name.as_str()),
         _ => None,
     };
-    let (found, command) = match error.kind() {
-        clap::error::ErrorKind::InvalidSubcommand => (named(ContextKind::InvalidSubcommand)?, None),
-        clap::error::ErrorKind::UnknownArgument => {
-            (named(ContextKind::InvalidArg)?, std::env::args().nth(1))
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let found = named(ContextKind::InvalidSubcommand)?;
+            renamed(found, |it| it.family == Family::Command)
         }
-        _ => return None,
-    };
+        ErrorKind::UnknownArgument => {
+            let command = std::env::args().nth(1)?;
+            flag(&command, named(ContextKind::InvalidArg)?)
+        }
+        _ => None,
+    }
+}
+
+/// The error for a former flag of a command.
+pub fn flag(command: &str, found: &str) -> Option<String> {
     let found = found.split('=').next().unwrap_or(found);
-    let such = RENAMED.iter().find(|it| {
-        it.old == found
-            && match it.family {
-                Family::Command => command.is_none(),
-                Family::Flag(commands) => {
-                    command.as_deref().is_some_and(|it| commands.contains(&it))
-                }
-                _ => false,
-            }
-    });
-    such.map(|it| format!("found `{found}`, which is renamed to `{}`", it.new))
+    let of_command = |it: &Renamed| match it.family {
+        Family::Flag(commands) => commands.contains(&command),
+        _ => false,
+    };
+    renamed(found, of_command)
+}
+
+fn renamed(found: &str, is_there: impl Fn(&Renamed) -> bool) -> Option<String> {
+    let such = RENAMED.iter().find(|it| it.old == found && is_there(it))?;
+    Some(format!(
+        "found `{found}`, which is renamed to `{}`",
+        such.new
+    ))
 }

@@ -18,6 +18,7 @@ use tokio::process::{Child, Command};
 use super::Interrupts;
 use super::arguments::Wrap;
 use crate::failure::Failure;
+use crate::renamed;
 use crate::stderr::note;
 use serving::{Serving, raise_limit};
 
@@ -43,12 +44,16 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     if arguments.host {
         return serving::alone(&config).await;
     }
-    let library = library()?;
     let [program, rest @ ..] = &arguments.command[..] else {
         return Err(Failure::Usage(
             "found no command; write one behind --".to_owned(),
         ));
     };
+    // An unknown flag begins the command.
+    if let Some(hint) = renamed::flag("wrap", &program.to_string_lossy()) {
+        return Err(Failure::Usage(hint));
+    }
+    let library = library()?;
     check(program)?;
     let mut serving = Serving::begin(&config)?;
     let mut command = Command::new(program);
