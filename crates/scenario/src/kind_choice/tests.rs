@@ -10,7 +10,7 @@ fn read<F: KindFamily>(text: &str) -> Result<KindChoice<F>, String> {
 
 #[test]
 fn a_table_is_read_and_written_as_it_was() {
-    let text = "it = { model = \"bernoulli\", probability = 0.01, place = \"after-queue\" }";
+    let text = "it = { model = \"bernoulli\", probability = 0.01, position = \"after-queue\" }";
     let loss: Loss = read(text).unwrap();
     assert_eq!(loss.kind, "bernoulli");
     let wanted = Loss::new("bernoulli")
