@@ -79,7 +79,7 @@ queue = "10 packets"
 duration = "5 s""#,
         given: &[
             ("receive_buffer", "\"1 MiB\""),
-            ("receive_buffer", "\"1 MiB\""),
+            ("receive_window", "\"1 MiB\""),
         ],
     },
     World {
@@ -96,7 +96,7 @@ queue = { kind = "dualpi2" }
         flow: r#"workload = { kind = "bulk", message = "900 B" }"#,
         given: &[
             ("receive_buffer", "\"256 KiB\""),
-            ("receive_buffer", "\"256 KiB\""),
+            ("receive_window", "\"256 KiB\""),
         ],
     },
     World {

@@ -37,8 +37,8 @@ pub struct Empirical {
 }
 
 impl Empirical {
-    /// The sizes `cdf`, bytes, each with the fraction of sizes that are not larger; with `interpolate`,
-    /// sizes between two of them are drawn, too.
+    /// The sizes `cdf`, bytes, each with the fraction of sizes that are not larger; with
+    /// `interpolate`, sizes between two of them are drawn, too.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if sizes or fractions do not increase, a size is 0, or the last
