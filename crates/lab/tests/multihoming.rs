@@ -259,7 +259,7 @@ fn the_estimate_follows_what_cross_traffic_leaves() {
 const FAILOVER: &str = "failover";
 
 #[test]
-fn time_to_resume_is_the_sum_of_the_timeouts_or_the_first_of_them() {
+fn recovery_time_is_the_sum_of_the_timeouts_or_the_first_of_them() {
     let (text, _) = example(FAILOVER).expect("an example");
     let limits = ["0", "2", "5"];
     let (_, runs) = run(request(text, "retrans", 1, &[]), |x| {

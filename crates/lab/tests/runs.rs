@@ -493,7 +493,7 @@ fn a_plan_does_not_depend_on_its_threads() {
 }
 
 #[test]
-fn common_losses_make_points_meet_the_same_randomness() {
+fn common_random_numbers_make_points_meet_the_same_randomness() {
     // Two points that differ only in their x.
     let text = SPEC
         .replace(
@@ -502,7 +502,7 @@ fn common_losses_make_points_meet_the_same_randomness() {
         )
         .replace(
             "replications = 3",
-            "replications = 1\ncommon_losses = COMMON",
+            "replications = 1\ncommon_random_numbers = COMMON",
         );
     let records = |common: &str| {
         let directory = tempfile::tempdir().expect("a directory");
