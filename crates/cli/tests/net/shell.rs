@@ -168,7 +168,7 @@ fn bytes_of_a_tcp_transfer_come_whole_through_a_lossy_link() {
 #[test]
 fn a_queue_marks_packets_of_real_programs() {
     let Some(folder) = folder() else { return };
-    let red = "queue={ kind = 'red', min = 1, max = 2, weight = 1.0, probability = 1.0, ecn = true, packet_time = '1 ms' }";
+    let red = "queue={ kind = 'red', min_th = 1, max_th = 2, w_q = 1.0, max_p = 1.0, ecn = true, packet_time = '1 ms' }";
     let slow = "link.radio.rate=40 kbit/s";
     let capture = "server@wire=wire.pcapng";
     let more = ["--set", red, "--set", slow, "--capture", capture];
