@@ -216,7 +216,7 @@ fn a_constellation_is_recorded() {
             "one of `flow`, `link` and `constellation`",
         ),
     ] {
-        let error = self::plan(&text.replace(from, to)).err().expect("an error");
+        let error = self::plan(&text.replace(from, to)).expect_err("an error");
         assert!(error.contains(wanted), "{to}: {error}");
     }
 }
@@ -249,7 +249,7 @@ fn a_flow_uses_two_constellations() {
     let error = plan(&text(
         "paths = [{ from = \"other-down\", to = \"other-up\" }]\n",
     ));
-    let error = error.err().expect("an error");
+    let error = error.expect_err("an error");
     assert!(
         error.contains("no link of this name ends at \"city\""),
         "{error}"
@@ -389,7 +389,7 @@ fn a_matrix_is_a_flow_of_many_members() {
     let many = text("{ random = 20000 }")
         .replace("from = \"city\"", "from = \"a\"")
         .replace("to = \"city\"", "to = \"b\"");
-    let error = plan(&(many + hosts)).err().expect("too many pairs");
+    let error = plan(&(many + hosts)).expect_err("too many pairs");
     assert!(error.contains("allowed: 1 to 10000"), "{error}");
     let record = run(&text("\"all\""));
     // 10 messages per second each; those of the last 40 ms are in transit.

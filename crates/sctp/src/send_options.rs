@@ -405,7 +405,8 @@ mod tests {
         let plain = SendOptions::on(7).with_ppid(51).with_unordered(true);
         assert!(plain.is_plain() && plain.reliable().is_plain());
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let pairs: [(SendOptions, fn(SendOptions) -> SendOptions); 8] = [
+        type Change = fn(SendOptions) -> SendOptions;
+        let pairs: [(SendOptions, Change); 8] = [
             (plain.with_immediate(true), |it| it.with_immediate(false)),
             (plain.with_lifetime(Some(1)), |it| it.with_lifetime(None)),
             (plain.with_max_retransmits(Some(0)), |it| {

@@ -51,7 +51,7 @@ impl Play {
             _ => Some(u64::from(20 + random.next_u32() % 200)),
         };
         let base = match seed % 3 {
-            0 => with_methods(certificates::methods(seed % 2 == 0)),
+            0 => with_methods(certificates::methods(seed.is_multiple_of(2))),
             _ => strict(),
         };
         let config = |host: usize| {
