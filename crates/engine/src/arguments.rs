@@ -23,7 +23,8 @@ pub struct Sctp {
     pub config: Config,
 }
 
-/// Parses settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or `allocation.kind=adaptive`.
+/// Parses settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or
+/// `stream_allocation.kind=adaptive`.
 ///
 /// # Errors
 /// All faults, by argument.
@@ -141,7 +142,7 @@ mod tests {
             "streams=4",
             "receive_buffer=1 MiB",
             "switches.missing_reports=4",
-            "allocation.kind=adaptive",
+            "stream_allocation.kind=adaptive",
             "stream_allocation.quiet_period=2 s",
         ])
         .expect("all are known");

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[cfg(feature = "tls")]
 const MAX: u64 = 1 << 20;
 
-/// Options of a command that authenticates by certificates.
+// Options of a command that authenticates by certificates.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Certificates {
     /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both

@@ -338,7 +338,10 @@ fn an_attenuation_has_a_trace() {
     };
     let file = ("fade.csv", "time (s),attenuation (dB)\n0,0\n2.5,4.25\n");
     let by_file = plan(&link("{ trace = \"fade.csv\" }"), &[file]);
-    let by_hand = plan(&link("{ steps = [[\"0 s\", 0], [\"2.5 s\", 4.25]] }"), &[]);
+    let by_hand = plan(
+        &link("{ steps = [[\"0 s\", 0.0], [\"2.5 s\", 4.25]] }"),
+        &[],
+    );
     let [by_file, by_hand] =
         [by_file, by_hand].map(|plan| plan.unwrap_or_else(|error| panic!("{error}")));
     assert_eq!(by_file.spec.links[0].queue, by_hand.spec.links[0].queue);
