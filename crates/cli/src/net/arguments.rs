@@ -128,7 +128,7 @@ pub enum Service {
     Echo,
     /// Receives and discards.
     Sink,
-    /// Sends data: as requested by the client (`perf -R`), or else by --message, --bytes and
+    /// Sends data: as requested by the client (`perf -R`), or else by --message-size, --bytes and
     /// --unordered.
     Source,
 }
@@ -516,7 +516,7 @@ settings.")]
                                            to another address after 5 s
 
 Counts data acknowledged by the server, and data that the server reports as received. The first SIGINT or SIGTERM ends the \
-measurement as --time does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in \
+measurement as --duration does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in \
 the summary only.")]
     Perf(Box<Perf>),
     /// Send standard input, and print received messages.
@@ -547,7 +547,7 @@ the simulator computed.")]
       --wait-for server:5201 -- iperf3 -c server
   anabranch shell link.toml                a shell at the first node
   anabranch shell link.toml --at server    a shell at another
-  anabranch shell link.toml --print        print the addresses of nodes
+  anabranch shell link.toml --dry-run      print the addresses of nodes
   anabranch shell link.toml --capture phone@radio=radio.pcapng -- COMMAND
 
 Each host is a network namespace with the device sim0, the addresses of its node and an /etc/hosts with the names of all nodes \
