@@ -11,6 +11,10 @@ fn sample(setting: &Setting) -> Option<Datum> {
     if let Fallback::Is(_) | Fallback::Nothing = setting.fallback {
         return None;
     }
+    // Its lower limit depends on the table of MODCODs.
+    if setting.name == "clear_sky" {
+        return Some(Datum::Real(10.0));
+    }
     Some(least(&setting.kind))
 }
 
