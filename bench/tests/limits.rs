@@ -90,7 +90,7 @@ fn messages_of_1_kib() {
 #[test]
 fn messages_of_1_kib_in_batches() {
     // 3.55 before the single `send`.
-    core(1024, 64, 3.65);
+    core(1024, 64, 3.60);
 }
 
 #[test]
