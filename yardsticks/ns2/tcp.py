@@ -118,7 +118,7 @@ def spec(c: dict) -> str:
         '[flow.transport]\nprotocol = "tcp"\nprofile = "sack1"\nwindow_scale = true',
     ]
     values = {
-        "mss": f\'"{c["segment"]} B"',
+        "mss": f'"{c["segment"]} B"',
         "receive_buffer": f'"{c["window"]} segments"',
         "initial_ssthresh": f'"{c["window"]} segments"',
         "initial_window": f'"{c["initial"]} segments"',

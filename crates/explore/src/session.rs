@@ -25,6 +25,8 @@ const KEPT: &[&str] = &[
     "node",
     "link",
     "wifi",
+    "constellation",
+    "ground",
     "route",
     "flow",
     "measure",

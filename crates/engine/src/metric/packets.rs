@@ -73,7 +73,7 @@ impl Packets {
     fn checked(self) -> Result<BoxedMetric, Refusal> {
         check_takes(&self.statistic)?;
         if self.statistic.contains(&PacketTake::FirstDelays) != self.first.is_some() {
-            let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
+            let message = "`statistic = \"first-delays\"` says with `first` of how many packets, and nothing else does";
             return Err(Refusal::together(message));
         }
         let counted = [
