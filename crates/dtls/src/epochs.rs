@@ -37,7 +37,8 @@ pub(crate) struct Epochs {
     /// The epoch of the keys in use; 2 before the first.
     epoch: u64,
     rekey_at: Option<u64>,
-    /// Deadline of the first keys.
+    /// Deadline of the next keys: of the first, of the first after a restart, and of those that are
+    /// due.
     give_up_at: Option<u64>,
     /// Time to remove the keys of the previous epoch.
     drain_at: Option<u64>,
@@ -67,11 +68,11 @@ impl Epochs {
     }
 
     pub(crate) fn start(&mut self, start: &Start<'_>) {
-        // Restart keys protect the association meanwhile.
+        // Also after a restart, because restart keys do not prove the identity of the peer.
         let give_up_at = start.now.saturating_add(self.policy.handshake_timeout);
         *self = Self {
             role: start.role,
-            give_up_at: start.restarted.is_none().then_some(give_up_at),
+            give_up_at: Some(give_up_at),
             restarted: start.restarted,
             failed: self.failed,
             ..Self::new(self.policy)
@@ -124,9 +125,19 @@ impl Epochs {
 
     /// An agreement begins. The peer has removed the keys of the previous epoch, or does so now.
     pub(crate) fn begin(&mut self) {
-        self.rekey_at = None;
+        self.supervise();
         if self.drain_at.is_some() {
             self.drain();
+        }
+    }
+
+    /// Limits the agreement on the keys that replace those in use: it must end one interval after
+    /// it was due, because the peer could otherwise avoid to prove its identity again
+    /// (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2).
+    fn supervise(&mut self) {
+        if let (Some(at), Some(interval)) = (self.rekey_at.take(), self.policy.rekey_interval) {
+            let limit = interval.max(self.policy.handshake_timeout);
+            self.give_up_at.get_or_insert(at.saturating_add(limit));
         }
     }
 
@@ -204,7 +215,11 @@ impl Epochs {
         if self.drain_at.is_some_and(|at| at <= now) {
             self.drain();
         }
-        self.rekey_at.take_if(|at| *at <= now).is_some()
+        let due = self.rekey_at.is_some_and(|at| at <= now);
+        if due {
+            self.supervise();
+        }
+        due
     }
 
     pub(crate) fn poll(&mut self) -> Option<Action> {

@@ -79,7 +79,9 @@ pub struct Settings {
     /// Nanoseconds after which keys of the next epoch are agreed on. `None`: only when they are
     /// nearly exhausted, or the user requests it.
     pub rekey_interval: Option<u64>,
-    /// Time limit for the first keys, nanoseconds; after that the association ends.
+    /// Time limit for the first keys, also after a restart, nanoseconds; after that the association
+    /// ends. Later keys must be agreed on one interval after they were due, or this time if it is
+    /// longer; without an interval they have no limit.
     pub handshake_timeout: u64,
     /// Sizes of messages.
     pub flights: Flights,

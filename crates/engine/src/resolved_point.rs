@@ -278,6 +278,10 @@ fn measures(
 
 /// Checks that the flow of a record supports each of its probes.
 fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Record, path: &str) {
+    if record.constellation.is_some() && record.window.is_some() {
+        let message = "a constellation is recorded for the whole run, because its stations and links are recorded at the start; leave it out";
+        c.problem(&format!("{path}.window"), message);
+    }
     let in_bins =
         |name: &String| Probe::from_name(name).is_none() && !["queue", "drop"].contains(&&**name);
     if record.bin.is_some() && !record.probes.iter().any(in_bins) {

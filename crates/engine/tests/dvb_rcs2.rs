@@ -178,7 +178,6 @@ fn a_queue_that_cannot_serve_is_refused() {
         ),
     ] {
         let error = error(queue);
-        println!("{error}");
         assert!(error.contains(words), "{queue}: {error}");
     }
 }

@@ -222,7 +222,7 @@ impl FromStr for SavedPath {
 pub(crate) struct Resuming {
     cache: ResumeCache,
     /// Paths of open associations, and whether the association uses the saved set.
-    paths: BTreeMap<(AssociationId, Path), bool>,
+    paths: BTreeMap<AssociationId, BTreeMap<Path, bool>>,
     /// Time of the next observation of all.
     due: Nanos,
 }
@@ -239,11 +239,12 @@ impl Resuming {
     /// Supplies saved parameters to the new paths of an association. Must be called before data is
     /// sent on them.
     pub(crate) fn supply(&mut self, now: Nanos, id: AssociationId, association: &mut Association) {
+        let known = self.paths.entry(id).or_default();
         let all = association.paths().iter();
         let theirs = all.filter(|(_, it)| !it.is_disowned());
         let new: Vec<Path> = theirs
             .map(|(_, it)| it.path())
-            .filter(|&path| !self.paths.contains_key(&(id, path)))
+            .filter(|&path| !known.contains_key(&path))
             .collect();
         for path in new {
             let unix_now = unix_time();
@@ -257,7 +258,7 @@ impl Resuming {
                 }
                 used
             });
-            self.paths.insert((id, path), used);
+            known.insert(path, used);
         }
     }
 
@@ -268,29 +269,33 @@ impl Resuming {
         }
         self.due = now.saturating_add(OBSERVE_EVERY);
         let Self { cache, paths, .. } = self;
-        for (&(id, path), used) in paths {
-            if let Some(association) = endpoint.association(id) {
-                observe(cache, association, path, used);
-            }
+        for (&id, theirs) in paths {
+            let Some(association) = endpoint.association(id) else {
+                continue;
+            };
+            // The peer may have removed addresses (RFC 5061).
+            theirs.retain(|&path, used| {
+                let stays = observe(cache, association, path, used);
+                if !stays {
+                    release(cache, path, *used);
+                }
+                stays
+            });
         }
     }
 
     /// Saves the observations of an association that has ended, and lets others use its sets.
     pub(crate) fn end(&mut self, id: AssociationId, association: &Association) {
-        let Self { cache, paths, .. } = self;
-        paths.retain(|&(owner, path), used| {
-            if owner == id {
-                observe(cache, association, path, used);
-                release(cache, path, *used);
-            }
-            owner != id
-        });
+        for (path, mut used) in self.paths.remove(&id).unwrap_or_default() {
+            observe(&self.cache, association, path, &mut used);
+            release(&self.cache, path, used);
+        }
     }
 }
 
 impl Drop for Resuming {
     fn drop(&mut self) {
-        for (&(_, path), &used) in &self.paths {
+        for (&path, &used) in self.paths.values().flatten() {
             release(&self.cache, path, used);
         }
     }
@@ -302,13 +307,14 @@ fn release(cache: &ResumeCache, path: Path, used: bool) {
     }
 }
 
-/// Saves the observation of an association on one of its paths.
-fn observe(cache: &ResumeCache, association: &Association, path: Path, used: &mut bool) {
+/// Saves the observation of an association on one of its paths; returns whether it still has it.
+fn observe(cache: &ResumeCache, association: &Association, path: Path, used: &mut bool) -> bool {
     let all = association.paths().iter();
     let entry = all.map(|(_, it)| it).find(|it| it.path() == path);
     if let Some(state) = entry.and_then(|it| it.careful_resume()) {
         observe_path(cache, path, state, used);
     }
+    entry.is_some()
 }
 
 /// Saves the observation of a path's controller. Deletes the set that it started from if that was

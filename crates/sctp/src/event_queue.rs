@@ -27,7 +27,7 @@ struct Entry {
 /// Amounts that have a separate limit, of one event or of all events in the queue.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Limited {
-    /// Bytes of abandoned messages, and of lists of streams, which the peer chooses.
+    /// Bytes of abandoned messages, of lists of streams and of names of the peer, which it chooses.
     bytes: usize,
     /// Number of undelivered messages.
     undelivered: usize,
@@ -48,6 +48,10 @@ impl Limited {
         match event {
             Event::MessageAbandoned(message) => of_it.bytes = message.payload.len(),
             Event::StreamsReset { streams, .. } => of_it.bytes = size_of_val(&streams[..]),
+            Event::PeerAuthenticated(peer) => {
+                let names = peer.names.iter();
+                of_it.bytes = names.map(|it| size_of::<String>() + it.len()).sum();
+            }
             Event::MessageUndelivered(_) => of_it.undelivered = 1,
             Event::PeerError { .. } => of_it.peer_errors = 1,
             _ => {}

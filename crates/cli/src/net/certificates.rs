@@ -31,7 +31,8 @@ pub struct Certificates {
     /// Certificates of the authorities that may have issued the peer's certificate, in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_ca: Option<PathBuf>,
-    /// Accepts a peer with a certificate of this SHA-256, in hexadecimal digits, of any issuer.
+    /// Accepts a peer with a certificate of this SHA-256, in hexadecimal digits, of any issuer,
+    /// even if it has expired.
     /// Several times: one of them.
     #[arg(long, value_name = "SHA-256", requires = "tls_cert", value_parser = fingerprint)]
     pub tls_fingerprint: Vec<Fingerprint>,

@@ -30,6 +30,19 @@ fn lasting_sink(here: &Path, more: &[&str]) -> Beside {
     Beside::start(here, &arguments)
 }
 
+/// A short measurement whose server has this UDP port.
+fn perf_at(port: &str) -> [&str; 7] {
+    [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        port,
+        "-n",
+        "1 MB",
+        "-J",
+    ]
+}
+
 /// Both ends offer four extensions, with a key from a file: all are used and listed, and the data
 /// is authenticated by the key.
 #[test]
@@ -52,15 +65,7 @@ fn what_is_spoken_is_named_as_the_settings_are() {
     let mut sink = server(here, "sink", &[&["--json"], &offered[..]].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
     let port = document["udp_port"].to_string();
-    let perf = [
-        "perf",
-        "127.0.0.1",
-        "--peer-udp-port",
-        &port,
-        "-n",
-        "1 MB",
-        "-J",
-    ];
+    let perf = perf_at(&port);
     let document = json(&run(here, &[&perf[..], &offered].concat()));
     let spoken = json!(["interleaving", "reconfiguration", "authentication"]);
     assert_eq!(document["start"]["extensions"], spoken);
@@ -82,15 +87,7 @@ fn a_preshared_secret_encrypts() {
     let mut sink = lasting_sink(here, &[&["--json"], &secret[..]].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
     let port = document["udp_port"].to_string();
-    let perf = [
-        "perf",
-        "127.0.0.1",
-        "--peer-udp-port",
-        &port,
-        "-n",
-        "1 MB",
-        "-J",
-    ];
+    let perf = perf_at(&port);
     let document = json(&run(here, &[&perf[..], &secret].concat()));
     assert_eq!(document["start"]["extensions"], json!(["security"]));
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
@@ -164,15 +161,7 @@ fn certificates_authenticate_both_ends() {
     let mut sink = lasting_sink(here, &[&only[..], &amf].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
     let port = document["udp_port"].to_string();
-    let perf = [
-        "perf",
-        "127.0.0.1",
-        "--peer-udp-port",
-        &port,
-        "-n",
-        "1 MB",
-        "-J",
-    ];
+    let perf = perf_at(&port);
     let document = json(&run(here, &[&perf[..], &gnb].concat()));
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
     let up: serde_json::Value = serde_json::from_str(&sink.line()).expect("JSON");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::end::{End, talk};
-use crate::epochs::DRAIN;
+use crate::epochs::{DRAIN, SECOND};
 use crate::material::KeyMaterial;
 use crate::record::{HEADER, OpenError};
 
@@ -120,6 +120,31 @@ fn of_two_that_begin_at_the_same_time_the_client_goes_on() {
         assert_eq!(end.failed, None);
         assert_eq!(end.contexts.sealing_id(), Some(KeyId::primary(4)));
     }
+}
+
+/// The peer could otherwise avoid to prove its identity again.
+#[test]
+fn a_rekeying_that_is_not_answered_fails() {
+    let mut settings = Settings::new(b"a secret of both");
+    settings.rekey_interval = Some(1_000 * SECOND);
+    let [mut end, _] = pair(settings.clone(), settings, [PARAMETERS; 2]);
+    end.method.handle_timeout(1_000 * SECOND);
+    assert!(!end.act().is_empty(), "it begins");
+    assert_eq!(end.method.poll_timeout(), Some(2_000 * SECOND));
+    end.method.handle_timeout(2_000 * SECOND);
+    end.act();
+    assert_eq!(end.failed, Some("key management does not finish"));
+}
+
+#[test]
+fn keys_of_a_restart_that_are_not_replaced_fail() {
+    let mut end = end(Settings::new(b"a secret of both"), 1);
+    end.start(Role::Client, PARAMETERS, Some(4));
+    end.act();
+    assert_eq!(end.method.poll_timeout(), Some(60 * SECOND));
+    end.method.handle_timeout(60 * SECOND);
+    end.act();
+    assert_eq!(end.failed, Some("key management does not finish"));
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Trust {
         Ok(self)
     }
 
-    /// Adds a pinned certificate by its SHA-256. Neither its issuer nor its validity is verified.
+    /// Adds a pinned certificate by its SHA-256. Neither its issuer, its validity nor its usage is verified.
     #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: [u8; 32]) -> Self {
         self.fingerprints.push(fingerprint);
@@ -121,7 +121,9 @@ pub struct Settings {
     /// default (draft-porfiri-tsvwg-sctp-dtls-handshake §3.4). `None`: only when the keys are
     /// nearly exhausted, or the user requests it.
     pub rekey_interval: Option<u64>,
-    /// Time limit for the first keys, nanoseconds; after that the association ends.
+    /// Time limit for the first keys, also after a restart, nanoseconds; after that the association
+    /// ends. Later keys must be agreed on one interval after they were due, or this time if it is
+    /// longer; without an interval they have no limit.
     pub handshake_timeout: u64,
     pub(super) client: Arc<ClientConfig>,
     pub(super) server: Arc<ServerConfig>,

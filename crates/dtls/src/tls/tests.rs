@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::end::{End, talk};
 use crate::epochs::DRAIN;
-use crate::record::HEADER;
+use crate::record::{HEADER, OpenError};
 
 const PARAMETERS: [&[u8]; 2] = [
     &[0x80, 6, 0, 10, 0, 0, 0, 1, 7, METHOD],
@@ -105,7 +105,8 @@ fn a_parameter_that_was_changed_on_the_way_makes_the_keys_differ() {
     let changed = [PARAMETERS[0], &[0x80, 6, 0, 10, 0, 0, 0, 2, 3, METHOD]];
     let mut ends = start(settings_of_pair(), [PARAMETERS, changed]);
     let record = ends[1].seal(b"protection established");
-    assert!(ends[0].open(false, record).is_err());
+    assert_eq!(ends[0].failed, None);
+    assert_eq!(ends[0].open(false, record), Err(OpenError::Forged));
 }
 
 /// Each certificate that must not be accepted, of either end, with the error at the other.
@@ -203,6 +204,13 @@ fn a_pinned_certificate_needs_no_authority() {
     ];
     let ends = start(both, [PARAMETERS; 2]);
     let reason = "the peer's certificate is of an authority that is not trusted";
+    assert_eq!(ends[0].failed, Some(reason));
+    let both = [
+        settings(&first, trusts(&second).with_name(AMF)),
+        settings(&second, trusts(&first)),
+    ];
+    let ends = start(both, [PARAMETERS; 2]);
+    let reason = "the peer's certificate has none of the expected names";
     assert_eq!(ends[0].failed, Some(reason));
 }
 

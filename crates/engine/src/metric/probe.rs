@@ -51,7 +51,8 @@ impl OfProbe {
     fn checked(self) -> Result<BoxedMetric, Refusal> {
         check_takes(&self.statistic)?;
         if self.statistic.contains(&Aggregation::Below) != self.threshold.is_some() {
-            let message = "`threshold` is needed with `statistic = \"below\"`, and allowed only there";
+            let message =
+                "`threshold` is needed with `statistic = \"below\"`, and allowed only there";
             return Err(Refusal::together(message));
         }
         Ok(Box::new(self))

@@ -9,7 +9,8 @@
 //! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request (in SNS3 and
 //!   OpenSAND it also expires; here a terminal repeats it in each interval, and no request is
 //!   lost);
-//! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests;
+//! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests (the
+//!   incremental form; the absolute one and the expiry of volumes are not modelled);
 //! - FCA, free capacity assignment: slots without a request, if any are left.
 //!
 //! All slots have one waveform and follow each other on one carrier. A packet occupies the slots of
@@ -31,7 +32,7 @@ use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
 use super::{
-    Assignments, EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME,
+    Assignments, EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket,
     Transmitter,
 };
 use crate::error::BuildError;
@@ -44,6 +45,8 @@ use terminal::Terminal;
 const MAX_TERMINALS: u64 = 10_000;
 /// The most slots of a superframe.
 const MAX_SLOTS: u128 = 1_000_000;
+/// Maximum number of requests and plans of all terminals that are under way, which bounds memory.
+const MAX_UNDER_WAY: u64 = 1_000_000;
 
 /// A delay over the satellite, or a time of processing.
 const DELAY: Kind = Kind::duration(0, 60_000_000_000);
@@ -56,7 +59,7 @@ kind! {
         /// carry is one; if there are more addresses, they share the terminals in turn.
         terminals: usize, Kind::count(1, MAX_TERMINALS);
         /// Length of a superframe.
-        superframe: Nanos = "40 ms", TIME, "EN 301 545-2";
+        superframe: Nanos = "40 ms", PERIOD, "EN 301 545-2";
         /// Bytes of packets in a time slot: 188 B is the reference waveform 14 (QPSK 1/2, 1616
         /// symbols). A superframe has as many slots as the rate of the link allows.
         slot: u64 = "188 B", Kind::bytes(1, 65_535), "EN 301 545-2, reference waveforms";
@@ -72,7 +75,7 @@ kind! {
         /// Share the slots that are left among all terminals (FCA).
         fca: bool = false, Kind::Flag, "EN 301 545-2, FCA";
         /// Time between two requests of a terminal, rounded up to whole superframes.
-        request_interval: Nanos = "40 ms", TIME;
+        request_interval: Nanos = "40 ms", PERIOD;
         /// Time of a request from the terminal to the NCC, over the satellite.
         request_delay: Nanos = "250 ms", DELAY;
         /// Time from the beginning of a superframe, at which the NCC assigns slots by the requests
@@ -157,6 +160,12 @@ impl DvbRcs2 {
         if config.cra == 0 && config.rbdc == 0 && config.vbdc == 0 && !config.fca {
             return Err(BuildError::Parameters(
                 "no terminal of `dvb-rcs2` can send: one of `cra`, `rbdc`, `vbdc` and `fca` is needed",
+            ));
+        }
+        let under_way = config.request_superframes() + config.assignment_superframes();
+        if under_way.saturating_mul(config.terminals as u64) > MAX_UNDER_WAY {
+            return Err(BuildError::Parameters(
+                "the delays of `dvb-rcs2` are too many superframes for so many terminals",
             ));
         }
         let terminal = |_| Terminal::new(&config);

@@ -17,7 +17,7 @@ use anabranch_transport::Nanos;
 
 use super::timed::{TimedFifo, duration};
 use super::{
-    EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket, Transmitter,
 };
 use crate::error::BuildError;
 use crate::rng::Rng;
@@ -62,7 +62,7 @@ kind! {
         /// How much more than `margin` it must be for a change to a faster MODCOD, dB.
         hysteresis: f64 = 0.5, RATIO;
         /// Time between two measurements of Es/N0, which is constant meanwhile.
-        measurement_interval: Nanos = "100 ms", TIME;
+        measurement_interval: Nanos = "100 ms", PERIOD;
         /// Age of the measurement by which the MODCOD is chosen, rounded up to whole intervals: the
         /// receiver reports it over the satellite.
         reaction_delay: Nanos = "500 ms", Kind::duration(0, 3_600_000_000_000);

@@ -11,7 +11,7 @@ use anabranch_transport::Nanos;
 
 use super::timed::{TimedFifo, duration};
 use super::{
-    EnqueueError, LIMIT, Limit, Occupancy, QueueDiscipline, QueuedPacket, TIME, Transmitter,
+    EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket, Transmitter,
 };
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
@@ -25,7 +25,7 @@ kind! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct LeoAccessConfig {
         /// Time for which a satellite is assigned.
-        interval: Nanos = "15 s", TIME, "Tanveer et al. 2023";
+        interval: Nanos = "15 s", PERIOD, "Tanveer et al. 2023";
         /// Time of the first handover; the others follow in each `interval`.
         first_handover: Nanos = "12 s", Kind::duration(0, Nanos::MAX), "Tanveer et al. 2023";
         /// Time after a handover in which no packet begins.

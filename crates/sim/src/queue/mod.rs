@@ -70,6 +70,10 @@ const LIMIT: Setting = Setting::new(
 /// A time above 0.
 const TIME: Kind = Kind::duration(1, 3_600_000_000_000);
 
+/// Length of an interval in which something is computed, bounded because memory and work grow with
+/// their number.
+const PERIOD: Kind = Kind::duration(1_000_000, 3_600_000_000_000);
+
 /// A number above 0, up to `most`.
 const fn above_zero(most: f64) -> Kind {
     Kind::Number {

@@ -199,3 +199,21 @@ fn parameters_that_cannot_work_are_refused() {
     assert!(rate(cra, 200_000).is_err(), "more than the link");
     assert!(DvbRcs2::new(vbdc).unwrap().take_rate(&mut None).is_err());
 }
+
+#[test]
+fn delays_of_too_many_superframes_are_refused() {
+    let refused = |terminals, delay| {
+        let config = DvbRcs2Config {
+            terminals,
+            superframe: MS,
+            cra: 1_000,
+            request_delay: delay,
+            ..BASE
+        };
+        DvbRcs2::new(config).err().map(|error| error.to_string())
+    };
+    let refusal = refused(10_000, 0).expect("110 superframes each");
+    assert!(refusal.contains("too many superframes"), "{refusal}");
+    assert_eq!(refused(8_000, 0), None);
+    assert_eq!(refused(1, 60_000 * MS), None);
+}
