@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo check test sanitizers book cluster spread quick setup lint deny bench fuzz geo-real dist semver clean
+.PHONY: demo check test sanitizers book cluster compare-runners quick setup lint deny bench fuzz geo-real dist semver clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints the path of the report
 	$(CARGO) run --release --locked --quiet -p anabranch-cli -- reproduce alamgir2002 --out $(OUT)
@@ -17,7 +17,7 @@ check: lint ## the fast tier: format, lints, unit tests; no root, no packages
 # Some tests wait for emulated links or for a browser, so the scripts run at the same time.
 test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace --no-run
-	scripts/together \
+	scripts/run-parallel \
 		'$(CARGO) test --locked --workspace --no-fail-fast' \
 		'scripts/check-python && scripts/check-packages && scripts/check-wasm' \
 		'scripts/check-command test && scripts/check-explore && scripts/check-browser && scripts/check-book'
@@ -31,8 +31,8 @@ book: ## the book of docs/, into book/; checks its links
 cluster: ## a job array on a Slurm of one node; needs root, Debian's slurm-wlm and munge, and the programs that the tests build
 	scripts/check-slurm
 
-spread: ## one sweep by every available runner, with wall and processor time; needs the same as `make cluster`, and the output of scripts/check-python
-	scripts/spread
+compare-runners: ## one sweep by every available runner, with wall and processor time; needs the same as `make cluster`, and the output of scripts/check-python
+	scripts/compare-runners
 
 setup: ## installs Debian packages that the tests call: tshark, ns2, chromium, the peers of interop/
 	scripts/setup

@@ -1,4 +1,4 @@
-# The GEO dumbbell of papers/alamgir2002 for ns-2.35, untraced: the yardstick of bench/geo.
+# The GEO dumbbell of papers/alamgir2002 for ns-2.35, untraced, compared with bench/geo.
 #
 #   ns geo.tcl PAIRS RATE_MBIT BUFFER_PACKETS SECONDS SEED [TRACE]
 #

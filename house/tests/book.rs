@@ -19,7 +19,7 @@ const BESIDE: &[&str] = &[
     "CONTRIBUTING.md",
     "SECURITY.md",
     "bench/README.md",
-    "yardsticks/ns3/README.md",
+    "validation/ns3/README.md",
 ];
 
 /// Pages that `bench/README.md` links to.

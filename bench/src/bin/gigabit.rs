@@ -87,7 +87,7 @@ fn compiled(scratch: &Path) -> Outcome<PathBuf> {
         "stats",
     ];
     let program = scratch.join("gigabit");
-    let source = page::folder().join("../yardsticks/ns3/gigabit.cc");
+    let source = page::folder().join("../validation/ns3/gigabit.cc");
     let output = Command::new("g++")
         .args(["-O2", "-std=c++17", "-o"])
         .arg(&program)

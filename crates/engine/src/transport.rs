@@ -24,11 +24,11 @@ use crate::agent::resume::{Resume, Resuming};
 
 #[cfg(not(all(feature = "quic", not(target_family = "wasm"))))]
 mod absent;
-pub mod peers;
 #[cfg(all(feature = "quic", not(target_family = "wasm")))]
 pub mod quic;
 pub mod sctp;
 pub mod tcp;
+pub mod third_party;
 pub mod udp;
 
 /// Time spans in which a link is down in some direction; the last may be endless.
@@ -46,9 +46,9 @@ pub const KINDS: &[&TransportEntry] = &[
     &quic::ENTRY,
     #[cfg(not(all(feature = "quic", not(target_family = "wasm"))))]
     &absent::QUIC,
-    &peers::DCSCTP,
-    &peers::RTC_SCTP,
-    &peers::SCTP_PROTO,
+    &third_party::DCSCTP,
+    &third_party::RTC_SCTP,
+    &third_party::SCTP_PROTO,
 ];
 
 /// A transport that specs can name.

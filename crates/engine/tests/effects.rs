@@ -374,7 +374,7 @@ fn by_key(subjects: &[Subject]) -> Vec<Subject> {
 #[test]
 fn the_specs_of_this_project_have_no_setting_without_effect() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut folders: Vec<_> = ["papers", "examples", "bench", "docs", "yardsticks"]
+    let mut folders: Vec<_> = ["papers", "examples", "bench", "docs", "validation"]
         .map(|it| root.join(it))
         .into();
     let mut planned = 0;

@@ -63,7 +63,7 @@ fn ho2008() -> String {
 fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
-        yardsticks: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
+        baselines: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
     };
     let folder = carried("ho2008").expect("a paper").folder;
     let loaded = Loaded::read(&files, &folder).expect("its file");

@@ -65,7 +65,7 @@ fn ns2(condition: &str, metric: &str) -> Mean {
 fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
-        yardsticks: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
+        baselines: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
     };
     let folder = carried("rafiq2007").expect("a paper").folder;
     let loaded = Loaded::read(&files, &folder).expect("its file");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/tables/<id>.csv               measured and published values, verdicts
-//! DIR/tables/<id>-<yardstick>.csv   comparison with an independent program
+//! DIR/tables/<id>-<baseline>.csv    comparison with an independent program
 //! DIR/figures/<id>.svg              figures
 //! DIR/report.html                   the page
 //! DIR/verdicts.csv                  verdict counts and probability of each column

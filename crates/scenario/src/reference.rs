@@ -17,7 +17,7 @@ pub struct ReferenceFiles {
     /// refer to by `baseline.NAME`. Columns: `where`, `condition`, `metric`, `mean`, `ci95`,
     /// `replications`, `unit`.
     #[serde(flatten)]
-    pub yardsticks: BTreeMap<String, String>,
+    pub baselines: BTreeMap<String, String>,
 }
 
 /// The key of the published values.
@@ -27,11 +27,11 @@ pub const PUBLISHED: &str = "published";
 /// value.
 impl<'de> Deserialize<'de> for ReferenceFiles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut yardsticks = BTreeMap::<String, String>::deserialize(deserializer)?;
-        let published = yardsticks.remove(PUBLISHED);
+        let mut baselines = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let published = baselines.remove(PUBLISHED);
         Ok(Self {
             published,
-            yardsticks,
+            baselines,
         })
     }
 }
@@ -40,7 +40,7 @@ impl ReferenceFiles {
     /// All keys with their files.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let published = self.published.iter().map(|file| (PUBLISHED, file.as_str()));
-        let yardsticks = self.yardsticks.iter();
-        published.chain(yardsticks.map(|(name, file)| (name.as_str(), file.as_str())))
+        let baselines = self.baselines.iter();
+        published.chain(baselines.map(|(name, file)| (name.as_str(), file.as_str())))
     }
 }

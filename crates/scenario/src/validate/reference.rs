@@ -6,7 +6,7 @@ use crate::spec::Spec;
 
 /// Checks `[reference]` and the `baseline` of tables.
 pub fn check(c: &mut Checker<'_>, spec: &Spec) {
-    let known = || spec.reference.yardsticks.keys().map(String::as_str);
+    let known = || spec.reference.baselines.keys().map(String::as_str);
     for (key, file) in spec.reference.all() {
         let path = format!("reference.{key}");
         c.name(&path, key);

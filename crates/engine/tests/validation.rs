@@ -1,4 +1,4 @@
-//! Results of other programs for the paths of `yardsticks/`, compared with five runs of ours. If
+//! Results of other programs for the paths of `validation/`, compared with five runs of ours. If
 //! ns-3.37 follows the texts, both should agree. If it departs from them, the page there describes
 //! how, and only the direction is checked. The results for Linux's TCP are checked against the page
 //! there.
@@ -11,25 +11,25 @@ use anabranch_engine::world;
 
 /// One of the folders: its file of means, the spec next to it, and the mapping from the coordinates
 /// of a point to the conditions of the file.
-struct Yardstick {
+struct Baseline {
     folder: &'static str,
     condition: fn(&[String]) -> String,
 }
 
-const NS3: Yardstick = Yardstick {
+const NS3: Baseline = Baseline {
     folder: "ns3",
     condition: |point| point.join(" loss "),
 };
-const LINUX: Yardstick = Yardstick {
+const LINUX: Baseline = Baseline {
     folder: "linux",
     condition: |point| format!("{} {} loss {}", point[0], point[1], point[2]),
 };
 
-impl Yardstick {
+impl Baseline {
     fn read(&self, file: &str) -> String {
         let folder = self.folder;
         let path = format!(
-            "{}/../../yardsticks/{folder}/{file}",
+            "{}/../../validation/{folder}/{file}",
             env!("CARGO_MANIFEST_DIR")
         );
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))

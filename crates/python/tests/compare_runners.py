@@ -1,5 +1,5 @@
 """One sweep by every way there is: tables compared byte by byte, wall time, processor time, overhead for each run. Called by
-scripts/spread, by the Python that has the package; an argument that is no number names one row or one cost.
+scripts/compare-runners, by the Python that has the package; an argument that is no number names one row or one cost.
 """
 
 import contextlib
@@ -286,7 +286,7 @@ def measured(row, spec, out):
     if "ModuleNotFoundError: No module named 'ray'" in made.stderr:
         return None
     if made.returncode:
-        sys.exit(f"spread: {row.__name__} failed\n{made.stderr}")
+        sys.exit(f"compare-runners: {row.__name__} failed\n{made.stderr}")
     return float(made.stdout.split()[-1]), spent() - before
 
 
@@ -304,7 +304,7 @@ def table(runs, folder):
             rows[row].append(one)
             first = folder / f"{command.__name__}-{runs}-0"
             if not filecmp.cmp(first / "measures.csv", out / "measures.csv", shallow=False):
-                sys.exit(f"spread: {out}/measures.csv is another than that of the command")
+                sys.exit(f"compare-runners: {out}/measures.csv is another than that of the command")
     base = [min(column) for column in zip(*rows[command])]
     for row, found in rows.items():
         if not found:

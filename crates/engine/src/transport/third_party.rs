@@ -4,10 +4,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use anabranch_peers::{Config, Connection, Event, Facts, Outside, Stack};
 use anabranch_scenario::transport::{TransportKind, not_compiled};
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Facts as SimFacts;
+use anabranch_third_party_sctp::{Config, Connection, Event, Facts, Outside, Stack};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
 use bytes::{Bytes, BytesMut};
 
@@ -24,11 +24,11 @@ use crate::agent::message_header::{MessageHeader, payload};
 use crate::agent::transfers::Key;
 
 /// How specs name it.
-pub static DCSCTP: TransportEntry = entry(&anabranch_peers::DCSCTP);
+pub static DCSCTP: TransportEntry = entry(&anabranch_third_party_sctp::DCSCTP);
 /// How specs name it.
-pub static RTC_SCTP: TransportEntry = entry(&anabranch_peers::RTC_SCTP);
+pub static RTC_SCTP: TransportEntry = entry(&anabranch_third_party_sctp::RTC_SCTP);
 /// How specs name it.
-pub static SCTP_PROTO: TransportEntry = entry(&anabranch_peers::SCTP_PROTO);
+pub static SCTP_PROTO: TransportEntry = entry(&anabranch_third_party_sctp::SCTP_PROTO);
 
 const fn entry(stack: &'static Stack) -> TransportEntry {
     TransportEntry {
@@ -46,7 +46,7 @@ const fn entry(stack: &'static Stack) -> TransportEntry {
 
 fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let named = |stack: &&&Stack| stack.name == given.kind.name;
-    let stack = anabranch_peers::STACKS.iter().find(named);
+    let stack = anabranch_third_party_sctp::STACKS.iter().find(named);
     let Some(stack) = stack.filter(|stack| stack.is_here()) else {
         let name = given.kind.name;
         return Err(vec![InvalidSetting::new("stack", not_compiled(name, name))]);

@@ -5,7 +5,7 @@ Even numbers: the probability is next to nothing below `max`, and 1 above it, so
 
 import random
 
-import spread
+import replications
 
 LIMIT = 1000  # packets, never reached
 SURE = 1e12  # one over the probability
@@ -50,7 +50,7 @@ def hosts(c: dict) -> list[str]:
 
 
 def tcl(c: dict) -> str:
-    lines = [spread.SEED, "set ns [new Simulator]", "$ns use-scheduler Heap"]
+    lines = [replications.SEED, "set ns [new Simulator]", "$ns use-scheduler Heap"]
     for agent, name, value in [
         ("Agent/TCP", "packetSize_", c["segment"]),
         ("Agent/TCP", "window_", c["window"]),

@@ -7,7 +7,7 @@ fn spec(transport: &str, measure: &str) -> String {
     format!(
         r#"
 anabranch = 1
-name = "peers"
+name = "third-party"
 world = {{ duration = "20 s" }}
 node = [{{ name = "a" }}, {{ name = "b" }}]
 link = [{{ name = "wire", between = ["a", "b"], rate = "10 Mbit/s", delay = "20 ms", queue = "40 packets", loss = {{ forward = {{ model = "bernoulli", probability = 0.01 }}, backward = {{ model = "bernoulli", probability = 0.01 }} }} }}]
@@ -24,7 +24,7 @@ workload = {{ kind = "bulk", total = "300 KiB", message = "700 B" }}
 
 /// The error of a spec that cannot be run.
 fn refused(text: &str) -> String {
-    match Plan::new(Request::new("peers.toml", text)) {
+    match Plan::new(Request::new("third-party.toml", text)) {
         Ok(plan) => panic!("{} units", Unit::all(&plan).len()),
         Err(error) => error.to_string(),
     }
@@ -83,7 +83,7 @@ mod here {
     }
 
     fn run(text: &str, seed: u64) -> RunRecord {
-        let plan = Plan::new(Request::new("peers.toml", text));
+        let plan = Plan::new(Request::new("third-party.toml", text));
         let plan = plan.unwrap_or_else(|error| panic!("{error}"));
         let record = world::run(&Unit::all(&plan)[0], seed, &mut NullSink, &[]).expect("a run");
         assert!(record.failures.is_empty(), "{:?}", record.failures);

@@ -2,7 +2,7 @@
 
 import random
 
-import spread
+import replications
 
 QUIET = 100_000  # HEARTBEAT beyond the end, s
 
@@ -103,7 +103,7 @@ def loss(lost: list[int], rate: float | None) -> str | None:
 def tcl(c: dict) -> str:
     many = len(c["paths"]) > 1
     lines = ["Trace set show_sctphdr_ 1", "set ns [new Simulator]", "$ns use-scheduler Heap"]
-    lines.append(spread.SEED)
+    lines.append(replications.SEED)
     for name, value in {
         "mtu_": c["mtu"],
         "dataChunkSize_": c["chunk"],

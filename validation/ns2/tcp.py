@@ -2,8 +2,8 @@
 
 import random
 
+import replications
 import sctp
-import spread
 
 
 def draw(number: int) -> dict:
@@ -47,7 +47,7 @@ def draw(number: int) -> dict:
 
 
 def tcl(c: dict) -> str:
-    lines = [spread.SEED, "set ns [new Simulator]", "$ns use-scheduler Heap"]
+    lines = [replications.SEED, "set ns [new Simulator]", "$ns use-scheduler Heap"]
     for name, value in {
         "packetSize_": c["segment"],
         "window_": c["window"],
