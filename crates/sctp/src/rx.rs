@@ -9,7 +9,6 @@ mod buffer_admission;
 mod fast_path;
 mod forward_tsn;
 mod fragments;
-mod gap_blocks;
 mod interleaved;
 mod message;
 mod message_assembler;
@@ -49,7 +48,6 @@ use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
 use buffer_admission::DataSource;
-use gap_blocks::Neighbours;
 use interleaved::Interleaved;
 use message_assembler::MessageAssembler;
 use ordering::{Order, Whole};
@@ -58,7 +56,7 @@ use ready_queue::{Deliverable, ReadyQueue};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
 use stream_usage::PerStreamUsage;
-use tsn_tracker::{Arrival, TsnTracker};
+use tsn_tracker::{Arrival, Neighbours, TsnTracker};
 use window::ReceiveWindow;
 
 /// Receiver of an association.

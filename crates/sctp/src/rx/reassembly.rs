@@ -7,9 +7,9 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{Ssn, Tsn};
 
 use super::fragments::FragmentList;
-use super::gap_blocks::Neighbours;
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::sort_keys::TsnKey;
+use super::tsn_tracker::Neighbours;
 
 /// Outcome for a received fragment.
 #[derive(Debug, PartialEq, Eq)]

@@ -30,13 +30,8 @@ impl Receiver {
         let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
         let advertised = self.window_to_advertise();
         let at = packet.len();
-        match self.tracker.kept_blocks(gaps) {
-            Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
-            None => {
-                let blocks = self.tracker.blocks(gaps);
-                packet.push(&self.sack_of(advertised, blocks, duplicates))?;
-            }
-        }
+        let blocks = self.tracker.blocks(gaps);
+        packet.push(&self.sack_of(advertised, blocks, duplicates))?;
         if let Some(packets) = self.sack.packets_to_report() {
             packet.set_flags(at, crate::tx::sack_flags(packets));
         }

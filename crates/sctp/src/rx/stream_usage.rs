@@ -19,10 +19,6 @@ pub(super) struct PerStreamUsage(Option<Box<Counts>>);
 #[derive(Debug, Default)]
 struct Counts {
     streams: StreamTable<InStream>,
-    /// The stream that changed last, and its bytes: kept outside the table until another stream
-    /// changes.
-    last: u16,
-    of_last: InStream,
     /// Streams whose bytes changed since they were last recorded.
     changed: Vec<u16>,
     /// The last recorded sum.
@@ -74,40 +70,22 @@ impl PerStreamUsage {
 
 impl Counts {
     fn change(&mut self, stream: u16) -> &mut InStream {
-        if stream != self.last {
-            self.turn_to(stream);
-        }
-        if !std::mem::replace(&mut self.of_last.changed, true) {
+        let held = self.streams.entry(stream);
+        if !std::mem::replace(&mut held.changed, true) {
             self.changed.push(stream);
         }
-        &mut self.of_last
-    }
-
-    fn turn_to(&mut self, stream: u16) {
-        let held = std::mem::take(self.streams.entry(stream));
-        *self.streams.entry(self.last) = std::mem::replace(&mut self.of_last, held);
-        self.last = stream;
-    }
-
-    fn of(&mut self, stream: u16) -> &mut InStream {
-        if stream == self.last {
-            &mut self.of_last
-        } else {
-            self.streams.entry(stream)
-        }
+        held
     }
 
     fn record_changed(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
-        for index in 0..self.changed.len() {
-            let stream = self.changed[index];
-            let held = self.of(stream);
+        for stream in self.changed.drain(..) {
+            let held = self.streams.entry(stream);
             held.changed = false;
             // There is no index for stream 65535.
             if let Some(index) = stream.checked_add(1) {
                 trace.record(now, Probe::ReceiveBufferUsed, index, held.bytes as f64);
             }
         }
-        self.changed.clear();
         if self.recorded != sum {
             self.recorded = sum;
             trace.record(now, Probe::ReceiveBufferUsed, 0, sum as f64);

@@ -4,7 +4,6 @@
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
-use super::gap_blocks::{LowestGapBlocks, Neighbours, TsnRange};
 use super::tsn_bitmap::{TsnBitmap, WORDS};
 use super::work_counter;
 use crate::lazy_box::LazyBox;
@@ -26,6 +25,20 @@ pub(super) enum Arrival {
     Duplicate,
     /// Too far past the cumulative TSN to be reported.
     OutOfReach,
+}
+
+/// A run of received TSNs, both ends inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TsnRange {
+    first: Tsn,
+    last: Tsn,
+}
+
+/// Whether the TSNs adjacent to a new one have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbours {
+    pub before: bool,
+    pub after: bool,
 }
 
 /// Page, word and bit of a TSN: the lower 16 bits suffice, because no more are within reach.
@@ -57,8 +70,6 @@ pub(super) struct TsnTracker {
     highest: Tsn,
     /// Runs after the cumulative TSN.
     runs: usize,
-    /// The lowest runs, as many as most SACKs report.
-    lowest: LowestGapBlocks,
     pages: Option<Box<Pages>>,
     duplicates: LazyBox<Vec<Tsn>>,
 }
@@ -70,7 +81,6 @@ impl TsnTracker {
             cumulative: initial_tsn.prev(),
             highest: initial_tsn.prev(),
             runs: 0,
-            lowest: LowestGapBlocks::default(),
             pages: None,
             duplicates: LazyBox::default(),
         }
@@ -143,20 +153,10 @@ impl TsnTracker {
         let (page, word, bit) = place(tsn);
         let pages = self.pages.get_or_insert_default();
         pages[page].get_or_insert_default().set(word, bit);
-        if !self.lowest.ends_before(tsn, self.cumulative) {
-            // The last of the kept runs may join the first of the others.
-            let last = if beside.after {
-                self.find(tsn, false).prev()
-            } else {
-                tsn
-            };
-            self.lowest.insert(tsn, last, beside, self.cumulative);
-        }
         self.runs = self.runs + 1 - usize::from(beside.before) - usize::from(beside.after);
         if self.highest.lt(tsn) {
             self.highest = tsn;
         }
-        self.refill();
         beside
     }
 
@@ -169,8 +169,6 @@ impl TsnTracker {
             self.cumulative = self.find(tsn.next(), false).prev();
             self.clear(tsn.next(), self.cumulative);
             self.runs -= 1;
-            self.lowest.drop_lowest(1);
-            self.refill();
         }
         if self.highest.lt(self.cumulative) {
             self.highest = self.cumulative;
@@ -194,17 +192,14 @@ impl TsnTracker {
         if self.classify_point(to) != Arrival::New {
             return false;
         }
-        let mut passed = 0;
         while self.runs > 0 {
-            let kept = self.lowest.get(passed);
-            let run = kept.unwrap_or_else(|| self.run_after(self.cumulative));
+            let run = self.run_after(self.cumulative);
             if run.first.gt(to.next()) {
                 break;
             }
             self.clear(run.first, run.last);
             self.runs -= 1;
             self.cumulative = run.last;
-            passed += 1;
         }
         if self.cumulative.lt(to) {
             self.cumulative = to;
@@ -212,8 +207,6 @@ impl TsnTracker {
         if self.highest.lt(self.cumulative) {
             self.highest = self.cumulative;
         }
-        self.lowest.drop_lowest(passed);
-        self.refill();
         true
     }
 
@@ -233,23 +226,12 @@ impl TsnTracker {
         let beside = self.beside(tsn);
         self.clear(tsn, tsn);
         self.runs = self.runs + usize::from(beside.before) + usize::from(beside.after) - 1;
-        self.lowest.withdraw(tsn, beside, self.cumulative);
-        self.refill();
         if tsn == self.highest {
             self.highest = if beside.before {
                 tsn.prev()
             } else {
                 self.last_before(tsn)
             };
-        }
-    }
-
-    /// Fills the kept runs up to their maximum or to the number of runs.
-    #[inline]
-    fn refill(&mut self) {
-        while self.lowest.lacks(self.runs) {
-            let run = self.run_after(self.lowest.end().unwrap_or(self.cumulative));
-            self.lowest.push(run);
         }
     }
 
@@ -345,28 +327,17 @@ impl TsnTracker {
         self.cumulative
     }
 
-    /// The lowest `count` gap ack blocks in order, if that many are kept, which is the usual case.
-    /// Faster than [`TsnTracker::blocks`].
-    #[inline]
-    pub fn kept_blocks(
-        &self,
-        count: usize,
-    ) -> Option<impl ExactSizeIterator<Item = GapAckBlock> + Clone> {
-        let cumulative = self.cumulative;
-        let kept = self.lowest.first(count);
-        (kept.len() == count).then(|| kept.iter().map(move |run| run.block(cumulative)))
-    }
-
     /// The lowest `count` gap ack blocks in order, or all of them.
     #[inline]
     pub fn blocks(&self, count: usize) -> Blocks<'_> {
-        let kept = self.lowest.first(count);
-        Blocks {
+        let mut blocks = Blocks {
             tracker: self,
-            kept: kept.iter(),
-            after: self.lowest.end().unwrap_or(self.cumulative),
-            left: self.runs.min(count) - kept.len(),
-        }
+            base: self.cumulative,
+            word: 0,
+            left: self.runs.min(count),
+        };
+        blocks.go_to(self.cumulative.next());
+        blocks
     }
 
     pub fn duplicates(&self) -> &[Tsn] {
@@ -397,22 +368,27 @@ fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
     from.add(forth.into())
 }
 
-/// Gap ack blocks: first the kept ones, then those found in the bitmap.
+/// Gap ack blocks in order. One word of the bitmap after the other is read.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks<'a> {
     tracker: &'a TsnTracker,
-    kept: std::slice::Iter<'a, TsnRange>,
-    /// End of the kept runs, then position in the bitmap.
-    after: Tsn,
+    /// The TSN of the lowest bit of the current word, and its bits that were not read.
+    base: Tsn,
+    word: u64,
     left: usize,
 }
 
 impl Blocks<'_> {
-    fn read(&mut self) -> Option<TsnRange> {
-        self.left = self.left.checked_sub(1)?;
-        let run = self.tracker.run_after(self.after);
-        self.after = run.last;
-        Some(run)
+    /// Continues with `tsn`.
+    fn go_to(&mut self, tsn: Tsn) {
+        let (page, word, bit) = place(tsn);
+        let page = self.tracker.page(page);
+        self.base = Tsn(tsn.0 & !63);
+        self.word = page.map_or(0, |page| page.words[word]) & above(bit as usize);
+    }
+
+    fn offset(&self, tsn: Tsn) -> u16 {
+        tsn.distance_from(self.tracker.cumulative) as u16
     }
 }
 
@@ -421,13 +397,28 @@ impl Iterator for Blocks<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<GapAckBlock> {
-        let run = self.kept.next().copied().or_else(|| self.read())?;
-        Some(run.block(self.tracker.cumulative))
+        self.left = self.left.checked_sub(1)?;
+        if self.word == 0 {
+            self.go_to(self.tracker.find(self.base.add(64), true));
+        }
+        let bit = self.word.trailing_zeros();
+        let end = bit + (self.word >> bit).trailing_ones();
+        let first = self.base.add(bit);
+        let mut last = self.base.add(end - 1);
+        self.word &= above(end as usize);
+        if end == 64 {
+            let missing = self.tracker.find(self.base.add(64), false);
+            last = missing.prev();
+            self.go_to(missing);
+        }
+        Some(GapAckBlock {
+            start: self.offset(first),
+            end: self.offset(last),
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.kept.len() + self.left;
-        (left, Some(left))
+        (self.left, Some(self.left))
     }
 }
 
@@ -439,6 +430,7 @@ mod tests {
 
     use super::*;
     use crate::test_rng::test_rng;
+    use crate::work;
 
     fn pairs(tracker: &TsnTracker) -> Vec<(u16, u16)> {
         tracker
@@ -564,9 +556,6 @@ mod tests {
                 }
                 assert_eq!(pairs(&tracker), expected, "seed {seed}, turn {turn}");
                 for count in [0, 1, 300, 900] {
-                    if let Some(kept) = tracker.kept_blocks(count) {
-                        assert!(kept.eq(tracker.blocks(count)), "seed {seed}");
-                    }
                     let mut named = Vec::new();
                     let blocks = tracker.blocks(count);
                     assert_eq!(blocks.len(), count.min(expected.len()));
@@ -577,6 +566,63 @@ mod tests {
                 }
             }
             assert!(most > 800, "seed {seed}: {most} runs");
+        }
+    }
+
+    /// Moves the cumulative TSN by one at a time below 600 distant runs: this should cost as little
+    /// as without them.
+    #[test]
+    fn a_point_that_passes_no_run_costs_nothing_for_those_that_wait() {
+        let mut tracker = TsnTracker::new(Tsn(1));
+        for at in 0..600 {
+            tracker.insert(Tsn(20_000 + 60 * at));
+        }
+        work::take();
+        for tsn in 1..2_000 {
+            assert!(tracker.forward(Tsn(tsn)));
+            let steps = work::take();
+            assert!(steps < 8, "TSN {tsn}: {steps} steps");
+        }
+        assert_eq!(tracker.blocks(usize::MAX).len(), 600);
+    }
+
+    /// Moves the cumulative TSN at random over hundreds of runs and compares the reported runs with
+    /// a set.
+    #[test]
+    fn what_is_left_behind_a_point_is_what_a_set_says() {
+        for seed in 1..20_u64 {
+            let start = Tsn(u32::MAX - 2_000);
+            let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
+            let mut random = test_rng(seed);
+            for turn in 0..3_000 {
+                let next = tracker.cumulative().next().distance_from(start);
+                if turn % 16 == 0 {
+                    let to = next + random(if turn % 64 == 0 { 2_000 } else { 20 });
+                    assert!(tracker.forward(start.add(to)));
+                    set.extend(next..=to);
+                } else {
+                    let offset = next + 1 + random(4_000);
+                    if set.insert(offset) {
+                        tracker.insert(start.add(offset));
+                    }
+                }
+                let mut cumulative = next;
+                while set.remove(&cumulative) {
+                    cumulative += 1;
+                }
+                set = set.split_off(&cumulative);
+                assert_eq!(tracker.cumulative().next(), start.add(cumulative));
+                let mut expected: Vec<(u16, u16)> = Vec::new();
+                for offset in set.iter().map(|offset| (offset - cumulative + 1) as u16) {
+                    match expected.last_mut() {
+                        Some((_, end)) if *end + 1 == offset => *end = offset,
+                        _ => expected.push((offset, offset)),
+                    }
+                }
+                let blocks = tracker.blocks(usize::MAX);
+                let blocks: Vec<_> = blocks.map(|it| (it.start, it.end)).collect();
+                assert_eq!(blocks, expected, "seed {seed}, turn {turn}");
+            }
         }
     }
 }
