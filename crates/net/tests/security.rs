@@ -65,7 +65,7 @@ fn both_ends_learn_who_the_peer_is() {
         let association = client.connect(at(&server)).await.expect("trusted");
         let accepted = server.accept().await.expect("trusted");
         for (end, peer) in [(&association, SERVER), (&accepted, CLIENT)] {
-            assert!(end.is_protected());
+            assert!(end.negotiated().security);
             assert_eq!(end.peer_identity().expect("proved").names, [peer]);
         }
         let sent = association.send("hello", SendOptions::default());

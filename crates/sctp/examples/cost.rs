@@ -108,7 +108,10 @@ fn main() {
     let (message, options) = (Bytes::from(vec![7; size]), SendOptions::new());
     let (mut sent, mut received, mut most) = (0, 0_u64, 0);
     pipe.packets = 0;
-    let is_protected = |it: &Endpoint| it.association(id).is_some_and(|it| it.is_protected());
+    let is_protected = |it: &Endpoint| {
+        it.association(id)
+            .is_some_and(|it| it.protection().is_active())
+    };
     assert_eq!(is_protected(&pipe.ends[0]), protected);
     let began = Instant::now();
     while received < messages {

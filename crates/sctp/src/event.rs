@@ -61,17 +61,16 @@ pub enum Event {
         cause: u16,
     },
     /// The association is established, and the user must install its keys
-    /// ([`Association::install_send_keys`]), for which it exchanges messages with payload protocol
-    /// identifier
-    /// 4242. [`Event::Established`] follows when protection is required
-    ///       ([`Association::require_protection`]). Only with the setting `security`, if no key
-    ///       management is configured.
+    /// ([`ProtectionMut::install_send_keys`]), for which it exchanges messages with the payload
+    /// protocol identifier 4242. [`Event::Established`] follows when protection is required
+    /// ([`ProtectionMut::require`]). Only with the setting `security`, if no key management is
+    /// configured.
     ///
-    /// [`Association::install_send_keys`]: crate::Association::install_send_keys
-    /// [`Association::require_protection`]: crate::Association::require_protection
+    /// [`ProtectionMut::install_send_keys`]: crate::ProtectionMut::install_send_keys
+    /// [`ProtectionMut::require`]: crate::ProtectionMut::require
     KeysRequired(Box<KeyAgreement>),
     /// There are new restart keys to store
-    /// ([`Association::restart_keys`](crate::Association::restart_keys)).
+    /// ([`Protection::restart_keys`](crate::Protection::restart_keys)).
     RestartKeys,
     /// The peer has proved this identity by its certificate: before [`Event::Established`], and
     /// with each rekeying.

@@ -39,7 +39,7 @@ pub fn protected(config: Config) -> (World, [AssociationId; 2]) {
     let (a, z) = world.established();
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).expect("known");
-        assert!(association.is_protected(), "{}", name(host));
+        assert!(association.protection().is_active(), "{}", name(host));
     }
     (world, [a, z])
 }
@@ -106,7 +106,7 @@ fn nothing_but_the_handshake_and_the_key_management_is_sent_in_clear() {
     let [sent, received] = [A, Z].map(|host| {
         let counts = world.endpoints[host].associations().next();
         let association = counts.and_then(|id| world.endpoints[host].association(id));
-        association.expect("known").dtls_statistics()
+        association.expect("known").protection().statistics()
     });
     assert_eq!(sent.sent_protected, received.received_protected);
     assert_eq!(received.dropped_unprotected + received.aead_failures, 0);
@@ -120,7 +120,7 @@ fn the_user_cannot_send_before_protection_is_established() {
     for _ in 0..12 {
         let now = world.now;
         let association = world.endpoints[A].association_mut(a).expect("known");
-        let protected = association.is_protected();
+        let protected = association.protection().is_active();
         let sent = association.send(now, early.clone(), &SendOptions::on(0));
         let expected = if protected {
             Ok(())
@@ -209,7 +209,7 @@ fn new_keys_are_negotiated_without_a_gap() {
             for &host in &by {
                 let now = world.now;
                 let association = world.endpoints[host].association_mut(ids[host]);
-                association.expect("known").rekey(now);
+                association.expect("known").protection_mut().rekey(now);
                 world.drain(host);
             }
             world.run_for(20 * SECOND);
@@ -224,7 +224,7 @@ fn new_keys_are_negotiated_without_a_gap() {
         assert_eq!(epochs.len(), 4, "the two bits of the epoch go round");
         for host in [A, Z] {
             let association = world.endpoints[host].association(ids[host]).expect("known");
-            let counts = association.dtls_statistics();
+            let counts = association.protection().statistics();
             assert_eq!((counts.aead_failures, counts.replayed), (0, 0));
             assert_eq!(association.stats().sender.timeouts, 0);
         }
@@ -260,7 +260,7 @@ fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
     let (mut world, [a, z]) = protected(strict());
     exchange(&mut world, [a, z], &[10]);
     let association = world.endpoints[A].association(a).expect("known");
-    let keys = association.restart_keys().expect("negotiated");
+    let keys = association.protection().restart_keys().expect("negotiated");
     assert_eq!(keys.epoch, 3);
     // A forgets everything else.
     let config = world.endpoints[A].config().clone();
@@ -271,7 +271,7 @@ fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
         .connect(now, &[address(Z, 0)], PORT_Z)
         .expect("no association yet");
     let association = world.endpoints[A].association_mut(a).expect("known");
-    assert!(association.restart_with(&keys));
+    assert!(association.protection_mut().restart_with(&keys));
     world.drain(A);
     world.run_for(SECOND);
     let clear: Vec<_> = world.story.iter().filter(|it| !it.contains(DTLS)).collect();
@@ -289,7 +289,7 @@ fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
     // When no packet of the restart can be in flight any more, there are keys for the next restart.
     let keys = |world: &World| {
         let association = world.endpoints[A].association(a).expect("known");
-        association.restart_keys().map(|it| it.epoch)
+        association.protection().restart_keys().map(|it| it.epoch)
     };
     assert_eq!(keys(&world), None);
     world.run_for(200 * SECOND);
@@ -307,7 +307,7 @@ fn a_restart_without_the_keys_is_refused() {
     assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     assert_eq!(world.state(Z, z), AssociationState::Established);
     let association = world.endpoints[Z].association(z).expect("known");
-    assert!(association.is_protected());
+    assert!(association.protection().is_active());
     assert!(!(world.told(Z).iter()).any(|it| matches!(it, Event::Restarted { .. })));
     let unprotected = wrong::discarded(&world, Z, anabranch_sctp::DiscardReason::Unprotected);
     assert!(
@@ -332,11 +332,11 @@ fn both_ends_may_call_at_the_same_time() {
     world.run_for(5 * SECOND);
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).expect("known");
-        assert!(association.is_protected(), "{:#?}", world.story);
+        assert!(association.protection().is_active(), "{:#?}", world.story);
     }
     let role = |host: usize, id| {
         let association = world.endpoints[host].association(id).expect("known");
-        association.key_agreement().expect("agreed").role
+        association.protection().agreement().expect("agreed").role
     };
     assert_ne!(role(A, a), role(Z, z));
     exchange(&mut world, [a, z], &[10, 3_000]);
@@ -350,8 +350,12 @@ fn the_user_may_install_the_keys() {
     let early = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
     let association = world.endpoints[A].association_mut(a).expect("known");
     for installed in [
-        association.install_send_keys(KeyId::primary(3), &early),
-        association.install_receive_keys(KeyId::primary(3), &early),
+        association
+            .protection_mut()
+            .install_send_keys(KeyId::primary(3), &early),
+        association
+            .protection_mut()
+            .install_receive_keys(KeyId::primary(3), &early),
     ] {
         assert_eq!(installed, Err(InstallError::NotUsed), "in COOKIE-WAIT");
     }
@@ -387,15 +391,23 @@ fn the_user_may_install_the_keys() {
     for (host, id) in [(A, a), (Z, z)] {
         let role = agreements[host].role;
         let association = world.endpoints[host].association_mut(id).expect("known");
-        let wrong = association.install_receive_keys(KeyId::primary(4), &keys(role));
+        let wrong = association
+            .protection_mut()
+            .install_receive_keys(KeyId::primary(4), &keys(role));
         assert!(wrong.is_err(), "the first epoch is 3");
-        (association.install_receive_keys(KeyId::primary(3), &keys(other(role)))).expect("3");
+        (association
+            .protection_mut()
+            .install_receive_keys(KeyId::primary(3), &keys(other(role))))
+        .expect("3");
     }
     for (host, id) in [(A, a), (Z, z)] {
         let role = agreements[host].role;
         let association = world.endpoints[host].association_mut(id).expect("known");
-        (association.install_send_keys(KeyId::primary(3), &keys(role))).expect("3");
-        association.require_protection();
+        (association
+            .protection_mut()
+            .install_send_keys(KeyId::primary(3), &keys(role)))
+        .expect("3");
+        association.protection_mut().require();
         world.drain(host);
     }
     world.forget();
@@ -410,7 +422,9 @@ fn messages_of_key_management_are_not_the_users() {
     let (mut world, ids) = protected(strict());
     world.send(A, ids[A], 0, &b"before"[..]);
     let now = world.now;
-    (world.endpoints[A].association_mut(ids[A]).expect("known")).rekey(now);
+    (world.endpoints[A].association_mut(ids[A]).expect("known"))
+        .protection_mut()
+        .rekey(now);
     world.drain(A);
     world.send(A, ids[A], 0, &b"behind"[..]);
     world.run_for(SECOND);
@@ -420,7 +434,14 @@ fn messages_of_key_management_are_not_the_users() {
     assert_eq!(ppids, [0, 0]);
     assert_ne!(ppids[0], PPID_DTLS_KEY_MANAGEMENT);
     let association = world.endpoints[A].association(ids[A]).expect("known");
-    assert_eq!(association.restart_keys().expect("negotiated").epoch, 4);
+    assert_eq!(
+        association
+            .protection()
+            .restart_keys()
+            .expect("negotiated")
+            .epoch,
+        4
+    );
 }
 
 /// The parameter is only in INIT and INIT ACK, and AUTH is not offered with it.

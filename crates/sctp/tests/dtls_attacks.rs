@@ -151,7 +151,7 @@ fn packets_that_are_not_protected_are_counted_and_have_no_effect() {
         let after = world.endpoints[host].association(ids[host]).expect("known");
         assert_eq!(after.state(), AssociationState::Established);
         assert_eq!((after.cumulative_tsn(), after.stats()), (point, stats));
-        assert_eq!(after.dtls_statistics().dropped_unprotected, 8);
+        assert_eq!(after.protection().statistics().dropped_unprotected, 8);
     }
     exchange(&mut world, ids, &[10]);
 }
@@ -198,7 +198,7 @@ fn records_that_were_changed_or_cut_are_discarded() {
     assert!(injected > 400);
     let association = world.endpoints[Z].association(ids[Z]).expect("known");
     assert_eq!(association.state(), AssociationState::Established);
-    assert!(association.dtls_statistics().aead_failures > 400);
+    assert!(association.protection().statistics().aead_failures > 400);
     assert!(
         world.shots.iter().all(|it| it.chunks == DTLS),
         "nothing is answered in clear"
@@ -299,7 +299,7 @@ fn what_was_seen_of_the_handshake_is_of_no_use() {
     world.run_for(SECOND);
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).expect("known");
-        assert!(association.is_protected());
+        assert!(association.protection().is_active());
         assert_eq!(association.state(), AssociationState::Established);
     }
     exchange(&mut world, [a, z], &[100]);
@@ -356,7 +356,7 @@ fn restarting(
 ) -> (World, [AssociationId; 2], RestartKeys) {
     let (mut world, [a, z]) = protected(config);
     let association = world.endpoints[A].association(a).expect("known");
-    let keys = association.restart_keys().expect("negotiated");
+    let keys = association.protection().restart_keys().expect("negotiated");
     let config = world.endpoints[A].config().clone();
     world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
     world.forget();
@@ -366,7 +366,7 @@ fn restarting(
         .connect(now, &[address(Z, 0)], PORT_Z)
         .expect("no association yet");
     let association = world.endpoints[A].association_mut(a).expect("known");
-    assert!(association.restart_with(&keys));
+    assert!(association.protection_mut().restart_with(&keys));
     world.drain(A);
     (world, [a, z], keys)
 }
@@ -447,7 +447,7 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     );
     assert!(!is_restarted(&world, Z));
     let association = world.endpoints[Z].association(z).expect("known");
-    assert!(association.is_protected());
+    assert!(association.protection().is_active());
     assert!(discarded(&world, Z, DiscardReason::Unprotected) > 0);
     // The other way round: an INIT ACK without the parameter.
     let (mut world, [a, _], _) = restarting(loose, lose("INIT ACK", 1));
@@ -478,10 +478,10 @@ fn restart_keys_that_have_sealed_cannot_be_set_again() {
         world.story
     );
     let association = world.endpoints[A].association_mut(a).expect("known");
-    assert!(!association.restart_with(&keys));
+    assert!(!association.protection_mut().restart_with(&keys));
     // The timer of the handshake has been doubled to its maximum.
     world.run_for(70 * SECOND);
     assert!(is_restarted(&world, Z));
     let association = world.endpoints[A].association(a).expect("known");
-    assert!(association.is_protected());
+    assert!(association.protection().is_active());
 }

@@ -70,9 +70,12 @@ fn both_ends_authenticate_before_the_user_can_send() {
         let ids = [a, world.only_association(Z)];
         for (host, id) in [A, Z].into_iter().zip(ids) {
             let association = world.endpoints[host].association(id).expect("known");
-            let identity = association.peer_identity().expect("authenticated");
+            let identity = association
+                .protection()
+                .peer_identity()
+                .expect("authenticated");
             assert_eq!(identity.to_string(), NAME);
-            assert!(association.restart_keys().is_some());
+            assert!(association.protection().restart_keys().is_some());
             let told = world.told(host);
             let of = |found: fn(&Event) -> bool| told.iter().position(found).expect("reported");
             let proved = of(|it| matches!(it, Event::PeerAuthenticated(_)));
@@ -89,7 +92,7 @@ fn both_ends_authenticate_again_with_each_rekeying() {
         world.forget();
         let now = world.now;
         let association = world.endpoints[host].association_mut(id).expect("known");
-        association.rekey(now);
+        association.protection_mut().rekey(now);
         world.drain(host);
         exchange(&mut world, [a, z], &[100]);
         assert_eq!([proofs(&world, A), proofs(&world, Z)], [1, 1]);
@@ -145,7 +148,11 @@ fn lost_acknowledgments_of_a_long_handshake_delay_it_but_do_not_end_it() {
                 world.story
             );
             let association = world.endpoints[host].association(id).expect("known");
-            assert!(association.is_protected(), "{lost}: {:#?}", world.story);
+            assert!(
+                association.protection().is_active(),
+                "{lost}: {:#?}",
+                world.story
+            );
         }
         world.run_for(10 * MILLISECOND);
         exchange(&mut world, [a, z], &[100]);

@@ -89,7 +89,8 @@ impl Play {
     fn up(&self, host: usize) -> Option<AssociationId> {
         let id = self.ids[host]?;
         let association = self.world.endpoints[host].association(id)?;
-        (association.is_protected() && association.state() == AssociationState::Established)
+        (association.protection().is_active()
+            && association.state() == AssociationState::Established)
             .then_some(id)
     }
 
@@ -143,7 +144,9 @@ impl Play {
     fn rekey(&mut self, host: usize) {
         if let Some(id) = self.up(host) {
             let now = self.world.now;
-            (self.world.endpoints[host].association_mut(id).expect("up")).rekey(now);
+            (self.world.endpoints[host].association_mut(id).expect("up"))
+                .protection_mut()
+                .rekey(now);
             self.world.drain(host);
         }
     }
@@ -163,7 +166,7 @@ impl Play {
     fn restart(&mut self) {
         let keys = |this: &Self, host: usize| -> Option<RestartKeys> {
             let association = this.world.endpoints[host].association(this.up(host)?)?;
-            association.restart_keys()
+            association.protection().restart_keys()
         };
         let (Some(own), Some(_)) = (keys(self, A), keys(self, Z)) else {
             return;
@@ -177,7 +180,7 @@ impl Play {
             .connect(now, &[address(Z, 0)], PORT_Z)
             .expect("no association yet");
         let association = self.world.endpoints[A].association_mut(a).expect("known");
-        assert!(association.restart_with(&own));
+        assert!(association.protection_mut().restart_with(&own));
         self.world.drain(A);
         self.ids[A] = Some(a);
         for second in 0..90 {
@@ -209,7 +212,7 @@ impl Play {
             let discards = self.world.endpoints[host].discards();
             let state = (
                 association.close_reason(),
-                association.dtls_statistics(),
+                association.protection().statistics(),
                 discards,
             );
             assert!(

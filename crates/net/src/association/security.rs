@@ -5,19 +5,12 @@ use anabranch_sctp::dtls::PeerIdentity;
 use super::Association;
 
 impl Association {
-    /// Whether all packets are protected by the DTLS chunk.
-    pub fn is_protected(&self) -> bool {
-        let state = self.shared.lock();
-        let association = state.endpoint.association(self.id);
-        association.is_some_and(anabranch_sctp::Association::is_protected)
-    }
-
     /// The identity that the peer proved last by its certificate. Decisions about access should be
     /// based on it. [`Event::PeerAuthenticated`](crate::Event::PeerAuthenticated) reports each
     /// proof.
     pub fn peer_identity(&self) -> Option<PeerIdentity> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id)?;
-        association.peer_identity().cloned()
+        association.protection().peer_identity().cloned()
     }
 }

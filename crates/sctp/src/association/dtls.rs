@@ -2,7 +2,7 @@
 //! ([`crate::dtls_chunk`], draft-ietf-tsvwg-sctp-dtls-chunk-04 §5).
 
 use anabranch_dtls::record::HEADER;
-use anabranch_dtls::{Action, InstallError, KeyId, KeyMaterial, OpenError, PeerIdentity};
+use anabranch_dtls::{Action, OpenError};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Dtls, PPID_DTLS_KEY_MANAGEMENT};
@@ -13,10 +13,7 @@ use bytes::{Bytes, BytesMut};
 use super::Association;
 use crate::cookie::Cookie;
 use crate::discard::{DiscardCounts, DiscardReason};
-use crate::dtls_chunk::{
-    DTLS_OVERHEAD, DtlsChunk, DtlsStatistics, DtlsTerms, KeyAgreement, Phase, RestartKeys,
-    SEALED_BEHIND, SEALED_FRONT,
-};
+use crate::dtls_chunk::{DTLS_OVERHEAD, DtlsTerms, Phase, SEALED_BEHIND, SEALED_FRONT};
 use crate::event::Event;
 use crate::rx::Receiver;
 use crate::send_options::SendOptions;
@@ -29,113 +26,6 @@ const MIN_LEFT: u64 = 65_536;
 const CLEAR_DATA: &str = "user data that is not protected";
 
 impl Association {
-    /// The negotiated key management; `None` if the association does not use the DTLS chunk.
-    pub fn key_agreement(&self) -> Option<&KeyAgreement> {
-        self.dtls.as_ref().and_then(|it| it.agreement())
-    }
-
-    /// Whether only protected packets are accepted and sent, except INIT and INIT ACK.
-    pub fn is_protected(&self) -> bool {
-        self.dtls
-            .as_ref()
-            .is_some_and(|it| it.requires_protection())
-    }
-
-    /// The identity that the peer proved last, if the key management authenticates by certificates.
-    /// [`Event::PeerAuthenticated`] reports each proof.
-    pub fn peer_identity(&self) -> Option<&PeerIdentity> {
-        self.dtls.as_ref().and_then(|it| it.identity.as_ref())
-    }
-
-    /// Counters of the DTLS chunk.
-    pub fn dtls_statistics(&self) -> DtlsStatistics {
-        let dtls = self.dtls.as_ref();
-        dtls.map(|it| it.statistics()).unwrap_or_default()
-    }
-
-    /// Installs keys for packets of this end, which are used from now on. Restart keys are only
-    /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
-    ///
-    /// # Errors
-    /// The epoch is not the next one or in use, restart keys come first, or the DTLS chunk is not
-    /// used or still being negotiated.
-    pub fn install_send_keys(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
-        self.negotiated_dtls()?.install_sealing(id, keys)
-    }
-
-    /// Installs keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.5). Keys of
-    /// earlier epochs stay until [`Association::remove_keys`].
-    ///
-    /// # Errors
-    /// The epoch is not the next one or in use, or the DTLS chunk is not used or still being
-    /// negotiated.
-    pub fn install_receive_keys(
-        &mut self,
-        id: KeyId,
-        keys: &KeyMaterial,
-    ) -> Result<(), InstallError> {
-        self.negotiated_dtls()?.install_opening(id, keys)
-    }
-
-    /// The DTLS chunk after the handshake: no keys may be set in COOKIE-WAIT and COOKIE-ECHOED
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4).
-    fn negotiated_dtls(&mut self) -> Result<&mut DtlsChunk, InstallError> {
-        let dtls = self.dtls.as_deref_mut();
-        dtls.filter(|it| it.phase != Phase::Offered)
-            .ok_or(InstallError::NotUsed)
-    }
-
-    /// Removes keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.7). Returns
-    /// whether there were any.
-    pub fn remove_keys(&mut self, id: KeyId) -> bool {
-        self.dtls.as_mut().is_some_and(|it| it.remove(id))
-    }
-
-    /// Discards all packets that are not protected from now on, except INIT and INIT ACK
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). Messages can be sent from now on, and
-    /// [`Event::Established`] follows. Cannot be undone.
-    pub fn require_protection(&mut self) {
-        let Some(dtls) = &mut self.dtls else { return };
-        if dtls.phase != Phase::Keying {
-            return;
-        }
-        dtls.phase = Phase::Protected;
-        self.events.push_back(Event::Established {
-            outbound_streams: self.outbound_streams,
-            inbound_streams: self.inbound_streams,
-        });
-    }
-
-    /// Negotiates keys of the next epoch now. Has no effect if that is under way, or if the user
-    /// installs the keys.
-    pub fn rekey(&mut self, now: Nanos) {
-        if let Some(method) = self.dtls.as_mut().and_then(|it| it.method.as_mut()) {
-            method.rekey(now);
-            self.manage_keys(now);
-        }
-    }
-
-    /// The keys to restart this association with, once they are negotiated. [`Event::RestartKeys`]
-    /// reports new ones.
-    pub fn restart_keys(&self) -> Option<RestartKeys> {
-        self.dtls.as_ref().and_then(|it| it.restart_keys())
-    }
-
-    /// Restarts the association of an earlier life of this endpoint, with its restart keys. To be
-    /// called before the first packet is sent. Returns `false`, without effect, if the DTLS chunk
-    /// is not offered or the peer has answered, even if the handshake starts again after that.
-    pub fn restart_with(&mut self, keys: &RestartKeys) -> bool {
-        let begins = matches!(self.state, crate::state::State::CookieWait(_));
-        match &mut self.dtls {
-            // Keys that have sealed packets must not begin again with the first nonce.
-            Some(dtls) if begins && dtls.contexts.counters().sealed == 0 => {
-                dtls.restarting(keys);
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Whether the user must not send yet.
     pub(super) fn waits_for_keys(&self) -> bool {
         let dtls = self.dtls.as_ref();
@@ -405,7 +295,7 @@ impl Association {
                 Ok(())
             }
             Action::Protect => {
-                self.require_protection();
+                self.protection_mut().require();
                 Ok(())
             }
             Action::Fail(why) => return self.refuse_protocol(why),

@@ -75,7 +75,7 @@ impl Association {
             interleaving: self.tx.is_interleaving(),
             reconfiguration: self.is_reconfigurable(),
             authentication: self.is_authenticated(),
-            security: self.is_protected(),
+            security: self.protection().is_active(),
             address_changes: self.uses_asconf(),
             zero_checksum: self.checksum_mode.sends_zero(),
             ecn: self.marks.is_some(),

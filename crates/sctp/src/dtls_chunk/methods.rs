@@ -49,11 +49,11 @@ impl fmt::Debug for KeyMethods {
 }
 
 impl Default for KeyMethods {
-    /// Method 0: the user installs keys by [`Association::install_send_keys`] and
-    /// [`Association::install_receive_keys`].
+    /// Method 0: the user installs keys by [`ProtectionMut::install_send_keys`] and
+    /// [`ProtectionMut::install_receive_keys`].
     ///
-    /// [`Association::install_send_keys`]: crate::Association::install_send_keys
-    /// [`Association::install_receive_keys`]: crate::Association::install_receive_keys
+    /// [`ProtectionMut::install_send_keys`]: crate::ProtectionMut::install_send_keys
+    /// [`ProtectionMut::install_receive_keys`]: crate::ProtectionMut::install_receive_keys
     fn default() -> Self {
         Self::external(&[0])
     }

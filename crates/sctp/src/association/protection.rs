@@ -1,0 +1,156 @@
+//! Protection of an association by the DTLS chunk: the interface for its user, and for a key
+//! management outside of this crate (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7).
+
+use anabranch_dtls::{InstallError, KeyId, KeyMaterial, PeerIdentity};
+use anabranch_transport::Nanos;
+
+use super::Association;
+use crate::dtls_chunk::{DtlsChunk, DtlsStatistics, KeyAgreement, Phase, RestartKeys};
+use crate::event::Event;
+use crate::state::State;
+
+/// State of the protection of an association by the DTLS chunk: see [`Association::protection`].
+#[derive(Clone, Copy, Debug)]
+pub struct Protection<'a> {
+    dtls: Option<&'a DtlsChunk>,
+}
+
+impl<'a> Protection<'a> {
+    /// Whether only protected packets are accepted and sent, except INIT and INIT ACK.
+    pub fn is_active(self) -> bool {
+        self.dtls.is_some_and(DtlsChunk::requires_protection)
+    }
+
+    /// The negotiated key management; `None` if the association does not use the DTLS chunk.
+    pub fn agreement(self) -> Option<&'a KeyAgreement> {
+        self.dtls?.agreement()
+    }
+
+    /// The identity that the peer proved last, if the key management authenticates by certificates.
+    /// [`Event::PeerAuthenticated`] reports each proof.
+    pub fn peer_identity(self) -> Option<&'a PeerIdentity> {
+        self.dtls?.identity.as_ref()
+    }
+
+    /// The keys to restart this association with, once they are negotiated. [`Event::RestartKeys`]
+    /// reports new ones.
+    pub fn restart_keys(self) -> Option<RestartKeys> {
+        self.dtls?.restart_keys()
+    }
+
+    /// Counters of the DTLS chunk.
+    pub fn statistics(self) -> DtlsStatistics {
+        self.dtls.map(DtlsChunk::statistics).unwrap_or_default()
+    }
+}
+
+/// Keys of an association that is protected by the DTLS chunk: see [`Association::protection_mut`].
+///
+/// A key management outside of this crate ([`Event::KeysRequired`]) installs keys in both
+/// directions, and then calls [`require`](Self::require). The key managements of
+/// [`Security`](crate::Security) do this themselves.
+#[derive(Debug)]
+pub struct ProtectionMut<'a> {
+    association: &'a mut Association,
+}
+
+impl ProtectionMut<'_> {
+    /// Installs keys for packets of this end, which are used from now on. Restart keys are only
+    /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
+    ///
+    /// # Errors
+    /// The epoch is not the next one or in use, restart keys come first, or the DTLS chunk is not
+    /// used or still being negotiated.
+    pub fn install_send_keys(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
+        self.negotiated()?.install_sealing(id, keys)
+    }
+
+    /// Installs keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.5). Keys of
+    /// earlier epochs stay until [`remove_keys`](Self::remove_keys).
+    ///
+    /// # Errors
+    /// The epoch is not the next one or in use, or the DTLS chunk is not used or still being
+    /// negotiated.
+    pub fn install_receive_keys(
+        &mut self,
+        id: KeyId,
+        keys: &KeyMaterial,
+    ) -> Result<(), InstallError> {
+        self.negotiated()?.install_opening(id, keys)
+    }
+
+    /// The DTLS chunk after the handshake: no keys may be set in COOKIE-WAIT and COOKIE-ECHOED
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4).
+    fn negotiated(&mut self) -> Result<&mut DtlsChunk, InstallError> {
+        let dtls = self.association.dtls.as_deref_mut();
+        dtls.filter(|it| it.phase != Phase::Offered)
+            .ok_or(InstallError::NotUsed)
+    }
+
+    /// Removes keys for packets of the peer (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.7). Returns
+    /// whether there were any.
+    pub fn remove_keys(&mut self, id: KeyId) -> bool {
+        let dtls = self.association.dtls.as_mut();
+        dtls.is_some_and(|it| it.remove(id))
+    }
+
+    /// Discards all packets that are not protected from now on, except INIT and INIT ACK
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.9). Messages can be sent from now on, and
+    /// [`Event::Established`] follows. Cannot be undone. Has no effect before the handshake is
+    /// complete, or if the association does not use the DTLS chunk.
+    pub fn require(&mut self) {
+        let association = &mut *self.association;
+        let Some(dtls) = &mut association.dtls else {
+            return;
+        };
+        if dtls.phase != Phase::Keying {
+            return;
+        }
+        dtls.phase = Phase::Protected;
+        association.events.push_back(Event::Established {
+            outbound_streams: association.outbound_streams,
+            inbound_streams: association.inbound_streams,
+        });
+    }
+
+    /// Negotiates keys of the next epoch now. Has no effect if that is under way, or if the user
+    /// installs the keys.
+    pub fn rekey(&mut self, now: Nanos) {
+        let dtls = self.association.dtls.as_mut();
+        if let Some(method) = dtls.and_then(|it| it.method.as_mut()) {
+            method.rekey(now);
+            self.association.manage_keys(now);
+        }
+    }
+
+    /// Restarts the association of an earlier life of this endpoint, with its restart keys. To be
+    /// called before the first packet is sent. Returns `false`, without effect, if the DTLS chunk
+    /// is not offered or the peer has answered, even if the handshake starts again after that.
+    pub fn restart_with(&mut self, keys: &RestartKeys) -> bool {
+        let begins = matches!(self.association.state, State::CookieWait(_));
+        match &mut self.association.dtls {
+            // Keys that have sealed packets must not begin again with the first nonce.
+            Some(dtls) if begins && dtls.contexts.counters().sealed == 0 => {
+                dtls.restarting(keys);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Association {
+    /// State of its protection by the DTLS chunk, which [`Config::security`](crate::Config)
+    /// offers.
+    pub fn protection(&self) -> Protection<'_> {
+        Protection {
+            dtls: self.dtls.as_deref(),
+        }
+    }
+
+    /// Keys of its protection by the DTLS chunk. The caller should drain `poll_transmit` and
+    /// `poll_event` afterwards.
+    pub fn protection_mut(&mut self) -> ProtectionMut<'_> {
+        ProtectionMut { association: self }
+    }
+}
