@@ -48,10 +48,7 @@ impl Limited {
         match event {
             Event::MessageAbandoned(message) => of_it.bytes = message.payload.len(),
             Event::StreamsReset { streams, .. } => of_it.bytes = size_of_val(&streams[..]),
-            Event::PeerAuthenticated(peer) => {
-                let names = peer.names.iter();
-                of_it.bytes = names.map(|it| size_of::<String>() + it.len()).sum();
-            }
+            Event::PeerAuthenticated(peer) => of_it.bytes = size_of_names(&peer.names),
             Event::MessageUndelivered(_) => of_it.undelivered = 1,
             Event::PeerError { .. } => of_it.peer_errors = 1,
             _ => {}
@@ -65,11 +62,26 @@ impl Limited {
         self.peer_errors += other.peer_errors;
     }
 
-    fn subtract(&mut self, other: &Self) {
+    /// Subtracts the amounts of an event. Undelivered messages come first, because thousands of
+    /// them may be read at once.
+    #[inline]
+    fn subtract(&mut self, event: &Event) {
+        if let Event::MessageUndelivered(_) = event {
+            self.undelivered -= 1;
+            return;
+        }
+        let other = Self::of(event);
         self.bytes -= other.bytes;
         self.undelivered -= other.undelivered;
         self.peer_errors -= other.peer_errors;
     }
+}
+
+/// Bytes of the names of a peer. Not inlined, because few events have names.
+#[cold]
+fn size_of_names(names: &[String]) -> usize {
+    let sizes = names.iter().map(|it| size_of::<String>() + it.len());
+    sizes.sum()
 }
 
 /// Allocated only if several events wait, or one with a separate limit.
@@ -95,7 +107,7 @@ impl Backlog {
     fn remove(&mut self, place: usize) -> Option<Entry> {
         self.kept -= usize::from(place < self.kept);
         let entry = self.events.remove(place)?;
-        self.limited.subtract(&Limited::of(&entry.event));
+        self.limited.subtract(&entry.event);
         Some(entry)
     }
 
@@ -371,12 +383,13 @@ impl EventQueue {
 
     /// Removes the first entry.
     fn take_first(&mut self) -> Option<Entry> {
-        let limited = Limited::of(&self.first.as_ref()?.event);
+        let entry = self.first.take()?;
         let next = self.backlog.change(|it| {
-            it.limited.subtract(&limited);
+            it.limited.subtract(&entry.event);
             it.pop_front()
         });
-        std::mem::replace(&mut self.first, next.flatten())
+        self.first = next.flatten();
+        Some(entry)
     }
 
     /// Number of waiting [`Event::PeerError`].
