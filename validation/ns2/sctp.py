@@ -205,9 +205,11 @@ def spec(c: dict) -> str:
         "heartbeat_interval": f'"{heartbeat}"',
         "path_max_retrans": c["path_max_retrans"],
         "association_max_retrans": 1000,
-        "primary_switchover_max_retrans": c["path_max_retrans"],
-        "retransmission_path": f'"{RETRANSMISSION[c["rtx_to_alt"]]}"',
     }
+    # Over one path these have no effect, and the program refuses such settings.
+    if len(c["paths"]) > 1:
+        values["primary_switchover_max_retrans"] = c["path_max_retrans"]
+        values["retransmission_path"] = f'"{RETRANSMISSION[c["rtx_to_alt"]]}"'
     if c["delayed"]:
         values["sack_delay"] = f'"{c["sack_delay"]} s"'
     if not c["max_burst"]:
