@@ -25,8 +25,8 @@ pub struct Modules {
 type Source = (Vec<String>, String);
 
 impl Modules {
-    /// Reads the sources below a crate's `src`, or below the folder of a program: the modules at the
-    /// top, then the children of each module. Programs in `bin` are separate crates.
+    /// Reads the sources below a crate's `src`, or below the folder of a program: the modules at
+    /// the top, then the children of each module. Programs in `bin` are separate crates.
     ///
     /// # Errors
     /// The error of the file system.

@@ -9,11 +9,21 @@
 //! use anabranch_scenario::quantity::{Rate, Span};
 //!
 //! let document = Document::new("pair")
-//!     .table("parameters", Table::new().with("rate", Rate(2_000_000)).with("rtt", Span(500_000_000)))
+//!     .table(
+//!         "parameters",
+//!         Table::new().with("rate", Rate(2_000_000)).with("rtt", Span(500_000_000)),
+//!     )
 //!     .table("world", Table::new().with("duration", "100 * $rtt"))
 //!     .push("node", Table::new().with("name", "a"))
 //!     .push("node", Table::new().with("name", "b"))
-//!     .push("link", Table::new().with("name", "wire").with("between", ["a", "b"]).with("rate", "$rate").with("delay", "$rtt / 2"));
+//!     .push(
+//!         "link",
+//!         Table::new()
+//!             .with("name", "wire")
+//!             .with("between", ["a", "b"])
+//!             .with("rate", "$rate")
+//!             .with("delay", "$rtt / 2"),
+//!     );
 //! assert!(document.to_toml().contains("delay = \"$rtt / 2\"\n"));
 //! ```
 

@@ -14,7 +14,8 @@ use crate::error::BuildError;
 /// // 10 Mbit/s, then 2 Mbit/s from 1 s on.
 /// let _step = StepFunction::steps(10_000_000, [(1_000_000_000, 2_000_000)])?;
 /// // The same again every 3 s.
-/// let _saw = StepFunction::steps(10_000_000, [(1_000_000_000, 2_000_000)])?.repeating(3_000_000_000)?;
+/// let _saw = StepFunction::steps(10_000_000, [(1_000_000_000, 2_000_000)])?
+///     .repeating(3_000_000_000)?;
 /// # Ok::<(), anabranch_sim::BuildError>(())
 /// ```
 ///

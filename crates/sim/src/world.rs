@@ -30,7 +30,8 @@ use agent_slot::AgentSlot;
 /// A deterministic network with agents: a function of its topology, its agents and its seed.
 ///
 /// ```
-/// use anabranch_sim::{DirectionConfig, DropTail, Family, Limit, LinkConfig, Seed, Topology, World};
+/// use anabranch_sim::{DirectionConfig, DropTail, Family, Limit, LinkConfig};
+/// use anabranch_sim::{Seed, Topology, World};
 ///
 /// let mut topology = Topology::new();
 /// let a = topology.add_node("a")?;

@@ -97,7 +97,7 @@ impl Trust {
         Ok(self)
     }
 
-    /// Adds a pinned certificate by its SHA-256. Neither its issuer, its validity nor its usage is verified.
+    /// Adds a pinned certificate by its SHA-256. Its issuer, validity and usage are not verified.
     #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: [u8; 32]) -> Self {
         self.fingerprints.push(fingerprint);

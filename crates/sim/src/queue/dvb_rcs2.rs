@@ -9,8 +9,8 @@
 //! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request (in SNS3 and
 //!   OpenSAND it also expires; here a terminal repeats it in each interval, and no request is
 //!   lost);
-//! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests (the
-//!   incremental form; the absolute one and the expiry of volumes are not modelled);
+//! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests
+//!   (the incremental form; the absolute one and the expiry of volumes are not modelled);
 //! - FCA, free capacity assignment: slots without a request, if any are left.
 //!
 //! All slots have one waveform and follow each other on one carrier. A packet occupies the slots of

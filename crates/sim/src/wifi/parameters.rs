@@ -182,7 +182,7 @@ impl Parameters {
     ///
     /// | here | 802.11b |
     /// |---|---|
-    /// | every data frame is announced by RTS (`RTSThreshold_` 0, which the listing does not change) | only those over 2347 bytes: none |
+    /// | RTS before every data frame (`RTSThreshold_` is 0) | only over 2347 bytes: none |
     /// | a frame that finds the medium idle draws a backoff nevertheless | it is sent after DIFS |
     /// | a backoff is drawn from 0 to CW - 1 | 0 to CW |
     /// | after an error EIFS, then DIFS | EIFS in place of DIFS |
@@ -190,9 +190,9 @@ impl Parameters {
     /// | a carrier is detected at once | after 15 us |
     /// | header of four addresses, no LLC or SNAP: 34 bytes | 36 bytes |
     /// | air time exact | rounded up to a microsecond |
-    /// | carrier sensed from the power at which 11 Mb/s is decoded, -82 dBm | the slower preamble is detected at larger distances than the data |
+    /// | carrier sense threshold -82 dBm, as for 11 Mb/s | that of the slower preamble, lower |
     /// | the link layer takes 25 us for each packet on either side (`LL delay_`) | nothing |
-    /// | packets that a station originates are 20 bytes longer on the whole path, because DSDV adds a second IP header | unchanged |
+    /// | own packets 20 bytes longer on the whole path (second IP header of DSDV) | unchanged |
     /// | 2.4 GHz, the lower edge of the band | channels centred from 2.412 GHz |
     ///
     /// The following behaviour of ns-2 is not modelled: a captured frame sets the NAV of the
