@@ -156,7 +156,7 @@ impl Score {
 }
 
 /// Two ends and the wire between them.
-struct Course<E: End> {
+struct Transfer<E: End> {
     conditions: Conditions,
     ends: [E; 2],
     /// Datagrams in transit to each end.
@@ -178,7 +178,7 @@ pub fn race<E: End>(
     warm_up: Duration,
     long: Duration,
 ) -> Result<Score, Box<dyn Error>> {
-    let mut course = Course::<E>::new(conditions)?;
+    let mut course = Transfer::<E>::new(conditions)?;
     course.connect()?;
     course.try_out()?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
@@ -197,7 +197,7 @@ pub fn race<E: End>(
 /// # Errors
 /// See [`race`].
 pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
-    let mut course = Course::<E>::new(conditions)?;
+    let mut course = Transfer::<E>::new(conditions)?;
     course.connect()?;
     course.try_out()?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
@@ -205,7 +205,7 @@ pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box
     Ok(course.score)
 }
 
-impl<E: End> Course<E> {
+impl<E: End> Transfer<E> {
     #[inline(always)] // avoids moving the ends
     fn new(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
         Ok(Self {

@@ -19,7 +19,7 @@ const PER_BYTE: u64 = 120;
 /// sent.
 const PER_MESSAGE: u64 = 1_000;
 /// Minimum cost of reading any packet.
-const LEAST: u64 = 100;
+const MIN_COST: u64 = 100;
 /// Number of seeds for random states and packets.
 const SEEDS: u64 = 24;
 
@@ -48,7 +48,7 @@ fn cost_of(attack: &str) -> (u64, u64) {
     let [packets, bytes, done, sent] = about(attack);
     if packets == 0 {
         // The peer had already closed the association.
-        return (LEAST, LEAST);
+        return (MIN_COST, MIN_COST);
     }
     let count = within("*::packets_arrive*", program(), &arguments).expect("valgrind");
     let (each, bytes) = (count / PACKETS as u64, bytes / packets);
@@ -74,7 +74,7 @@ fn no_packet_costs_more_than_its_bytes_may() {
         while let Some(attack) = { next.lock().expect("no panic").next() } {
             let (each, most) = cost_of(&attack);
             // A count close to zero shows that the packets were not processed.
-            if each > most || each < LEAST {
+            if each > most || each < MIN_COST {
                 beyond.lock().expect("no panic").push((attack, each, most));
             }
         }

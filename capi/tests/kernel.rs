@@ -17,7 +17,7 @@ use anabranch_net::{Carrier, Config};
 use common::{compile, library, run_at, text};
 
 /// Timeout of a case, for busy machines.
-const PATIENCE: Duration = Duration::from_secs(250);
+const TIMEOUT: Duration = Duration::from_secs(250);
 /// The UDP port of both ends.
 const PORT: u16 = 9899;
 const NEEDED: [&str; 7] = [
@@ -80,7 +80,7 @@ fn host(own: IpAddr, raw: bool) -> Config {
 
 #[allow(clippy::disallowed_methods)] // real peers take real time
 fn deadline() -> Instant {
-    Instant::now() + PATIENCE
+    Instant::now() + TIMEOUT
 }
 
 /// Runs `script` in the guest, with the addresses filled in.

@@ -38,7 +38,7 @@ const RACED: u64 = 10_000;
 const PINGS: u64 = 1_000;
 const IDLE: usize = 2_000;
 /// Numbers of associations of one endpoint.
-const MANY: [usize; 5] = [1, 10, 100, 1_000, 10_000];
+const ASSOCIATION_COUNTS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 /// Number of turns in the shorter count; each association has at least one.
 const TURNS: usize = 500;
 
@@ -147,7 +147,7 @@ fn tables(write: bool) -> Result<(), Box<dyn Error>> {
     }
     page.line("\n| associations of one endpoint | instructions a message | idle pair and the client's endpoint, bytes |");
     page.line("|---|---|---|");
-    for many in MANY {
+    for many in ASSOCIATION_COUNTS {
         let turns = TURNS.max(many) as u64;
         let each = count(&["crowd", &many.to_string()], turns)? / crowd::EACH as f64;
         let idle = match many {

@@ -39,7 +39,7 @@ const PROCESSORS: [usize; 2] = [1, 2];
 const MESSAGE: usize = 100;
 /// Duration of the warm-up and of the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
-const LONG: Duration = Duration::from_secs(2);
+const DURATION: Duration = Duration::from_secs(2);
 /// Timeout for establishing all associations.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of UDP sockets in a client thread.
@@ -185,7 +185,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
     };
     let (before, begin, processor) = now();
     match messages {
-        None => thread::sleep(LONG),
+        None => thread::sleep(DURATION),
         Some(messages) => {
             while crowd.answered.load(Ordering::Relaxed) < before + messages {
                 thread::sleep(Duration::from_millis(1));

@@ -26,7 +26,7 @@ use anabranch_bench::{callgrind, median};
 const SIZES: [usize; 4] = [100, 1024, 16 * 1024, 256 * 1024];
 const WINDOW: usize = 1 << 20;
 const WARM_UP: Duration = Duration::from_millis(40);
-const LONG: Duration = Duration::from_millis(120);
+const DURATION: Duration = Duration::from_millis(120);
 
 type Race = fn(&Conditions, Duration, Duration) -> Result<Score, Box<dyn Error>>;
 type Work = fn(&Conditions, u64) -> Result<Score, Box<dyn Error>>;
@@ -268,7 +268,7 @@ fn row(
     let mut scores: [Vec<Score>; CONTESTANTS.len()] = Default::default();
     for _ in 0..rounds {
         for (of_one, who) in scores.iter_mut().zip(&CONTESTANTS) {
-            let score = (who.race)(conditions, WARM_UP, LONG);
+            let score = (who.race)(conditions, WARM_UP, DURATION);
             of_one.push(score.map_err(|error| format!("{}: {error}", who.name))?);
         }
     }
@@ -327,12 +327,12 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     );
     scaling_rows("window, KiB", &[16, 64, 256, 1024, 4096], rounds, |kib| {
         let window = kib * 1024;
-        race::<Ours<true>>(&Conditions { window, ..usual }, WARM_UP, LONG)
+        race::<Ours<true>>(&Conditions { window, ..usual }, WARM_UP, DURATION)
     })?;
     let streams = [1, 10, 100, 1_000, 10_000, 65_535];
     scaling_rows("streams", &streams, rounds, |streams| {
         let streams = u16::try_from(streams)?;
-        race::<Ours<true>>(&Conditions { streams, ..usual }, WARM_UP, LONG)
+        race::<Ours<true>>(&Conditions { streams, ..usual }, WARM_UP, DURATION)
     })?;
     associations(&usual, rounds)
 }
@@ -340,12 +340,12 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
 /// Cost by number of associations, and the cost of accessing their memory alone, which matters once
 /// it exceeds the caches.
 fn associations(usual: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
-    const MANY: [usize; 5] = [1, 10, 100, 1_000, 10_000];
-    let mut scores = vec![Vec::new(); MANY.len()];
-    let mut floors = vec![Vec::new(); MANY.len()];
+    const ASSOCIATION_COUNTS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
+    let mut scores = vec![Vec::new(); ASSOCIATION_COUNTS.len()];
+    let mut floors = vec![Vec::new(); ASSOCIATION_COUNTS.len()];
     for _ in 0..rounds {
-        for (at, &many) in MANY.iter().enumerate() {
-            scores[at].push(crowd::race(usual, many, WARM_UP, LONG)?);
+        for (at, &many) in ASSOCIATION_COUNTS.iter().enumerate() {
+            scores[at].push(crowd::race(usual, many, WARM_UP, DURATION)?);
             floors[at].push(crowd::floor(many, WARM_UP) * 1e9);
         }
     }
@@ -371,7 +371,7 @@ fn associations(usual: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>>
     };
     let whole = |at: usize, round: usize| 1e9 / scores[at][round].messages_per_second();
     let aside = |at: usize, round: usize| whole(at, round) - floors[at][round];
-    for (at, many) in MANY.into_iter().enumerate() {
+    for (at, many) in ASSOCIATION_COUNTS.into_iter().enumerate() {
         let rates = || scores[at].iter().map(Score::messages_per_second);
         println!(
             "{many:>12} {:>12.0} {:>12.0} {:>19} {:>12.0} {:>12.0} {:>12.0} {:>9.2} {:>13.2}",

@@ -32,7 +32,7 @@ const STACKS: [(Stack, Transport); 5] = [
 /// Number of entries of [`STACKS`] with our stack.
 const OURS: usize = 2;
 /// Duration of the UDP test, the same as for the stacks.
-const LONG: Duration = Duration::from_secs(3);
+const DURATION: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     match measure() {
@@ -110,8 +110,9 @@ fn print_size(
             let rate = namespace::inside(|| flood(stack, transport, size, programs))?;
             rates[place].push(rate);
         }
-        let bytes =
-            namespace::inside(|| raw::rate(LONG).map_err(|error| format!("UDP alone: {error}")))?;
+        let bytes = namespace::inside(|| {
+            raw::rate(DURATION).map_err(|error| format!("UDP alone: {error}"))
+        })?;
         alone.push(bytes / f64::from(size));
     }
     let best = |round: usize| {

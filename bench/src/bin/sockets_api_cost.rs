@@ -69,7 +69,7 @@ struct Programs {
 
 /// A run: measured process, number and size of messages.
 #[derive(Clone, Copy)]
-struct Run {
+struct Measurement {
     who: Who,
     direction: &'static str,
     count: u64,
@@ -111,7 +111,7 @@ impl Programs {
     }
 
     /// Starts the other end, a process with `anabranch-net`; returns it and its UDP port.
-    fn peer(&self, run: Run) -> Outcome<(Child, u16)> {
+    fn peer(&self, run: Measurement) -> Outcome<(Child, u16)> {
         let what = match run.direction {
             "send" => "serve-receive",
             _ => "serve-send",
@@ -128,7 +128,7 @@ impl Programs {
     }
 
     /// Runs the measured end with `tool` before the selected process; returns its standard error.
-    fn run(&self, run: Run, tool: &[String]) -> Outcome<String> {
+    fn run(&self, run: Measurement, tool: &[String]) -> Outcome<String> {
         let (mut peer, udp) = self.peer(run)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let (count, size) = (run.count.to_string(), run.size.to_string());
@@ -179,7 +179,7 @@ impl Programs {
     }
 
     /// Instructions of the process.
-    fn instructions(&self, run: Run) -> Outcome<f64> {
+    fn instructions(&self, run: Measurement) -> Outcome<f64> {
         let tool = [
             "valgrind",
             "--tool=callgrind",
@@ -194,7 +194,7 @@ impl Programs {
     }
 
     /// System calls of the process, by name.
-    fn calls(&self, run: Run) -> Outcome<BTreeMap<String, f64>> {
+    fn calls(&self, run: Measurement) -> Outcome<BTreeMap<String, f64>> {
         let out = self.scratch.join("calls");
         // Child processes are counted only until they execute another program.
         let tool = [
@@ -238,7 +238,7 @@ fn tables(write: bool) -> Outcome<()> {
         for direction in DIRECTIONS {
             let [net, stack, program] = each(|who| {
                 let count = |count| {
-                    programs.instructions(Run {
+                    programs.instructions(Measurement {
                         who,
                         direction,
                         count,
@@ -282,7 +282,7 @@ fn calls(programs: &Programs, page: &mut Page) -> Outcome<()> {
         for direction in DIRECTIONS {
             for who in ALL {
                 let count = |count| {
-                    programs.calls(Run {
+                    programs.calls(Measurement {
                         who,
                         direction,
                         count,

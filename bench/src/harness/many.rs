@@ -6,7 +6,7 @@ use std::fs;
 
 use bytes::Bytes;
 
-use super::{Conditions, Course, End};
+use super::{Conditions, Transfer, End};
 
 /// Size of a memory page, bytes.
 const PAGE: usize = 4096;
@@ -17,7 +17,7 @@ const PAGE: usize = 4096;
 /// A handshake fails.
 pub fn handshakes<E: End>(conditions: &Conditions, pairs: u64) -> Result<(), Box<dyn Error>> {
     for _ in 0..pairs {
-        Course::<E>::new(conditions)?.connect()?;
+        Transfer::<E>::new(conditions)?.connect()?;
     }
     Ok(())
 }
@@ -27,7 +27,7 @@ pub fn handshakes<E: End>(conditions: &Conditions, pairs: u64) -> Result<(), Box
 /// # Errors
 /// A reply is missing.
 pub fn pings<E: End>(conditions: &Conditions, times: u64) -> Result<(), Box<dyn Error>> {
-    let mut course = Course::<E>::new(conditions)?;
+    let mut course = Transfer::<E>::new(conditions)?;
     course.connect()?;
     course.try_out()?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
@@ -46,7 +46,7 @@ pub fn idle<E: End>(conditions: &Conditions, pairs: usize) -> Result<f64, Box<dy
     let mut kept = Vec::with_capacity(pairs);
     let before = resident()?;
     for _ in 0..pairs {
-        let mut course = Course::<E>::new(conditions)?;
+        let mut course = Transfer::<E>::new(conditions)?;
         course.connect()?;
         course.ends.iter_mut().for_each(E::rest);
         kept.push(course.ends);
@@ -61,7 +61,7 @@ pub(super) fn resident() -> Result<usize, Box<dyn Error>> {
     Ok(pages.parse::<usize>()? * PAGE)
 }
 
-impl<E: End> Course<E> {
+impl<E: End> Transfer<E> {
     /// Transfers a message from one end to the other.
     fn call(&mut self, from: usize, payload: &Bytes) -> Result<(), Box<dyn Error>> {
         let to = 1 - from;

@@ -14,7 +14,7 @@ use anabranch_net::{Carrier, Config};
 use anabranch_sockets::host::{BypassStatus, Host};
 
 /// Timeout of a program, for busy machines.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Timeout for the host to send data of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(20);
@@ -146,7 +146,7 @@ fn run_by(
             command.env("ANABRANCH_WATCH", "1");
         }
         let child = command.output();
-        let output = tokio::time::timeout(PATIENCE, child).await;
+        let output = tokio::time::timeout(TIMEOUT, child).await;
         // Its last data is still in transit; the wait for an unresponsive peer is short.
         let _ = tokio::time::timeout(LAST_WORDS, idle).await;
         (output, missed.borrow().clone())

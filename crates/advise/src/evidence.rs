@@ -24,10 +24,10 @@ pub const EVENTS: u64 = 32_000_000;
 /// Part of these events that the search may use.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
-/// Steps from the chosen buffer to the buffers that are shown; FEW is used for a path that is
+/// Steps from the chosen buffer to the buffers that are shown; STEPS_OF_SLOW_PATH is used for a path that is
 /// expensive to simulate.
-const MANY: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
-const FEW: [isize; 5] = [-4, -1, 0, 1, 4];
+const STEPS: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
+const STEPS_OF_SLOW_PATH: [isize; 5] = [-4, -1, 0, 1, 4];
 /// Minimum and maximum number of runs of a deciding setting.
 const DECIDING: RangeInclusive<u32> = 8..=60;
 /// Number of runs of other settings.
@@ -176,10 +176,10 @@ fn surroundings_of(
     };
     let alone = near[..1].to_vec();
     [
-        of(&MANY, all),
-        of(&FEW, all),
-        of(&FEW, &near),
-        of(&FEW, &alone),
+        of(&STEPS, all),
+        of(&STEPS_OF_SLOW_PATH, all),
+        of(&STEPS_OF_SLOW_PATH, &near),
+        of(&STEPS_OF_SLOW_PATH, &alone),
     ]
 }
 

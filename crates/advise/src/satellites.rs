@@ -11,7 +11,7 @@ use crate::invalid_question::InvalidQuestion;
 pub const SHELL: &str = "starlink-1";
 /// Duration over which the round-trip time is sampled, and the sampling interval, seconds. The
 /// duration is about half an orbit of a low shell.
-const LOOKED_AT: [f64; 2] = [3000.0, 15.0];
+const RTT_SAMPLING: [f64; 2] = [3000.0, 15.0];
 
 /// A path between two locations over a satellite shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Satellites {
         let (from, to) = (place("from", &self.from)?, place("to", &self.to)?);
         let constellation = Constellation::walker(&sky)
             .map_err(|error| InvalidQuestion::unread("shell", error.to_string()))?;
-        let [duration, step] = LOOKED_AT;
+        let [duration, step] = RTT_SAMPLING;
         let summary = follow(&constellation, from, to, &[], duration, step).summary();
         let Some([_, median, ..]) = summary.delay else {
             let message = format!(

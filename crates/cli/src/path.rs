@@ -135,7 +135,7 @@ fn constellation(arguments: &SatellitePath) -> Result<Constellation, Failure> {
         old: arguments.old_elements,
     };
     Constellation::of_catalogue(&text, &sky, taking).map_err(|error| match error {
-        ElementsError::Relay | ElementsError::Sky(_) => Failure::Usage(error.to_string()),
+        ElementsError::Relay | ElementsError::Config(_) => Failure::Usage(error.to_string()),
         other => told(
             other
                 .to_string()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anabranch_orbit::{SHELLS, Sky};
+use anabranch_orbit::{OrbitConfig, SHELLS};
 use anabranch_settings::Section;
 
 /// The help of `--shell`.
@@ -17,11 +17,11 @@ pub fn shells() -> String {
 
 /// The help of `--set`.
 pub fn conventions() -> String {
-    let default = Sky::default();
+    let default = OrbitConfig::default();
     let section = Section {
         title: "Conventions (--set KEY=VALUE)",
         about: "",
-        settings: Sky::SETTINGS,
+        settings: OrbitConfig::SETTINGS,
         profiles: &["starlink-1"],
         fallback: &|_, name| default.show(name),
     };

@@ -181,7 +181,7 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
 }
 
 /// Seconds after which a page counts as hanging.
-const PATIENCE: &str = "600";
+const TIMEOUT_SECONDS: &str = "600";
 
 /// A shell with a network namespace of its own, so that ports are free.
 fn shell() -> Command {
@@ -194,11 +194,11 @@ fn shell() -> Command {
         .is_ok_and(|status| status.success());
     if !may {
         let mut shell = Command::new("timeout");
-        shell.args([PATIENCE, "bash"]);
+        shell.args([TIMEOUT_SECONDS, "bash"]);
         return shell;
     }
     let mut shell = Command::new("timeout");
-    shell.args([PATIENCE, "unshare"]);
+    shell.args([TIMEOUT_SECONDS, "unshare"]);
     shell
         .args(own)
         .args(["sh", "-c", "ip link set lo up && exec bash"]);

@@ -36,7 +36,7 @@ const LONG_RUN: usize = 16;
 
 /// Maximum delay of the report of an association's end while the sockets are not writable for its
 /// last packets.
-const PATIENCE: Nanos = SECOND;
+const FINAL_SEND_TIMEOUT: Nanos = SECOND;
 
 /// The driver's part of an endpoint.
 #[derive(Debug)]
@@ -265,13 +265,13 @@ impl DriverLocal {
         if self.ended.is_empty() {
             return timeout;
         }
-        let patience = self.since.saturating_add(PATIENCE);
+        let patience = self.since.saturating_add(FINAL_SEND_TIMEOUT);
         Some(timeout.map_or(patience, |at| at.min(patience)))
     }
 
     /// Returns true if ends have waited long enough for their last packets.
     fn has_waited(&self, now: Nanos) -> bool {
-        now >= self.since.saturating_add(PATIENCE)
+        now >= self.since.saturating_add(FINAL_SEND_TIMEOUT)
     }
 
     fn tell_ends(&mut self, state: &mut EndpointState) {

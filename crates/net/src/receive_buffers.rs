@@ -24,7 +24,7 @@ const BUFFER: usize = 65_536;
 const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
 /// Buffers per receive call otherwise, because preparing a buffer costs some 80 instructions, used
 /// or not. More than one, so that a call which leaves some empty shows that the socket is empty.
-const FEW: usize = if BATCH < 4 { BATCH } else { 4 };
+const SMALL_BATCH: usize = if BATCH < 4 { BATCH } else { 4 };
 /// Received bytes from which on a buffer is passed on instead of copied from.
 const HAND_ON: usize = BUFFER / 4;
 /// Maximum number of blocks in use by readers, in addition to the one for copies.
@@ -68,7 +68,7 @@ pub(crate) struct ReceivedBatch {
 pub(crate) struct ReceiveBuffers {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
-    /// The last call filled all its buffers, or more than `FEW`: the next one has many.
+    /// The last call filled all its buffers, or more than `SMALL_BATCH`: the next one has many.
     busy: bool,
     /// The block for copies, and a slice of the first packet in it.
     packed: BytesMut,
@@ -80,7 +80,7 @@ pub(crate) struct ReceiveBuffers {
 impl ReceiveBuffers {
     pub(crate) fn new() -> Self {
         Self {
-            buffers: (0..FEW).map(|_| BytesMut::zeroed(BUFFER)).collect(),
+            buffers: (0..SMALL_BATCH).map(|_| BytesMut::zeroed(BUFFER)).collect(),
             meta: vec![RecvMeta::default(); BATCH],
             busy: false,
             packed: BytesMut::new(),
@@ -98,7 +98,7 @@ impl ReceiveBuffers {
     ) -> Poll<io::Result<ReceivedBatch>> {
         let received = match self.busy {
             true => self.fill::<BATCH>(cx, socket),
-            false => self.fill::<FEW>(cx, socket),
+            false => self.fill::<SMALL_BATCH>(cx, socket),
         };
         let count = ready!(received)?;
         self.expect(count);
@@ -156,7 +156,7 @@ impl ReceiveBuffers {
 
     /// Adapts the number of buffers of the next call to the number that the last call filled.
     fn expect(&mut self, filled: usize) {
-        self.busy = filled >= FEW;
+        self.busy = filled >= SMALL_BATCH;
         if self.busy && self.buffers.len() < BATCH {
             let more = BATCH - self.buffers.len();
             self.buffers

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 /// Far more calls than a test needs. A driver in a busy loop is stopped here, so that its test
 /// fails instead of hanging.
-const FAR_TOO_MANY: u64 = 100_000;
+const MAX_CALLS: u64 = 100_000;
 /// `EBADF` and `ENETDOWN` of Linux.
 const BAD: i32 = 9;
 const DOWN: i32 = 100;
@@ -38,7 +38,7 @@ struct Mood {
 impl Mood {
     fn is_set(&self, what: &AtomicBool) -> bool {
         let calls = self.calls.fetch_add(1, Ordering::SeqCst);
-        what.load(Ordering::SeqCst) && calls < FAR_TOO_MANY
+        what.load(Ordering::SeqCst) && calls < MAX_CALLS
     }
 
     fn calls(&self) -> u64 {

@@ -25,12 +25,12 @@ const BEING_OPENED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 23, 1));
 
 /// Objects that the wakers of a test call.
 #[derive(Default)]
-struct Asked {
+struct PolledWaker {
     ends: Mutex<Option<(Endpoint, Association)>>,
     times: AtomicUsize,
 }
 
-impl Asked {
+impl PolledWaker {
     /// Takes the locks of the endpoint, and of its sockets.
     fn ask(&self) {
         self.times.fetch_add(1, Ordering::SeqCst);
@@ -61,12 +61,12 @@ impl Asked {
 
 /// Calls the endpoint when it is woken, and when it is dropped; may wake another.
 struct Hostile {
-    asked: Arc<Asked>,
+    asked: Arc<PolledWaker>,
     inner: Option<Waker>,
 }
 
 impl Hostile {
-    fn waker(asked: &Arc<Asked>, inner: Option<Waker>) -> Waker {
+    fn waker(asked: &Arc<PolledWaker>, inner: Option<Waker>) -> Waker {
         Waker::from(Arc::new(Self {
             asked: Arc::clone(asked),
             inner,
@@ -89,7 +89,7 @@ impl Drop for Hostile {
 
 /// tokio, with a different hostile waker for each poll of a task.
 #[derive(Clone)]
-struct HostileRuntime(TokioRuntime, Arc<Asked>);
+struct HostileRuntime(TokioRuntime, Arc<PolledWaker>);
 
 impl std::fmt::Debug for HostileRuntime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -122,7 +122,7 @@ impl Runtime for HostileRuntime {
 }
 
 /// Runs a test in a thread; fails if it hangs.
-fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<Asked>) -> F + Send + 'static) {
+fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<PolledWaker>) -> F + Send + 'static) {
     let (tell, told) = mpsc::channel();
     let tested = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -147,7 +147,7 @@ struct Ends {
     served: Association,
 }
 
-async fn ends(asked: &Arc<Asked>, runtime: Option<Arc<dyn Runtime>>) -> Ends {
+async fn ends(asked: &Arc<PolledWaker>, runtime: Option<Arc<dyn Runtime>>) -> Ends {
     let config = Config::default().with(|it| {
         it.addresses = vec![LOOPBACK];
         it.carrier = Carrier::Encapsulated {
@@ -172,7 +172,7 @@ async fn ends(asked: &Arc<Asked>, runtime: Option<Arc<dyn Runtime>>) -> Ends {
 }
 
 /// Polls with one hostile waker, and then with another, so that the first is dropped.
-fn poll_twice<F: Future>(asked: &Arc<Asked>, mut future: Pin<&mut F>) {
+fn poll_twice<F: Future>(asked: &Arc<PolledWaker>, mut future: Pin<&mut F>) {
     for _ in 0..2 {
         let waker = Hostile::waker(asked, None);
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -247,7 +247,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
 }
 
 /// Returns true if it was ready.
-fn poll_once_or_ready<F: Future>(asked: &Arc<Asked>, future: Pin<&mut F>) -> bool {
+fn poll_once_or_ready<F: Future>(asked: &Arc<PolledWaker>, future: Pin<&mut F>) -> bool {
     let waker = Hostile::waker(asked, None);
     matches!(
         future.poll(&mut Context::from_waker(&waker)),

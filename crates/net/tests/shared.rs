@@ -217,7 +217,7 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
 }
 
 /// Enough endpoints on the same sockets that each must be found without examining the others.
-const MANY: u16 = 200;
+const ENDPOINTS: u16 = 200;
 
 /// Each of many is woken for itself: by packets, by its users, and when its handles are dropped.
 #[test]
@@ -227,7 +227,7 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
         let clients = sockets();
         let peer = Peer::from((LOOPBACK, 5_001)).over_udp(server.udp_port());
         let mut pairs = Vec::new();
-        for number in 0..MANY {
+        for number in 0..ENDPOINTS {
             let client = Endpoint::bind_with(settings(10_000 + number), &clients).expect("free");
             let association = client.connect(peer.clone()).await.expect("it listens");
             let accepted = server.accept().await.expect("it came");
@@ -253,7 +253,7 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
             assert_eq!(ends.await.expect("no panic"), Ok(None));
             drop((client, association));
         }
-        for number in 0..MANY - 1 {
+        for number in 0..ENDPOINTS - 1 {
             while Endpoint::bind_with(settings(10_000 + number), &clients).is_err() {
                 tokio::task::yield_now().await;
             }
@@ -275,7 +275,7 @@ fn each_of_many_endpoints_keeps_its_own_timers() {
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let port = silent.local_addr().expect("bound").port();
         let mut attempts = Vec::new();
-        for number in 0..MANY {
+        for number in 0..ENDPOINTS {
             let config = settings(10_000 + number).with(|it| {
                 it.accept = false;
                 it.sctp.max_init_retransmits = u32::from(number % 3);

@@ -2,7 +2,9 @@
 
 use std::f64::consts::TAU;
 
-use crate::conventions::{Pattern, Propagator, Relay, Seam, Sky, SkyError, Stagger};
+use crate::conventions::{
+    OrbitConfig, OrbitConfigError, Pattern, Propagator, Relay, Seam, Stagger,
+};
 use crate::earth::EQUATOR;
 use crate::elements::{Catalogue, Elements, ElementsError, Kepler, Taking};
 use crate::isls;
@@ -19,7 +21,7 @@ const ROTATION: f64 = 7.292_115e-5;
 #[derive(Clone, Debug)]
 pub struct Constellation {
     orbits: Orbits,
-    sky: Sky,
+    sky: OrbitConfig,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +61,7 @@ struct Walker {
 }
 
 impl Walker {
-    fn new(sky: &Sky) -> Self {
+    fn new(sky: &OrbitConfig) -> Self {
         let radius = match sky.mean_motion {
             None => sky.altitude + sky.earth.radius(),
             Some(a_day) => {
@@ -92,7 +94,7 @@ impl Walker {
     }
 
     /// The elements of its satellites at the epoch, in the order of their numbers.
-    fn elements(&self, sky: &Sky) -> Result<Elements, ElementsError> {
+    fn elements(&self, sky: &OrbitConfig) -> Result<Elements, ElementsError> {
         let motion = match sky.mean_motion {
             Some(a_day) => a_day,
             None => (GRAVITY / self.radius.powi(3)).sqrt() * 86_400.0 / TAU,
@@ -174,15 +176,16 @@ impl Constellation {
     /// The shell described by `sky`.
     ///
     /// # Errors
-    /// See [`Sky::check`].
-    pub fn walker(sky: &Sky) -> Result<Self, SkyError> {
+    /// See [`OrbitConfig::check`].
+    pub fn walker(sky: &OrbitConfig) -> Result<Self, OrbitConfigError> {
         sky.check()?;
         let walker = Walker::new(sky);
         let orbits = match sky.propagator {
             Propagator::Circular => Orbits::Walker(walker),
             Propagator::Sgp4 => {
                 let elements = walker.elements(sky);
-                let elements = elements.map_err(|error| SkyError::Sgp4(error.to_string()))?;
+                let elements =
+                    elements.map_err(|error| OrbitConfigError::Sgp4(error.to_string()))?;
                 Orbits::Propagated(walker, elements)
             }
         };
@@ -197,7 +200,7 @@ impl Constellation {
     ///
     /// # Errors
     /// See [`Constellation::of_catalogue`].
-    pub fn from_elements(text: &str, sky: &Sky) -> Result<Self, ElementsError> {
+    pub fn from_elements(text: &str, sky: &OrbitConfig) -> Result<Self, ElementsError> {
         Self::of_catalogue(text, sky, Taking::default())
     }
 
@@ -208,7 +211,11 @@ impl Constellation {
     /// # Errors
     /// No usable entry: the first fault with its place. Most entries too old. Conventions that
     /// contradict each other.
-    pub fn of_catalogue(text: &str, sky: &Sky, taking: Taking) -> Result<Self, ElementsError> {
+    pub fn of_catalogue(
+        text: &str,
+        sky: &OrbitConfig,
+        taking: Taking,
+    ) -> Result<Self, ElementsError> {
         Self::of_linked_catalogue(text, "", sky, taking)
     }
 
@@ -221,7 +228,7 @@ impl Constellation {
     pub fn of_linked_catalogue(
         text: &str,
         isls: &str,
-        sky: &Sky,
+        sky: &OrbitConfig,
         taking: Taking,
     ) -> Result<Self, ElementsError> {
         sky.check()?;
@@ -245,7 +252,7 @@ impl Constellation {
     }
 
     /// The conventions.
-    pub fn sky(&self) -> &Sky {
+    pub fn sky(&self) -> &OrbitConfig {
         &self.sky
     }
 

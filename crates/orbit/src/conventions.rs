@@ -113,7 +113,7 @@ const RANGE: Kind = Kind::Number {
 settings! {
     /// A shell of satellites, and every convention by which a path over it is computed.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Sky {
+    pub struct OrbitConfig {
         /// Altitude of the shell above the Earth's radius, km.
         altitude: f64 = 550.0,
             Kind::Number { least: 160.0, most: 40_000.0, above: false, step: 0.0 }, "";
@@ -183,7 +183,7 @@ settings! {
 
 /// Contradicting conventions.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum SkyError {
+pub enum OrbitConfigError {
     /// A value out of its range.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -214,9 +214,9 @@ pub enum SkyError {
 }
 
 /// Maximum number of satellites of a constellation.
-pub(crate) const MOST: u64 = 50_000;
+pub(crate) const MAX_SATELLITES: u64 = 50_000;
 
-impl Sky {
+impl OrbitConfig {
     /// Whether a link of this length between a place and a satellite is possible, km.
     pub(crate) fn reaches(&self, distance: f64) -> bool {
         self.max_range.is_none_or(|most| distance <= most)
@@ -226,20 +226,23 @@ impl Sky {
     ///
     /// # Errors
     /// The first fault: the value found, and the values allowed.
-    pub fn check(&self) -> Result<(), SkyError> {
+    pub fn check(&self) -> Result<(), OrbitConfigError> {
         self.check_ranges()?;
         if self.pattern == Pattern::Star && self.seam == Seam::Closed {
-            return Err(SkyError::Seam);
+            return Err(OrbitConfigError::Seam);
         }
         if self.phasing >= f64::from(self.planes) {
-            return Err(SkyError::Phasing {
+            return Err(OrbitConfigError::Phasing {
                 found: self.phasing,
                 most: self.planes - 1,
             });
         }
         let found = u64::from(self.planes) * u64::from(self.satellites);
-        if found > MOST {
-            return Err(SkyError::Satellites { found, most: MOST });
+        if found > MAX_SATELLITES {
+            return Err(OrbitConfigError::Satellites {
+                found,
+                most: MAX_SATELLITES,
+            });
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use sgp4::chrono::NaiveDateTime;
 
-use crate::conventions::{MOST, SkyError};
+use crate::conventions::{MAX_SATELLITES, OrbitConfigError};
 use crate::date::Date;
 use crate::earth::MEAN_RADIUS;
 use crate::isls::IslsError;
@@ -43,7 +43,7 @@ pub enum ElementsError {
         what: String,
     },
     /// No satellite, or too many.
-    #[error("found {found} satellites; allowed: 1 to {MOST}")]
+    #[error("found {found} satellites; allowed: 1 to {MAX_SATELLITES}")]
     Count {
         /// Number of satellites.
         found: usize,
@@ -74,7 +74,7 @@ pub enum ElementsError {
     Isls(#[from] IslsError),
     /// Contradicting conventions.
     #[error(transparent)]
-    Sky(#[from] SkyError),
+    OrbitConfig(#[from] OrbitConfigError),
 }
 
 /// Selection of the elements of a file, and the start of times.
@@ -309,7 +309,7 @@ impl Elements {
                 ));
             }
         }
-        if sets.len() as u64 > MOST {
+        if sets.len() as u64 > MAX_SATELLITES {
             return Err(ElementsError::Count { found: sets.len() });
         }
         let mut ages: Vec<f64> = sets.iter().map(|(set, _)| days(start, set.epoch)).collect();

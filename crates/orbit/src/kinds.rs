@@ -6,7 +6,7 @@ use anabranch_settings::{
 };
 
 use crate::constellation::Constellation;
-use crate::conventions::{Relay, Sky, Stagger};
+use crate::conventions::{OrbitConfig, Relay, Stagger};
 use crate::date::Date;
 use crate::elements::Taking;
 use crate::presets::{SHELLS, shell};
@@ -47,10 +47,10 @@ const OF_FILES: [&str; 4] = ["min_elevation", "max_range", "earth", "isl_clearan
 
 /// The conventions with the given names, or all others. The default of each is the shell's value.
 const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Setting; COUNT] {
-    let mut all = [Sky::SETTINGS[0]; COUNT];
+    let mut all = [OrbitConfig::SETTINGS[0]; COUNT];
     let (mut count, mut index) = (0, 0);
-    while index < Sky::SETTINGS.len() {
-        let setting = Sky::SETTINGS[index];
+    while index < OrbitConfig::SETTINGS.len() {
+        let setting = OrbitConfig::SETTINGS[index];
         let (mut found, mut name) = (false, 0);
         while name < names.len() {
             found = found || is(setting.name, names[name]);
@@ -68,7 +68,8 @@ const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Sett
     all
 }
 
-const OF_SHELLS: [Setting; Sky::SETTINGS.len() - OF_PATHS.len()] = conventions(OF_PATHS, false);
+const OF_SHELLS: [Setting; OrbitConfig::SETTINGS.len() - OF_PATHS.len()] =
+    conventions(OF_PATHS, false);
 const OF_ELEMENTS: [Setting; OF_FILES.len()] = conventions(OF_FILES, true);
 
 /// The conventions that are set.
@@ -77,7 +78,11 @@ struct Conventions(Vec<(&'static str, Datum)>);
 impl FromParameters for Conventions {
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
         let mut all = parameters.all()?;
-        all.retain(|(name, _)| Sky::SETTINGS.iter().any(|setting| setting.name == *name));
+        all.retain(|(name, _)| {
+            OrbitConfig::SETTINGS
+                .iter()
+                .any(|setting| setting.name == *name)
+        });
         Ok(Self(all))
     }
 }
@@ -87,7 +92,7 @@ impl Conventions {
         self.0.iter().any(|(given, _)| *given == name)
     }
 
-    fn put(&self, sky: &mut Sky) -> Result<(), Refusal> {
+    fn put(&self, sky: &mut OrbitConfig) -> Result<(), Refusal> {
         let mut all = self.0.iter();
         all.try_for_each(|(name, datum)| sky.put(name, datum).map_err(Refusal::together))
     }
@@ -160,12 +165,12 @@ impl ElementsConfig {
                 return Err(Refusal::together(message));
             }
         }
-        let mut sky = Sky {
+        let mut sky = OrbitConfig {
             relay: match self.isls {
                 Some(_) => Relay::Isl,
                 None => Relay::BentPipe,
             },
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         self.sky.put(&mut sky)?;
         let date = self.date.as_ref().map(|it| it.parse::<Date>()).transpose();

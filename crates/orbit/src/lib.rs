@@ -1,7 +1,7 @@
 //! Paths over satellites: positions of satellites, visibility from places on the ground, shortest
 //! paths, and their changes over time.
 //!
-//! [`Sky`] holds every convention in which published figures of such paths differ, each with its
+//! [`OrbitConfig`] holds every convention in which published figures of such paths differ, each with its
 //! default and its reason. [`Constellation`] has the positions of satellites: a Walker shell, or
 //! the orbits of a file of elements. [`follow`] gives the path between two places over time.
 //! [`Shells`], [`Graph`] and [`Tree`] serve whole networks: positions of all satellites, and the
@@ -30,7 +30,9 @@ mod tree;
 mod vector;
 
 pub use constellation::Constellation;
-pub use conventions::{Access, Earth, Pattern, Propagator, Relay, Seam, Sky, SkyError, Stagger};
+pub use conventions::{
+    Access, Earth, OrbitConfig, OrbitConfigError, Pattern, Propagator, Relay, Seam, Stagger,
+};
 pub use date::{Date, DateError};
 pub use earth::{LIGHT, Place, PlaceError, great_circle};
 pub use elements::{Catalogue, ElementsError, MAX_AGE_DAYS, Taking};

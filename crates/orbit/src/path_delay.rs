@@ -25,7 +25,7 @@ pub struct Pathway {
 
 impl Pathway {
     /// Maximum time to wait for a path.
-    pub const PATIENCE: Nanos = 3600 * time::SECOND;
+    pub const MAX_WAIT: Nanos = 3600 * time::SECOND;
 
     /// The path from `from` to `to`. It is blocked for `handover` after each change to another
     /// path.
@@ -65,7 +65,7 @@ impl Pathway {
     /// there is no path for an hour.
     fn ready(&mut self, at: Nanos) -> Option<(Nanos, Route)> {
         let first = at / self.interval;
-        let last = first + Self::PATIENCE / self.interval + 1;
+        let last = first + Self::MAX_WAIT / self.interval + 1;
         for turn in first..=last {
             let before = turn.checked_sub(1).map(|before| self.route(before));
             let Some(route) = self.route(turn) else {
@@ -104,7 +104,7 @@ impl Pathway {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conventions::{Relay, Sky};
+    use crate::conventions::{OrbitConfig, Relay};
     use crate::path_timeline::follow;
     use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn it_is_the_path_that_is_followed() {
-        let shell = Constellation::walker(&Sky::default()).expect("a shell");
+        let shell = Constellation::walker(&OrbitConfig::default()).expect("a shell");
         let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
         let mut pathway = Pathway::new(&shell, from, to, &[], 0);
         for sample in follow(&shell, from, to, &[], 120.0, 1.0).samples {
@@ -129,7 +129,7 @@ mod tests {
     /// their delay.
     #[test]
     fn a_handover_holds_packets_back() {
-        let shell = Constellation::walker(&Sky::default()).expect("a shell");
+        let shell = Constellation::walker(&OrbitConfig::default()).expect("a shell");
         let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
         let [mut free, mut held] =
             [0, 80 * MILLISECOND].map(|it| Pathway::new(&shell, from, to, &[], it));
@@ -156,13 +156,13 @@ mod tests {
 
     #[test]
     fn without_a_path_a_packet_waits_for_one_an_hour_at_most() {
-        let sky = Sky {
+        let sky = OrbitConfig {
             relay: Relay::BentPipe,
             planes: 1,
             satellites: 1,
             phasing: 0.0,
             earth_rotates: false,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         let shell = Constellation::walker(&sky).expect("a shell");
         let mut pathway = Pathway::new(&shell, place("0,0"), place("0,0"), &[], 0);

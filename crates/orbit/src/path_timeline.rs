@@ -177,14 +177,14 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conventions::{Relay, Sky};
+    use crate::conventions::{OrbitConfig, Relay};
     use anabranch_transport::time::SECOND;
 
     fn place(text: &str) -> Place {
         text.parse().expect("a place")
     }
 
-    fn atlantic(sky: &Sky, duration: f64, step: f64) -> Followed {
+    fn atlantic(sky: &OrbitConfig, duration: f64, step: f64) -> Followed {
         let shell = Constellation::walker(sky).expect("a shell");
         follow(
             &shell,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_path_changes_at_multiples_of_the_interval_only() {
-        let followed = atlantic(&Sky::default(), 600.0, 1.0);
+        let followed = atlantic(&OrbitConfig::default(), 600.0, 1.0);
         assert_eq!(followed.samples.len(), 601);
         assert!(followed.routes.len() > 2);
         for (begins, _) in &followed.routes {
@@ -214,9 +214,9 @@ mod tests {
     /// a recomputed one.
     #[test]
     fn a_held_path_is_no_shorter() {
-        let sky = Sky {
+        let sky = OrbitConfig {
             interval: 60 * SECOND,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         let held = atlantic(&sky, 600.0, 1.0);
         let shell = Constellation::walker(&sky).expect("a shell");
@@ -247,13 +247,13 @@ mod tests {
     /// One satellite that rises and sets should give a path for some minutes of a revolution.
     #[test]
     fn time_without_a_path_counts() {
-        let sky = Sky {
+        let sky = OrbitConfig {
             relay: Relay::BentPipe,
             planes: 1,
             satellites: 1,
             phasing: 0.0,
             earth_rotates: false,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         let shell = Constellation::walker(&sky).expect("a shell");
         let here = place("0,0");

@@ -2,7 +2,7 @@
 
 use anabranch_transport::time::MILLISECOND;
 
-use crate::conventions::{Earth, Pattern, Propagator, Seam, Sky, Stagger};
+use crate::conventions::{Earth, OrbitConfig, Pattern, Propagator, Seam, Stagger};
 
 /// A shell that is often used in models.
 #[derive(Clone, Copy, Debug)]
@@ -11,29 +11,41 @@ pub struct Shell {
     pub name: &'static str,
     /// Description, and the source of its numbers.
     pub about: &'static str,
-    make: fn() -> Sky,
+    make: fn() -> OrbitConfig,
 }
 
 impl Shell {
     /// Its conventions; those that it does not set have their defaults.
-    pub fn sky(&self) -> Sky {
+    pub fn sky(&self) -> OrbitConfig {
         (self.make)()
     }
 }
 
-fn delta(altitude: f64, inclination: f64, planes: u32, satellites: u32, phasing: f64) -> Sky {
-    Sky {
+fn delta(
+    altitude: f64,
+    inclination: f64,
+    planes: u32,
+    satellites: u32,
+    phasing: f64,
+) -> OrbitConfig {
+    OrbitConfig {
         altitude,
         inclination,
         planes,
         satellites,
         phasing,
-        ..Sky::default()
+        ..OrbitConfig::default()
     }
 }
 
-fn star(altitude: f64, inclination: f64, planes: u32, satellites: u32, phasing: f64) -> Sky {
-    Sky {
+fn star(
+    altitude: f64,
+    inclination: f64,
+    planes: u32,
+    satellites: u32,
+    phasing: f64,
+) -> OrbitConfig {
+    OrbitConfig {
         pattern: Pattern::Star,
         seam: Seam::Open,
         ..delta(altitude, inclination, planes, satellites, phasing)
@@ -49,8 +61,8 @@ fn hypatia(
     (mean_motion, inclination, planes, satellites): (f64, f64, u32, u32),
     altitude: f64,
     max_range: f64,
-) -> Sky {
-    Sky {
+) -> OrbitConfig {
+    OrbitConfig {
         mean_motion: Some(mean_motion),
         propagator: Propagator::Sgp4,
         stagger: Stagger::Alternating,
@@ -98,7 +110,7 @@ pub const SHELLS: &[Shell] = &[
     Shell {
         name: "kuiper-1",
         about: "630 km, 51.9°, 34 planes of 34; least elevation 35°",
-        make: || Sky {
+        make: || OrbitConfig {
             min_elevation: 35.0,
             ..delta(630.0, 51.9, 34, 34, 1.0)
         },
@@ -116,7 +128,7 @@ pub const SHELLS: &[Shell] = &[
     Shell {
         name: "hypatia-telesat-1015",
         about: "Telesat's polar shell as Hypatia (IMC 2020) has it: 13.66 revolutions a day, 98.98°, 27 planes of 13 over the whole circle, SGP4; ground links up to 5,845 km, which pass below the horizon",
-        make: || Sky {
+        make: || OrbitConfig {
             min_elevation: -90.0,
             ..hypatia((13.66, 98.98, 27, 13), 1015.0, 5845.152)
         },
@@ -124,7 +136,7 @@ pub const SHELLS: &[Shell] = &[
     Shell {
         name: "oneweb",
         about: "1200 km, 87.9°, 12 planes of 49, a star without links between satellites",
-        make: || Sky {
+        make: || OrbitConfig {
             relay: crate::conventions::Relay::BentPipe,
             ..star(1200.0, 87.9, 12, 49, 6.0)
         },
@@ -132,7 +144,7 @@ pub const SHELLS: &[Shell] = &[
     Shell {
         name: "iridium",
         about: "780 km, 86.4°, 6 planes of 11, a star; least elevation 8.2°",
-        make: || Sky {
+        make: || OrbitConfig {
             min_elevation: 8.2,
             ..star(780.0, 86.4, 6, 11, 3.0)
         },
@@ -159,28 +171,28 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_is_told() {
-        let closed = Sky {
+        let closed = OrbitConfig {
             pattern: Pattern::Star,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         assert!(
             closed
                 .check()
                 .is_err_and(|error| error.to_string().contains("seam"))
         );
-        let turned = Sky {
+        let turned = OrbitConfig {
             phasing: 24.0,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         let told = turned.check().expect_err("a whole turn").to_string();
         assert_eq!(
             told,
             "`phasing`: found 24; allowed: 0 to 23, less than the number of planes"
         );
-        let many = Sky {
+        let many = OrbitConfig {
             planes: 1000,
             satellites: 1000,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         assert!(
             many.check()

@@ -2,7 +2,7 @@
 //! station can reach.
 
 use crate::constellation::Constellation;
-use crate::conventions::Sky;
+use crate::conventions::OrbitConfig;
 use crate::earth::Place;
 use crate::vector::Vector;
 
@@ -88,13 +88,15 @@ impl Shells {
     }
 
     /// The conventions for the ground, which are those of the first shell.
-    fn sky(&self) -> Option<&Sky> {
+    fn sky(&self) -> Option<&OrbitConfig> {
         self.shells.first().map(Constellation::sky)
     }
 
     /// Position of a station on the first shell's Earth.
     pub fn station(&self, place: Place) -> [f64; 3] {
-        let earth = self.sky().map_or(Sky::default().earth, |sky| sky.earth);
+        let earth = self
+            .sky()
+            .map_or(OrbitConfig::default().earth, |sky| sky.earth);
         let Vector { x, y, z } = place.position(earth);
         [x, y, z]
     }

@@ -260,7 +260,7 @@ pub struct Count(#[schemars(range(min = 0))] pub u32);
 
 impl Count {
     /// Upper limit: a larger number is more likely a mistake than intended.
-    const LARGEST: i64 = 100_000;
+    const MAX: i64 = 100_000;
 }
 
 impl Default for Count {
@@ -272,10 +272,10 @@ impl Default for Count {
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = i64::deserialize(deserializer)?;
-        if !(0..=Self::LARGEST).contains(&value) {
+        if !(0..=Self::MAX).contains(&value) {
             return Err(de::Error::custom(format!(
                 "found {value}; a count lies between 0 and {}",
-                Self::LARGEST
+                Self::MAX
             )));
         }
         Ok(Count(value as u32))

@@ -52,7 +52,7 @@ use bytes::Bytes;
 use ecn::Marks;
 pub(crate) use fast_path_rx::FastPath;
 use heartbeat::Verifying;
-pub(crate) use lifecycle::{Ports, Terms};
+pub(crate) use lifecycle::{NegotiatedParameters, Ports};
 pub use negotiated::Negotiated;
 use pending_control::{ControlTask, PendingControl};
 pub use protection::{Protection, ProtectionMut};

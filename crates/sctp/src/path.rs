@@ -21,12 +21,12 @@ mod switch_rules;
 mod switchover;
 
 pub(crate) use congestion_event::CongestionEvent;
-pub(crate) use heartbeat::{Answered, Heartbeat, Role};
+pub(crate) use heartbeat::{Heartbeat, HeartbeatResult, Role};
 pub(crate) use loss_ratio::LossRatio;
 pub use manager::Paths;
 pub(crate) use new_path::PathComponents;
 pub use path_entry::{PathEntry, PathId};
-pub(crate) use pmtu::{Answered as ProbeAnswered, Discovery, ProbeSize};
+pub(crate) use pmtu::{Discovery, ProbeResult, ProbeSize};
 pub(crate) use rack::{PathRack, Sending};
 pub use rto::RtoEstimator;
 pub use state::PathState;

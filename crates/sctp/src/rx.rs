@@ -34,7 +34,7 @@ use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Data, DecodeError};
 use anabranch_wire::packet::Frame;
 
-pub(crate) use fast_path::Next;
+pub(crate) use fast_path::ReceiveOutcome;
 pub(crate) use forward_tsn::ForwardTsnOutcome;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use message_assembler::TooLong;

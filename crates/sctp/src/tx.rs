@@ -65,7 +65,7 @@ use ack::PathAck;
 use burst::Burst;
 use cmt::Cmt;
 use delivery_receipts::Receipts;
-use gap_blocks::Run;
+use gap_blocks::TsnRange;
 use new_sender::SenderComponents;
 use optional_recovery::OptionalRecovery;
 use outstanding::Outstanding;
@@ -125,7 +125,7 @@ pub struct Sender {
     in_use: StreamsInUse,
     outstanding: Outstanding,
     /// The last SACK's gap ack blocks.
-    gaps: Vec<Run>,
+    gaps: Vec<TsnRange>,
     /// Path of the lowest chunk on which the receiver reneged.
     reneged_on: Option<PathId>,
     /// The peer's last advertised window, and its estimated rest.
@@ -168,7 +168,7 @@ pub struct Sender {
     /// Allocated for recovery algorithms beyond missing reports and T3-rtx.
     watch: Option<Box<OptionalRecovery>>,
     /// Scratch buffers of `handle_sack`.
-    blocks: Vec<Run>,
+    blocks: Vec<TsnRange>,
     acks: Vec<PathAck>,
     /// Scratch of `fill`: start of the last DATA chunk of the packet.
     last_data_at: usize,

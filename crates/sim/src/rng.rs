@@ -66,7 +66,7 @@ pub struct Probability(u64);
 
 impl Probability {
     /// Probability 0.
-    pub const NEVER: Probability = Probability(0);
+    pub const ZERO: Probability = Probability(0);
     /// Probability 1.
     pub const ALWAYS: Probability = Probability(1 << 53);
 
@@ -222,7 +222,7 @@ mod tests {
         assert!(Probability::new(f64::NAN).is_err());
         let mut rng = Seed::new(7, 0).stream("chance");
         assert!((0..1000).all(|_| rng.chance(Probability::ALWAYS)));
-        assert!((0..1000).all(|_| !rng.chance(Probability::NEVER)));
+        assert!((0..1000).all(|_| !rng.chance(Probability::ZERO)));
         let p = Probability::new(0.015).unwrap();
         let hits = (0..200_000).filter(|_| rng.chance(p)).count();
         // 3000 expected, standard deviation 54.

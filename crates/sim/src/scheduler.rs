@@ -38,7 +38,7 @@ pub(crate) struct EventKey {
 
 impl EventKey {
     /// No event.
-    pub const NEVER: EventKey = EventKey {
+    pub const NONE: EventKey = EventKey {
         at: Nanos::MAX,
         number: u64::MAX,
     };
@@ -66,7 +66,7 @@ impl EventKey {
     #[inline]
     pub fn event(self) -> EventKey {
         match self {
-            EventKey::NEVER => EventKey::NEVER,
+            EventKey::NONE => EventKey::NONE,
             EventKey { at, number } => EventKey {
                 at,
                 number: number & !ADDED,
@@ -102,7 +102,7 @@ fn decided_before(number: u64, other: u64) -> bool {
 type Mark = EventKey;
 
 /// No mark.
-const NONE: Mark = EventKey::NEVER;
+const NONE: Mark = EventKey::NONE;
 
 /// The mark of the event `key` of `source`. All bits are set only for the absence of an event.
 #[inline(always)]
@@ -176,7 +176,7 @@ impl Scheduler {
         }
     }
 
-    /// Sets the event of `source`, or cancels it with [`EventKey::NEVER`].
+    /// Sets the event of `source`, or cancels it with [`EventKey::NONE`].
     #[inline]
     pub fn set(&mut self, source: usize, key: EventKey) {
         let event = mark(source, key);
@@ -323,7 +323,7 @@ impl Scheduler {
             self.first = event;
             return;
         }
-        // `NEVER` is later than every event.
+        // `NONE` is later than every event.
         if event >= self.near[0] {
             return self.replace_far(event);
         }

@@ -75,7 +75,7 @@ fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
                 up_to: 30 * MS,
             },
             duplication: Probability::new(0.05).unwrap(),
-            corruption: Probability::NEVER,
+            corruption: Probability::ZERO,
         });
     }
     if chance(rng, 4) {

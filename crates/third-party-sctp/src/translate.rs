@@ -25,7 +25,7 @@ const COOKIE: u16 = 7;
 const REFLECTED: u8 = 1;
 /// Number of remembered handshakes, because each retransmitted INIT may be answered with other
 /// numbers.
-const MOST: usize = 16;
+const MAX_HANDSHAKES: usize = 16;
 
 /// A tag of this end and the offset of its TSNs.
 #[derive(Clone, Copy, Debug)]
@@ -172,7 +172,7 @@ impl Translator {
                 shift: first.wrapping_sub(get32(packet, tsn)),
                 first,
             };
-            if self.identities.len() == MOST {
+            if self.identities.len() == MAX_HANDSHAKES {
                 self.identities.remove(0);
             }
             self.identities.push(own);
@@ -206,7 +206,7 @@ impl Translator {
             return;
         }
         self.rng.fill_bytes(cookie);
-        if self.cookies.len() == MOST {
+        if self.cookies.len() == MAX_HANDSHAKES {
             self.cookies.remove(0);
         }
         self.cookies.push([inside, cookie.to_vec()]);

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::arguments::Cat;
 use super::bind::Ports;
 use super::print::Printer;
-use super::{Interrupts, PATIENCE, connect, in_brackets, limit, peer};
+use super::{Interrupts, SHUTDOWN_TIMEOUT, connect, in_brackets, limit, peer};
 use crate::failure::Failure;
 
 /// Time for which a client waits for answers after the end of the input.
@@ -22,7 +22,7 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let result = talk(arguments, &printer).await;
     drop(printer);
     // An active reader has received all lines; a blocked one must not delay the exit.
-    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     result
 }
 
@@ -75,7 +75,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     if result.is_err() {
         // The peer is notified, so that it need not wait for its timers, unless it knows.
         association.abort("the other end left");
-        let _ = tokio::time::timeout(PATIENCE, association.closed()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, association.closed()).await;
     }
     let failed = result.as_ref().err().map(ToString::to_string);
     bound.watched.finish(&bound.sctp.transport, true, failed)?;

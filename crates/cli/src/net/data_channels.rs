@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 use super::arguments::DataChannels;
 use super::print::Printer;
-use super::{Interrupts, PATIENCE};
+use super::{Interrupts, SHUTDOWN_TIMEOUT};
 use crate::failure::Failure;
 
 const PAGE: &str = include_str!("data_channels.html");
@@ -64,7 +64,7 @@ pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
         ended = axum::serve(LimitedListener::new(listener), routes) => ended.map_err(failed)?,
         () = interrupts.next() => {}
     }
-    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     Ok(())
 }
 

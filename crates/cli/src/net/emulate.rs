@@ -94,7 +94,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     printer.line(line(&emulator.stop()))?;
     drop(printer);
     // An active reader has received all lines; a blocked one must not delay the exit.
-    let _ = tokio::time::timeout(super::PATIENCE, written.wait()).await;
+    let _ = tokio::time::timeout(super::SHUTDOWN_TIMEOUT, written.wait()).await;
     Ok(())
 }
 
@@ -113,7 +113,7 @@ async fn watch(
     };
     tokio::pin!(over);
     let period = match arguments.interval.0 {
-        0 => super::NEVER,
+        0 => super::FAR_FUTURE,
         nanoseconds => Duration::from_nanos(nanoseconds),
     };
     let mut ticks = tokio::time::interval(period);

@@ -50,10 +50,10 @@ use connecting::connect;
 const MAX_MESSAGE: u64 = 16 << 20;
 
 /// Time for which a command that ends waits until peers are notified and its lines are read.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longer than any wait.
-const NEVER: Duration = Duration::from_secs(365 * 86_400);
+const FAR_FUTURE: Duration = Duration::from_secs(365 * 86_400);
 /// Interval of checks for acknowledgements.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -248,7 +248,7 @@ async fn peer(
 /// The duration of a limit; 0 stands for none.
 fn limit(span: Span) -> Duration {
     match span {
-        Span(0) => NEVER,
+        Span(0) => FAR_FUTURE,
         Span(nanoseconds) => Duration::from_nanos(nanoseconds),
     }
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::arguments::Perf;
 use super::bind::{Bound, Ports};
 use super::print::{Printer, Written};
-use super::{Interrupts, NEVER, PATIENCE, connect, limit, peer};
+use super::{FAR_FUTURE, Interrupts, SHUTDOWN_TIMEOUT, connect, limit, peer};
 use crate::failure::Failure;
 use crate::stderr::note;
 use associations::Associations;
@@ -141,7 +141,11 @@ fn peers(associations: &[Association]) -> Peers {
 
 /// Waits until the report is read, or for a short time after an interrupt.
 async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) {
-    let bound = if interrupted { PATIENCE } else { NEVER };
+    let bound = if interrupted {
+        SHUTDOWN_TIMEOUT
+    } else {
+        FAR_FUTURE
+    };
     tokio::select! {
         _ = tokio::time::timeout(bound, written.wait()) => {}
         () = interrupts.next() => {}
@@ -163,7 +167,7 @@ async fn attend(
     let idle = limit(arguments.idle_timeout);
     let period = Duration::from_nanos(arguments.interval.0);
     let silent = period.is_zero();
-    let mut ticks = every(if silent { NEVER } else { period });
+    let mut ticks = every(if silent { FAR_FUTURE } else { period });
     let mut watches = every(WATCH);
     loop {
         tokio::select! {

@@ -15,7 +15,7 @@ use super::metrics::Metrics;
 use super::print::Printer;
 use super::rate_limiter::RateLimiter;
 use super::worker_threads::WorkerThreads;
-use super::{Interrupts, PATIENCE, all_acknowledged, in_brackets};
+use super::{Interrupts, SHUTDOWN_TIMEOUT, all_acknowledged, in_brackets};
 use crate::failure::Failure;
 
 /// Exchanged data, without the control messages of `perf` and `serve`.
@@ -129,7 +129,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     end(&bound).await;
     drop(printer);
     // An active reader has received all lines; a blocked one must not delay the exit.
-    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     let receives = !matches!(service, Service::Source);
     bound
         .watched
@@ -188,7 +188,7 @@ async fn end(bound: &Bound) {
         }
     };
     // A system that accepts no packets must not delay the exit.
-    let _ = tokio::time::timeout(PATIENCE, gone).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, gone).await;
 }
 
 /// Output about an association.

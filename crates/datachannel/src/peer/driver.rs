@@ -18,7 +18,7 @@ const BURST: usize = 64;
 const MAX_ERRORS: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longer than any timeout.
-const NEVER: Duration = Duration::from_secs(86_400);
+const FAR_FUTURE: Duration = Duration::from_secs(86_400);
 
 /// Runs until the connection ended and its last datagram was sent.
 pub(super) async fn drive(socket: UdpSocket, shared: Arc<Shared>) {
@@ -80,7 +80,7 @@ async fn turn(socket: &UdpSocket, shared: &Shared) -> Option<Instant> {
             return None;
         }
         if none {
-            return Some(at.unwrap_or_else(|| Instant::now() + NEVER));
+            return Some(at.unwrap_or_else(|| Instant::now() + FAR_FUTURE));
         }
     }
 }

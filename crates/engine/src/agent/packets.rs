@@ -50,7 +50,7 @@ pub struct FirstPackets {
 
 impl FirstPackets {
     /// Maximum number of packets kept.
-    pub const MOST: usize = 64;
+    pub const MAX_PACKETS: usize = 64;
 
     /// Delays of the `number`-th packet sent, from 0: from the host and from its wire, nanoseconds.
     /// For a retransmitted packet they count from the first transmission.
@@ -62,7 +62,7 @@ impl FirstPackets {
         let PacketContent::Data(id) = seen else {
             return;
         };
-        if self.packets.len() == Self::MOST {
+        if self.packets.len() == Self::MAX_PACKETS {
             return;
         }
         if self.packets.iter().all(|(known, ..)| *known != id) {

@@ -21,10 +21,10 @@ kind! {
     /// least half as long, and if data was delivered for a shorter time than that in between. 0 if
     /// no silence is longer than those before the window; no value if nothing is delivered after
     /// it. Mean over the members.
-    pub(super) static TIME_TO_RESUME: KindEntry<BoxedMetric> =
+    pub(super) static RECOVERY_TIME: KindEntry<BoxedMetric> =
         "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.
-    pub(super) static LONGEST_SILENCE: KindEntry<BoxedMetric> =
+    pub(super) static MAX_DELIVERY_GAP: KindEntry<BoxedMetric> =
         "max_delivery_gap", |it, ()| Ok(it.of("max_delivery_gap", |meter| meter.weight));
 }
 

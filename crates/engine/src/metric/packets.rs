@@ -62,7 +62,7 @@ kind! {
         /// the same.
         from: Since = "host", Since::KIND;
         /// For `first-delays`: number of packets.
-        first: Option<u32> = none, Kind::count(1, FirstPackets::MOST as u64);
+        first: Option<u32> = none, Kind::count(1, FirstPackets::MAX_PACKETS as u64);
     }
     /// Packets that carry data of a flow, including retransmissions, as a trace of the network
     /// shows them. A delay is that of one packet that arrived.

@@ -14,11 +14,11 @@ use crate::agent::observer::Observer;
 
 /// A direction of a link, as named in specs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum QueueDirection {
     Forward,
     Backward,
 }
-spelled!(Way: Way::Forward = "forward", Way::Backward = "backward");
+spelled!(QueueDirection: QueueDirection::Forward = "forward", QueueDirection::Backward = "backward");
 
 kind! {
     /// The parameters of [`Queue`].
@@ -26,7 +26,7 @@ kind! {
         link: String as LINK;
         /// Direction: `forward`, from the first node of the link to the second, or `backward`; the
         /// name of the measure then ends in `backward`.
-        direction: Way = "forward", Way::KIND;
+        direction: QueueDirection = "forward", QueueDirection::KIND;
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS];
     }
@@ -106,8 +106,8 @@ impl Metric for Queue {
             Quantity::Delay => ("queue_delay", "s"),
         };
         let name = match self.config.direction {
-            Way::Forward => name.to_owned(),
-            Way::Backward => format!("{name}_backward"),
+            QueueDirection::Forward => name.to_owned(),
+            QueueDirection::Backward => format!("{name}_backward"),
         };
         self.config
             .statistic
@@ -118,8 +118,8 @@ impl Metric for Queue {
         Some(ObservedDirection {
             link: &self.config.link,
             direction: match self.config.direction {
-                Way::Forward => Direction::Forward,
-                Way::Backward => Direction::Backward,
+                QueueDirection::Forward => Direction::Forward,
+                QueueDirection::Backward => Direction::Backward,
             },
             probes: LinkProbes {
                 queue: self.quantity == Quantity::Length,

@@ -1,7 +1,7 @@
 //! Plausibility checks of constellations: stations without a satellite in reach, links between
 //! satellites that pass through the Earth, shells with probably swapped numbers.
 
-use anabranch_orbit::{SHELLS, Shells, Sky};
+use anabranch_orbit::{OrbitConfig, SHELLS, Shells};
 use anabranch_scenario::Spec;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::constellation::Constellation;
@@ -137,11 +137,11 @@ pub fn about(constellation: &Constellation, kinds: &Standard) -> Vec<String> {
 }
 
 /// A note if a shell equals a known one with planes and satellites per plane swapped.
-fn swapped(sky: &Sky) -> Option<String> {
+fn swapped(sky: &OrbitConfig) -> Option<String> {
     if sky.planes == sky.satellites {
         return None;
     }
-    let alike = |known: &Sky| {
+    let alike = |known: &OrbitConfig| {
         (known.altitude - sky.altitude).abs() < 100.0
             && (known.inclination - sky.inclination).abs() < 2.0
     };

@@ -45,13 +45,13 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
     let root = applied(root, overrides);
     let experiments = root.get("experiment").map(Node::items).unwrap_or_default();
     let kept = |item: &Node| kept.iter().any(|id| item.own_name() == Some(id));
-    let runs: Vec<Run<'_>> = experiments
+    let runs: Vec<RunSettings<'_>> = experiments
         .iter()
         .enumerate()
         .filter(|(_, item)| kept(item))
         .filter_map(|(index, experiment)| {
             let path = Node::item_path("experiment", index, experiment);
-            Some(Run {
+            Some(RunSettings {
                 root: &root,
                 index,
                 experiment,
@@ -62,7 +62,7 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
         .collect();
     let mut problems = Vec::new();
     for (number, setting) in overrides.iter().enumerate() {
-        let changes = |run: &Run<'_>| {
+        let changes = |run: &RunSettings<'_>| {
             let all = [own(run.experiment), overrides.to_vec()].concat();
             run.is_changed_by(&all, all.len() - overrides.len() + number)
         };
@@ -89,7 +89,7 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
 }
 
 /// An experiment that is run.
-struct Run<'a> {
+struct RunSettings<'a> {
     root: &'a Node,
     index: usize,
     experiment: &'a Node,
@@ -97,7 +97,7 @@ struct Run<'a> {
     points: Points,
 }
 
-impl Run<'_> {
+impl RunSettings<'_> {
     /// Whether another value of one of these settings would change the world at any point.
     fn is_changed_by(&self, settings: &[Setting], number: usize) -> bool {
         let mut others = settings.to_vec();
@@ -144,7 +144,7 @@ fn overtaken(setting: &Setting) -> Diagnostic {
     Diagnostic::new(setting.key_place.clone(), &setting.key, message)
 }
 
-fn idle(setting: &Setting, path: &str, runs: &[Run<'_>]) -> Diagnostic {
+fn idle(setting: &Setting, path: &str, runs: &[RunSettings<'_>]) -> Diagnostic {
     let key = &setting.key;
     let swept = runs.iter().find_map(|run| {
         let sweep = run.sweep_of(key)?;

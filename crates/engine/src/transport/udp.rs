@@ -25,7 +25,7 @@ const HEADER: usize = 8;
 /// Default size of a message, bytes.
 const DATAGRAM: usize = 1000;
 /// Maximum payload of a datagram over IPv4: 65535 bytes minus both headers.
-const LARGEST: u64 = 65_535 - 20 - HEADER as u64;
+const MAX_PAYLOAD: u64 = 65_535 - 20 - HEADER as u64;
 
 settings! {
     /// What a UDP source says of its datagrams.
@@ -43,7 +43,7 @@ pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Datagrams::SETTINGS],
         fallback: |_, name| Datagrams::default().show(name),
-        largest_message: Some(LARGEST),
+        largest_message: Some(MAX_PAYLOAD),
         ..TransportKind::new("udp", "UDP, for cross traffic.")
     },
     build,

@@ -61,7 +61,7 @@ impl QueueDiscipline for Early {
         let packets = self.waiting.with(transmitter.in_service).packets as u64;
         let above = packets.saturating_sub(from) as f64;
         let share = (above / (limit - from) as f64).min(1.0);
-        let chance = Probability::new(share).unwrap_or(Probability::NEVER);
+        let chance = Probability::new(share).unwrap_or(Probability::ZERO);
         let spared = spread && self.dropped && packets < limit;
         self.dropped = transmitter.rng.chance(chance) && !spared;
         if self.dropped {

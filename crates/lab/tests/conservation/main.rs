@@ -115,8 +115,8 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
         // pair of opposite flips at the same bit position of two words, which is 1 pair in 33. It
         // detects every single flip.
         if number > 0 && !two_homes {
-            forward.impairments.corruption = Probability::NEVER;
-            backward.impairments.corruption = Probability::NEVER;
+            forward.impairments.corruption = Probability::ZERO;
+            backward.impairments.corruption = Probability::ZERO;
         }
         topology
             .add_link(LinkConfig {

@@ -4,7 +4,7 @@ use super::*;
 use crate::conventions::Earth;
 
 fn starlink() -> Constellation {
-    Constellation::walker(&Sky::default()).expect("a shell")
+    Constellation::walker(&OrbitConfig::default()).expect("a shell")
 }
 
 fn at(it: &Constellation, number: usize, seconds: f64) -> Vector {
@@ -24,9 +24,9 @@ fn neighbours(it: &Constellation, number: usize) -> Vec<usize> {
 fn a_revolution_takes_keplers_time() {
     let period = starlink().period().expect("a shell");
     assert!((period - 5730.06).abs() < 0.1, "{period}");
-    let frozen = Constellation::walker(&Sky {
+    let frozen = Constellation::walker(&OrbitConfig {
         earth_rotates: false,
-        ..Sky::default()
+        ..OrbitConfig::default()
     })
     .expect("a shell");
     let (before, after) = (at(&frozen, 700, 0.0), at(&frozen, 700, period));
@@ -55,9 +55,9 @@ fn the_first_satellite_starts_at_the_node() {
     let latitude = libm::asin(highest.z / highest.length()).to_degrees();
     assert!((latitude - 53.0).abs() < 1e-9, "{latitude}");
     // The Earth turns once in a day of 86164.1 s.
-    let turned = Constellation::walker(&Sky {
+    let turned = Constellation::walker(&OrbitConfig {
         rotation: 90.0,
-        ..Sky::default()
+        ..OrbitConfig::default()
     })
     .expect("a shell");
     let there = at(&turned, 0, 0.0);
@@ -71,9 +71,9 @@ fn the_first_satellite_starts_at_the_node() {
 #[test]
 fn links_are_mutual_and_the_seam_is_like_any_other_place() {
     for phasing in [0, 1, 5, 23] {
-        let it = Constellation::walker(&Sky {
+        let it = Constellation::walker(&OrbitConfig {
             phasing: f64::from(phasing),
-            ..Sky::default()
+            ..OrbitConfig::default()
         })
         .expect("a shell");
         for number in 0..it.len() {
@@ -98,9 +98,9 @@ fn links_are_mutual_and_the_seam_is_like_any_other_place() {
 
 #[test]
 fn an_open_seam_has_no_links() {
-    let it = Constellation::walker(&Sky {
+    let it = Constellation::walker(&OrbitConfig {
         seam: Seam::Open,
-        ..Sky::default()
+        ..OrbitConfig::default()
     })
     .expect("a shell");
     assert_eq!(neighbours(&it, 0), [1, 65, 66]);
@@ -114,10 +114,10 @@ fn an_open_seam_has_no_links() {
 /// day.
 #[test]
 fn planes_drift_by_flattening() {
-    let sky = Sky {
+    let sky = OrbitConfig {
         j2: true,
         earth: Earth::Wgs84,
-        ..Sky::default()
+        ..OrbitConfig::default()
     };
     let walker = Walker::new(&sky);
     let a_day = walker.drift.to_degrees() * 86_400.0;

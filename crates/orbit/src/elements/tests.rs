@@ -1,6 +1,6 @@
 use super::*;
 use crate::constellation::Constellation;
-use crate::conventions::{Relay, Sky};
+use crate::conventions::{OrbitConfig, Relay};
 
 /// The example in the definition of the format: the space station on 20 September 2008.
 const STATION: &str = "ISS (ZARYA)
@@ -8,10 +8,10 @@ const STATION: &str = "ISS (ZARYA)
 2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537
 ";
 
-fn sky() -> Sky {
-    Sky {
+fn sky() -> OrbitConfig {
+    OrbitConfig {
         relay: Relay::BentPipe,
-        ..Sky::default()
+        ..OrbitConfig::default()
     }
 }
 
@@ -337,7 +337,7 @@ fn what_is_no_element_is_told_with_its_line() {
         "{}",
         told(&cut.join("\n"))
     );
-    let linked = Constellation::from_elements(STATION, &Sky::default()).expect_err("links");
+    let linked = Constellation::from_elements(STATION, &OrbitConfig::default()).expect_err("links");
     assert!(linked.to_string().contains("bent-pipe"), "{linked}");
 }
 

@@ -1,7 +1,7 @@
 //! Comparison of paths with closed forms and with an exhaustive search.
 
 use super::*;
-use crate::conventions::{Seam, Sky};
+use crate::conventions::{OrbitConfig, Seam};
 use crate::earth::MEAN_RADIUS;
 
 fn place(text: &str) -> Place {
@@ -12,9 +12,9 @@ fn place(text: &str) -> Place {
 /// each take the altitude.
 #[test]
 fn a_satellite_overhead_is_an_altitude_away() {
-    let sky = Sky {
+    let sky = OrbitConfig {
         relay: Relay::BentPipe,
-        ..Sky::default()
+        ..OrbitConfig::default()
     };
     let shell = Constellation::walker(&sky).expect("a shell");
     let here = place("0,0");
@@ -32,7 +32,7 @@ fn a_satellite_overhead_is_an_altitude_away() {
 /// is 1123.3 km.
 #[test]
 fn the_farthest_satellite_in_sight_is_at_the_least_elevation() {
-    let sky = Sky::default();
+    let sky = OrbitConfig::default();
     let shell = Constellation::walker(&sky).expect("a shell");
     let here = place("48,11");
     let router = Router::new(&shell, here, here, &[]);
@@ -63,13 +63,13 @@ fn no_other_path_is_shorter() {
         (Seam::Closed, vec![]),
         (Seam::Open, vec![place("50.1,8.7")]),
     ] {
-        let sky = Sky {
+        let sky = OrbitConfig {
             planes: 12,
             satellites: 20,
             altitude: 1200.0,
             min_elevation: 10.0,
             seam,
-            ..Sky::default()
+            ..OrbitConfig::default()
         };
         let shell = Constellation::walker(&sky).expect("a shell");
         let router = Router::new(&shell, place("40.7,-74.0"), place("51.5,-0.1"), &gateways);
@@ -119,7 +119,7 @@ fn no_other_path_is_shorter() {
 /// No path should be faster than light on the great circle.
 #[test]
 fn nothing_is_faster_than_light() {
-    let shell = Constellation::walker(&Sky::default()).expect("a shell");
+    let shell = Constellation::walker(&OrbitConfig::default()).expect("a shell");
     let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
     let router = Router::new(&shell, from, to, &[]);
     let light = great_circle(from, to) / LIGHT;
@@ -139,12 +139,12 @@ fn nothing_is_faster_than_light() {
 /// A gateway below the satellite, and fibre from there: 2 x 550 km in space, 10 degrees of fibre.
 #[test]
 fn a_gateway_comes_down_where_the_other_end_sees_no_satellite() {
-    let sky = Sky {
+    let sky = OrbitConfig {
         relay: Relay::BentPipe,
         planes: 1,
         satellites: 1,
         phasing: 0.0,
-        ..Sky::default()
+        ..OrbitConfig::default()
     };
     let shell = Constellation::walker(&sky).expect("a shell");
     let (here, far) = (place("0,0"), place("0,30"));
@@ -163,9 +163,9 @@ fn the_nearest_satellite_may_be_a_longer_way() {
     let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
     let mut longer = 0;
     let shells = [Access::Shortest, Access::Nearest].map(|access| {
-        Constellation::walker(&Sky {
+        Constellation::walker(&OrbitConfig {
             access,
-            ..Sky::default()
+            ..OrbitConfig::default()
         })
         .expect("a shell")
     });

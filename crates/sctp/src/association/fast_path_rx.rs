@@ -11,7 +11,7 @@ use anabranch_wire::packet::{Chunks, Frame};
 use super::Association;
 use crate::discard::{DiscardCounts, DiscardReason};
 use crate::path::PathId;
-use crate::rx::Next;
+use crate::rx::ReceiveOutcome;
 use crate::state::{EstablishedState, State, Tcb};
 
 /// Part of a packet that the fast path has processed.
@@ -130,9 +130,9 @@ impl Association {
         rx.note_events(self.events.count());
         let (taken, next) = rx.take_run(now, first, &mut rest, from, &self.trace);
         match next {
-            Next::End => {}
-            Next::Broken => discards.count(DiscardReason::ChunkLength),
-            Next::Other(frame) => {
+            ReceiveOutcome::End => {}
+            ReceiveOutcome::Broken => discards.count(DiscardReason::ChunkLength),
+            ReceiveOutcome::Other(frame) => {
                 self.data_taken = taken > 0;
                 return FastPath::Until {
                     frame,

@@ -9,7 +9,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::Association;
 use crate::discard::{DiscardCounts, DiscardReason};
-use crate::path::{Answered, Heartbeat, PathEntry, PathId, PathState, Role};
+use crate::path::{Heartbeat, HeartbeatResult, PathEntry, PathId, PathState, Role};
 use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
 use crate::rsctp::{PathReport, Report};
 
@@ -352,7 +352,7 @@ impl Association {
     }
 
     /// Finds the HEARTBEAT of an answer. This one and earlier ones are no longer outstanding.
-    fn answered(&mut self, info: Bytes) -> Option<(Answered, PathId, Option<Report>)> {
+    fn answered(&mut self, info: Bytes) -> Option<(HeartbeatResult, PathId, Option<Report>)> {
         let (own, report) = self.read_heartbeat_ack(info)?;
         let (path, nonce) = read_own_info(own)?;
         if usize::from(path.0) >= self.paths.len() {

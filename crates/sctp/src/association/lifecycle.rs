@@ -38,7 +38,7 @@ use crate::zero_checksum::ChecksumMode;
 
 /// Parameters of the peer from the handshake.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a> {
+pub(crate) struct NegotiatedParameters<'a> {
     pub(crate) peer: Peer,
     pub(crate) peer_a_rwnd: u32,
     pub(crate) outbound_streams: u16,
@@ -52,7 +52,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) dtls: Option<&'a DtlsTerms>,
 }
 
-impl<'a> Terms<'a> {
+impl<'a> NegotiatedParameters<'a> {
     pub(crate) fn of_cookie(cookie: &'a Cookie) -> Self {
         Self {
             peer: Peer {
@@ -75,7 +75,7 @@ impl<'a> Terms<'a> {
 impl Tcb {
     /// State after the handshake, established.
     #[inline(always)] // constructed in place, because nothing here can fail
-    fn new(terms: &Terms<'_>) -> Self {
+    fn new(terms: &NegotiatedParameters<'_>) -> Self {
         Self {
             peer: terms.peer,
             extensions: terms.extensions,
@@ -126,7 +126,7 @@ impl Association {
         let tsn = Some(cookie.local_initial_tsn);
         let first = Path::new(path.local, cookie.path.remote);
         let mut association = Self::new(config, ports, cookie.local_tag, tsn, first, seed);
-        association.adopt(path.local, &Terms::of_cookie(cookie));
+        association.adopt(path.local, &NegotiatedParameters::of_cookie(cookie));
         association
     }
 
@@ -207,7 +207,7 @@ impl Association {
 
     /// Applies the parameters of the handshake and enters ESTABLISHED. New addresses are
     /// unconfirmed (RFC 9260 §5.4), and data received earlier stays readable.
-    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms<'_>) {
+    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &NegotiatedParameters<'_>) {
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
         let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
@@ -269,7 +269,7 @@ impl Association {
     /// Sets up the negotiated extensions.
     #[cold]
     #[inline(never)]
-    fn extend(&mut self, terms: &Terms<'_>) {
+    fn extend(&mut self, terms: &NegotiatedParameters<'_>) {
         let State::Active(known) = &mut self.state else {
             return;
         };
@@ -288,7 +288,7 @@ impl Association {
     /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).
     pub(crate) fn begin_anew(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let shutdown = self.state.shutdown_when_open().copied();
-        self.adopt(local, &Terms::of_cookie(cookie));
+        self.adopt(local, &NegotiatedParameters::of_cookie(cookie));
         self.open(now, shutdown);
         self.prefer(now, cookie.remarks.primary);
     }
@@ -358,7 +358,7 @@ impl Association {
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
         // The host at a newly verified address may be another one than before.
-        let terms = Terms::of_cookie(cookie);
+        let terms = NegotiatedParameters::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
             self.rx = None;

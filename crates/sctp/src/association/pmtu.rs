@@ -10,7 +10,7 @@ use bytes::BytesMut;
 
 use super::Association;
 use super::heartbeat::own_info;
-use crate::path::{PathEntry, PathId, PathState, ProbeAnswered, ProbeSize, mtu};
+use crate::path::{PathEntry, PathId, PathState, ProbeResult, ProbeSize, mtu};
 use crate::tx::Sender;
 
 /// Number of transmissions without an acknowledgment that suggests a black hole.
@@ -140,7 +140,7 @@ impl Association {
         now: Nanos,
         path: PathId,
         nonce: u64,
-    ) -> Option<ProbeAnswered> {
+    ) -> Option<ProbeResult> {
         self.forget_probes();
         let entry = self.paths.get_mut(path);
         let discovery = entry.discovery.as_mut()?;

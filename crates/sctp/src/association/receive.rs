@@ -9,7 +9,7 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::U16List;
 use bytes::Bytes;
 
-use super::{Association, Reply, Terms};
+use super::{Association, NegotiatedParameters, Reply};
 use crate::address::MAX_PEER_ADDRESSES;
 use crate::discard::{DiscardCounts, DiscardReason};
 use crate::dtls_chunk::Mismatch;
@@ -405,7 +405,7 @@ impl Association {
                 return self.refuse_offer(offer.initiate_tag, &OfferError::Dtls(mismatch));
             }
         };
-        let terms = Terms {
+        let terms = NegotiatedParameters {
             peer: Peer {
                 tag: offer.initiate_tag,
                 initial_tsn: offer.initial_tsn,

@@ -23,7 +23,7 @@ const SHARES: usize = 8;
 /// Maximum number of removal candidates found by one scan, and minimum time between two scans,
 /// because the work that peers can cause must be bounded.
 const MAX_NOTED: usize = 64;
-const BETWEEN_LOOKS: Nanos = 100 * MILLISECOND;
+const SCAN_INTERVAL: Nanos = 100 * MILLISECOND;
 /// Maximum time for the answer to a HEARTBEAT. The COOKIE ECHO that waits for it is retransmitted
 /// by T1-cookie, after RTO.Initial (1 s).
 const ANSWER: Nanos = 900 * MILLISECOND;
@@ -118,7 +118,7 @@ impl Endpoint {
     fn one_to_go(&mut self, shares: &mut Shares, now: Nanos, of: IpAddr) -> Result<usize, Room> {
         let looked_lately = shares
             .looked
-            .is_some_and(|at| now < at.saturating_add(BETWEEN_LOOKS));
+            .is_some_and(|at| now < at.saturating_add(SCAN_INTERVAL));
         // Candidates that were closed, or from which something was received, are examined by the
         // next scan.
         shares.may_go.retain(|it| {

@@ -15,7 +15,7 @@ const PAIRS: u32 = 3;
 /// the two RTO until the next T3-rtx timeout.
 const PAIRS_PER_RTO: u64 = 4;
 /// Answered small packets that show that the path carries small ones.
-const ENOUGH: u32 = 2;
+const MIN_ANSWERED: u32 = 2;
 
 /// Kind of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Comparison {
         if self.pending || self.halfway || self.pairs < PAIRS || now < self.next {
             return Verdict::Open;
         }
-        if self.small_answers < ENOUGH {
+        if self.small_answers < MIN_ANSWERED {
             return Verdict::Innocent;
         }
         if !proven {

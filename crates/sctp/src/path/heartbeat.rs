@@ -59,7 +59,7 @@ struct Sent {
 
 /// An answered HEARTBEAT.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct HeartbeatResult {
     /// When it was sent.
     pub(crate) at: Nanos,
     pub(crate) role: Role,
@@ -185,7 +185,7 @@ impl Heartbeat {
 
     /// The HEARTBEAT with `nonce` was answered: it and the earlier ones are no longer outstanding.
     /// `None` if there is none.
-    pub(crate) fn answered(&mut self, nonce: u64) -> Option<Answered> {
+    pub(crate) fn answered(&mut self, nonce: u64) -> Option<HeartbeatResult> {
         let index = self
             .unanswered
             .iter()
@@ -193,7 +193,7 @@ impl Heartbeat {
         let sent = self.unanswered[index];
         self.unanswered.change(|it| it.drain(..=index).count());
         let before = std::mem::replace(&mut self.bytes_at_answer, sent.bytes);
-        Some(Answered {
+        Some(HeartbeatResult {
             at: sent.at,
             role: sent.role,
             bytes: sent.bytes.saturating_sub(before),

@@ -68,7 +68,7 @@ pub(crate) enum ProbeSize {
 
 /// An answered probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answered {
+pub(crate) struct ProbeResult {
     /// Send time, if the round trip should be measured by it. Not after a timeout of data: the
     /// retransmission timeout stays backed off until data is acknowledged (RFC 9260 §6.3.3 E2), as
     /// it does without probes.
@@ -193,14 +193,14 @@ impl Discovery {
     }
 
     /// The probe with `nonce` was answered, if it is outstanding: its size works.
-    pub fn answered(&mut self, now: Nanos, nonce: u64) -> Option<Answered> {
+    pub fn answered(&mut self, now: Nanos, nonce: u64) -> Option<ProbeResult> {
         let compared = self.comparison.as_mut();
         if let Some(kind) = compared.and_then(|it| it.answered(nonce)) {
             if kind == Kind::Large {
                 self.proven = true;
                 self.comparison = None;
             }
-            return Some(Answered { measures: None });
+            return Some(ProbeResult { measures: None });
         }
         let probe = self.flying.take_if(|probe| probe.nonce == nonce)?;
         // It is larger than the current size.
@@ -212,7 +212,7 @@ impl Discovery {
         }
         self.lost = 0;
         self.go_on(now);
-        Some(Answered {
+        Some(ProbeResult {
             measures: Some(probe.sent),
         })
     }
@@ -376,7 +376,7 @@ mod tests {
             if size <= mtu {
                 let measures = Some(now);
                 let answered = discovery.answered(now + 50, nonce);
-                assert_eq!(answered, Some(Answered { measures }));
+                assert_eq!(answered, Some(ProbeResult { measures }));
                 now += 50;
             } else {
                 now = discovery.deadline(true).expect("a probe is on its way");
@@ -487,7 +487,7 @@ mod tests {
                     let passes = size == ProbeSize::Least || size <= ProbeSize::Bytes(mtu);
                     if passes && !lost() {
                         let answered = discovery.answered(now, nonce);
-                        assert_eq!(answered, Some(Answered { measures: None }));
+                        assert_eq!(answered, Some(ProbeResult { measures: None }));
                     }
                 }
                 None if discovery.compare(now) => return (now, true),

@@ -7,7 +7,7 @@ use anabranch_transport::Nanos;
 use anabranch_wire::serial::Tsn;
 
 /// Maximum number of transmissions examined for the newest missing one.
-const MAX_LOOKED_AT: usize = 64;
+const MAX_EXAMINED: usize = 64;
 
 /// A chunk as transmitted on the path.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl PathRack {
         let judged =
             |it: &Sending| self.rack.judge(now, it.transmission, window) != RackDecision::Unknown;
         let behind = self.sent.partition_point(judged);
-        let late = self.sent.range(..behind).rev().take(MAX_LOOKED_AT);
+        let late = self.sent.range(..behind).rev().take(MAX_EXAMINED);
         let newest = late.clone().find(|it| flies(it)).or(late.clone().next());
         self.deadline = newest.map(|it| {
             self.rack

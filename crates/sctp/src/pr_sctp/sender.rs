@@ -60,7 +60,7 @@ impl TrackedMessage {
 /// The last abandoned message of a stream to be reported to the peer: its record number, and its
 /// sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listed {
+struct ListedStream {
     place: u64,
     ssn: Ssn,
     mid: u32,
@@ -70,7 +70,7 @@ struct Listed {
 type Skips = BTreeMap<(u16, bool), (Ssn, u32)>;
 
 /// By stream and unordered flag.
-type Streams = BTreeMap<(u16, bool), Listed>;
+type Streams = BTreeMap<(u16, bool), ListedStream>;
 
 /// The sender's part of partial reliability.
 #[derive(Debug)]
@@ -219,7 +219,7 @@ impl PrSctpSender {
         };
         let (stream, unordered, mid) = record.message;
         let ssn = record.ssn;
-        let listed = Listed { place, ssn, mid };
+        let listed = ListedStream { place, ssn, mid };
         let before = self.listed.get(&(stream, unordered));
         if before.is_none_or(|it| it.place < place) {
             self.ordered += usize::from(before.is_none() && !unordered);
@@ -287,7 +287,8 @@ impl PrSctpSender {
         let (point, skipped) = match count > most {
             true => self.first_of(form, cumulative, most),
             false => {
-                let meant = |it: &(&(u16, bool), &Listed)| form == ForwardTsnKind::ByMid || !it.0.1;
+                let meant =
+                    |it: &(&(u16, bool), &ListedStream)| form == ForwardTsnKind::ByMid || !it.0.1;
                 let all = self.listed.iter().filter(meant);
                 let all = all.map(|(of, it)| (*of, (it.ssn, it.mid)));
                 (self.point, all.collect())

@@ -9,7 +9,7 @@ use crate::work;
 
 /// Maximum number of batches examined without success at a time, because a peer can cause thousands
 /// to wait while sending proceeds with each of its packets. Up to this number all are examined.
-const LOOKS: usize = 128;
+const MAX_EXAMINED: usize = 128;
 
 /// Sending progress: the last TSN acknowledged by the peer, the next TSN, and the number of waiting
 /// messages. While it is unchanged, no waiting reset becomes ready.
@@ -64,7 +64,7 @@ impl PendingRequests {
     /// Requests an outgoing reset; `answers`: the peer's request for it.
     pub(crate) fn add(&mut self, streams: Streams, answers: Option<u32>) {
         // With many batches their order changes, but one that answers a request must stay last.
-        let answers = answers.filter(|_| self.outgoing.len() < LOOKS);
+        let answers = answers.filter(|_| self.outgoing.len() < MAX_EXAMINED);
         self.outgoing.push_back(ResetBatch {
             streams,
             through: 0,
@@ -87,7 +87,7 @@ impl PendingRequests {
             None => 0,
             Some((seen, before)) if before == course => seen.min(all),
             // The following batches are next.
-            Some((seen, _)) if all > LOOKS => {
+            Some((seen, _)) if all > MAX_EXAMINED => {
                 self.outgoing.rotate_left(seen.min(all));
                 0
             }
@@ -106,8 +106,8 @@ impl PendingRequests {
     ) -> Option<ResetBatch> {
         let seen = self.seen(course);
         let until = match self.outgoing.len() {
-            few if few <= LOOKS => few,
-            many => many.min(seen + LOOKS),
+            few if few <= MAX_EXAMINED => few,
+            many => many.min(seen + MAX_EXAMINED),
         };
         work::count(until - seen);
         let Some(first) = (self.outgoing.range_mut(seen..until)).position(&mut is_ready) else {
@@ -120,7 +120,7 @@ impl PendingRequests {
         let mut listed = Vec::new();
         let mut looks = 0;
         let left = &mut self.outgoing;
-        while looks < LOOKS
+        while looks < MAX_EXAMINED
             && let Some(mut batch) = rest.pop_front()
         {
             work::count(1);
@@ -203,7 +203,7 @@ mod tests {
             let most = 1 + random(40) as usize;
             let mut waiting = Vec::new();
             for _ in 0..200 {
-                let more = random(4).min((LOOKS - pending.outgoing.len()) as u32);
+                let more = random(4).min((MAX_EXAMINED - pending.outgoing.len()) as u32);
                 for _ in 0..more {
                     pending.add(of(stream), (random(20) == 0).then_some(1));
                     waiting.extend(pending.outgoing.back().cloned());
@@ -229,7 +229,7 @@ mod tests {
             pending
                 .outgoing
                 .iter()
-                .skip(LOOKS)
+                .skip(MAX_EXAMINED)
                 .all(|it| it.answers.is_none())
         );
         pending.outgoing.iter_mut().for_each(|it| it.answers = None);
@@ -242,7 +242,7 @@ mod tests {
                 seen[usize::from(it.streams.told()[0])] += 1;
                 false
             });
-            assert!(taken.is_none() && work::take() <= LOOKS as u64);
+            assert!(taken.is_none() && work::take() <= MAX_EXAMINED as u64);
         }
         assert!(seen.iter().all(|&it| it > 0), "{seen:?}");
         let mut gone = Vec::new();
@@ -252,7 +252,7 @@ mod tests {
             let ready = |it: &mut ResetBatch| it.streams.told()[0] % 50 <= at as u16;
             if let Some(taken) = pending.take_ready(700, course, ready) {
                 gone.extend(taken.streams.told());
-                let most = 2 * LOOKS + taken.streams.listed();
+                let most = 2 * MAX_EXAMINED + taken.streams.listed();
                 assert!(work::take() <= most as u64);
             }
             if pending.outgoing.is_empty() {

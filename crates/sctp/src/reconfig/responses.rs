@@ -13,7 +13,7 @@ use super::streams::Streams;
 const KEPT: usize = 2;
 /// Factor on the peer's last request interval, or on the maximum response time, for which no new
 /// data is sent.
-const QUIET_FOR: u64 = 4;
+const QUIET_FACTOR: u64 = 4;
 /// Maximum interval between two requests that is taken into account.
 const MAX_BETWEEN: Nanos = 60 * SECOND;
 
@@ -58,7 +58,7 @@ impl QuietPeriod {
         let since = before.map_or(0, |it| now.saturating_sub(it.asked));
         Self {
             asked: now,
-            until: now.saturating_add(QUIET_FOR.saturating_mul(since.clamp(rto, MAX_BETWEEN))),
+            until: now.saturating_add(QUIET_FACTOR.saturating_mul(since.clamp(rto, MAX_BETWEEN))),
         }
     }
 }

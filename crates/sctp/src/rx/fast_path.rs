@@ -25,7 +25,7 @@ pub(super) fn may_come(config: &Config) -> bool {
 }
 
 /// The rest of a packet after the chunks of the fast path.
-pub(crate) enum Next<'a> {
+pub(crate) enum ReceiveOutcome<'a> {
     /// End of the packet.
     End,
     /// A malformed chunk.
@@ -45,9 +45,9 @@ impl Receiver {
         rest: &mut Chunks<'a>,
         from: PathId,
         trace: &Trace,
-    ) -> (usize, Next<'a>) {
+    ) -> (usize, ReceiveOutcome<'a>) {
         if !self.is_undisturbed(trace) {
-            return (0, Next::Other(frame));
+            return (0, ReceiveOutcome::Other(frame));
         }
         if self.tracker.has_gaps() {
             return self.take_behind_gap(now, frame, rest, from);
@@ -64,7 +64,7 @@ impl Receiver {
         let least = self.nearly_full();
         let next = loop {
             let Ok(data) = Data::view(&frame) else {
-                break Next::Other(frame);
+                break ReceiveOutcome::Other(frame);
             };
             let length = data.user_data.len();
             let bytes = self.profile.rwnd_counts.bytes(length);
@@ -76,7 +76,7 @@ impl Receiver {
                 || data.tsn == self.initial_tsn
                 || !plenty.take(bytes, length)
             {
-                break Next::Other(frame);
+                break ReceiveOutcome::Other(frame);
             }
             let fills = 8 * length >= least;
             let kept = if counts_wholes || !data.beginning {
@@ -92,7 +92,7 @@ impl Receiver {
                 fills && self.take_piece(&data, &frame)
             };
             if !is_taken {
-                break Next::Other(frame);
+                break ReceiveOutcome::Other(frame);
             }
             last = data.tsn;
             taken += 1;
@@ -100,12 +100,12 @@ impl Receiver {
             user_data += length;
             bytes_taken += kept;
             match rest.next_frame() {
-                None => break Next::End,
+                None => break ReceiveOutcome::End,
                 Some(Ok(next)) => frame = next,
-                Some(Err(_)) => break Next::Broken,
+                Some(Err(_)) => break ReceiveOutcome::Broken,
             }
             if frame.kind != kind::DATA {
-                break Next::Other(frame);
+                break ReceiveOutcome::Other(frame);
             }
         };
         if taken > 0 {
@@ -131,21 +131,21 @@ impl Receiver {
         mut frame: Frame<'a>,
         rest: &mut Chunks<'a>,
         from: PathId,
-    ) -> (usize, Next<'a>) {
+    ) -> (usize, ReceiveOutcome<'a>) {
         let mut taken = 0;
         if !self.reassembly.is_empty() || !self.long.is_empty() {
-            return (taken, Next::Other(frame));
+            return (taken, ReceiveOutcome::Other(frame));
         }
         loop {
             if frame.kind != kind::DATA || !self.take_waiting(now, &frame) {
-                return (taken, Next::Other(frame));
+                return (taken, ReceiveOutcome::Other(frame));
             }
             self.from = from;
             taken += 1;
             match rest.next_frame() {
-                None => return (taken, Next::End),
+                None => return (taken, ReceiveOutcome::End),
                 Some(Ok(next)) => frame = next,
-                Some(Err(_)) => return (taken, Next::Broken),
+                Some(Err(_)) => return (taken, ReceiveOutcome::Broken),
             }
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         let mut next = rest.next_frame().and_then(Result::ok);
         if let Some(frame) = next.filter(|_| short) {
             next = match rx.take_run(now, frame, &mut rest, PathId(0), trace) {
-                (_, Next::Other(frame)) => Some(frame),
+                (_, ReceiveOutcome::Other(frame)) => Some(frame),
                 _ => None,
             };
         }

@@ -24,7 +24,7 @@ pub(super) struct Deliverable {
 }
 
 /// Number of empty slots that are always tolerated.
-const FEW: usize = 16;
+const MAX_EMPTY_SLOTS: usize = 16;
 /// At most one of this number of slots may be empty, because they are not counted elsewhere.
 const SOME: usize = 4;
 
@@ -264,7 +264,7 @@ impl ReadyQueue {
             places.empty = places.empty.saturating_sub(1);
         }
         self.queue.end_run();
-        if places.empty > FEW && places.empty > self.queue.len() / SOME {
+        if places.empty > MAX_EMPTY_SLOTS && places.empty > self.queue.len() / SOME {
             self.close_up(delivered);
         }
         self.forget_places();

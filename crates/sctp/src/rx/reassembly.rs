@@ -42,7 +42,7 @@ pub(super) struct Head {
 
 /// A contiguous run of fragments of one message.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct FragmentRun {
     last: Tsn,
     ppid: u32,
     stream: u16,
@@ -58,7 +58,7 @@ pub(super) struct Run {
     parts: FragmentList,
 }
 
-impl Run {
+impl FragmentRun {
     fn start(data: Data) -> Self {
         Self {
             last: data.tsn,
@@ -173,7 +173,7 @@ pub(super) struct AbandonedMessage {
 /// Fragments of incomplete messages, as runs by their first TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    runs: BTreeMap<TsnKey, Run>,
+    runs: BTreeMap<TsnKey, FragmentRun>,
     /// Number of runs in partial delivery.
     open: usize,
     /// The peer may abandon messages and leave out their ends.
@@ -244,7 +244,7 @@ impl Reassembly {
 
     /// The only incomplete message, if `data`, which is not the end of a message, continues it.
     #[inline(always)]
-    pub fn only(&mut self, data: &Data<&[u8]>) -> Option<&mut Run> {
+    pub fn only(&mut self, data: &Data<&[u8]>) -> Option<&mut FragmentRun> {
         if self.runs.len() != 1 {
             return None;
         }
@@ -259,7 +259,7 @@ impl Reassembly {
 
     /// The run that ends right before `tsn`, and its first TSN.
     #[inline]
-    fn before(&mut self, tsn: Tsn, beside: Neighbours) -> Option<(Tsn, &mut Run)> {
+    fn before(&mut self, tsn: Tsn, beside: Neighbours) -> Option<(Tsn, &mut FragmentRun)> {
         if !beside.before {
             return None;
         }
@@ -275,9 +275,9 @@ impl Reassembly {
 
     /// Inserts a fragment that continues no run before the run `after`, and joins them if that
     /// continues it.
-    fn place(&mut self, at: TsnKey, after: Option<Run>, data: Data) -> Fragmented {
+    fn place(&mut self, at: TsnKey, after: Option<FragmentRun>, data: Data) -> Fragmented {
         let Some(mut run) = after else {
-            self.runs.insert(at, Run::start(data));
+            self.runs.insert(at, FragmentRun::start(data));
             return Fragmented::Held;
         };
         run.prepend(data);
@@ -367,8 +367,9 @@ impl Reassembly {
     /// Drops the first message that cannot be completed because all its TSNs up to `to` are
     /// abandoned (RFC 3758 §3.6).
     pub fn drop_abandoned(&mut self, to: Tsn) -> Option<AbandonedMessage> {
-        let lost =
-            |(first, run): &(&TsnKey, &Run)| first.0.le(to) && (run.last.le(to) || !run.beginning);
+        let lost = |(first, run): &(&TsnKey, &FragmentRun)| {
+            first.0.le(to) && (run.last.le(to) || !run.beginning)
+        };
         let first = *self
             .runs
             .iter()

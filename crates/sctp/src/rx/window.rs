@@ -31,7 +31,7 @@ const TINY: u32 = 308;
 /// peer that sends little at a time, do not exceed memory.
 const ROW: u32 = 4;
 /// Chunks after which sizes are examined again. While they are tiny this is done for each SACK.
-const OFTEN: u64 = 16;
+const EXAMINATION_INTERVAL: u64 = 16;
 /// Packet bytes per chunk in addition to its data: header and padding (RFC 9260 §3.3.1).
 const CHUNK_HEADER: u64 = 19;
 
@@ -150,7 +150,7 @@ impl ReceiveWindow {
             refused: 0,
             step: config.window_update.map(u64::from).into(),
             typical: TINY,
-            next_look: OFTEN,
+            next_look: EXAMINATION_INTERVAL,
             then: ArrivalTotals::default(),
         }
     }
@@ -360,7 +360,7 @@ impl ReceiveWindow {
         // Includes the SACK that is about to be written.
         let is_row = new.chunks / ROW > new.sacks;
         self.then = seen;
-        self.next_look = statistics.chunks + OFTEN;
+        self.next_look = statistics.chunks + EXAMINATION_INTERVAL;
         let mean = new.mean().filter(|&it| is_row || it == TINY);
         if let Some(mean) = mean
             && !self.is_silent()

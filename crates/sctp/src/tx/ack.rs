@@ -5,7 +5,7 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Sack;
 
-use super::gap_blocks::{self, Run};
+use super::gap_blocks::{self, TsnRange};
 use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
@@ -138,7 +138,7 @@ impl Sender {
         &mut self,
         now: Nanos,
         cumulative: Tsn,
-        report: Option<(&[Run], u32)>,
+        report: Option<(&[TsnRange], u32)>,
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> SackOutcome {
@@ -279,7 +279,7 @@ impl Sender {
         &mut self,
         now: Nanos,
         cumulative: Tsn,
-        blocks: &[Run],
+        blocks: &[TsnRange],
         newly: &mut Newly,
         paths: &mut Paths,
     ) {

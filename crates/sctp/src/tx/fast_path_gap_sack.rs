@@ -9,7 +9,7 @@ use anabranch_wire::chunk::Sack;
 
 use super::Sender;
 use super::ack::{Newly, PathAck, SackOutcome};
-use super::gap_blocks::Run;
+use super::gap_blocks::TsnRange;
 use super::tsn_set::step;
 use crate::path::{PathId, Paths};
 use crate::profile::IdleDecay;
@@ -80,8 +80,8 @@ impl Sender {
     /// The TSNs that the blocks report beyond those of the last SACK, if nothing else is new: the
     /// last block is extended (`true`), or one is added.
     #[inline(always)]
-    fn news_of<B: AsRef<[u8]>>(&self, sack: &Sack<B>) -> Option<(Run, bool)> {
-        let mut blocks = sack.gap_blocks().map(|block| Run {
+    fn news_of<B: AsRef<[u8]>>(&self, sack: &Sack<B>) -> Option<(TsnRange, bool)> {
+        let mut blocks = sack.gap_blocks().map(|block| TsnRange {
             start: block.start.into(),
             end: block.end.into(),
         });
@@ -96,7 +96,7 @@ impl Sender {
         match blocks.next() {
             None if block.end > last.end => {
                 let start = last.end + 1;
-                Some((Run { start, ..block }, true))
+                Some((TsnRange { start, ..block }, true))
             }
             Some(more) => {
                 let follows = block.end == last.end && more.start > last.end + 1;

@@ -6,25 +6,25 @@ use super::tsn_set::step;
 
 /// A run of TSNs as offsets from the cumulative TSN, both ends inclusive, `0 < start <= end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct TsnRange {
     pub start: u32,
     pub end: u32,
 }
 
 /// Reads a SACK's blocks into `runs`: ascending, with at least one TSN between them. Invalid blocks
 /// (end before start, or adjacent to the cumulative TSN) are ignored.
-pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut Vec<Run>) {
+pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut Vec<TsnRange>) {
     runs.clear();
     let mut in_order = true;
     for block in blocks.filter(|block| block.start >= 2 && block.end >= block.start) {
         step();
-        let run = Run {
+        let run = TsnRange {
             start: block.start.into(),
             end: block.end.into(),
         };
         in_order &= runs
             .last()
-            .is_none_or(|last: &Run| last.end + 1 < run.start);
+            .is_none_or(|last: &TsnRange| last.end + 1 < run.start);
         runs.push(run);
     }
     if !in_order {
@@ -44,7 +44,7 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
 /// Moves `runs` to a cumulative TSN that is `advance` higher and removes passed ones. A TSN right
 /// after the new cumulative TSN is removed too, because a peer that had it would have advanced
 /// further.
-pub(super) fn advance(runs: &mut Vec<Run>, advance: u32) {
+pub(super) fn advance(runs: &mut Vec<TsnRange>, advance: u32) {
     if advance == 0 {
         return;
     }
@@ -60,7 +60,7 @@ pub(super) fn advance(runs: &mut Vec<Run>, advance: u32) {
 }
 
 /// Number of TSNs in disjoint runs.
-pub(super) fn covered(runs: &[Run]) -> usize {
+pub(super) fn covered(runs: &[TsnRange]) -> usize {
     runs.iter()
         .map(|run| (run.end - run.start + 1) as usize)
         .sum()
@@ -70,10 +70,10 @@ pub(super) fn covered(runs: &[Run]) -> usize {
 mod tests {
     use super::*;
 
-    fn runs(pairs: &[(u32, u32)]) -> Vec<Run> {
+    fn runs(pairs: &[(u32, u32)]) -> Vec<TsnRange> {
         pairs
             .iter()
-            .map(|&(start, end)| Run { start, end })
+            .map(|&(start, end)| TsnRange { start, end })
             .collect()
     }
 

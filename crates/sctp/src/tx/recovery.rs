@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::Tsn;
 
 use super::ack::Newly;
-use super::gap_blocks::Run;
+use super::gap_blocks::TsnRange;
 use super::outstanding::{ChunkState, OutstandingChunk};
 use super::{Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
@@ -53,7 +53,7 @@ impl Sender {
         cumulative: Tsn,
         advanced: bool,
         newly: &Newly,
-        blocks: &[Run],
+        blocks: &[TsnRange],
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> u32 {
@@ -75,7 +75,7 @@ impl Sender {
         let mut hole_start = cumulative.next();
         // A remembered limit can lie beyond the blocks of a SACK that was overtaken on another
         // path.
-        let beyond = Run {
+        let beyond = TsnRange {
             start: limit.distance_from(cumulative),
             end: limit.distance_from(cumulative),
         };

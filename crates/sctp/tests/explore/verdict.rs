@@ -6,7 +6,7 @@ use anabranch_transport::time::SECOND;
 use super::world::{A, HOSTS, Step, World, Z};
 
 /// Time by which every timer has expired for good.
-const PATIENCE: u64 = 600 * SECOND;
+const TIMEOUT: u64 = 600 * SECOND;
 /// Number of events after which a world is considered endless.
 const MAX_EVENTS: usize = 5_000;
 
@@ -19,7 +19,7 @@ pub struct Verdict {
 
 /// Delivers every packet in order and runs every timer, until nothing is left to do.
 fn settle(world: &mut World) -> Result<(), String> {
-    let until = world.now + PATIENCE;
+    let until = world.now + TIMEOUT;
     for _ in 0..MAX_EVENTS {
         if world.handed < world.seen.len() {
             let (to, path, bytes) = {

@@ -286,7 +286,7 @@ impl Play<'_> {
     /// Checks that only HEARTBEATs, HEARTBEAT ACKs and stateless replies are sent to an address
     /// that is not known to be the peer's (RFC 9260 §5.4).
     pub(super) fn hold_back(&self, host: usize, remote: IpAddr, bytes: &Bytes) {
-        const NEVER: [u8; 8] = [
+        const FORBIDDEN: [u8; 8] = [
             kind::DATA,
             kind::SACK,
             kind::SHUTDOWN,
@@ -297,7 +297,7 @@ impl Play<'_> {
             kind::I_FORWARD_TSN,
         ];
         let packet = Packet::parse(bytes, Checksum::Ignore).expect("a packet");
-        let ours = |raw: &anabranch_wire::packet::RawChunk| NEVER.contains(&raw.kind);
+        let ours = |raw: &anabranch_wire::packet::RawChunk| FORBIDDEN.contains(&raw.kind);
         if !packet.chunks().flatten().any(|raw| ours(&raw)) {
             return;
         }

@@ -35,7 +35,7 @@ impl Passage {
     /// A passage without an arrival, or with one that is stored elsewhere.
     fn without_packet(departure: Departure) -> Self {
         Self {
-            arrival: EventKey::NEVER,
+            arrival: EventKey::NONE,
             packet: None,
             departure,
         }
@@ -82,7 +82,7 @@ impl Analytic {
             transmitter: Steady::new(rate),
             passages: VecDeque::new(),
             left: 0,
-            next: EventKey::NEVER,
+            next: EventKey::NONE,
             in_order: channel.in_order(),
             channel,
             counters: Counters::default(),
@@ -130,7 +130,7 @@ impl Analytic {
 
     /// The next packet from a wire, in the order of admission.
     pub fn carry_on(&mut self, arrival: EventKey, packet: Option<Parcel>, departure: Departure) {
-        if self.next == EventKey::NEVER {
+        if self.next == EventKey::NONE {
             self.next = arrival;
         }
         self.passages.push_back(Passage {
@@ -191,7 +191,7 @@ impl Analytic {
             Some(delay) => {
                 let arrival = EventKey::new(finish.saturating_add(delay), *sequence);
                 *sequence += 1;
-                let next_changed = self.next == EventKey::NEVER;
+                let next_changed = self.next == EventKey::NONE;
                 if next_changed {
                     self.next = arrival;
                 }
@@ -264,7 +264,7 @@ impl Analytic {
         let passage = self.passages.pop_front()?;
         self.left -= 1;
         self.next = match self.passages.front() {
-            None => EventKey::NEVER,
+            None => EventKey::NONE,
             Some(first) if first.packet.is_some() => first.arrival,
             Some(_) => self.skip(),
         };
@@ -282,7 +282,7 @@ impl Analytic {
         }
         let mut others = self.passages.iter();
         let next = others.find(|it| it.packet.is_some());
-        next.map_or(EventKey::NEVER, |it| it.arrival)
+        next.map_or(EventKey::NONE, |it| it.arrival)
     }
 
     pub fn settle(&mut self, now: Nanos) {

@@ -185,7 +185,7 @@ impl Channel {
     pub fn next(&self) -> EventKey {
         self.flying
             .front()
-            .map_or(EventKey::NEVER, |first| first.arrival)
+            .map_or(EventKey::NONE, |first| first.arrival)
     }
 
     /// Packet of the next arrival.

@@ -37,7 +37,7 @@ struct Passage {
 
 impl Passage {
     const NONE: Passage = Passage {
-        arrival: EventKey::NEVER,
+        arrival: EventKey::NONE,
         packet: None,
         admitted: 0,
         size: 0,
@@ -248,7 +248,7 @@ impl DelayLine {
         let (packet, size) = (passage.packet.take(), passage.size as usize);
         self.first += 1;
         let next = match self.first == self.end {
-            true => EventKey::NEVER,
+            true => EventKey::NONE,
             false => ring[self.first as usize & mask].arrival,
         };
         (self.to, packet, size, next)
@@ -257,7 +257,7 @@ impl DelayLine {
     /// The next event.
     pub fn next(&self) -> EventKey {
         match self.first == self.end {
-            true => EventKey::NEVER,
+            true => EventKey::NONE,
             false => self.get(self.first).arrival.event(),
         }
     }

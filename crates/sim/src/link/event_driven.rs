@@ -61,7 +61,7 @@ impl EventDriven {
             rng: seed.stream(&format!("{name} queue")),
             rate: Rate::new(config.rate.take()),
             in_service: None,
-            service: EventKey::NEVER,
+            service: EventKey::NONE,
             channel: Channel::new(&mut config, after_queue, name, seed),
             counters: Counters::default(),
             dropped: Vec::new(),
@@ -213,8 +213,8 @@ impl EventDriven {
             }
         };
         match at {
-            None | Some(Nanos::MAX) => self.service = EventKey::NEVER,
-            Some(at) if self.service != EventKey::NEVER && self.service.at() == at => {}
+            None | Some(Nanos::MAX) => self.service = EventKey::NONE,
+            Some(at) if self.service != EventKey::NONE && self.service.at() == at => {}
             Some(at) => {
                 self.service = EventKey::new(at, *sequence);
                 *sequence += 1;
@@ -239,7 +239,7 @@ impl EventDriven {
     #[inline(never)]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
         if self.service < self.channel.next() {
-            self.service = EventKey::NEVER;
+            self.service = EventKey::NONE;
             self.advance(now);
             self.schedule(now, sequence);
             return None;

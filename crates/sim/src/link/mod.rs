@@ -167,7 +167,7 @@ impl Lane {
             Lane::DelayLine(wire) => wire.next(),
             Lane::Analytic(lane) => lane.next(),
             Lane::EventDriven(lane) => lane.next(),
-            Lane::Wireless(_) => EventKey::NEVER,
+            Lane::Wireless(_) => EventKey::NONE,
         }
     }
 

@@ -326,8 +326,8 @@ impl Network {
         let source = self.lanes.len() + cell;
         let before = self.scheduler.get(source);
         if at == Nanos::MAX {
-            self.scheduler.set(source, EventKey::NEVER);
-        } else if before == EventKey::NEVER || before.at() != at {
+            self.scheduler.set(source, EventKey::NONE);
+        } else if before == EventKey::NONE || before.at() != at {
             let layered = self.cells[cell].has_layers();
             let key = match layered {
                 true => EventKey::last(at),

@@ -1,7 +1,7 @@
 //! Satellite path: moves with the satellites and is handed over between them.
 
 use anabranch_orbit::{
-    Catalogue, Constellation, Date, Pathway, Place, Relay, SHELLS, Sky, Taking, shell,
+    Catalogue, Constellation, Date, OrbitConfig, Pathway, Place, Relay, SHELLS, Taking, shell,
 };
 use anabranch_settings::{
     Choice, Datum, Fallback, FromParameters, Kind, KindEntry, Parameters, Refusal, Registry,
@@ -73,13 +73,13 @@ kind! {
 }
 
 /// The conventions; those that are left out are defined by the shell.
-const CONVENTIONS: [Setting; Sky::SETTINGS.len()] = {
-    let mut all = [Sky::SETTINGS[0]; Sky::SETTINGS.len()];
+const CONVENTIONS: [Setting; OrbitConfig::SETTINGS.len()] = {
+    let mut all = [OrbitConfig::SETTINGS[0]; OrbitConfig::SETTINGS.len()];
     let mut number = 0;
     while number < all.len() {
         all[number] = Setting {
             fallback: Fallback::Nothing,
-            ..Sky::SETTINGS[number]
+            ..OrbitConfig::SETTINGS[number]
         };
         number += 1;
     }
@@ -209,7 +209,7 @@ impl Propagation for Satellites {
         // There is no path for a time that is longer than the timeouts of any transport.
         self.pathway
             .delay(self.start.saturating_add(at))
-            .unwrap_or(Pathway::PATIENCE)
+            .unwrap_or(Pathway::MAX_WAIT)
     }
 }
 

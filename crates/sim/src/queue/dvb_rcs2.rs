@@ -38,7 +38,7 @@ use super::{
 use crate::error::BuildError;
 use crate::packet::DropReason;
 use crate::step_function::StepFunction;
-use controller::{Controller, Run};
+use controller::{Controller, SlotRun};
 use terminal::Terminal;
 
 /// The most terminals that share a link.
@@ -138,7 +138,7 @@ pub struct DvbRcs2 {
     /// Number of the next superframe to begin.
     next: u64,
     /// Slots of the current superframe that have not begun, by terminal.
-    plan: VecDeque<Run>,
+    plan: VecDeque<SlotRun>,
     /// Packets whose last slot has begun, with the end of that slot.
     leaving: VecDeque<(Nanos, QueuedPacket)>,
     /// All packets, including those that are leaving.
@@ -327,7 +327,7 @@ impl QueueDiscipline for DvbRcs2 {
 
     fn wake_up(&self, _: Nanos) -> Option<Nanos> {
         let leaving = self.leaving.front().map(|(at, _)| *at);
-        let waits = |run: &&Run| self.terminals[run.terminal].occupancy().packets > 0;
+        let waits = |run: &&SlotRun| self.terminals[run.terminal].occupancy().packets > 0;
         let slot = self.plan.iter().find(waits);
         let slot = slot.map_or(self.next * self.config.superframe, |run| {
             self.slot_start(run.first)

@@ -88,7 +88,7 @@ impl LeoAccess {
             rate: 0.0,
             assigned: 0,
             share: 1.0,
-            loss: Probability::NEVER,
+            loss: Probability::ZERO,
         })
     }
 
@@ -126,7 +126,7 @@ impl LeoAccess {
         let by_elevation = self.config.least_rate + (1.0 - self.config.least_rate) * height;
         self.share = by_elevation * (1.0 - load);
         let loss = self.config.loss * (1.0 - height).clamp(0.0, 1.0);
-        self.loss = Probability::new(loss).unwrap_or(Probability::NEVER);
+        self.loss = Probability::new(loss).unwrap_or(Probability::ZERO);
         self.assigned += 1;
     }
 }

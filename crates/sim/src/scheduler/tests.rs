@@ -19,7 +19,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
         // Some events are spread over a long time; others happen at the same instants.
         let span = [50, 1_000_000][seed as usize % 2];
         let mut scheduler = Scheduler::new(sources);
-        let mut model = vec![EventKey::NEVER; sources];
+        let mut model = vec![EventKey::NONE; sources];
         let mut now = 0;
         for sequence in 0..3000 {
             // Half of the changes are of the source whose event is next, as in a world.
@@ -31,7 +31,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
                 _ => rng.below(sources as u64) as usize,
             };
             let key = if rng.below(4) == 0 {
-                EventKey::NEVER
+                EventKey::NONE
             } else {
                 EventKey::new(now + rng.below(span), sequence)
             };
@@ -39,7 +39,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
             model[source] = key;
             let events = model.iter().enumerate();
             let first = events
-                .filter(|(_, key)| **key != EventKey::NEVER)
+                .filter(|(_, key)| **key != EventKey::NONE)
                 .min_by_key(|it| it.1);
             let first = first.map(|(source, key)| (key.at(), source));
             assert_eq!(scheduler.earliest(), first, "seed {seed}");
@@ -48,7 +48,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
                 let others = model.iter().enumerate().filter(|(it, _)| *it != first);
                 let rival = others.map(|(_, key)| *key).min();
                 assert!(
-                    Some(scheduler.rival()) <= rival.or(Some(EventKey::NEVER)),
+                    Some(scheduler.rival()) <= rival.or(Some(EventKey::NONE)),
                     "seed {seed}"
                 );
             }
@@ -61,7 +61,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
 fn mark_of(source: usize, key: EventKey) -> EventKey {
     let sequence = key.number >> SOURCE_BITS;
     match key {
-        EventKey::NEVER => EventKey::NEVER,
+        EventKey::NONE => EventKey::NONE,
         _ => steady_mark(key.at, sequence, steady_bits(source)),
     }
 }
@@ -75,18 +75,18 @@ fn steady_sources_stand_in_order_among_the_others() {
         let mut steady = rng.below(sources as u64) as usize;
         let span = [50, 1_000_000][seed as usize % 2];
         let mut scheduler = Scheduler::new(sources);
-        let mut model = vec![EventKey::NEVER; sources];
+        let mut model = vec![EventKey::NONE; sources];
         for sequence in 0..3000 {
             let events = model.iter().enumerate();
             let first = events
-                .filter(|(_, key)| **key != EventKey::NEVER)
+                .filter(|(_, key)| **key != EventKey::NONE)
                 .min_by_key(|it| it.1);
             let now = first.map_or(0, |(_, key)| key.at());
             let first = first.map(|(source, _)| source);
             let mut source = rng.below(sources as u64) as usize;
             let mut key = EventKey::new(now + rng.below(span), sequence);
             if rng.below(4) == 0 {
-                key = EventKey::NEVER;
+                key = EventKey::NONE;
             }
             if rng.below(2) == 0 {
                 source = first.unwrap_or(source);
@@ -95,7 +95,7 @@ fn steady_sources_stand_in_order_among_the_others() {
                 scheduler.set(source, key);
             } else if first == Some(source) {
                 scheduler.follow(mark_of(source, key));
-            } else if model[source] == EventKey::NEVER && key != EventKey::NEVER {
+            } else if model[source] == EventKey::NONE && key != EventKey::NONE {
                 scheduler.begin(mark_of(source, key));
             } else {
                 key = model[source];
@@ -107,7 +107,7 @@ fn steady_sources_stand_in_order_among_the_others() {
             }
             let events = model.iter().enumerate();
             let first = events.min_by_key(|it| it.1);
-            let first = first.filter(|(_, key)| **key != EventKey::NEVER);
+            let first = first.filter(|(_, key)| **key != EventKey::NONE);
             let first = first.map(|(source, key)| (key.at(), source));
             assert_eq!(scheduler.earliest(), first, "seed {seed}");
             assert_eq!(scheduler.is_empty(), first.is_none(), "seed {seed}");
@@ -148,10 +148,10 @@ fn a_deadline_put_off_leaves_one_mark() {
     assert_eq!(scheduler.len(), 2);
     assert_eq!(scheduler.earliest(), Some((10, 0)));
     assert_eq!(scheduler.rival().at(), 500);
-    scheduler.set(0, EventKey::NEVER);
+    scheduler.set(0, EventKey::NONE);
     assert_eq!(scheduler.earliest(), Some((1_999, 1)));
-    assert_eq!(scheduler.rival(), EventKey::NEVER);
-    scheduler.set(1, EventKey::NEVER);
+    assert_eq!(scheduler.rival(), EventKey::NONE);
+    scheduler.set(1, EventKey::NONE);
     assert_eq!(scheduler.earliest(), None);
     assert_eq!(scheduler.len(), 0);
 }
@@ -177,7 +177,7 @@ fn the_last_event_of_an_instant_comes_after_all_others() {
     let mut order = Vec::new();
     while let Some((at, source)) = scheduler.earliest() {
         order.push((at, source));
-        scheduler.set(source, EventKey::NEVER);
+        scheduler.set(source, EventKey::NONE);
     }
     assert_eq!(order, [(7, 1), (7, 0), (7, 3), (8, 2)]);
 }

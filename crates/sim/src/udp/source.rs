@@ -32,7 +32,7 @@ pub struct UdpSource {
 }
 
 /// Maximum payload of a datagram over IPv4.
-const LARGEST: usize = 65_507;
+const MAX_PAYLOAD: usize = 65_507;
 
 impl UdpSource {
     /// A source that sends `workload`.
@@ -102,7 +102,7 @@ impl Agent for UdpSource {
                     source_port,
                     destination_port,
                 } = self.config;
-                let payload = message.size.min(LARGEST);
+                let payload = message.size.min(MAX_PAYLOAD);
                 let ports = [source_port, destination_port];
                 header::write(out, path, ports, [self.sent, now], payload);
                 self.sent += 1;

@@ -18,7 +18,7 @@ use super::phy::{Timing, duration_field};
 pub(super) use exchange::Exchange;
 
 /// "No deadline."
-pub(super) const NEVER: Nanos = Nanos::MAX;
+pub(super) const NO_DEADLINE: Nanos = Nanos::MAX;
 
 /// Parameters of the medium, and the times derived from them.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ impl Dcf {
             nav_until: 0,
             hold_until: 0,
             transmitting_until: 0,
-            deadline: NEVER,
+            deadline: NO_DEADLINE,
             stats: StationStats::default(),
         }
     }
@@ -171,7 +171,7 @@ impl Dcf {
         if self.activity != Activity::Contending {
             return;
         }
-        self.deadline = NEVER;
+        self.deadline = NO_DEADLINE;
         if self.carrier {
             return;
         }
@@ -201,7 +201,7 @@ impl Dcf {
             // not stay idle that long (§9.2.5.1).
             self.backoff.draw(&rules.parameters);
         }
-        self.deadline = NEVER;
+        self.deadline = NO_DEADLINE;
     }
 
     /// The last signal leaves the antenna. Its result must be reported before, and
@@ -217,7 +217,7 @@ impl Dcf {
             Activity::Contending => match self.head {
                 Some(head) => Expired::Transmit(self.open(now, head, rules)),
                 None => {
-                    self.deadline = NEVER;
+                    self.deadline = NO_DEADLINE;
                     Expired::Waiting
                 }
             },
@@ -227,7 +227,7 @@ impl Dcf {
             }
             Activity::Awaiting(kind) if following => {
                 self.activity = Activity::AwaitingEnd(kind);
-                self.deadline = NEVER;
+                self.deadline = NO_DEADLINE;
                 Expired::Waiting
             }
             Activity::Awaiting(_) | Activity::AwaitingEnd(_) => {

@@ -3,7 +3,7 @@
 
 use anabranch_transport::Nanos;
 
-use super::dcf::NEVER;
+use super::dcf::NO_DEADLINE;
 use super::frame::Frame;
 use super::phy::TransmissionId;
 
@@ -32,7 +32,7 @@ impl Default for Deadlines {
     fn default() -> Self {
         Self {
             of: Vec::new(),
-            earliest: (NEVER, 0),
+            earliest: (NO_DEADLINE, 0),
         }
     }
 }
@@ -40,7 +40,7 @@ impl Default for Deadlines {
 impl Deadlines {
     /// Adds a station without a deadline.
     pub fn add(&mut self) {
-        self.of.push(NEVER);
+        self.of.push(NO_DEADLINE);
     }
 
     /// Sets the deadline of a station.
@@ -84,7 +84,7 @@ impl Default for Air {
     fn default() -> Self {
         Self {
             transmissions: Vec::new(),
-            earliest: (NEVER, 0),
+            earliest: (NO_DEADLINE, 0),
         }
     }
 }
@@ -108,10 +108,10 @@ impl Air {
     }
 }
 
-/// First of the earliest times and its index; [`NEVER`] if there are none.
+/// First of the earliest times and its index; [`NO_DEADLINE`] if there are none.
 #[inline]
 fn earliest(times: impl Iterator<Item = Nanos>) -> (Nanos, usize) {
-    let mut earliest = (NEVER, 0);
+    let mut earliest = (NO_DEADLINE, 0);
     for (index, time) in times.enumerate() {
         if time < earliest.0 {
             earliest = (time, index);

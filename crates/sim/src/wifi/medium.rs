@@ -11,7 +11,7 @@ use anabranch_transport::Nanos;
 use self::lookahead::LoneFrame;
 use self::single_domain::SingleDomain;
 use super::backoff::backoff_stream;
-use super::dcf::{Dcf, Exchange, Expired, Finished, NEVER, Rules};
+use super::dcf::{Dcf, Exchange, Expired, Finished, NO_DEADLINE, Rules};
 use super::event_queue::{Air, Deadlines, Transmission};
 use super::frame::{Frame, FrameTrace, MacAddress, StationId};
 use super::ledger::{DropReason, Ledger, StationStats};
@@ -279,7 +279,7 @@ impl<P> Medium<P> {
             "a frame is held only until an outcome is due"
         );
         let at = self.earliest();
-        (at != NEVER).then_some(at)
+        (at != NO_DEADLINE).then_some(at)
     }
 
     /// Processes all events up to and including `now`; outcomes can then be read by
@@ -290,7 +290,7 @@ impl<P> Medium<P> {
     }
 
     fn run_until(&mut self, now: Nanos) {
-        while self.earliest() <= now && self.earliest() != NEVER {
+        while self.earliest() <= now && self.earliest() != NO_DEADLINE {
             self.pass_next(now.saturating_add(1));
         }
         self.now = self.now.max(now);
@@ -302,7 +302,7 @@ impl<P> Medium<P> {
     /// link layer.
     pub fn advance_ahead(&mut self, now: Nanos, end: Nanos) {
         self.now = self.now.max(now);
-        while self.earliest() <= now && self.earliest() != NEVER {
+        while self.earliest() <= now && self.earliest() != NO_DEADLINE {
             self.pass_next(end);
         }
     }
@@ -324,7 +324,7 @@ impl<P> Medium<P> {
         (self.now, self.instants)
     }
 
-    /// Time of the next event; [`NEVER`] if there is none.
+    /// Time of the next event; [`NO_DEADLINE`] if there is none.
     #[inline(always)]
     fn earliest(&self) -> Nanos {
         self.deadlines.earliest.0.min(self.air.earliest.0)

@@ -108,9 +108,9 @@ fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
         Ok(_) => Ok(()),
         Err(error) => {
             // The host's limit is not the program's limit.
-            const SHORT: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
+            const EXHAUSTED: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
             let code = error.raw_os_error().unwrap_or(libc::EADDRNOTAVAIL);
-            Err(match SHORT.contains(&code) {
+            Err(match EXHAUSTED.contains(&code) {
                 true => {
                     host.count_error(&error);
                     libc::ENOBUFS

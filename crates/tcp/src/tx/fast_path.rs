@@ -3,7 +3,7 @@
 use anabranch_congestion::AckSample;
 use anabranch_transport::{Nanos, Probe, Trace};
 
-use super::recovery::Next;
+use super::recovery::NextSegment;
 use super::spurious::Frto;
 use super::{Plan, Sender};
 use crate::stats::Stats;
@@ -94,8 +94,8 @@ impl Sender {
             return false;
         }
         match self.recovery.next(flow) {
-            Some(Next::Continue { room, .. }) => room < flow.mss,
-            Some(Next::Retransmit(_)) => false,
+            Some(NextSegment::Continue { room, .. }) => room < flow.mss,
+            Some(NextSegment::Retransmit(_)) => false,
             None => true,
         }
     }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Sender;
-use super::recovery::Next;
+use super::recovery::NextSegment;
 
 /// A segment to send: its data, and whether the FIN follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,8 @@ impl Sender {
             .next_forward()
             .or_else(|| self.recovery.next(&self.flow));
         match next? {
-            Next::Retransmit(range) => self.plan_retransmission(range),
-            Next::Continue {
+            NextSegment::Retransmit(range) => self.plan_retransmission(range),
+            NextSegment::Continue {
                 room,
                 skip_reported,
             } => self.plan_next(room, skip_reported),

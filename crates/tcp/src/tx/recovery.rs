@@ -68,7 +68,7 @@ pub(crate) struct Outcome {
 
 /// Data that may be sent next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextSegment {
     /// One segment from the start of this range, not beyond its end.
     Retransmit(Range<u64>),
     /// Data at [`Flow::nxt`], up to `room` bytes.
@@ -131,7 +131,7 @@ pub(crate) trait Recovery: Debug + Send {
     fn on_app_limited(&mut self) {}
 
     /// Data that may be sent next.
-    fn next(&self, flow: &Flow) -> Option<Next>;
+    fn next(&self, flow: &Flow) -> Option<NextSegment>;
 
     /// `sent` was sent. `retransmit` says whether [`Recovery::next`] returned it as a
     /// retransmission.

@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 
 /// A contiguous piece of application data.
 #[derive(Clone, Debug)]
-enum Run {
+enum Extent {
     /// Bytes written by the application.
     Bytes(Bytes),
     /// This number of zeros, which use no memory.
@@ -16,7 +16,7 @@ enum Run {
 #[derive(Clone, Debug)]
 struct Piece {
     start: u64,
-    run: Run,
+    run: Extent,
 }
 
 /// The bytes from the first unacknowledged one to the last written one.
@@ -59,7 +59,7 @@ impl SendBuffer {
             self.end += bytes.len() as u64;
             self.pieces.push_back(Piece {
                 start,
-                run: Run::Bytes(bytes),
+                run: Extent::Bytes(bytes),
             });
         }
     }
@@ -73,7 +73,7 @@ impl SendBuffer {
         let start = self.end;
         self.end += count;
         if let Some(Piece {
-            run: Run::Zeros(zeros),
+            run: Extent::Zeros(zeros),
             ..
         }) = self.pieces.back_mut()
         {
@@ -81,7 +81,7 @@ impl SendBuffer {
         } else {
             self.pieces.push_back(Piece {
                 start,
-                run: Run::Zeros(count),
+                run: Extent::Zeros(count),
             });
         }
     }
@@ -96,8 +96,8 @@ impl SendBuffer {
             }
             let keep = from - piece.start;
             match &mut piece.run {
-                Run::Bytes(bytes) => bytes.truncate(keep as usize),
-                Run::Zeros(count) => *count = (*count).min(keep),
+                Extent::Bytes(bytes) => bytes.truncate(keep as usize),
+                Extent::Zeros(count) => *count = (*count).min(keep),
             }
             break;
         }
@@ -117,8 +117,8 @@ impl SendBuffer {
             let skip = to.saturating_sub(piece.start);
             piece.start += skip;
             match &mut piece.run {
-                Run::Bytes(bytes) => bytes.advance(skip as usize),
-                Run::Zeros(count) => *count -= skip,
+                Extent::Bytes(bytes) => bytes.advance(skip as usize),
+                Extent::Zeros(count) => *count -= skip,
             }
             break;
         }
@@ -130,8 +130,8 @@ impl SendBuffer {
         let first = self.pieces.front()?;
         let skip = from.checked_sub(first.start)?;
         match &first.run {
-            Run::Zeros(count) => ZEROS.get(..len).filter(|_| skip + len as u64 <= *count),
-            Run::Bytes(bytes) => bytes.get(skip as usize..)?.get(..len),
+            Extent::Zeros(count) => ZEROS.get(..len).filter(|_| skip + len as u64 <= *count),
+            Extent::Bytes(bytes) => bytes.get(skip as usize..)?.get(..len),
         }
     }
 
@@ -156,11 +156,11 @@ impl SendBuffer {
             let current_end = current.start + current.len();
             let take = end.min(current_end) - at;
             let slice = match &current.run {
-                Run::Bytes(bytes) => {
+                Extent::Bytes(bytes) => {
                     let skip = (at - current.start) as usize;
                     &bytes[skip..skip + take as usize]
                 }
-                Run::Zeros(_) => &ZEROS[..take.min(ZEROS.len() as u64) as usize],
+                Extent::Zeros(_) => &ZEROS[..take.min(ZEROS.len() as u64) as usize],
             };
             at += slice.len() as u64;
             if at == current_end {
@@ -174,8 +174,8 @@ impl SendBuffer {
 impl Piece {
     fn len(&self) -> u64 {
         match &self.run {
-            Run::Bytes(bytes) => bytes.len() as u64,
-            Run::Zeros(count) => *count,
+            Extent::Bytes(bytes) => bytes.len() as u64,
+            Extent::Zeros(count) => *count,
         }
     }
 }

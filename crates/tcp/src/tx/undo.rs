@@ -5,7 +5,7 @@ use std::ops::Range;
 use anabranch_congestion::LossCause;
 use anabranch_transport::Trace;
 
-use super::recovery::{Acknowledgement, Next};
+use super::recovery::{Acknowledgement, NextSegment};
 use super::send_sequence::Flow;
 use super::spurious::Frto;
 use super::{Ack, Sender};
@@ -93,9 +93,9 @@ impl Sender {
     }
 
     /// Data that F-RTO allows next; `None` if loss recovery decides.
-    pub(super) fn next_forward(&self) -> Option<Next> {
+    pub(super) fn next_forward(&self) -> Option<NextSegment> {
         match self.flow.spurious.frto {
-            Frto::Probing(room) => Some(Next::Continue {
+            Frto::Probing(room) => Some(NextSegment::Continue {
                 room,
                 skip_reported: false,
             }),

@@ -6,7 +6,7 @@ use anabranch_emulate::tun::{Host, Tun, TunEmulator, TunReport};
 use anabranch_engine::world::WorldError;
 use anabranch_sim::{BuildError, Topology};
 
-use super::super::PATIENCE;
+use super::super::SHUTDOWN_TIMEOUT;
 use super::super::arguments::Emulate;
 use super::super::print::Printer;
 use super::{build, drops, network, timing, watch};
@@ -51,7 +51,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     printer.line(line(&emulator.stop().0))?;
     drop(printer);
     // An active reader has received all lines; a blocked one must not delay the exit.
-    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     Ok(())
 }
 

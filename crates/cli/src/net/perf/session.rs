@@ -13,13 +13,13 @@ use super::counters::SharedCounters;
 use crate::net::arguments::Perf;
 use crate::net::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
 use crate::net::rate_limiter::RateLimiter;
-use crate::net::{PATIENCE, all_acknowledged};
+use crate::net::{SHUTDOWN_TIMEOUT, all_acknowledged};
 
 /// Time for the other end to report its counts, and then to close: a packet may be lost twice (1 s
 /// and 2 s), and has to arrive.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Messages sent without waiting between two checks of the time.
-const MESSAGES_BETWEEN_LOOKS: u64 = 16;
+const MESSAGES_PER_CHECK: u64 = 16;
 
 /// Parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
@@ -226,7 +226,7 @@ impl Session {
         let mut messages = 0_u64;
         while left > 0 {
             // While sending waits, `over` is polled too.
-            let looks = messages.is_multiple_of(MESSAGES_BETWEEN_LOOKS);
+            let looks = messages.is_multiple_of(MESSAGES_PER_CHECK);
             let is_over = || until.is_some_and(|until| Instant::now() >= until);
             if looks && (*self.stop.borrow() || is_over()) {
                 return (messages, true);
@@ -276,7 +276,7 @@ impl Session {
         if !over {
             self.time_over().await;
         }
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     }
 
     /// Requests data from the server, and notifies it when the time is over. Returns the reason of
@@ -296,7 +296,7 @@ impl Session {
         }
         let before = self.counted.bytes.load(Ordering::Relaxed);
         let _ = say(ControlMessage::Stop).await;
-        if let Ok(reason) = timeout(PATIENCE, self.association.closed()).await {
+        if let Ok(reason) = timeout(SHUTDOWN_TIMEOUT, self.association.closed()).await {
             return (reason, false, true);
         }
         let progressed = self.counted.bytes.load(Ordering::Relaxed) > before;

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// Time for the others to continue after the end of the main command, before they get a signal.
 const LINGER: Duration = Duration::from_millis(200);
 /// Time limit for a command to end after the signal.
-const PATIENCE: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two checks for that.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Checks for processes that do not end although they were killed.
@@ -152,7 +152,7 @@ impl Processes {
             // It may have ended at this moment.
             let _ = killpg(pid(&started.child), Signal::SIGTERM);
         }
-        self.wait(PATIENCE);
+        self.wait(SHUTDOWN_TIMEOUT);
         for _ in 0..MAX_CHECKS {
             while matches!(waitpid(None, Some(WaitPidFlag::WNOHANG)), Ok(it) if it != WaitStatus::StillAlive)
             {

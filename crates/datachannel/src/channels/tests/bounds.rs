@@ -89,9 +89,9 @@ fn work_does_not_grow_with_the_channels() {
 /// that much space.
 #[test]
 fn the_queues_have_a_limit_together() {
-    const MOST: usize = 6 << 20;
+    const MAX_QUEUED: usize = 6 << 20;
     let (mut a, mut b) = pair();
-    a.channels.limits.max_buffered_total = MOST;
+    a.channels.limits.max_buffered_total = MAX_QUEUED;
     let ids: Vec<_> = (0..10).map(|_| a.open(ChannelOptions::new(""))).collect();
     exchange(&mut a, &mut b);
     a.pipe.full = true;
@@ -110,7 +110,7 @@ fn the_queues_have_a_limit_together() {
         }
         given
     };
-    let most = MOST.div_ceil(100_000 + 64);
+    let most = MAX_QUEUED.div_ceil(100_000 + 64);
     assert_eq!(fill(&mut a), most);
     // In order: the first of the refused channels, then the others.
     let first = ids[most % ids.len()];
@@ -147,7 +147,7 @@ fn the_queues_have_a_limit_together() {
     assert!(!a.channels.is_writable_or_closed(other) && a.channels.is_writable_or_closed(first));
     assert_eq!(a.channels.deadline(), None);
     a.channels.send(a.now, first, text("")).unwrap();
-    a.channels.limits.max_buffered_total = 2 * MOST;
+    a.channels.limits.max_buffered_total = 2 * MAX_QUEUED;
     a.pump();
     let before = fill(&mut a);
     assert!(before > most + 50, "{before}");

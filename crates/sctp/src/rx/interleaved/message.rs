@@ -219,7 +219,7 @@ enum Later {
 }
 
 /// Maximum length of the vector.
-const FEW: usize = 16;
+const MAX_VECTOR: usize = 16;
 
 impl Default for Later {
     fn default() -> Self {
@@ -235,7 +235,7 @@ impl Later {
                 let Err(place) = few.binary_search_by_key(&fsn, |it| it.0) else {
                     return false;
                 };
-                if few.len() == FEW {
+                if few.len() == MAX_VECTOR {
                     let mut many: BTreeMap<_, _> = std::mem::take(few).into_iter().collect();
                     many.insert(fsn, part);
                     *self = Self::Many(many);

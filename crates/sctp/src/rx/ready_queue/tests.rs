@@ -98,7 +98,7 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
                 let walked: Vec<_> = walked.into_iter().map(told).collect();
                 assert_eq!(taken, walked, "seed {seed}, {turn}");
                 assert_eq!(begins, found, "seed {seed}, {turn}");
-                assert!(unread.empty() <= FEW.max(unread.len() / SOME));
+                assert!(unread.empty() <= MAX_EMPTY_SLOTS.max(unread.len() / SOME));
                 forgotten += taken.len();
                 *is_open = false;
             } else {
@@ -128,7 +128,7 @@ fn what_is_taken_out_leaves_what_walking_leaves() {
         assert!(taken.map(told).eq(walked.0.into_iter().map(told)), "{seed}");
     }
     assert!(
-        forgotten > 2_000 && most_empty > FEW,
+        forgotten > 2_000 && most_empty > MAX_EMPTY_SLOTS,
         "{forgotten} {most_empty}"
     );
 }

@@ -9,7 +9,7 @@ use crate::path::{PathId, Paths};
 use crate::profile::FastRecovery;
 use crate::tx::Sender;
 use crate::tx::ack::Newly;
-use crate::tx::gap_blocks::Run;
+use crate::tx::gap_blocks::TsnRange;
 
 impl Sender {
     /// Whether missing reports and recovery are per path.
@@ -27,7 +27,7 @@ impl Sender {
         now: Nanos,
         cumulative: Tsn,
         newly: &Newly,
-        blocks: &[Run],
+        blocks: &[TsnRange],
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> u32 {

@@ -12,7 +12,7 @@ use crate::queue::Assignments;
 
 /// Consecutive slots of a superframe for one terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct SlotRun {
     pub terminal: usize,
     /// The first slot.
     pub first: u64,
@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub by_volume: u64,
 }
 
-impl Run {
+impl SlotRun {
     pub fn without_first(self) -> Self {
         Self {
             first: self.first + 1,
@@ -62,7 +62,7 @@ pub(super) struct Controller {
     demands: Vec<Demand>,
     /// Assignments of the superframes to come, the first of which is the next, and whether any of
     /// it was requested.
-    plans: VecDeque<(VecDeque<Run>, bool)>,
+    plans: VecDeque<(VecDeque<SlotRun>, bool)>,
     assignments: Assignments,
 }
 
@@ -96,7 +96,7 @@ impl Controller {
 
     /// At the beginning of superframe `number`: receives requests, assigns the slots of a later
     /// superframe, and returns the assignment of this one, and whether anything is requested.
-    pub fn step(&mut self, number: u64, slots: u64) -> (VecDeque<Run>, bool) {
+    pub fn step(&mut self, number: u64, slots: u64) -> (VecDeque<SlotRun>, bool) {
         while let Some(&(from, sent, terminal, request)) = self.requests.front()
             && from <= number
         {
@@ -163,7 +163,7 @@ impl Controller {
         self.plans.clear();
     }
 
-    fn unrequested_plan(&self, number: u64, slots: u64) -> VecDeque<Run> {
+    fn unrequested_plan(&self, number: u64, slots: u64) -> VecDeque<SlotRun> {
         let mut left = slots;
         let mut grants = self.constant_grants(number, &mut left);
         self.share_rest(number, left, &mut grants);
@@ -172,7 +172,7 @@ impl Controller {
 
     /// The assignment of superframe `number` by the requests that have arrived: CRA, then RBDC,
     /// then VBDC, then FCA.
-    fn plan(&mut self, number: u64, slots: u64) -> (VecDeque<Run>, bool) {
+    fn plan(&mut self, number: u64, slots: u64) -> (VecDeque<SlotRun>, bool) {
         let mut left = slots;
         let mut grants = self.constant_grants(number, &mut left);
         let unrequested = left;
@@ -285,12 +285,12 @@ impl Demand {
 
 impl Grants {
     /// The slots in the order of the terminals.
-    fn runs(&self) -> VecDeque<Run> {
+    fn runs(&self) -> VecDeque<SlotRun> {
         let mut first = 0;
         let both = self.slots.iter().zip(&self.by_volume).enumerate();
         let runs = both.filter(|(_, (slots, _))| **slots > 0);
         let runs = runs.map(|(terminal, (&slots, &by_volume))| {
-            let run = Run {
+            let run = SlotRun {
                 terminal,
                 first,
                 slots,

@@ -8,7 +8,7 @@
 
 use anabranch_transport::Nanos;
 
-use super::{Activity, Dcf, Finished, NEVER, Rules};
+use super::{Activity, Dcf, Finished, NO_DEADLINE, Rules};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
 use crate::wifi::phy::duration_field;
 
@@ -160,7 +160,7 @@ impl Dcf {
         self.nav_until = self.nav_until.max(exchange.reserved(delays, rules));
         self.backoff.stop();
         if begun {
-            self.deadline = NEVER;
+            self.deadline = NO_DEADLINE;
             return;
         }
         let now = exchange.ends[2] + from;

@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use super::single_domain::SingleDomain;
 use super::undisturbed::Progress;
 use super::{Listener, Medium, Station};
-use crate::wifi::dcf::{Exchange, NEVER};
+use crate::wifi::dcf::{Exchange, NO_DEADLINE};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
 use crate::wifi::phy::TransmissionId;
 
@@ -67,14 +67,14 @@ impl<P> Medium<P> {
     }
 
     /// Lower bound for the time at which the next outcome must be reported if nothing is enqueued.
-    /// A delivered packet is reported when the layer above its receiver has processed it. [`NEVER`]
+    /// A delivered packet is reported when the layer above its receiver has processed it. [`NO_DEADLINE`]
     /// if there are no more events.
     pub(crate) fn next_outcome(&mut self) -> Nanos {
         if let Some(held) = &self.held {
             return self.after(held);
         }
         let (deadline, station) = self.deadlines.earliest;
-        if deadline == NEVER || !self.air.transmissions.is_empty() {
+        if deadline == NO_DEADLINE || !self.air.transmissions.is_empty() {
             return self.earliest();
         }
         self.foreseen = self.foresee(deadline, StationId(station as u16));
@@ -103,7 +103,7 @@ impl<P> Medium<P> {
             {
                 match one_more {
                     true => self.turn(from),
-                    false => Some(NEVER),
+                    false => Some(NO_DEADLINE),
                 }
             }
             _ => None,
@@ -117,7 +117,11 @@ impl<P> Medium<P> {
         let (to, air_time) = dcf.announces()?;
         let delay = self.mesh.as_ref()?.0[station.index()].delays[to.index()];
         let ends = [station, to];
-        debug_assert_ne!(dcf.deadline(), NEVER, "it has a packet, and hears nobody");
+        debug_assert_ne!(
+            dcf.deadline(),
+            NO_DEADLINE,
+            "it has a packet, and hears nobody"
+        );
         let exchange = Exchange::new(ends, dcf.deadline(), delay, air_time, &self.rules);
         Some(self.told(exchange.arrival()))
     }

@@ -1,7 +1,7 @@
 //! The state machine of a single station, in situations that are rare on a medium.
 
 use super::super::backoff::{Backoff, Interrupted};
-use super::super::dcf::{Dcf, Expired, Finished, NEVER, Rules};
+use super::super::dcf::{Dcf, Expired, Finished, NO_DEADLINE, Rules};
 use super::*;
 use rand_pcg::Pcg32;
 
@@ -263,7 +263,7 @@ fn no_cts_while_the_nav_runs() {
         &rules,
     );
     dcf.arm(t + 1_999 * US, &rules);
-    assert_eq!(dcf.deadline(), NEVER);
+    assert_eq!(dcf.deadline(), NO_DEADLINE);
     dcf.decoded(
         t + 2_000 * US,
         &frame(FrameKind::Rts, 7, 0, 3_000 * US),

@@ -9,7 +9,7 @@ use std::ops::Range;
 use anabranch_congestion::LossCause;
 use anabranch_transport::Nanos;
 
-use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery};
+use super::{Acknowledgement, Flow, Moment, NextSegment, Outcome, Recovery};
 
 #[derive(Debug, Default)]
 pub(super) struct NewReno {
@@ -104,18 +104,18 @@ impl Recovery for NewReno {
         self.recover = una - 1;
     }
 
-    fn next(&self, flow: &Flow) -> Option<Next> {
+    fn next(&self, flow: &Flow) -> Option<NextSegment> {
         if self.owed {
-            return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
+            return Some(NextSegment::Retransmit(flow.una..flow.una + flow.mss));
         }
         if !self.recovering {
-            return Some(Next::Continue {
+            return Some(NextSegment::Continue {
                 room: flow.room(flow.limited_extra()),
                 skip_reported: false,
             });
         }
         let window = (flow.control.cwnd() as i64 + self.inflation).max(flow.mss as i64) as u64;
-        Some(Next::Continue {
+        Some(NextSegment::Continue {
             room: (flow.una + window).saturating_sub(flow.nxt),
             skip_reported: false,
         })

@@ -15,7 +15,9 @@ use anabranch_congestion::recovery::{
 use anabranch_congestion::{LossCause, RateSample, RateSampler};
 use anabranch_transport::Nanos;
 
-use super::{Acknowledgement, ByTime, Due, Flow, Moment, Next, Outcome, Recovery, note_blocks};
+use super::{
+    Acknowledgement, ByTime, Due, Flow, Moment, NextSegment, Outcome, Recovery, note_blocks,
+};
 
 /// Maximum number of transmissions searched for the newest one that is still missing.
 const MAX_EXAMINED: usize = 64;
@@ -363,11 +365,11 @@ impl Recovery for Rack {
         false
     }
 
-    fn next(&self, flow: &Flow) -> Option<Next> {
+    fn next(&self, flow: &Flow) -> Option<NextSegment> {
         match &self.owed_probe {
-            Some(Tail::Again(range)) => return Some(Next::Retransmit(range.clone())),
+            Some(Tail::Again(range)) => return Some(NextSegment::Retransmit(range.clone())),
             Some(Tail::New) => {
-                return Some(Next::Continue {
+                return Some(NextSegment::Continue {
                     room: flow.mss,
                     skip_reported: false,
                 });
@@ -377,9 +379,9 @@ impl Recovery for Rack {
         let limit = flow.limit();
         if let Some(range) = self.first_lost() {
             let fits = self.owed || self.pipe + (range.end - range.start) <= limit;
-            return fits.then_some(Next::Retransmit(range));
+            return fits.then_some(NextSegment::Retransmit(range));
         }
-        Some(Next::Continue {
+        Some(NextSegment::Continue {
             room: limit.saturating_sub(self.pipe),
             skip_reported: false,
         })

@@ -5,7 +5,7 @@ use std::ops::Range;
 use anabranch_congestion::LossCause;
 use anabranch_transport::Nanos;
 
-use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
+use super::{Acknowledgement, Flow, Moment, NextSegment, Outcome, Recovery, note_blocks};
 
 #[derive(Debug, Default)]
 pub(super) struct Rfc6675 {
@@ -34,20 +34,20 @@ impl Rfc6675 {
     }
 
     /// `NextSeg()` of §4, while the pipe has space for a segment.
-    fn next_seg(&self, flow: &Flow) -> Option<Next> {
+    fn next_seg(&self, flow: &Flow) -> Option<NextSegment> {
         if let Some(lost) = flow.board.lost_hole() {
-            return Some(Next::Retransmit(lost));
+            return Some(NextSegment::Retransmit(lost));
         }
         if flow.can_send_new() {
-            return Some(Next::Continue {
+            return Some(NextSegment::Continue {
                 room: u64::MAX,
                 skip_reported: true,
             });
         }
         if let Some(hole) = flow.board.hole_from(flow.board.retransmitted_to()) {
-            return Some(Next::Retransmit(hole));
+            return Some(NextSegment::Retransmit(hole));
         }
-        self.rescue_range(flow).map(Next::Retransmit)
+        self.rescue_range(flow).map(NextSegment::Retransmit)
     }
 
     /// Rule 4: the last segment neither reported nor retransmitted, once per recovery.
@@ -119,9 +119,9 @@ impl Recovery for Rfc6675 {
         self.not_before = una;
     }
 
-    fn next(&self, flow: &Flow) -> Option<Next> {
+    fn next(&self, flow: &Flow) -> Option<NextSegment> {
         if self.owed {
-            return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
+            return Some(NextSegment::Retransmit(flow.una..flow.una + flow.mss));
         }
         let cwnd = flow.control.cwnd();
         if self.recovery_point.is_some() {
@@ -132,12 +132,12 @@ impl Recovery for Rfc6675 {
         if flow.limited_transmit && flow.duplicates > 0 && flow.nxt == flow.max {
             // §5 step 3: reported data has left the network.
             let pipe = flow.board.pipe(flow.max);
-            return Some(Next::Continue {
+            return Some(NextSegment::Continue {
                 room: cwnd.saturating_sub(pipe).max(flow.room(0)),
                 skip_reported: true,
             });
         }
-        Some(Next::Continue {
+        Some(NextSegment::Continue {
             room: flow.room(0),
             skip_reported: true,
         })

@@ -11,7 +11,7 @@ use std::ops::Range;
 use anabranch_congestion::LossCause;
 use anabranch_transport::Nanos;
 
-use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
+use super::{Acknowledgement, Flow, Moment, NextSegment, Outcome, Recovery, note_blocks};
 
 /// Offset of the first data byte, after the SYN.
 const FIRST: u64 = 1;
@@ -154,12 +154,12 @@ impl Recovery for Sack1 {
         self.recover = una - 1;
     }
 
-    fn next(&self, flow: &Flow) -> Option<Next> {
+    fn next(&self, flow: &Flow) -> Option<NextSegment> {
         if self.owed {
-            return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
+            return Some(NextSegment::Retransmit(flow.una..flow.una + flow.mss));
         }
         if !self.recovering {
-            return Some(Next::Continue {
+            return Some(NextSegment::Continue {
                 room: flow.room(flow.limited_extra()),
                 skip_reported: false,
             });
@@ -169,8 +169,8 @@ impl Recovery for Sack1 {
             return None;
         }
         match flow.board.hole_from(flow.board.retransmitted_to()) {
-            Some(hole) => (hole.start < flow.window_edge).then_some(Next::Retransmit(hole)),
-            None => Some(Next::Continue {
+            Some(hole) => (hole.start < flow.window_edge).then_some(NextSegment::Retransmit(hole)),
+            None => Some(NextSegment::Continue {
                 room: u64::MAX,
                 skip_reported: false,
             }),
