@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sctp_sockets_are_told() {
+    fn only_sctp_sockets_are_reported() {
         let socket = libc::SYS_socket as u32;
         let [v4, v6, unix] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX].map(|it| it as u32);
         let [stream, packets, raw] =

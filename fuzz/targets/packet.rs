@@ -1,5 +1,5 @@
-//! Any bytes as an SCTP packet: nothing panics, every walk ends, and what is read is written back
-//! with the same meaning.
+//! Any bytes as an SCTP packet: nothing panics, every loop ends, and a parsed packet is encoded
+//! again with the same meaning.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

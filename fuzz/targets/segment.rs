@@ -1,4 +1,4 @@
-//! Any bytes as a TCP segment: nothing panics, and what is read is written back with the same
+//! Any bytes as a TCP segment: nothing panics, and a parsed segment is encoded again with the same
 //! meaning.
 #![no_main]
 

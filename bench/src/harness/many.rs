@@ -6,7 +6,7 @@ use std::fs;
 
 use bytes::Bytes;
 
-use super::{Conditions, Transfer, End};
+use super::{Conditions, End, Transfer};
 
 /// Size of a memory page, bytes.
 const PAGE: usize = 4096;

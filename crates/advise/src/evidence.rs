@@ -24,7 +24,7 @@ pub const EVENTS: u64 = 32_000_000;
 /// Part of these events that the search may use.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
-/// Steps from the chosen buffer to the buffers that are shown; STEPS_OF_SLOW_PATH is used for a path that is
+/// Steps from the chosen buffer to the buffers that are shown, and fewer for a path that is
 /// expensive to simulate.
 const STEPS: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
 const STEPS_OF_SLOW_PATH: [isize; 5] = [-4, -1, 0, 1, 4];

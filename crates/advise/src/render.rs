@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_times_are_told_in_minutes_and_hours() {
+    fn long_times_are_reported_in_minutes_and_hours() {
         assert_eq!(
             [18.0, 525.0, 13_500.0].map(long),
             ["18 s", "9 min", "3.8 h"]

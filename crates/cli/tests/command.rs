@@ -82,7 +82,7 @@ fn run_writes_a_directory_that_show_reads_and_is_quiet_off_a_terminal() {
 }
 
 #[test]
-fn what_may_be_meant_otherwise_is_told_beside_the_results() {
+fn ambiguous_settings_are_reported_with_the_results() {
     let directory = with_spec();
     let here = directory.path();
     let run = |more: &[&str]| {
@@ -160,7 +160,7 @@ fn what_is_not_there_is_status_2() {
 }
 
 #[test]
-fn a_mistake_on_the_command_line_is_told_with_what_is_allowed() {
+fn a_mistake_on_the_command_line_is_reported_with_what_is_allowed() {
     let directory = with_spec();
     let cases: &[(&[&str], &str)] = &[
         (
@@ -331,7 +331,7 @@ fn a_file_as_results_directory_is_status_2() {
 }
 
 #[test]
-fn a_directory_that_is_not_finished_is_told_from_others_and_one_of_two_words_is_quoted() {
+fn a_directory_that_is_not_finished_is_distinguished_from_others_and_one_of_two_words_is_quoted() {
     let directory = with_spec();
     let here = directory.path();
     fs::create_dir_all(here.join("begun/runs")).expect("a directory");

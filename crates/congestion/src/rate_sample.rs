@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_and_pauses_are_told() {
+    fn losses_and_pauses_are_reported() {
         let mut sampler = RateSampler::default();
         (0..4).for_each(|number| {
             sampler.on_sent(sent(0, number), number, 1000, 1000 * (number + 1));

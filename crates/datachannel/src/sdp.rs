@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn media_beside_it_is_refused() {
+    fn media_with_it_is_refused() {
         let media = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:audio\r\na=setup:bad\r\n";
         let at = OFFER.find("m=").unwrap();
         let offer = [&OFFER[..at], media, &OFFER[at..]].concat();
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_not_told() {
+    fn sizes_that_are_not_reported() {
         let offer = Offer::parse(&OFFER.replace("max-message-size:262144", "x:y")).unwrap();
         assert_eq!(offer.max_message, 65_536);
         let offer = Offer::parse(&OFFER.replace("size:262144", "size:0")).unwrap();

@@ -9,7 +9,7 @@ mod offer;
 mod seeds;
 
 #[test]
-fn random_plays_end_well() {
+fn random_sequences_end_well() {
     seeds::each(2_000, |seed| {
         let mut state = seed + 1;
         let mut byte = || {
@@ -21,7 +21,7 @@ fn random_plays_end_well() {
         // Established in the first step, so that the scenario has an effect.
         let mut bytes = vec![byte(), 9, 200, 0];
         bytes.extend((0..2_000).map(|_| byte()));
-        channel_scenario::play(&bytes);
+        channel_scenario::run(&bytes);
     });
 }
 
@@ -37,6 +37,6 @@ fn corpus(name: &str, check: fn(&[u8])) {
 
 #[test]
 fn the_corpus_ends_well() {
-    corpus("channels", channel_scenario::play);
+    corpus("channels", channel_scenario::run);
     corpus("offer", offer::check);
 }

@@ -78,7 +78,7 @@ fn channels_whose_messages_live_long_and_short() {
 
 /// A message abandoned in SCTP's queue, partially sent or not, should no longer be buffered.
 #[test]
-fn what_is_given_up_is_not_buffered() {
+fn abandoned_messages_are_not_buffered() {
     for (seed, interleaving) in [(1, false), (2, true), (3, true)] {
         let config = Config::default().with(|it| it.interleaving = interleaving);
         let mut world = World::of(seed, 0, &config, |offer| offer).connect();

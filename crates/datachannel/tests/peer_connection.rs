@@ -264,7 +264,7 @@ async fn the_low_mark() {
 }
 
 #[tokio::test]
-async fn whoever_waits_hears_of_the_end() {
+async fn every_waiter_is_notified_of_the_end() {
     let (mut client, peer) = Client::connect().await;
     client.open("");
     let channel = beside(&mut client, peer.incoming()).await.unwrap();
@@ -318,7 +318,7 @@ async fn a_channel_that_ended_before_it_was_taken() {
 /// A channel that is not read should not delay the notification of the end. Earlier messages can
 /// still be read.
 #[tokio::test]
-async fn the_end_is_heard_beside_what_nobody_reads() {
+async fn the_end_is_reported_although_messages_are_not_read() {
     let (mut client, peer) = Client::connect().await;
     let [unread, other] = ["unread", "other"].map(|label| client.open(label));
     let first = beside(&mut client, peer.incoming()).await.unwrap();
@@ -437,7 +437,7 @@ async fn a_message_wakes_one() {
 /// Channels that wait for space should get it in order, so that busy channels cannot starve them,
 /// nor a channel that is not polled; and waiting tasks should be notified of the end.
 #[tokio::test]
-async fn room_in_turn() {
+async fn space_in_turn() {
     let config = Config::default().with(|it| it.max_buffered_total = 1 << 20);
     let (mut client, peer) = Client::connect_with(config).await;
     let channels: Vec<_> = (0..6)

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_runs_until_it_is_stopped_and_tells_what_it_returned() {
+    fn a_driver_runs_until_it_is_stopped_and_reports_what_it_returned() {
         let run = |shared: Shared<u64>| {
             turn(&shared);
             Err(io::Error::other("a capture"))

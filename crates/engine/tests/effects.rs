@@ -295,7 +295,7 @@ fn each_setting_changes_something() {
 /// although it has one alone.
 #[test]
 #[ignore = "takes many minutes; `EFFECTS_OF=tcp` for one transport alone, `EFFECTS_BESIDE=cmt,rack` for what lies beside these"]
-fn each_setting_changes_something_beside_each_other() {
+fn each_setting_changes_something_with_each_other() {
     for kind in kinds() {
         let subjects = all_subjects(kind);
         let mut search = Search::new(kind, &subjects);

@@ -131,7 +131,7 @@ fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
 }
 
 #[test]
-fn an_own_algorithm_hears_all_and_sets_the_pace_over_both_protocols() {
+fn an_own_algorithm_receives_all_and_sets_the_pace_over_both_protocols() {
     registry::add(&ALGORITHM);
     for protocol in ["sctp", "tcp"] {
         assert!(registry::by_name(Protocol::Sctp, "listening").is_some());

@@ -149,7 +149,7 @@ fn interleaving_takes_small_messages_past_large_ones() {
 
 /// One way takes 282 ms, and a retransmission arrives 560 ms later at the earliest.
 #[test]
-fn frames_that_may_be_given_up_are_younger() {
+fn frames_that_may_be_abandoned_are_younger() {
     let records = run("frames");
     let [p50, p95] = ["age_p50", "age_p95"].map(|it| values(&records, "frames", it));
     let missing = values(&records, "frames", "lost_messages");

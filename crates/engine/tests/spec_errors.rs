@@ -395,7 +395,7 @@ fn packets_are_held_against_the_links_of_their_ways() {
 
 /// A time that no run reaches should give a note, because it may be intended.
 #[test]
-fn what_comes_after_the_end_of_all_runs_is_told() {
+fn what_comes_after_the_end_of_all_runs_is_reported() {
     let notes = |from: &str, to: &str| {
         assert!(GOOD.contains(from), "{from:?} is not in the good spec");
         let plan = Plan::new(request(&GOOD.replacen(from, to, 1), &[]));
@@ -484,7 +484,7 @@ fn a_misspelt_key_is_not_missing_besides() {
 
 /// A default window is small by today's standards: if it limits a flow, it determines the result.
 #[test]
-fn a_window_that_was_left_out_and_binds_is_told() {
+fn a_window_that_was_left_out_and_binds_is_reported() {
     let notes = |replacements: &[(&str, &str)]| {
         let mut text = GOOD.to_owned();
         for (from, to) in replacements {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silent_connections_keep_nobody_out() {
+    async fn silent_connections_block_no_other() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");
         let listener = LimitedListener {

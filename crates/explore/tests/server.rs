@@ -164,7 +164,7 @@ async fn the_page_and_all_that_it_is_made_of_come_from_this_server() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_the_token_from_elsewhere_or_by_another_name() {
+async fn requests_without_token_of_other_hosts_or_names_are_refused() {
     let page = served().await;
     let (host, path) = (&page.host, &page.path);
     let port = host.rsplit(':').next().expect("a port");
@@ -404,7 +404,7 @@ async fn a_new_run_of_a_pane_ends_the_one_before_it() {
 
 /// A page may stop reading, for example in an inactive browser tab.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_nothing_keeps_nobody_waiting() {
+async fn a_client_that_reads_nothing_delays_no_other() {
     let page = served().await;
     let long = choice(&[("world.duration", "100000 s"), ("loss", "0.0")]);
     let body = json!({ "pane": 0, "choice": long }).to_string();

@@ -376,7 +376,7 @@ sweep = [{ name = "x", points = [
     /// Three readings, each of which matches two of three values: in a permutation the best one
     /// matches two or three, never fewer.
     #[test]
-    fn chance_is_told_by_shuffles_that_keep_how_often_a_value_is_given() {
+    fn chance_is_estimated_by_shuffles_that_keep_the_counts_of_values() {
         let hits = |without: usize| -> Hits {
             (0..3)
                 .map(|value| (value.to_string(), value != without))

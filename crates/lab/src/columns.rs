@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_called_like_another_column_is_told_from_it() {
+    fn a_sweep_called_like_another_column_is_distinguished_from_it() {
         let point = vec![
             ("replication".to_owned(), Value::Integer(1)),
             ("loss".to_owned(), Value::Integer(1)),

@@ -402,7 +402,7 @@ fn several_that_work_on_one_directory_do_not_harm_each_other() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_removed_once_nobody_works_there() {
+fn files_of_a_killed_process_are_removed_once_the_directory_is_unused() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::create(directory.path()).expect("a directory that can be written");
     let left = [

@@ -187,7 +187,7 @@ fn a_killed_shard_goes_on_and_until_then_is_not_merged() {
 }
 
 #[test]
-fn shards_that_do_not_belong_together_are_told_apart() {
+fn shards_that_do_not_belong_together_are_distinguished() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     let shards = three(at);

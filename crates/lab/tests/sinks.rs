@@ -67,7 +67,7 @@ fn memory_holds_what_the_directory_holds() {
 }
 
 #[test]
-fn a_channel_tells_all_in_order() {
+fn a_channel_reports_all_in_order() {
     let (record, kept) = in_memory();
     let (mut channel, told) = Channel::new(2);
     let running = thread::spawn(move || into(&mut channel));
@@ -103,7 +103,7 @@ fn a_channel_tells_all_in_order() {
 }
 
 #[test]
-fn a_run_that_nobody_hears_ends_with_an_error() {
+fn a_run_without_a_listener_ends_with_an_error() {
     let (mut channel, told) = Channel::new(1);
     drop(told);
     let error = world::run(&Unit::all(&plan())[0], 3, &mut channel, &[]).expect_err("nobody");
@@ -224,7 +224,7 @@ impl Runner for Endless {
 /// A record that cannot be stored must be treated in the same way at the end of its run as when its
 /// directory is read later.
 #[test]
-fn a_record_that_cannot_be_kept_is_not_told() {
+fn a_record_that_cannot_be_kept_is_not_reported() {
     let measure = "measure = [{ metric = \"goodput\", flow = \"sctp\" }]\nexperiment";
     let text = SPEC.replace("experiment", measure);
     let request = Request::new("sinks.toml", text).with(|it| it.replications = Some(3));

@@ -93,7 +93,7 @@ fn is_up(event: &Event) -> bool {
 
 /// A change of the endpoint applies to established associations and to later ones.
 #[test]
-fn an_endpoint_that_moves_tells_it_to_old_and_new_peers() {
+fn an_endpoint_that_moves_reports_it_to_old_and_new_peers() {
     bounded(async {
         let of = |first| config().with(|it: &mut Config| it.addresses = vec![first]);
         let server = Endpoint::bind(of(FIRST).with(|it| it.accept = true)).expect("loopback");

@@ -54,7 +54,7 @@ fn cookie_thief(port: u16) -> u16 {
 }
 
 #[test]
-fn an_attempt_tells_how_far_it_came() {
+fn an_attempt_reports_how_far_it_came() {
     bounded(async {
         let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");

@@ -125,7 +125,7 @@ impl Wake for Count {
 
 /// Half of the buffer is free, but the message needs more: its writer sleeps until there is enough.
 #[test]
-fn a_writer_is_not_woken_where_there_is_no_room_for_its_message() {
+fn a_writer_is_not_woken_where_there_is_no_space_for_its_message() {
     const SIZE: usize = 700 * 1024;
     bounded(async {
         let config = Config::default().with(|it| it.sctp.receive_buffer = 256 * 1024);

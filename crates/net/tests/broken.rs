@@ -138,7 +138,7 @@ async fn sleep_millis(millis: u64) {
 /// An hour of virtual time with a failing socket costs some thousand calls; when it works again, so
 /// does the association.
 #[tokio::test(start_paused = true)]
-async fn a_socket_that_fails_is_asked_seldom_and_works_again() {
+async fn a_failing_socket_is_polled_rarely_and_works_again() {
     let config = Config::default().with(|it| it.sctp.heartbeat_interval = None);
     let pair = pair(config).await;
     let before = pair.mood.calls();
@@ -244,7 +244,7 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
 
 /// A socket that is writable again after a while: nothing is lost, and there was little work.
 #[tokio::test(start_paused = true)]
-async fn all_arrives_once_there_is_room_again() {
+async fn all_arrives_once_there_is_space_again() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
     let pair = pair(config).await;
     pair.mood.is_full.store(true, Ordering::SeqCst);
@@ -273,7 +273,7 @@ async fn all_arrives_once_there_is_room_again() {
 /// Associations that end while the socket is never writable have last packets for it. They are
 /// dropped in the end, and the socket is released.
 #[tokio::test(start_paused = true)]
-async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
+async fn a_socket_that_never_has_space_is_let_go_after_the_end() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
     // T5-shutdown-guard: five times RTO.Max (RFC 9260 §9.2).
     let guard = Duration::from_nanos(5 * config.sctp.rto_max);
@@ -312,7 +312,7 @@ async fn a_socket_that_never_has_room_is_let_go_after_the_end() {
 /// Dropped packets are lost as in a network: an association that continues retransmits them once
 /// the socket is writable.
 #[tokio::test(start_paused = true)]
-async fn an_association_outlives_what_was_given_up() {
+async fn an_association_outlives_what_was_abandoned() {
     let config = Config::default().with(|it| {
         it.sctp.association_max_retrans = 1_000;
         it.sctp.path_max_retrans = 1_000;

@@ -121,7 +121,7 @@ fn between_two_fixed_udp_ports() {
 }
 
 #[test]
-fn a_fixed_port_hears_no_other() {
+fn a_fixed_port_receives_no_other() {
     bounded(async {
         let server = at(
             LOOPBACK,

@@ -146,7 +146,7 @@ async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Associa
 
 /// The peer answers every window probe, so that no timer of the protocol would end it.
 #[test]
-fn an_association_that_nobody_holds_ends_though_its_peer_keeps_the_window_shut() {
+fn a_dropped_association_ends_though_its_peer_keeps_the_window_closed() {
     bounded(async {
         let config = settings().with(|it| it.linger = SOON);
         let (client, sender, reader) = behind_a_shut_window(config).await;

@@ -28,7 +28,7 @@ fn settings() -> Config {
 /// receive packets of its peers.
 #[cfg(target_os = "linux")]
 #[test]
-fn one_shard_shares_its_port_with_nobody() {
+fn one_shard_shares_its_port_with_no_other() {
     let shards = Shard::open(&settings(), 1).expect("loopback");
     let at = shards[0].local_addresses()[0];
     let other = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None);
@@ -343,7 +343,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
 /// A single endpoint on its sockets is joined by others for short times, repeatedly, while its
 /// association is used.
 #[test]
-fn endpoints_come_and_go_beside_one_that_talks() {
+fn endpoints_are_added_and_removed_while_another_sends() {
     bounded(async {
         let sockets = SharedSockets::open(&settings()).expect("loopback");
         let server = Endpoint::bind_with(settings().with(|it| it.port = 7), &sockets);

@@ -47,7 +47,7 @@ fn unreachable(remote: Ipv4Addr, packet: &[u8]) -> Vec<u8> {
 /// The system may send the message itself, or not, if another raw socket takes the packet; the test
 /// always does.
 #[test]
-fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
+fn a_connect_to_a_host_without_sctp_ends_with_the_first_icmp_message() {
     bounded(async {
         let (sender, sent) = channel();
         let config = Config::default().with(|it| {

@@ -80,7 +80,7 @@ fn both_directions_at_once_and_unordered() {
 }
 
 #[test]
-fn a_sender_waits_for_room_and_a_reader_makes_it() {
+fn a_sender_waits_for_space_and_a_reader_makes_it() {
     bounded(async {
         let mut config = Config::default();
         config.sctp.send_buffer = 64 * 1024;
@@ -229,7 +229,7 @@ fn the_last_handle_closes_gracefully_and_the_endpoint_follows() {
 }
 
 #[test]
-fn nobody_at_home_and_nobody_accepting() {
+fn no_listener_and_no_acceptor() {
     bounded(async {
         let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
         let quiet = Endpoint::bind(config.clone()).expect("loopback");
@@ -263,7 +263,7 @@ fn nobody_at_home_and_nobody_accepting() {
 }
 
 #[test]
-fn a_dropped_attempt_is_given_up() {
+fn a_dropped_attempt_is_abandoned() {
     bounded(async {
         let client = Endpoint::bind(Config::default().with(|it| it.addresses = vec![LOOPBACK]))
             .expect("loopback");
@@ -291,7 +291,7 @@ fn up(address: IpAddr) -> Event {
 /// An address that the user gives is confirmed thereby (RFC 9260 §5.4, rule 1), which is reported
 /// once the peer has listed it, too.
 #[test]
-fn an_address_that_the_user_gave_is_told_as_confirmed() {
+fn an_address_that_the_user_gave_is_reported_as_confirmed() {
     bounded(async {
         let home = |last| IpAddr::from([127, 0, 0, last]);
         let mut server = Config::server(5_001);
@@ -313,7 +313,7 @@ fn an_address_that_the_user_gave_is_told_as_confirmed() {
 }
 
 #[test]
-fn several_addresses_are_told_and_a_primary_can_be_chosen() {
+fn several_addresses_are_reported_and_a_primary_can_be_chosen() {
     bounded(async {
         let home = |last| IpAddr::from([127, 0, 0, last]);
         let mut server = Config::server(5_001);

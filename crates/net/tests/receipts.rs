@@ -54,7 +54,7 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
 
 /// A closed receive window delays messages: they are cancelled, or lost with the association.
 #[test]
-fn a_receipt_tells_why_a_message_was_not_acknowledged() {
+fn a_receipt_reports_why_a_message_was_not_acknowledged() {
     bounded(async {
         let config = without_timers(Config::default().with(|it| {
             it.sctp.receive_buffer = 16 * 1024;
@@ -81,7 +81,7 @@ fn a_receipt_tells_why_a_message_was_not_acknowledged() {
 /// A message that waits in a full send buffer is abandoned for one of higher priority (RFC 7496
 /// §3.2).
 #[test]
-fn a_receipt_tells_that_a_message_was_given_up() {
+fn a_receipt_reports_that_a_message_was_abandoned() {
     bounded(async {
         let config = without_timers(Config::default().with(|it| {
             it.sctp.partial_reliability = true;

@@ -270,7 +270,7 @@ fn settings_that_no_shards_can_have_are_refused() {
 
 /// The port belongs only to the group, although each of its sockets may share it.
 #[test]
-fn nobody_else_gets_the_port_of_a_group() {
+fn the_port_of_a_group_is_given_to_no_other() {
     let shards = Shard::open(&settings(), 2).expect("loopback");
     let port = shards[0].local_addresses()[0].port();
     let same = settings().with(|it| {

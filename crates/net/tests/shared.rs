@@ -91,7 +91,7 @@ fn settings_that_are_refused_leave_the_port_free() {
 }
 
 #[test]
-fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
+fn an_unused_port_is_reported_and_can_be_bound_again() {
     bounded(async {
         let shared = sockets();
         let bind = |port| Endpoint::bind_with(settings(port), &shared);

@@ -74,7 +74,7 @@ pub enum ElementsError {
     Isls(#[from] IslsError),
     /// Contradicting conventions.
     #[error(transparent)]
-    OrbitConfig(#[from] OrbitConfigError),
+    Config(#[from] OrbitConfigError),
 }
 
 /// Selection of the elements of a file, and the start of times.

@@ -1,9 +1,9 @@
 //! Paths over satellites: positions of satellites, visibility from places on the ground, shortest
 //! paths, and their changes over time.
 //!
-//! [`OrbitConfig`] holds every convention in which published figures of such paths differ, each with its
-//! default and its reason. [`Constellation`] has the positions of satellites: a Walker shell, or
-//! the orbits of a file of elements. [`follow`] gives the path between two places over time.
+//! [`OrbitConfig`] holds every convention in which published figures of such paths differ, each
+//! with its default and its reason. [`Constellation`] has the positions of satellites: a Walker
+//! shell, or the orbits of a file of elements. [`follow`] gives the path between two places over time.
 //! [`Shells`], [`Graph`] and [`Tree`] serve whole networks: positions of all satellites, and the
 //! shortest paths of all nodes towards one of them.
 //!

@@ -454,7 +454,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_are_cut_can_be_told_from_each_other() {
+    fn rows_that_are_cut_can_be_distinguished_from_each_other() {
         let rows = ["sources 2", "sources 4", "loss 0.0001, hops 3", "é"];
         let cut = rows.map(|row| cut(row, 8));
         assert_eq!(cut, ["sou…es 2", "sou…es 4", "los…ps 3", "é"]);

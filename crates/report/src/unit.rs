@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_stands_beside_its_name() {
+    fn each_value_stands_with_its_name() {
         let two = coordinates("error, streams", "0.01, 4");
         assert_eq!(two, "error 0.01, streams 4");
         assert_eq!(coordinates("buffer", "15"), "buffer 15");

@@ -74,7 +74,7 @@ fn faults(text: &str) -> String {
 }
 
 #[test]
-fn of_very_many_faults_the_first_are_told() {
+fn of_very_many_faults_the_first_are_reported() {
     let unknown = |count: usize| -> String {
         let keys = (0..count).map(|key| format!("k{key} = 1\n"));
         "anabranch = 1\nname = \"t\"\n".to_owned() + &keys.collect::<String>()

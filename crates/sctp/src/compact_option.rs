@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_there_or_not_in_the_room_of_one() {
+    fn a_number_is_there_or_not_in_the_space_of_one() {
         assert_eq!(size_of::<OptionalNanos>(), size_of::<u64>());
         for number in [None, Some(0), Some(7), Some(u64::MAX - 1)] {
             let maybe = OptionalNanos::from(number);

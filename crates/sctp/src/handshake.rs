@@ -291,7 +291,7 @@ mod tests {
 
     /// The precomputed parameter of an INIT must equal the encoded one.
     #[test]
-    fn the_families_are_the_parameter_that_tells_them() {
+    fn the_families_are_the_parameter_that_distinguishes_them() {
         let [v4, v6]: [IpAddr; 2] = [[10, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];
         for (ours, remote, kinds) in [
             (None, v4, &[kind::IPV4_ADDRESS][..]),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_that_stay_keep_little_room() {
+    fn a_few_that_stay_keep_little_space() {
         let mut queue = Queue::default();
         (0..10_000_u64).for_each(|number| queue.push_back(number));
         for number in 0..9_990 {

@@ -76,7 +76,7 @@ mod tests {
     use crate::test_rng::test_rng;
 
     #[test]
-    fn it_is_a_set_and_takes_no_room_while_it_is_empty() {
+    fn it_is_a_set_and_takes_no_space_while_it_is_empty() {
         let mut random = test_rng(3);
         let (mut set, mut other) = (StreamSet::new(), BTreeSet::new());
         let edges = [0, 63, 64, 127, 128, 65_471, 65_472, 65_535];

@@ -192,7 +192,7 @@ fn codes(parameters: &Bytes) -> Vec<(u32, u16)> {
 }
 
 #[test]
-fn a_station_moves_to_an_address_that_nobody_knew() {
+fn a_station_moves_to_an_unknown_address() {
     let mut rig = Rig::new();
     assert_eq!(rig.where_data_goes(), old());
     // From the new address, which the packet itself adds; if all succeed, there are no parameters.
@@ -237,7 +237,7 @@ fn a_station_moves_to_an_address_that_nobody_knew() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_by_its_cause() {
+fn what_cannot_be_done_is_reported_by_its_cause() {
     let mut rig = Rig::new();
     let asked = [(Delete, old())];
     assert_eq!(

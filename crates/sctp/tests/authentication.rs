@@ -255,7 +255,7 @@ fn a_packet_too_small_for_the_cookie_of_auth_goes_without() {
 }
 
 #[test]
-fn data_that_nobody_demands_keeps_its_room() {
+fn data_that_is_not_requested_keeps_its_buffer_space() {
     let config = demanding(&[kind::RE_CONFIG, kind::HEARTBEAT]).with(|it| {
         it.reconfiguration = true;
     });

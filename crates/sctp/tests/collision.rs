@@ -154,7 +154,7 @@ fn action_a_restart_of_the_peer() {
 }
 
 #[test]
-fn action_a_tells_of_lost_data_and_keeps_what_was_received() {
+fn action_a_reports_lost_data_and_keeps_received_data() {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     world.send(A, a, 0, "read me later");
@@ -259,7 +259,7 @@ fn tie_tags_of_a_former_life_do_not_restart_the_next() {
 }
 
 #[test]
-fn action_b_the_peer_began_anew_meanwhile() {
+fn action_b_the_peer_restarted_meanwhile() {
     let mut world = World::new(Config::default());
     world.endpoints[A].listen(true);
     // Z answers A's INIT, then loses its state and connects itself, with another tag.
@@ -409,7 +409,7 @@ fn restart_in_shutdown_ack_sent_is_put_off() {
 }
 
 #[test]
-fn init_ack_and_cookie_ack_where_nobody_waits_for_them() {
+fn unexpected_init_ack_and_cookie_ack() {
     let mut world = World::new(Config::default());
     let a = world.connect();
     world.run_for(SECOND);
@@ -428,7 +428,7 @@ fn init_ack_and_cookie_ack_where_nobody_waits_for_them() {
 }
 
 #[test]
-fn a_restart_does_not_undo_the_users_wish_to_close() {
+fn a_restart_does_not_undo_the_users_close() {
     let mut world = World::new(Config::default());
     let (_, z) = world.established();
     world.fate = lose("SHUTDOWN", 1);

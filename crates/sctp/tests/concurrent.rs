@@ -143,7 +143,7 @@ fn equal_paths_carry_about_the_sum_of_both() {
 }
 
 /// One transfer over links, with random switches and messages.
-fn play(seed: u64, paths: usize) {
+fn scenario(seed: u64, paths: usize) {
     let mut draws = Draws::new(seed);
     let links: Vec<Link> = (0..paths)
         .map(|_| Link {
@@ -257,12 +257,12 @@ fn seeds(from: u64) -> std::ops::Range<u64> {
 
 #[test]
 fn everything_arrives_once_over_two_paths_that_lose() {
-    seeds(0).for_each(|seed| play(seed, 2));
+    seeds(0).for_each(|seed| scenario(seed, 2));
 }
 
 #[test]
 fn everything_arrives_once_over_three_paths_that_lose() {
-    seeds(1_000_000).for_each(|seed| play(seed, 3));
+    seeds(1_000_000).for_each(|seed| scenario(seed, 3));
 }
 
 /// With RFC 7829: a failed path gets no new data after one timeout, and is used again when it

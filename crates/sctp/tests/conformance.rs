@@ -337,7 +337,7 @@ fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
 /// RFC 7829 §5 (1): a primary is not replaced before it has failed, and no smaller PSMR is
 /// accepted.
 #[test]
-fn a_primary_is_not_given_up_before_it_fails() {
+fn a_primary_is_not_abandoned_before_it_fails() {
     let config = |most| Config::default().with(|it| it.primary_switchover_max_retrans = Some(most));
     let refused = Endpoint::new(config(4), 1, [1; 32]).err();
     let field = "primary_switchover_max_retrans";
@@ -373,7 +373,7 @@ fn a_sack_waits_half_a_second_at_most() {
 /// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer shows that it is alive: the
 /// retransmission count restarts. T2-shutdown does not, if only DATA restarts it.
 #[test]
-fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
+fn a_peer_that_still_sends_is_not_abandoned_in_shutdown_sent() {
     let impatient = Config::default().with(|it| {
         it.association_max_retrans = 3;
         it.path_max_retrans = 3;

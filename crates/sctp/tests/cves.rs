@@ -6,7 +6,7 @@
 //! (`packet/tests.rs`); truncated cookies (CVE-2026-53224) in `hostile.rs` and, with a valid
 //! signature, in `cookie.rs`; the gap counts of GHSA-jwjp-4649-v8jp and the chunk lengths of
 //! sipsorcery 1758 and dpkt 583 in `hostile_chunks.rs`; more collisions in `collision.rs`; the
-//! attacks of RFC 5062 in `rfc5062.rs` and `camping.rs`.
+//! attacks of RFC 5062 in `rfc5062.rs` and `address_camping.rs`.
 
 use crate::common;
 

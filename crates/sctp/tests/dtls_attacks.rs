@@ -209,7 +209,7 @@ fn records_that_were_changed_or_cut_are_discarded() {
 }
 
 #[test]
-fn a_dtls_chunk_beside_another_chunk_is_discarded() {
+fn a_dtls_chunk_with_another_chunk_is_discarded() {
     let (mut world, ids) = protected(strict());
     world.send(A, ids[A], 0, vec![7; 200]);
     let shot = world.shots.last().expect("sent").bytes.clone();
@@ -232,7 +232,7 @@ fn a_dtls_chunk_beside_another_chunk_is_discarded() {
 
 /// The association ends by T3-rtx, and the user never considers it established.
 #[test]
-fn a_peer_that_never_finishes_is_given_up() {
+fn a_peer_that_never_finishes_is_abandoned() {
     let mut world = World::new(strict());
     let a = world.connect();
     world.fate = Box::new(|shot| {

@@ -70,7 +70,7 @@ impl Mixture {
 }
 
 /// An association with the activity of both sides.
-struct Play {
+struct Scenario {
     world: World,
     ids: [AssociationId; 2],
     mixture: Mixture,
@@ -80,7 +80,7 @@ struct Play {
     read: [u64; 2],
 }
 
-impl Play {
+impl Scenario {
     /// `None`: because of losses no association was established in time.
     fn begin(seed: u64) -> Option<Self> {
         let mut random = Random::of(seed);
@@ -257,11 +257,11 @@ impl Play {
 #[test]
 fn whatever_is_on_all_that_is_reliable_arrives_and_nothing_stays() {
     let results = seeds::each(USUAL, |seed| {
-        let Some(mut play) = Play::begin(seed) else {
+        let Some(mut scenario) = Scenario::begin(seed) else {
             return 1;
         };
-        play.run();
-        play.check();
+        scenario.run();
+        scenario.check();
         0
     });
     let (down, all) = (results.iter().sum::<u64>(), results.len() as u64);

@@ -57,7 +57,7 @@ impl Pair {
 /// A peer resets its streams repeatedly. Dropped events are counted, and later ones are reported
 /// again.
 #[test]
-fn events_that_nobody_takes_are_counted() {
+fn events_that_are_not_taken_are_counted() {
     const RESETS: u64 = 1_000;
     let (mut pair, id) = Pair::new();
     for _ in 0..RESETS {

@@ -43,7 +43,7 @@ fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
 
 /// §3.1: port 0 cannot be a destination.
 #[test]
-fn nobody_can_call_port_0() {
+fn port_0_cannot_be_connected_to() {
     let mut world = World::new(Config::default());
     let now = world.now;
     let refused = world.endpoints[A].connect(now, &[address(Z, 0)], 0);
@@ -203,7 +203,7 @@ fn an_init_with_wrong_fields_changes_no_association() {
 
 /// §3.3.2.1.5: unknown address types, and that of host names, are ignored.
 #[test]
-fn supported_address_types_refuse_nobody() {
+fn supported_address_types_refuse_no_peer() {
     for types in [&[6][..], &[11], &[5, 11, 99], &[]] {
         let mut world = World::new(Config::default());
         let Chunk::Init(mut init) = init_of(7, &[]) else {
@@ -298,7 +298,7 @@ fn a_shutdown_withdraws_no_gap_block() {
 
 /// §3.3.9, §6.10: DATA after a SHUTDOWN ACK is ignored; the SHUTDOWN ACK counts.
 #[test]
-fn data_beside_a_shutdown_ack_is_not_taken() {
+fn data_with_a_shutdown_ack_is_not_taken() {
     let (mut world, a, to_a) = at(AssociationState::ShutdownSent);
     world.inject(
         A,
@@ -314,7 +314,7 @@ fn data_beside_a_shutdown_ack_is_not_taken() {
 
 /// §3.3.12, §6.10: the COOKIE ACK may be bundled with DATA, which is acknowledged at once.
 #[test]
-fn data_beside_a_cookie_ack_is_taken() {
+fn data_with_a_cookie_ack_is_taken() {
     let mut world = World::new(Config::default());
     world.fate = lose("COOKIE ACK", 1);
     let a = world.connect();
@@ -484,7 +484,7 @@ fn a_cookies_life_is_doubled_at_most() {
 
 /// §3.3.10.11: the error for a refused restart lists the new addresses only.
 #[test]
-fn a_refused_restart_is_told_the_new_addresses() {
+fn a_refused_restart_gets_the_new_addresses() {
     let mut world = World::new(Config::default());
     world.fate = Box::new(|_| Fate::Drop);
     let from = [10, 9, 0, 9].into();

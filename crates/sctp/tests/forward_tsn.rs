@@ -267,7 +267,7 @@ fn an_aborted_message_leaves_the_one_before_it_whole() {
 
 /// Partial delivery does not start for a message that the same FORWARD TSN abandons.
 #[test]
-fn what_is_given_up_together_is_not_begun() {
+fn messages_abandoned_in_one_sack_are_not_started() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 3, 0, "B");
     rig.data(2, 3, 1, "B");

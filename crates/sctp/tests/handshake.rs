@@ -153,7 +153,7 @@ fn t1_cookie_gives_up_too() {
 }
 
 #[test]
-fn nobody_listens() {
+fn no_listener() {
     let mut world = World::new(Config::default());
     world.endpoints[Z].listen(false);
     let a = world.connect();
@@ -166,7 +166,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn no_room_for_another_association() {
+fn no_space_for_another_association() {
     let mut world = World::new(Config::default());
     world.endpoints[Z].set_max_associations(0);
     let a = world.connect();

@@ -321,7 +321,7 @@ fn out_of_the_blue() {
 }
 
 #[test]
-fn nobody_answers_a_broadcast() {
+fn a_broadcast_is_not_answered() {
     let mut world = World::new(Config::default());
     for remote in [[224, 0, 0, 1], [255, 255, 255, 255], [0, 0, 0, 0]] {
         let path = Path::new(address(Z, 0), remote.into());

@@ -275,7 +275,7 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
 /// An off-path attacker guesses tags, ports and addresses; modified quotes do not match. They are
 /// counted, without other effects.
 #[test]
-fn nobody_who_saw_no_packet_moves_anything() {
+fn an_off_path_attacker_changes_nothing() {
     let (mut world, a, _, packet) = under_way();
     world.run_for(SECOND);
     let all = [PROTOCOL, HOST, too_big(576)];

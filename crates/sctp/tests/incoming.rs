@@ -134,7 +134,7 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
 }
 
 #[test]
-fn a_refused_peer_is_told_why_and_nothing_is_kept() {
+fn a_refused_peer_gets_the_reason_and_nothing_is_kept() {
     for (refusal, cause) in [
         (Refusal::Plain, None),
         (Refusal::OutOfResource, Some(4)),
@@ -193,7 +193,7 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
 
 /// One entry per peer, however often it restarts: its previous attempt is gone.
 #[test]
-fn a_peer_that_begins_anew_waits_once() {
+fn a_restarted_peer_waits_once() {
     let mut hosts = Hosts::new(1, 2);
     hosts.connect(0);
     let former = hosts.server.poll_incoming().expect("one came");
@@ -219,7 +219,7 @@ fn a_peer_that_begins_anew_waits_once() {
 /// A cookie that expired while its peer waited is answered like any stale one (RFC 9260 §5.2.6),
 /// and its entry is free.
 #[test]
-fn whoever_waits_longer_than_its_cookie_is_good_is_gone() {
+fn an_incoming_association_expires_with_its_cookie() {
     let mut hosts = Hosts::new(2, 1);
     hosts.connect(0);
     let waiting = hosts.server.poll_incoming().expect("one came");

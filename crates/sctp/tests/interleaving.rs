@@ -156,7 +156,7 @@ fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
 /// §1, §3: a long message delays short ones of other streams only without interleaving, or if
 /// overtaking is not permitted.
 #[test]
-fn a_long_message_holds_nobody_up() {
+fn a_long_message_blocks_no_other() {
     use SchedulerKind::*;
     for scheduler in [
         RoundRobin,
@@ -289,7 +289,7 @@ fn contradictions_are_refused() {
 
 /// §2.2.1, §2.3.1: DATA and FORWARD TSN are illegal with I-DATA.
 #[test]
-fn data_beside_i_data_ends_the_association() {
+fn data_with_i_data_ends_the_association() {
     let data = |first: Tsn| Data {
         tsn: first,
         stream_id: 0,
@@ -327,7 +327,7 @@ fn i_data_that_was_not_agreed_on_is_unknown() {
 /// §2.3.1: abandoned messages are dropped, and messages that waited for them delivered; both kinds,
 /// across the wrap.
 #[test]
-fn messages_given_up_are_passed_over() {
+fn abandoned_messages_are_skipped() {
     let mut rig = Rig::with_interleaving(|_| {});
     rig.position(1, (0, 0, 1), "");
     rig.position(2, (0, 1, 0), "E");
@@ -409,7 +409,7 @@ fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
 
 /// A partially delivered message is aborted, its user is notified, and the stream continues.
 #[test]
-fn a_message_given_up_in_delivery_is_told() {
+fn a_message_abandoned_in_delivery_is_reported() {
     let mut rig = Rig::with_interleaving(|config| config.partial_delivery_point = Some(1));
     rig.position(0, (3, 0, 0), "");
     rig.position(1, (3, 1, 0), "E");
@@ -491,7 +491,7 @@ fn a_bare_init_agrees_on_nothing() {
 /// A peer that begins messages on every stream and ends none uses at most the buffer, and is
 /// detected.
 #[test]
-fn messages_without_beginnings_exhaust_nobody() {
+fn messages_without_beginning_exhaust_no_memory() {
     let mut rig = Rig::with_interleaving(|config| {
         config.receive_buffer = 4_000;
         config.outbound_streams = 2_000;
@@ -508,7 +508,7 @@ fn messages_without_beginnings_exhaust_nobody() {
 
 /// §2.3.1: a message is abandoned completely, by its identifier, and the stream continues.
 #[test]
-fn a_message_given_up_is_told_by_its_identifier() {
+fn a_message_abandoned_is_reported_by_its_identifier() {
     let mut config = on();
     config.partial_reliability = true;
     let mut world = World::new(config);

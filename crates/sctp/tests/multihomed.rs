@@ -114,7 +114,7 @@ fn t1_init_alternates_over_the_addresses_the_user_gave() {
 }
 
 #[test]
-fn t1_cookie_alternates_once_the_peer_has_told_its_addresses() {
+fn t1_cookie_alternates_once_the_peer_has_listed_its_addresses() {
     let mut world = two_homes(Config::default());
     let remote = [address(Z, 0), address(Z, 1)];
     let a = world.endpoints[A]

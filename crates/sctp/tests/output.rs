@@ -347,7 +347,7 @@ fn a_message_of_one_stream_is_put_together() {
 
 /// An event after messages of another stream waits for those.
 #[test]
-fn a_reader_of_one_stream_is_told_nothing_before_its_time() {
+fn a_reader_of_one_stream_is_not_notified_early() {
     let (mut world, z) = with_a_reset();
     assert_eq!(read(&mut world, z, PARTS.on(7)), [""; 0]);
     assert_eq!(read(&mut world, z, Interest::PARTS), ["one", "two"]);
@@ -355,7 +355,7 @@ fn a_reader_of_one_stream_is_told_nothing_before_its_time() {
 }
 
 #[test]
-fn who_waits_for_room_is_told_once() {
+fn a_waiting_sender_is_notified_once() {
     let config = Config::default().with(|it| it.send_buffer = 10_000);
     let (mut world, [a, _]) = up(config);
     let message = Bytes::from(vec![1; 1_000]);
@@ -374,7 +374,7 @@ fn who_waits_for_room_is_told_once() {
 }
 
 #[test]
-fn the_streams_of_what_was_sent_are_told() {
+fn the_streams_of_what_was_sent_are_reported() {
     let (mut world, [a, _]) = up(Config::default());
     let sent = |world: &mut World| -> Vec<Output> {
         let association = world.endpoints[A].association_mut(a).expect("up");
@@ -394,7 +394,7 @@ fn the_streams_of_what_was_sent_are_told() {
 
 /// The driver is notified once of each association with new output.
 #[test]
-fn the_driver_is_told_who_has_output() {
+fn the_driver_is_notified_of_associations_with_output() {
     let (mut world, [a, z]) = up(Config::default());
     let ready = |world: &mut World| world.endpoints[Z].poll_ready().map(|it| it.0);
     assert_eq!(ready(&mut world), None);

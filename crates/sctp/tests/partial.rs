@@ -433,7 +433,7 @@ fn is_of_it(event: &Event) -> bool {
 }
 
 #[test]
-fn the_end_of_the_association_amid_a_message_is_told() {
+fn the_end_of_the_association_amid_a_message_is_reported() {
     let (mut world, [a, z]) = under_way(Config::default());
     world.run_for(SECOND);
     world.forget();
@@ -451,7 +451,7 @@ fn the_end_of_the_association_amid_a_message_is_told() {
 }
 
 #[test]
-fn a_restart_amid_a_message_is_told_and_the_rest_is_not_mistaken() {
+fn a_restart_amid_a_message_is_reported_and_the_rest_is_not_mistaken() {
     for in_parts in [true, false] {
         let (mut world, [_, z]) = under_way(Config::default());
         world.run_for(SECOND);

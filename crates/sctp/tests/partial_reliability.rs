@@ -258,7 +258,7 @@ fn a_message_too_old_before_its_turn_is_never_sent() {
 /// RFC 3758 §3.5 A3: with one chunk the complete message is abandoned, including its unsent end;
 /// later data is not considered part of it.
 #[test]
-fn a_long_message_is_given_up_whole() {
+fn a_long_message_is_abandoned_whole() {
     for unordered in [false, true] {
         let mut world = World::new(partial());
         let (a, z) = world.established();
@@ -366,7 +366,7 @@ fn the_settings_have_defaults_of_the_policies() {
 
 /// A shutdown waits only until the abandoned messages are reported to the peer.
 #[test]
-fn a_shutdown_goes_on_when_the_last_message_is_given_up() {
+fn a_shutdown_goes_on_when_the_last_message_is_abandoned() {
     let mut world = World::new(partial());
     let (a, z) = world.established();
     world.fate = lose_data(|_| true);
@@ -392,7 +392,7 @@ fn a_shutdown_goes_on_when_the_last_message_is_given_up() {
 /// RFC 3758 §3.5 C4: if the streams do not fit into one packet, the FORWARD TSN is lowered, and the
 /// rest follows.
 #[test]
-fn more_streams_than_fit_a_packet_are_told_in_several() {
+fn more_streams_than_fit_a_packet_are_reported_in_several() {
     let mut config = partial().with(|it| {
         it.mtu = 200;
         it.outbound_streams = 300;

@@ -93,7 +93,7 @@ fn the_interfaces_mtu_is_found_in_one_round_trip_and_nothing_is_probed_when_off(
 /// A path of 1,400 bytes. Three probes of 1,500 at one per second, then a binary search; data flows
 /// meanwhile, without loss.
 #[test]
-fn a_smaller_mtu_is_found_beside_the_data() {
+fn a_smaller_mtu_is_found_with_the_data() {
     let (mut world, [a, z], pipe) = world(discovering(), 1400);
     let mut received = 0;
     for _ in 0..150 {

@@ -101,7 +101,7 @@ fn all_of_a_message_has_one_receipt() {
 /// RFC 3758: a FORWARD TSN advances the cumulative TSN past abandoned data, which is no
 /// acknowledgment.
 #[test]
-fn what_is_given_up_is_not_acknowledged() {
+fn abandoned_messages_are_not_acknowledged() {
     let config = Config::default().with(|it| {
         it.partial_reliability = true;
         it.delayed_sack = false;
@@ -145,7 +145,7 @@ fn a_lifetime_ends_a_message_under_way_and_one_in_the_queue() {
 /// Before the association is established: streams that the peer does not grant, and cancelled
 /// messages.
 #[test]
-fn what_is_never_sent_is_told_of() {
+fn unsent_messages_are_reported() {
     let streams = |count| Config::default().with(|it| it.outbound_streams = count);
     let granted = Config::default().with(|it| it.inbound_streams = 4);
     let mut world = World::with_configs(streams(8), granted);

@@ -476,7 +476,7 @@ fn what_was_held_is_given_back() {
 
 /// Thousands wait in sequence, and all but a few are read: the memory of all is not retained.
 #[test]
-fn a_few_that_wait_on_keep_the_room_of_a_few() {
+fn a_few_that_wait_on_keep_the_space_of_a_few() {
     let _turn = TURN.lock();
     let mut siege = Siege::new(1 << 20);
     siege.send(&[message(0, 0, 0, 1)], 0);

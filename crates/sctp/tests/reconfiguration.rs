@@ -1,5 +1,5 @@
 //! Stream resets, additional streams, and association resets between two ends of this stack (RFC
-//! 6525): requests that are performed. `reconfiguration_trouble.rs` has the others.
+//! 6525): requests that are performed. `reconfiguration_faults.rs` has the others.
 
 use crate::common;
 
@@ -90,7 +90,7 @@ pub(crate) fn message(stream: u16, ssn: u16, text: &str) -> (u16, u16, String) {
 }
 
 #[test]
-fn streams_begin_anew_and_the_others_go_on() {
+fn reset_streams_restart_and_the_others_continue() {
     let mut rig = Rig::both();
     for stream in [1, 2, 3] {
         rig.send(A, stream, "before");
@@ -271,7 +271,7 @@ fn streams_are_added_in_both_directions() {
 }
 
 #[test]
-fn all_numbers_begin_anew_and_nothing_is_lost() {
+fn all_numbers_restart_and_nothing_is_lost() {
     let mut rig = Rig::both();
     for round in 0..40 {
         rig.send(A, round % 10, "a before");
@@ -324,7 +324,7 @@ fn all_numbers_begin_anew_and_nothing_is_lost() {
 
 /// Both ends request it at the same time: one request wins, and satisfies both.
 #[test]
-fn both_ends_let_all_begin_anew_at_once() {
+fn both_ends_let_all_restart_at_once() {
     let mut rig = Rig::both();
     for host in [A, Z] {
         rig.send(host, 3, "before");

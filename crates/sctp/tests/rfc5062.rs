@@ -1,4 +1,4 @@
-//! Attacks of RFC 5062, except address camping (`camping.rs`) and those in `cves.rs`.
+//! Attacks of RFC 5062, except address camping (`address_camping.rs`) and those in `cves.rs`.
 
 use crate::common;
 

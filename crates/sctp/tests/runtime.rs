@@ -204,7 +204,7 @@ fn errors_that_a_path_and_the_association_stand_are_set() {
 }
 
 #[test]
-fn the_receiver_acknowledges_as_often_as_it_is_told() {
+fn the_receiver_acknowledges_as_often_as_configured() {
     let config = Config::default().with(|it| it.receive_buffer = 1 << 20);
     let mut world = World::new(config);
     let (a, z) = world.established();

@@ -254,7 +254,7 @@ fn what_is_in_flight_is_bounded_by_the_buffers() {
 
 /// Abandoned messages release their data, even if the peer never acknowledges them.
 #[test]
-fn what_is_given_up_is_let_go() {
+fn abandoned_messages_are_freed() {
     let _turn = TURN.lock();
     let mut siege = Siege::new(|it| it.partial_reliability = true);
     let options = SendOptions::default()

@@ -187,7 +187,7 @@ fn tiny_messages_fill_the_buffer_and_are_not_lost() {
 /// sent one round trip after it is read, and not after a timeout of the sender, for all advertised
 /// windows and MTUs.
 #[test]
-fn a_window_that_opens_after_a_chunk_was_refused_is_told_at_once() {
+fn a_window_that_opens_after_a_chunk_was_refused_is_advertised_at_once() {
     for (mtu, receive_buffer, size, update) in [
         (1_500, 2_048, 1_000, None),
         (9_000, 65_536, 8_000, None),

@@ -243,7 +243,7 @@ fn an_init_from_another_port_restarts_nothing() {
 /// The port is disclosed only to the client's own address: an attacker who lists this address
 /// learns that it is in use (RFC 9260 §5.2.2), and no more.
 #[test]
-fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
+fn another_peer_that_lists_a_clients_address_does_not_learn_its_port() {
     let (mut net, _, served) = Net::established();
     let stranger: IpAddr = [10, 66, 6, 6].into();
     for listed in [vec![CLIENT], vec![stranger, CLIENT]] {
@@ -276,7 +276,7 @@ fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
 /// A host directly over IP lists the client's address; the client uses UDP encapsulation. This is
 /// not a restart from another port.
 #[test]
-fn a_client_inside_udp_is_served_beside_one_who_camps_on_its_address() {
+fn a_client_inside_udp_is_served_despite_address_camping() {
     let mut net = Net::new();
     let camper: IpAddr = [10, 66, 6, 6].into();
     let path = Path::new(SERVER, camper);

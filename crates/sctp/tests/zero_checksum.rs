@@ -107,7 +107,7 @@ fn both_agree_and_save_the_checksum() {
 
 /// §5.2: a COOKIE ECHO has its checksum even with bundled DATA.
 #[test]
-fn data_beside_a_cookie_echo_is_summed() {
+fn data_with_a_cookie_echo_is_summed() {
     let mut config = on();
     config.data_with_cookie_echo = true;
     let mut world = World::new(config);
@@ -273,7 +273,7 @@ fn what_must_have_a_checksum_is_dropped_without() {
 
 /// A restarted peer without the parameter gets checksums, and must send them.
 #[test]
-fn a_restart_settles_it_anew() {
+fn a_restart_settles_it_again() {
     let mut world = World::new(on());
     let (_, z) = world.established();
     let plain = anabranch_sctp::Endpoint::new(

@@ -78,7 +78,7 @@ fn every_switch_reads_what_it_shows() {
 }
 
 #[test]
-fn a_switch_tells_its_reason_its_clause_and_its_values() {
+fn a_switch_reports_its_reason_its_clause_and_its_values() {
     let colour = Profile::SWITCHES[0];
     assert_eq!(colour.name, "colour");
     assert_eq!(colour.clause, "RFC 0 §1");
@@ -289,7 +289,7 @@ mod json {
 }
 
 #[test]
-fn a_value_without_a_known_unit_is_told_the_units() {
+fn a_value_without_a_known_unit_gets_a_list_of_units() {
     let oil = Lamp::SETTINGS[2].kind;
     let error = oil.parse("1 litre").expect_err("no unit of a size");
     assert!(

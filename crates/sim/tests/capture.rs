@@ -184,7 +184,7 @@ fn tshark_finds_nothing_wrong() {
 }
 
 #[test]
-fn a_writer_that_fails_is_told_at_the_end_and_stops_nothing() {
+fn a_writer_that_fails_is_reported_at_the_end_and_stops_nothing() {
     /// A writer that accepts a limited number of bytes.
     struct Full(usize);
     impl Write for Full {

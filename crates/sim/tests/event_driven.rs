@@ -271,7 +271,7 @@ fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
 
 /// A simple wire without probes uses a fast path until a probe is enabled.
 #[test]
-fn what_nobody_looks_at_is_the_same() {
+fn unobserved_runs_are_the_same() {
     for seed in 0..150 {
         let watched = run(seed, false, Some(0));
         for from in [None, Some(100 * MS), Some(301 * MS)] {

@@ -364,7 +364,7 @@ fn what_no_router_forwards_does_not_enter() {
 }
 
 #[test]
-fn what_nobody_wants_at_a_closed_node_is_dropped() {
+fn unclaimed_packets_at_a_closed_node_are_dropped() {
     let mut chain = Chain::new(|_| {});
     let router = chain.world.topology().node("router").unwrap();
     let ends = [chain.host, router].map(|node| chain.address(node, Family::V4));

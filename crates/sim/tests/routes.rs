@@ -123,7 +123,7 @@ fn a_second_satellite_takes_over_and_hands_back() {
 /// Only the return direction through the first satellite is down: its link is used in neither
 /// direction.
 #[test]
-fn a_link_that_hears_nothing_is_not_sent_on() {
+fn a_link_that_receives_nothing_is_not_sent_on() {
     let down = [(0, 1, Direction::Backward, 0, Nanos::MAX)];
     let (world, listeners, links) = run(satellites(&down));
     assert_eq!(arrived(&world, listeners), [100, 100]);

@@ -192,7 +192,7 @@ fn an_interface_holds_fifty_packets_of_all_its_links_together() {
 }
 
 #[test]
-fn what_nobody_hears_is_given_up_and_accounted_for() {
+fn unreceived_frames_are_abandoned_and_accounted_for() {
     // 5 km: far below the carrier-sense threshold.
     for rts_threshold in [2347, 0] {
         let parameters = Parameters {

@@ -170,7 +170,7 @@ fn rebuild(topology: &Topology) -> Topology {
 }
 
 #[test]
-fn packets_that_nobody_wants_or_nothing_reaches_are_counted() {
+fn unclaimed_and_unreachable_packets_are_counted() {
     let (mut topology, nodes, _) = chain(vec![DirectionConfig::instant(MS)]);
     topology.add_node("island").unwrap();
     let path = end_to_end(&topology, &nodes);
@@ -358,7 +358,7 @@ fn agents_start_wake_and_stop_in_time_and_send() {
 }
 
 #[test]
-fn an_agent_that_stops_time_is_told_so() {
+fn an_agent_that_stops_time_is_reported_so() {
     struct Impatient;
     impl Agent for Impatient {
         fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}
@@ -380,7 +380,7 @@ fn an_agent_that_stops_time_is_told_so() {
 /// An agent that sends without end while the test acts on it: the world does not advance before it
 /// reports the error.
 #[test]
-fn an_agent_that_stalls_from_outside_is_told_before_the_world_goes_on() {
+fn an_agent_that_stalls_from_outside_is_reported_before_the_world_goes_on() {
     struct Endless(Option<Path>);
     impl Agent for Endless {
         fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}

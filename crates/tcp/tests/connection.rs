@@ -267,7 +267,7 @@ fn resets() {
 }
 
 #[test]
-fn aborting_tells_the_peer() {
+fn aborting_notifies_the_peer() {
     let mut world = established();
     world.ends[0].abort();
     world.run_until(2 * SECOND);
@@ -277,7 +277,7 @@ fn aborting_tells_the_peer() {
 }
 
 #[test]
-fn nobody_listens() {
+fn no_listener() {
     let mut world = world();
     world.ends[1].close();
     world.run_until(SECOND);
@@ -286,7 +286,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn a_syn_in_the_window_is_challenged_seldom() {
+fn a_syn_in_the_window_is_challenged_rarely() {
     let mut world = established();
     for _ in 0..5 {
         forge(&mut world, 1, Flags::SYN, 100, 0, b"");

@@ -52,7 +52,7 @@ fn config(draw: &mut Draw) -> Config {
 /// Result of a scenario: packets, counters, and the state of both ends after each step.
 type Outcome = (Vec<Vec<(Nanos, Bytes)>>, Vec<String>);
 
-fn play(seed: u64, probes: ProbeSet) -> Outcome {
+fn scenario(seed: u64, probes: ProbeSet) -> Outcome {
     let mut draw = Draw(seed);
     let mut world = World::watched(config(&mut draw), config(&mut draw), probes);
     let weather = [0; 4].map(|_| if draw.chance(50) { draw.below(8) } else { 0 });
@@ -112,14 +112,14 @@ fn play(seed: u64, probes: ProbeSet) -> Outcome {
 }
 
 #[test]
-fn plays_are_the_same_whether_or_not_anybody_records() {
+fn runs_are_the_same_with_and_without_a_recorder() {
     // Recording the pipe disables the fast path of acknowledgements, and recording deliveries that
     // of data.
     let some = ProbeSet::NONE.with(Probe::Delivered).with(Probe::Cwnd);
     for seed in 0..120 {
-        let (packets, stands) = play(seed, ProbeSet::ALL);
+        let (packets, stands) = scenario(seed, ProbeSet::ALL);
         for probes in [ProbeSet::NONE, some] {
-            let (short, stood) = play(seed, probes);
+            let (short, stood) = scenario(seed, probes);
             for (long, short) in stands.iter().zip(&stood) {
                 assert_eq!(long, short, "seed {seed}");
             }

@@ -395,7 +395,7 @@ fn forward_recovery_waits_for_what_is_new_or_a_duplicate() {
 /// All packets are late by 4 s: the timer expires at 2 s, and after backoff at 4 s for the same
 /// segment. F-RTO must have been restarted (RFC 5682 §2.2).
 #[test]
-fn forward_recovery_begins_anew_where_the_same_segment_times_out_again() {
+fn forward_recovery_restarts_where_the_same_segment_times_out_again() {
     let mut world = opened(&["frto"], late(4000));
     write(&mut world, &[20 * MSS]);
     world.run_until(5500 * MILLISECOND);

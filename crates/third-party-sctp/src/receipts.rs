@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_are_told_from_their_repetitions_across_the_wrap() {
+    fn chunks_are_distinguished_from_their_repetitions_across_the_wrap() {
         let mut seen = Receipts::new(u32::MAX);
         assert_eq!(seen.note(u32::MAX), (0, true));
         assert_eq!(seen.note(1), (2, true));

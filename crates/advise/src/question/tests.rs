@@ -117,7 +117,7 @@ fn what_is_measured_of_a_run_has_bounds() {
 }
 
 #[test]
-fn a_large_message_wants_room_with_its_chunk_headers() {
+fn a_large_message_wants_space_with_its_chunk_headers() {
     let question = Question {
         message: Some(Size(4000)),
         ..geo()

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_reads_so_many_lines_wait_and_the_rest_is_counted() {
+    fn lines_without_a_reader_are_buffered_up_to_a_limit_and_the_rest_is_counted() {
         let (printer, _written, turn, heard) = slow();
         let many = MAX_WAITING + 501;
         for number in 0..many {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_to_whoever_prints_next() {
+    fn an_error_is_reported_to_the_next_writer() {
         let (printer, written, turn, _heard) = slow();
         drop(turn);
         let runtime = tokio::runtime::Builder::new_current_thread().build();

@@ -6,7 +6,7 @@ use super::anabranch;
 
 /// The space station in September 2008, as two lines and as a message, and a broken entry.
 #[test]
-fn elements_are_told_with_their_dates_and_old_ones_are_refused() {
+fn elements_are_reported_with_their_dates_and_old_ones_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let lines = "ISS (ZARYA)\n1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927\n\
                  2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537\n";

@@ -71,7 +71,7 @@ fn help_is_help_however_it_is_asked_for_and_fails_where_it_cannot_be_written() {
 }
 
 #[test]
-fn the_version_tells_one_build_from_another() {
+fn the_version_distinguishes_builds() {
     let here = tempfile::tempdir().expect("a directory");
     let short = text(&anabranch(here.path(), &["-V"]).stdout);
     assert!(

@@ -205,7 +205,7 @@ fn a_spec_without_tables_shows_its_measures() {
 
 /// A flow that ends early is reported: here the peer cannot be reached.
 #[test]
-fn a_flow_that_failed_is_told() {
+fn a_flow_that_failed_is_reported() {
     let spec = SWEEP
         .replace("duration = \"20 s\"", "duration = \"2000 s\"")
         .replace(

@@ -217,7 +217,7 @@ fn more_flows_than_ports_are_refused() {
 }
 
 #[test]
-fn every_fault_is_told_at_once_and_the_text_stays_as_it_is() {
+fn every_fault_is_reported_at_once_and_the_text_stays_as_it_is() {
     let spec = SWEEP
         .replace("delay = \"20 ms\"", "delay = \"20 parsecs\"\ncolour = 3")
         .replace("duration = \"20 s\"", "duration = \"-1 s\"")

@@ -23,7 +23,7 @@ fn client_of_echo(here: &Path, port: &str) -> (Child, ChildStdin) {
 }
 
 #[test]
-fn whoever_is_interrupted_tells_the_other_end() {
+fn an_interrupted_command_notifies_the_other_end() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let echo = server(here, "echo", &[]);

@@ -209,7 +209,7 @@ fn certificates_authenticate_both_ends() {
 
 /// Abandoned messages are counted as such, and the other end still reports the received ones.
 #[test]
-fn messages_that_are_given_up_are_not_counted_as_sent() {
+fn messages_that_are_abandoned_are_not_counted_as_sent() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let partial = ["--set", "partial_reliability=true"];
@@ -303,7 +303,7 @@ fn data_goes_to_the_address_that_a_server_prefers() {
 }
 
 #[test]
-fn preferences_that_cannot_be_are_told_before_anything_is_sent() {
+fn preferences_that_cannot_be_are_reported_before_anything_is_sent() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let prefers = ["perf", "127.0.0.1", "--preferred-address", "127.0.0.2"];
@@ -368,7 +368,7 @@ fn a_client_moves_to_another_address() {
 }
 
 #[test]
-fn moves_that_cannot_be_are_told_before_anything_is_sent() {
+fn moves_that_cannot_be_are_reported_before_anything_is_sent() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     for (more, words) in [
@@ -381,7 +381,7 @@ fn moves_that_cannot_be_are_told_before_anything_is_sent() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_told_before_anything_is_sent() {
+fn keys_that_cannot_be_used_are_reported_before_anything_is_sent() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     fs::write(here.join("shared.key"), "secret").expect("a file");

@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::{run, text};
 
 #[test]
-fn mistakes_are_told_before_anything_is_sent() {
+fn mistakes_are_reported_before_anything_is_sent() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     fs::write(

@@ -14,7 +14,7 @@ const PIPE: usize = 65_536;
 /// A full pipe, like that of a stopped reader: the protocol continues, and a signal ends the
 /// server.
 #[test]
-fn a_server_serves_and_ends_where_nobody_reads_what_it_prints() {
+fn a_server_serves_and_ends_although_its_output_is_not_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let (reader, mut writer) = std::io::pipe().expect("a pipe");

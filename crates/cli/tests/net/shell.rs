@@ -105,7 +105,7 @@ fn pings_are_answered_but_those_that_the_list_takes() {
 }
 
 #[test]
-fn a_large_packet_hears_what_the_second_link_carries() {
+fn a_large_packet_senses_the_second_link() {
     let Some(folder) = folder() else { return };
     let set = ["--set", "mtu=1400 B"];
     let script = "ping -4 -M do -s 1400 -W 30 -c 1 server || true
@@ -307,7 +307,7 @@ fn an_unending_sender_is_bounded_by_the_queue() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_made() {
+fn mistakes_are_reported_before_anything_is_made() {
     let folder = tempfile::tempdir().expect("a directory");
     let here = folder.path();
     fs::write(here.join("link.toml"), LINK).expect("a file");
@@ -341,7 +341,7 @@ fn mistakes_are_told_before_anything_is_made() {
 }
 
 #[test]
-fn the_status_is_that_of_the_command_where_nobody_reads_the_report() {
+fn the_status_is_that_of_the_command_although_the_report_is_not_read() {
     let Some(folder) = folder() else { return };
     let full = fs::File::options().write(true).open("/dev/full");
     let (reader, closed) = std::io::pipe().expect("a pipe");

@@ -57,7 +57,7 @@ fn powers_of_half_steps_are_exact() {
 }
 
 #[test]
-fn wrong_numbers_are_told() {
+fn wrong_numbers_are_reported() {
     let told =
         |result: Result<BinomialParameters, BinomialError>| result.expect_err("wrong").to_string();
     assert_eq!(

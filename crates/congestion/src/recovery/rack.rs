@@ -163,7 +163,7 @@ mod tests {
     /// A retransmission is delivered before the original data, which is therefore not lost. After a
     /// further delivery of original data RACK works as usual.
     #[test]
-    fn after_a_spurious_timeout_what_went_again_tells_nothing() {
+    fn after_a_spurious_timeout_what_went_again_reports_nothing() {
         let sent = |at: u64, number| Transmission {
             sent_at: at * MS,
             number,

@@ -287,7 +287,7 @@ fn openings_that_are_refused() {
 }
 
 #[test]
-fn messages_for_nobody() {
+fn messages_without_a_receiver() {
     let (mut a, _) = pair();
     let bytes = Bytes::from_static(b"?");
     a.channels.handle_message(3, 51, bytes.clone());

@@ -80,7 +80,7 @@ enum Told {
     Closed,
 }
 
-struct Play<'a> {
+struct Scenario<'a> {
     script: Script<'a>,
     channels: Channels,
     sink: Sink,
@@ -90,7 +90,7 @@ struct Play<'a> {
 }
 
 /// Runs the scenario in `bytes`.
-pub fn play(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let mut script = Script(bytes);
     let how = script.byte();
     let role = [Role::Client, Role::Server][usize::from(how & 1)];
@@ -99,7 +99,7 @@ pub fn play(bytes: &[u8]) {
         it.max_buffered = 10_000;
         it.max_buffered_total = 25_000;
     });
-    let mut play = Play {
+    let mut scenario = Scenario {
         script,
         channels: Channels::new(role, Limits::of(&config)),
         sink: Sink {
@@ -111,20 +111,20 @@ pub fn play(bytes: &[u8]) {
         ids: Vec::new(),
     };
     for _ in 0..MAX_ACTS {
-        if play.script.0.is_empty() {
+        if scenario.script.0.is_empty() {
             break;
         }
-        play.act();
-        play.settle();
+        scenario.act();
+        scenario.settle();
     }
-    play.channels.handle_end();
-    play.settle();
-    assert!(play.channels.streams().is_empty());
+    scenario.channels.handle_end();
+    scenario.settle();
+    assert!(scenario.channels.streams().is_empty());
     let closed = |it: &Told| *it == Told::Closed;
-    assert!(play.told.values().all(closed), "{:?}", play.told);
+    assert!(scenario.told.values().all(closed), "{:?}", scenario.told);
 }
 
-impl Play<'_> {
+impl Scenario<'_> {
     fn stream(&mut self) -> u16 {
         match self.script.byte() {
             stream @ 0..=15 => stream.into(),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_nobody_sent_is_one_too_many() {
+    fn a_message_that_was_not_sent_is_counted_as_duplicate() {
         let mut once = DuplicateCheck::default();
         once.accept();
         once.deliver(7);

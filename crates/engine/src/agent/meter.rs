@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_is_a_closed_window_with_room_in_cwnd() {
+    fn blocked_is_a_closed_window_with_space_in_cwnd() {
         let window = Window([Span(0), Span(10 * SECOND)]);
         let mut meter = Meter::new(MeterKind::Blocked { threshold: 1500.0 }, window);
         for (second, probe, value) in [

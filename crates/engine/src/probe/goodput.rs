@@ -72,7 +72,7 @@ mod tests {
     use crate::agent::series::SeriesRecorder;
 
     #[test]
-    fn every_bin_is_told_the_empty_ones_too() {
+    fn every_bin_is_reported_including_empty_ones() {
         let out = SampleBuffer::default();
         let mut recorded = SeriesRecorder {
             series: Box::new(Bins::new(2 * SECOND)),

@@ -114,7 +114,7 @@ fn what_is_in_the_file_is_in_the_hash() {
 }
 
 #[test]
-fn a_trace_of_opportunities_is_a_rate_that_begins_anew() {
+fn a_trace_of_opportunities_is_a_rate_that_restarts() {
     let link = "rate = { opportunities = \"up\" }\ndelay = \"1 ms\"";
     let plan = plan(link, &[("up", "1\n1\n3\n")]).unwrap_or_else(|error| panic!("{error}"));
     let rate = plan.spec.links[0].rate.side(true).unwrap();

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn an_init_tells_where_data_begin() {
+    fn an_init_reports_where_data_begin() {
         let init = [
             1, 0, 0, 20, 0, 0, 0, 1, 0, 1, 0, 0, 0, 10, 0, 10, 0, 0, 3, 232,
         ];

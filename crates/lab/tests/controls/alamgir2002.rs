@@ -116,7 +116,7 @@ const CONTROLS: [Control; 7] = [
 ];
 
 #[test]
-fn wrong_worlds_are_told_from_the_right_one_or_said_not_to_be() {
+fn wrong_worlds_are_distinguished_from_the_right_one_or_said_not_to_be() {
     let right = Judged::of([ACCESS; 2]);
     println!("right: {right:?}");
     assert_eq!(right.against(&right), NONE, "the right world: {right:?}");

@@ -109,7 +109,7 @@ async fn a_slow_first_attempt_may_still_win() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_begins_the_next_at_once_and_the_last_error_is_told() {
+async fn a_refusal_starts_the_next_at_once_and_the_last_error_is_returned() {
     let found = addresses(&["2001:db8::1", "192.0.2.1"]);
     let fates: [AttemptOutcome; 2] = [
         ("2001:db8::1", 20, Err("refused")),

@@ -83,7 +83,7 @@ fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
 /// A packet carries the number of packets of its call that are next in its turn: there is no
 /// waiting for others.
 #[test]
-fn a_packet_tells_what_is_next_of_its_call() {
+fn a_packet_reports_what_is_next_of_its_call() {
     let mut receive_queue = FairReceiveQueue::default();
     push(
         &mut receive_queue,
@@ -239,7 +239,7 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
 
 /// A known peer's INIT is queued with unknown sources, because its address may be forged.
 #[test]
-fn an_init_waits_among_strangers_whoever_sent_it() {
+fn an_init_waits_with_unknown_sources_whatever_its_source() {
     let mut receive_queue = FairReceiveQueue::default();
     push(&mut receive_queue, [arrival(1, 0, 1, 100), init(1)]);
     receive_queue.begin_round();

@@ -465,7 +465,7 @@ mod tests {
     /// A call that leaves buffers empty has found nothing more, unless an error may have ended it:
     /// then the socket is read again.
     #[tokio::test]
-    async fn a_call_tells_that_nothing_is_left_where_that_is_certain() {
+    async fn a_call_reports_that_nothing_is_left_where_that_is_certain() {
         let config = Config::default();
         let runtime = crate::runtime::current().expect("tokio");
         let own = open(Ipv4Addr::LOCALHOST.into());

@@ -163,7 +163,7 @@ mod tests {
 
     /// The system answers for an unused port.
     #[test]
-    fn a_message_tells_which_packet_it_is_about() {
+    fn a_message_reports_which_packet_it_is_about() {
         for local in ["127.0.0.1", "::1"] {
             let local: IpAddr = local.parse().expect("an address");
             let Ok(socket) = UdpSocket::bind((local, 0)) else {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_or_an_x_that_no_point_has_is_told() {
+    fn a_name_or_an_x_that_no_point_has_is_reported() {
         let loss = [("loss", "0.001"), ("loss", "0.01")];
         assert_eq!(
             told("los", "0.01", &loss).as_deref(),

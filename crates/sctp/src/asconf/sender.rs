@@ -472,7 +472,7 @@ mod tests {
         assert!(asking.flights().next().is_none() && asking.own() == [ip(1)]);
     }
     #[test]
-    fn what_was_wished_meanwhile_goes_beside_what_is_sent_again() {
+    fn requests_made_meanwhile_are_sent_with_the_retransmission() {
         let mut asking = AsconfSender::new(7);
         asking.begin(vec![ip(1)]);
         asking.wish(vec![AddressChange::PeerPrimary(ip(1))]);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deactivated_key_stays_and_is_not_chosen_again_unless_set_anew() {
+    fn a_deactivated_key_stays_and_is_not_chosen_again_unless_set_again() {
         let mut keys = SharedKeys::only(1, "one");
         keys.set(2, "two").expect("room");
         assert_eq!(keys.deactivate(1), Err(KeyError::Active(1)));

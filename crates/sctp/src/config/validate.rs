@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_beside_one_that_takes_its_effect_away_is_refused() {
+    fn a_setting_with_one_that_takes_its_effect_away_is_refused() {
         for (given, rival) in [
             (("frto", "true"), ("cmt", "true")),
             (("missing_reports", "4"), ("rack", "true")),

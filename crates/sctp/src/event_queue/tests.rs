@@ -158,7 +158,7 @@ fn lists_of_streams_hold_no_more_than_the_send_buffer() {
 }
 
 #[test]
-fn of_several_wishes_for_room_the_smallest_counts() {
+fn of_several_waits_for_space_the_smallest_counts() {
     let mut events = EventQueue::new(1_000);
     assert_eq!(events.wanted_room(), None);
     events.want_room(700);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_told_apart_and_few() {
+    fn ways_are_distinguished_and_few() {
         let mut meter = Meter::default();
         let way = |last: u8| Path::new([10, 0, 0, 2].into(), [10, 0, 1, last].into());
         for last in 0..=255 {

@@ -162,7 +162,7 @@ mod tests {
     /// Parts of any size: at most a quarter of the data is unused capacity, and none beyond the
     /// longest message.
     #[test]
-    fn little_room_is_kept_free() {
+    fn little_space_is_kept_free() {
         let most = 100_000;
         for size in [1, 7, 1_400, 33_000] {
             let mut assembly = MessageAssembler::new(most, 1_000);

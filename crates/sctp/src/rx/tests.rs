@@ -401,7 +401,7 @@ fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usiz
 /// An honest peer sends half the advertised window in tiny messages, and packets are reordered: the
 /// furthest data makes space for the next and is retransmitted.
 #[test]
-fn tiny_messages_far_out_of_order_make_room_for_the_next() {
+fn tiny_messages_far_out_of_order_make_space_for_the_next() {
     let orders: [fn(usize) -> usize; 3] = [
         |turn| match turn {
             0 => 28,
@@ -426,7 +426,7 @@ fn tiny_messages_far_out_of_order_make_room_for_the_next() {
 /// bytes for holes. TSNs 20 to 337 wait. Chunks of 1,392 bytes below them fit five times (68,334),
 /// and then cost four of them each (of the next 3.3, 7.1), or messages of three chunks.
 #[test]
-fn what_makes_room_is_the_highest_and_no_longer_named() {
+fn what_makes_space_is_the_highest_and_no_longer_named() {
     type Of = fn(u32) -> Data;
     let whole: Of = |tsn| chunk(tsn, 1);
     let of_three: Of = |tsn| Data {
@@ -493,7 +493,7 @@ fn a_chunk_larger_than_the_buffer_is_taken_alone() {
 /// ns-2's receiver drops chunks that do not fit, and its sender never sends them. With other
 /// senders the hole could never be filled, so a retransmission of the next chunk makes space.
 #[test]
-fn under_ns2_the_next_chunk_sent_again_makes_room() {
+fn under_ns2_the_next_chunk_sent_again_makes_space() {
     let mut rig = Rig::new(&Config {
         receive_buffer: 3000,
         ..Config::new(Profile::ns2())

@@ -155,7 +155,7 @@ fn turns_go_round_the_streams_in_use() {
 /// Four negotiated: three wireless losses reach them, two more are refused and reported once; after
 /// a congestion loss the limit is reported again.
 #[test]
-fn growth_stops_at_what_was_negotiated_and_is_told() {
+fn growth_stops_at_what_was_negotiated_and_is_reported() {
     let judgement = LossClassifier::default();
     let mut streams = in_use(AllocationKind::AdaptiveStep { judgement }, 4);
     let mut trace = Trace::new(ProbeSet::ALL);

@@ -460,7 +460,7 @@ mod tests {
         [10, 0, 0, 1 + end as u8].into()
     }
 
-    fn play(seed: u64, early: bool) -> Vec<String> {
+    fn scenario(seed: u64, early: bool) -> Vec<String> {
         EARLY.set(early);
         let mut world = World::new(seed);
         // Some send before the association is established, some late, some never.
@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn one_that_is_made_late_does_what_one_does_that_was_there_from_the_beginning() {
         for seed in 0..200 {
-            let [early, late] = [true, false].map(|early| play(seed, early));
+            let [early, late] = [true, false].map(|early| scenario(seed, early));
             for (at, (late, early)) in late.iter().zip(&early).enumerate() {
                 assert_eq!(late, early, "seed {seed}, entry {at}");
             }

@@ -20,13 +20,13 @@ pub fn seeds(usual: u64) -> Range<u64> {
 }
 
 /// Runs each of the [`seeds`], and fails at the end if one of them failed. Returns the results.
-pub fn each<T>(usual: u64, play: impl Fn(u64) -> T + RefUnwindSafe) -> Vec<T> {
+pub fn each<T>(usual: u64, scenario: impl Fn(u64) -> T + RefUnwindSafe) -> Vec<T> {
     let (mut failed, mut results) = (Vec::new(), Vec::new());
     for seed in seeds(usual) {
         if seed.is_multiple_of(10_000) {
             println!("CASE={seed}");
         }
-        match catch_unwind(|| play(seed)) {
+        match catch_unwind(|| scenario(seed)) {
             Ok(result) => results.push(result),
             Err(_) => {
                 println!("failed: CASE={seed}");
@@ -35,6 +35,6 @@ pub fn each<T>(usual: u64, play: impl Fn(u64) -> T + RefUnwindSafe) -> Vec<T> {
         }
         assert!(failed.len() < 20, "{failed:?}");
     }
-    assert!(failed.is_empty(), "play them alone by CASE=: {failed:?}");
+    assert!(failed.is_empty(), "run them alone by CASE=: {failed:?}");
     results
 }

@@ -479,7 +479,7 @@ fn a_collision_agrees_on_it() {
 /// Each loss that changes cwnd reports its cause just before; cwnd changes accordingly: by half for
 /// congestion, by the square root for wireless loss.
 #[test]
-fn every_loss_tells_its_verdict_before_the_window_moves() {
+fn every_loss_reports_its_verdict_before_the_window_moves() {
     let mut seen = [0; 3];
     // Occasionally a second loss follows soon, when less is sent than was measured before.
     for (rate, next_loss) in [(125_000, 40), (1_250_000, 60)] {

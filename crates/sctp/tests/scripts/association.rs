@@ -446,7 +446,7 @@ fn a_wrong_checksum_does_nothing() {
 
 /// IMH-I-3-6: an expired cookie.
 #[test]
-fn a_stale_cookie_is_told() {
+fn a_stale_cookie_is_reported() {
     let mut script = Script::listening(quick());
     script.ask(init());
     script.wait(65 * SECOND);
@@ -527,7 +527,7 @@ fn what_begins_again_has_a_new_tag() {
 
 /// E-I-6-4: an INIT ACK without a cookie.
 #[test]
-fn a_missing_cookie_is_told() {
+fn a_missing_cookie_is_reported() {
     let mut script = Script::calling(quick());
     script.say(&[&init_ack_with(&[])]);
     let (reflected, cause) = first_cause(&script.expect("ABORT"));

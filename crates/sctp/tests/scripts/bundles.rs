@@ -31,7 +31,7 @@ fn a_shutdown_complete_that_is_not_alone_does_nothing() {
 
 /// BDC-V-7-4, BDC-V-7-5: DATA with COOKIE ECHO and with COOKIE ACK.
 #[test]
-fn data_beside_setup_chunks() {
+fn data_with_setup_chunks() {
     let mut script = Script::listening(quick());
     script.ask(init());
     let echo = script.cookie_echo();
@@ -48,7 +48,7 @@ fn data_beside_setup_chunks() {
 
 /// BDC-V-7-6, BDC-V-7-7, BDC-V-7-8: SACK and DATA bundled with shutdown chunks.
 #[test]
-fn a_sack_beside_other_chunks() {
+fn a_sack_with_other_chunks() {
     let mut script = Script::accepted(quick());
     let none = script.first.prev();
     let mut chunks = [7, 0, 0, 8].to_vec();

@@ -184,7 +184,7 @@ fn in_shutdown_received_data_is_finished_and_none_is_taken() {
 
 /// AT-I-2-7-4, AT-I-2-11, AT-I-2-12: SHUTDOWN-ACK-SENT.
 #[test]
-fn a_shutdown_ack_is_sent_again_and_given_up() {
+fn a_shutdown_ack_is_sent_again_and_abandoned() {
     let mut script = Script::called(quick());
     let none = script.first.prev();
     script.say(&[&shutdown(none)]);
@@ -256,7 +256,7 @@ fn data_in_shutdown_sent_is_answered_at_once() {
 /// RFC 9260 §9.2, §6.2: likewise for the first DATA of the association, for DATA on a nonexistent
 /// stream, and for DATA bundled with other chunks.
 #[test]
-fn a_gap_in_shutdown_sent_is_told_whichever_data_leaves_it() {
+fn a_gap_in_shutdown_sent_is_reported_whichever_data_leaves_it() {
     for case in 0..4 {
         let mut script = closing(quick().with(|it| it.inbound_streams = 1));
         match case {
@@ -505,7 +505,7 @@ fn a_peer_that_has_ended_already_ends_it_in_good_order() {
 
 /// FH-I-5-1-1, FH-I-5-1-2: Association.Max.Retrans, counted from the last acknowledgment.
 #[test]
-fn a_peer_that_acknowledges_nothing_is_given_up() {
+fn a_peer_that_acknowledges_nothing_is_abandoned() {
     let config = || {
         quick().with(|it| {
             it.rto_max = 200 * MILLISECOND;

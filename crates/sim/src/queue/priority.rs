@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_class_leaves_the_others_their_room() {
+    fn a_full_class_leaves_the_others_their_space() {
         let mut it = queue(&[Class::Udp, Class::Udp], 2);
         it.protocol = 6;
         assert_eq!(it.come(0, 3, 1), 1);

@@ -56,7 +56,7 @@ fn cbr_keeps_its_rate_without_drift() {
 }
 
 #[test]
-fn cbr_offers_late_what_nobody_asked_for_in_time() {
+fn cbr_offers_late_messages_that_were_not_polled_in_time() {
     let mut cbr = Cbr::new(8000, 100).unwrap().limited_to(4);
     assert_eq!(offers(&mut cbr, 0, 0), [(0, 100)]);
     assert_eq!(offers(&mut cbr, SECOND, SECOND), [(SECOND, 100); 3]);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_a_share_and_waiting_ends_when_jobs_are_done() {
+    fn there_is_space_for_a_share_and_waiting_ends_when_jobs_are_done() {
         let send_queue = SendQueue::new();
         let mut todo = send_queue.take().expect("nobody has them");
         assert!(send_queue.are_done() && send_queue.have_room() && send_queue.take().is_none());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_was_given_room_is_waited_for() {
+    fn more_than_was_given_space_is_waited_for() {
         let send_queue = SendQueue::new();
         send_queue.ask(message(MAX_QUEUED + QUEUE_MARGIN));
         let mut bounded = pin!(send_queue.bounded(JOB_OVERHEAD));

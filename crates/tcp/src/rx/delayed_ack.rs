@@ -262,7 +262,7 @@ mod tests {
     /// One byte more than a full segment suffices. While the window cannot be kept open, the user
     /// must read first.
     #[test]
-    fn more_than_a_segment_is_acknowledged_once_there_is_room_for_more() {
+    fn more_than_a_segment_is_acknowledged_once_there_is_space_for_more() {
         let mut acks = quiet();
         assert!(!comes(&mut acks, 101, 1000));
         assert!(comes(&mut acks, 102, 1));

@@ -104,7 +104,7 @@ fn init_and_init_ack() {
 /// With another value, the parameter belongs to another use of the type, which must be skipped
 /// without a report.
 #[test]
-fn rsctp_is_told_by_its_value() {
+fn rsctp_is_recognised_by_its_value() {
     let list = Parameters::of(&[Parameter::Rsctp]);
     assert_eq!(list.as_bytes()[..], *b"\xbf\x52\0\x08RBE1");
     assert_eq!(list.iter().next(), Some(Ok(Parameter::Rsctp)));
@@ -199,7 +199,7 @@ fn sack_of_the_rfc() {
 }
 
 #[test]
-fn sack_as_long_as_the_room() {
+fn sack_as_long_as_the_space() {
     assert_eq!(Sack::gap_blocks_within(0, 0), 0);
     assert_eq!(Sack::gap_blocks_within(16, 0), 0);
     assert_eq!(Sack::gap_blocks_within(1_460, 0), 361);

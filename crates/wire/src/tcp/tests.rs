@@ -81,7 +81,7 @@ fn payload_in_pieces_is_one_payload() {
 }
 
 #[test]
-fn room_for_sack_blocks() {
+fn space_for_sack_blocks() {
     let mut options = Options::default();
     for i in 0..4 {
         options

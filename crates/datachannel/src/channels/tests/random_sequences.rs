@@ -5,7 +5,7 @@ use super::*;
 /// For random sequences of operations of the two ends, no message should be lost or duplicated, and
 /// each channel should end once.
 #[test]
-fn random_plays() {
+fn random_sequences() {
     for seed in 0..300_u64 {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut draw = move |most: usize| {

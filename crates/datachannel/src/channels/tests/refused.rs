@@ -64,7 +64,7 @@ fn each_way_to_be_refused_draws_one_reset() {
 /// Beyond the limit of channels the opener should be notified of the failure. Its stream can carry
 /// a later channel.
 #[test]
-fn the_opener_hears_that_its_channel_failed() {
+fn the_opener_is_notified_that_its_channel_failed() {
     let (mut a, mut b) = pair();
     a.channels.limits.max_channels = 2;
     let ids: Vec<_> = (0..5).map(|_| b.open(ChannelOptions::new(""))).collect();

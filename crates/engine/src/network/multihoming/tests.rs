@@ -190,7 +190,7 @@ fn a_host_has_each_network_once() {
 }
 
 #[test]
-fn many_small_networks_and_few_large_ones_find_room() {
+fn many_small_networks_and_few_large_ones_find_space() {
     let first = |networks, hosts| {
         Range::new(networks, hosts).map(|range| {
             let last = range.addresses(networks - 1, hosts - 1)[0];

@@ -101,7 +101,7 @@ fn timers_ring_in_their_order_and_not_before_their_time() {
 /// A waiting task is woken at the new time, earlier or later, and an expired timer may be set
 /// again.
 #[test]
-fn a_timer_may_be_set_anew() {
+fn a_timer_may_be_set_again() {
     let runtime = runtime();
     let handle = runtime.handle();
     runtime.block_on(async {
@@ -308,7 +308,7 @@ fn watched(runtime: &ThreadRuntime) -> (UdpSocket, WatchedSocket) {
 
 /// A call that leaves the socket empty is not repeated before the next event.
 #[test]
-fn what_comes_is_told_once() {
+fn readiness_is_reported_once() {
     let runtime = runtime();
     let (own, watched) = watched(&runtime);
     let to = own.local_addr().expect("bound");
@@ -344,7 +344,7 @@ fn what_comes_is_told_once() {
 /// Writability is watched while the socket is full, and is reported even if it occurred before
 /// that.
 #[test]
-fn room_is_told() {
+fn writability_is_reported() {
     let runtime = runtime();
     let (_, watched) = watched(&runtime);
     let mut calls = 0;
@@ -379,7 +379,7 @@ fn room_is_told() {
 /// Timers, other threads and sockets are noticed while it polls, and when it has gone to sleep
 /// after that.
 #[test]
-fn who_looks_before_sleeping_hears_the_same() {
+fn a_check_before_sleeping_returns_the_same() {
     for limit in [Duration::from_micros(50), Duration::from_secs(600)] {
         let runtime = runtime().busy_poll(limit);
         let handle = runtime.handle();

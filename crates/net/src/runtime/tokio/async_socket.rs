@@ -172,7 +172,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn the_system_is_asked_of_room_only_while_there_is_none() {
+    async fn writability_is_polled_only_while_there_is_no_space() {
         let watched = watched();
         let masks = asked_for(&watched);
         assert_eq!(masks.len(), 1);
@@ -217,7 +217,7 @@ mod tests {
 
     /// A call that leaves the socket empty is not repeated before the next event.
     #[tokio::test]
-    async fn what_comes_later_is_told() {
+    async fn later_readiness_is_reported() {
         let watched = watched();
         let own = watched.socket.get_ref();
         let to = own.local_addr().expect("bound");

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_rings_at_its_time_and_until_it_is_set_anew() {
+    async fn it_fires_at_its_time_and_until_it_is_reset() {
         let begin = system();
         let (soon, late) = (Duration::from_millis(20), Duration::from_secs(3_600));
         let mut driver_timer = driver_timer(begin + late);

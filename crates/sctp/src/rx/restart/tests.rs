@@ -16,7 +16,7 @@ const STREAMS: u16 = 6;
 
 /// A peer that starts, ends and abandons messages and restarts, and all data that its user should
 /// read.
-struct Play {
+struct Scenario {
     config: Config,
     receiver: Receiver,
     trace: Trace,
@@ -31,7 +31,7 @@ fn receiver(config: &Config) -> Receiver {
     receiver
 }
 
-impl Play {
+impl Scenario {
     fn new() -> Self {
         let config = Config::default().with(|it| {
             it.receive_buffer = 1 << 20;
@@ -143,54 +143,54 @@ fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
     let (mut restarts, mut empty, mut lost) = (0, 0, 0);
     for seed in 1..=150 {
         let mut random = test_rng(seed);
-        let mut play = Play::new();
+        let mut scenario = Scenario::new();
         let reads = random(12);
         for turn in 0..500 {
             let what = format!("seed {seed}, {turn}");
             let stream = random(u32::from(STREAMS)) as u16;
-            let begun = play.streams[usize::from(stream)].1;
+            let begun = scenario.streams[usize::from(stream)].1;
             match random(100) {
                 choice if choice < reads => {
-                    let whole = play.whole();
-                    if let Some(part) = play.receiver.poll_part() {
+                    let whole = scenario.whole();
+                    if let Some(part) = scenario.receiver.poll_part() {
                         let read = (part.stream, Bytes::from(part.payload.parts().concat()));
                         let was_whole = whole.first() == Some(&read);
-                        assert_eq!(play.whole().len() + usize::from(was_whole), whole.len());
+                        assert_eq!(scenario.whole().len() + usize::from(was_whole), whole.len());
                     }
                 }
-                choice if choice < 30 && begun => play.gives_up(stream),
-                34..44 if !begun && stream > 0 && !play.streams[0].1 => {
-                    play.hears_late_end(stream, 0);
+                choice if choice < 30 && begun => scenario.gives_up(stream),
+                34..44 if !begun && stream > 0 && !scenario.streams[0].1 => {
+                    scenario.hears_late_end(stream, 0);
                 }
-                31 | 32 => play.hears(stream, true, 2 + random(3)),
+                31 | 32 => scenario.hears(stream, true, 2 + random(3)),
                 33 => {
-                    let before = play.whole();
-                    empty += usize::from(play.receiver.ready.empty() > 0);
-                    lost += play.receiver.ready.len() - before.len();
-                    play.restarts();
-                    assert_eq!(play.whole(), before, "{what}");
-                    let count = play.receiver.ready.len() - play.receiver.ready.empty();
+                    let before = scenario.whole();
+                    empty += usize::from(scenario.receiver.ready.empty() > 0);
+                    lost += scenario.receiver.ready.len() - before.len();
+                    scenario.restarts();
+                    assert_eq!(scenario.whole(), before, "{what}");
+                    let count = scenario.receiver.ready.len() - scenario.receiver.ready.empty();
                     assert_eq!(count, before.len(), "{what}: nothing else is there");
-                    play.holds_what_can_be_read(&what);
+                    scenario.holds_what_can_be_read(&what);
                     restarts += 1;
                 }
-                _ => play.hears(
+                _ => scenario.hears(
                     stream,
                     if begun { random(6) == 0 } else { random(3) > 0 },
                     0,
                 ),
             }
-            play.check(&what);
+            scenario.check(&what);
         }
         // Reads everything; no empty slot is read.
-        let whole = play.whole();
-        play.restarts();
-        let left = std::iter::from_fn(|| play.receiver.poll_part());
+        let whole = scenario.whole();
+        scenario.restarts();
+        let left = std::iter::from_fn(|| scenario.receiver.poll_part());
         let left: Vec<_> = left
             .map(|it| (it.stream, Bytes::from(it.payload.parts().concat())))
             .collect();
         assert_eq!(left, whole, "{seed}");
-        assert!(play.receiver.is_empty() && play.receiver.window.is_empty());
+        assert!(scenario.receiver.is_empty() && scenario.receiver.window.is_empty());
     }
     assert!(
         restarts > 400 && empty > 50 && lost > 1_000,
@@ -202,62 +202,62 @@ fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
 /// restarts and abandons messages.
 #[test]
 fn a_restart_costs_the_same_however_much_is_unread() {
-    let mut play = Play::new();
+    let mut scenario = Scenario::new();
     for life in 0..40 {
         for at in 0..75 {
-            play.hears(at % 3, true, 0);
+            scenario.hears(at % 3, true, 0);
         }
-        play.hears(4, false, 0);
-        play.hears(0, true, 0);
-        play.gives_up(4);
-        play.hears(5, false, 0);
-        play.hears(0, true, 0);
-        let before = play.whole();
+        scenario.hears(4, false, 0);
+        scenario.hears(0, true, 0);
+        scenario.gives_up(4);
+        scenario.hears(5, false, 0);
+        scenario.hears(0, true, 0);
+        let before = scenario.whole();
         assert_eq!(before.len(), (life + 1) * 77);
         work::take();
-        play.restarts();
+        scenario.restarts();
         assert!(work::take() < 500, "{life}");
-        assert_eq!(play.whole(), before);
-        play.check("after a restart");
-        play.holds_what_can_be_read("after a restart");
+        assert_eq!(scenario.whole(), before);
+        scenario.check("after a restart");
+        scenario.holds_what_can_be_read("after a restart");
     }
 }
 
 /// A single message larger than the buffer does not fit after the restart, and the parts before its
 /// end are dropped too.
 #[test]
-fn what_has_no_room_in_the_next_life_goes_from_the_end() {
-    let mut play = Play::new();
+fn what_has_no_space_in_the_next_life_goes_from_the_end() {
+    let mut scenario = Scenario::new();
     for at in 0..20 {
-        play.hears(at % 3, true, 0);
+        scenario.hears(at % 3, true, 0);
     }
-    play.hears_late_end(5, 1);
-    let before = play.whole();
+    scenario.hears_late_end(5, 1);
+    let before = scenario.whole();
     assert_eq!(before.len(), 23);
     // Small enough that only the first ones fit.
-    play.config.receive_buffer = 1_500;
+    scenario.config.receive_buffer = 1_500;
     let room = (0..)
         .take_while(|&it| {
-            receiver(&play.config)
+            receiver(&scenario.config)
                 .window
                 .has_memory_for(2 * it, it as usize)
         })
         .last();
     let room = room.expect("some have") as usize;
     for _ in 0..room {
-        play.hears(2, true, 0);
+        scenario.hears(2, true, 0);
     }
-    let all = play.whole();
-    play.restarts();
-    let kept = play.whole();
+    let all = scenario.whole();
+    scenario.restarts();
+    let kept = scenario.whole();
     assert!(
         kept.len() < all.len() && kept.len() + 30 > room,
         "{} of {room}",
         kept.len()
     );
     assert_eq!(kept, all[..kept.len()]);
-    play.check("after a restart");
-    play.holds_what_can_be_read("after a restart");
+    scenario.check("after a restart");
+    scenario.holds_what_can_be_read("after a restart");
 }
 
 /// The gathered parts of a message stay if its rest is unread, whatever starts after it, and are
@@ -265,18 +265,18 @@ fn what_has_no_room_in_the_next_life_goes_from_the_end() {
 #[test]
 fn what_was_gathered_goes_on_with_what_is_unread() {
     for interleaved in [false, true] {
-        let mut play = Play::new();
+        let mut scenario = Scenario::new();
         if interleaved {
-            play.receiver.expect_interleaved(true, true);
+            scenario.receiver.expect_interleaved(true, true);
         }
         let mut number = 0;
-        let mut position = |play: &mut Play, stream: u16, flags: &str| {
+        let mut position = |scenario: &mut Scenario, stream: u16, flags: &str| {
             if !interleaved {
-                return play.hears(stream, flags.contains('E'), 0);
+                return scenario.hears(stream, flags.contains('E'), 0);
             }
             let begins = flags.contains('B');
             let data = IData {
-                tsn: Tsn(play.next),
+                tsn: Tsn(scenario.next),
                 stream_id: stream,
                 mid: Mid(u32::from(number / 2)),
                 position: if begins {
@@ -287,31 +287,35 @@ fn what_was_gathered_goes_on_with_what_is_unread() {
                 unordered: false,
                 ending: flags.contains('E'),
                 immediate: false,
-                user_data: Bytes::from(format!("{}", play.next)),
+                user_data: Bytes::from(format!("{}", scenario.next)),
             };
             number += u16::from(stream == 1);
-            play.receiver
-                .handle_i_data(0, data, PathId(0), &mut play.trace);
-            play.next += 1;
+            scenario
+                .receiver
+                .handle_i_data(0, data, PathId(0), &mut scenario.trace);
+            scenario.next += 1;
         };
-        position(&mut play, 1, "B");
-        assert_eq!(play.receiver.poll_message(), Ok(None), "it is gathered");
-        position(&mut play, 1, "E");
-        position(&mut play, 1, "B");
-        play.restarts();
-        let message = play
+        position(&mut scenario, 1, "B");
+        assert_eq!(scenario.receiver.poll_message(), Ok(None), "it is gathered");
+        position(&mut scenario, 1, "E");
+        position(&mut scenario, 1, "B");
+        scenario.restarts();
+        let message = scenario
             .receiver
             .poll_message()
             .expect("not too long")
             .expect("it is whole");
         assert_eq!(message.payload.into_bytes(), "12");
-        assert_eq!(play.receiver.poll_message(), Ok(None));
-        play.check("all is read");
-        assert!(play.receiver.is_empty() && play.receiver.assembly.has_none());
-        play.hears(2, false, 0);
-        assert_eq!(play.receiver.poll_message(), Ok(None), "it is gathered");
-        assert!(!play.receiver.assembly.has_none());
-        play.restarts();
-        assert!(play.receiver.assembly.has_none(), "its end will not come");
+        assert_eq!(scenario.receiver.poll_message(), Ok(None));
+        scenario.check("all is read");
+        assert!(scenario.receiver.is_empty() && scenario.receiver.assembly.has_none());
+        scenario.hears(2, false, 0);
+        assert_eq!(scenario.receiver.poll_message(), Ok(None), "it is gathered");
+        assert!(!scenario.receiver.assembly.has_none());
+        scenario.restarts();
+        assert!(
+            scenario.receiver.assembly.has_none(),
+            "its end will not come"
+        );
     }
 }

@@ -9,7 +9,7 @@ fn window(receive_buffer: u32) -> ReceiveWindow {
 }
 
 #[test]
-fn a_window_much_wider_than_told_is_told() {
+fn a_window_much_wider_than_advertised_is_advertised() {
     let mut window = window(10_000);
     window.take(8_000, 8_000);
     window.last_advertised = 2_000;
@@ -153,7 +153,7 @@ fn the_short_way_to_the_window_leads_where_the_long_one_does() {
 }
 
 #[test]
-fn a_window_that_opens_is_never_as_told() {
+fn a_window_that_opens_is_never_as_advertised() {
     let mut window = window(80_000);
     window.take(80_000, 80_000);
     window.advertised(window.to_advertise());
@@ -180,7 +180,7 @@ fn plain(receive_buffer: u32) -> ReceiveWindow {
 
 /// A chunk of 5,000 bytes was dropped while 3,000 were advertised, which is not a closed window.
 #[test]
-fn a_window_that_what_was_refused_fits_is_told() {
+fn a_window_that_fits_refused_data_is_advertised() {
     let mut window = plain(20_000);
     window.take(17_000, 17_000);
     window.advertised(window.to_advertise());

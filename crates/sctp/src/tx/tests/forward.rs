@@ -165,7 +165,7 @@ fn a_second_timeout_is_not_looked_into() {
 
 /// With RACK one chunk is marked, and the others stay in flight: the rest is the same.
 #[test]
-fn with_rack_late_data_is_told_as_well() {
+fn with_rack_late_data_is_reported_as_well() {
     let mut rig = rig(|it| it.rack = true);
     rig.offer(100, MESSAGE);
     rig.drain();
@@ -180,7 +180,7 @@ fn with_rack_late_data_is_told_as_well() {
 
 /// A packet with several chunks: acknowledgements of retransmitted ones show nothing (RFC 4138).
 #[test]
-fn chunks_that_went_again_beside_the_first_show_nothing() {
+fn chunks_that_went_again_with_the_first_show_nothing() {
     let mut rig = rig(|_| ());
     rig.offer(200, 400);
     let sent = rig.drain().len() as u32;

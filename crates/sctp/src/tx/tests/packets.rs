@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_long_message_begins_in_the_room_that_the_last_one_left_where_packets_are_filled() {
+fn a_long_message_begins_in_the_space_that_the_last_one_left_where_packets_are_filled() {
     // 1432 and 600 bytes twice; or 1432, then 600 with the rest of 1448 minus two chunk headers,
     // and the remainder.
     for (pack_messages, packets) in [(false, 4), (true, 3)] {

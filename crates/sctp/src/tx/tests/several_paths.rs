@@ -99,7 +99,7 @@ fn no_data_flows_on_unconfirmed_paths() {
 /// The timer of a path follows its earliest chunk (RFC 9260 §7.2.4 (4), §6.3.2): a lower TSN that
 /// moves there restarts it.
 #[test]
-fn an_earlier_chunk_that_moves_to_a_path_starts_its_timer_anew() {
+fn an_earlier_chunk_that_moves_to_a_path_starts_its_timer_again() {
     let mut profile = Profile::rfc9260();
     profile.retransmission_path = RetransmissionPath::Alternate;
     let config = config(profile);

@@ -43,7 +43,7 @@ fn the_delay_is_that_of_the_first_packet() {
 
 /// While both queues are busy the classic queue gets one byte in 16; a single busy queue gets all.
 #[test]
-fn the_scheduler_prefers_low_delay_and_starves_nobody() {
+fn the_scheduler_prefers_low_delay_and_starves_no_queue() {
     let mut it = bench(DualPi2Config {
         l4s_min_th: 1_000_000 * MS,
         l4s_max_th: 1_000_000 * MS,

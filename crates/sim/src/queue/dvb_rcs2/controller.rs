@@ -343,7 +343,7 @@ mod tests {
     /// Computed by hand: 10 slots for wishes of 2, 9, 1 and 7. 2 each leaves 3 (the third wants one
     /// only), then 1 each, and the last one in turn.
     #[test]
-    fn slots_are_shared_equally_up_to_the_wish() {
+    fn slots_are_shared_equally_up_to_the_request() {
         let shares = |left: u64, wanted: &[u64], turn| {
             let mut rest = left;
             (share(&mut rest, wanted.to_vec(), turn), rest)

@@ -67,8 +67,8 @@ impl<P> Medium<P> {
     }
 
     /// Lower bound for the time at which the next outcome must be reported if nothing is enqueued.
-    /// A delivered packet is reported when the layer above its receiver has processed it. [`NO_DEADLINE`]
-    /// if there are no more events.
+    /// A delivered packet is reported when the layer above its receiver has processed it.
+    /// [`NO_DEADLINE`] if there are no more events.
     pub(crate) fn next_outcome(&mut self) -> Nanos {
         if let Some(held) = &self.held {
             return self.after(held);

@@ -103,7 +103,7 @@ fn the_owner_of_a_listed_address_is_served_and_the_address_is_its_own() {
 }
 
 #[test]
-fn nothing_that_a_camper_said_is_read_in_its_victims_association() {
+fn data_of_a_camping_attacker_is_not_delivered_to_its_victims_association() {
     let (mut world, camper, camped) = camped();
     camper.say(&mut world, &[&message_of(0, b"delete everything")]);
     Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[]).expect("served");
@@ -168,7 +168,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
 
 /// While the address is unverified, packets from it are distinguished by their tags.
 #[test]
-fn of_two_associations_that_list_one_address_each_hears_its_own_packets() {
+fn of_two_associations_that_list_one_address_each_receives_its_own_packets() {
     let (mut world, camper, camped) = camped();
     let both = [VICTIMS_OTHER, VICTIM];
     let victim = Caller::call(&mut world, VICTIMS_OTHER, VICTIMS_TAG, &both).expect("served");
@@ -214,7 +214,7 @@ fn packets_of_the_owner_out_of_the_blue_are_answered() {
 /// The owner's stack answers the HEARTBEAT of an unknown association by ABORT, which ends the
 /// attacker's association (RFC 5062 §2.2, 2).
 #[test]
-fn the_owners_abort_of_what_it_does_not_know_ends_the_campers_association() {
+fn the_owners_abort_ends_the_association_of_the_camping_attacker() {
     let (mut world, _, camped) = camped();
     let abort = Chunk::Abort(Abort {
         tag_reflected: true,
@@ -231,7 +231,7 @@ fn the_owners_abort_of_what_it_does_not_know_ends_the_campers_association() {
 
 /// A verified address belongs to its association, even if others list it (RFC 9260 §5.1.2).
 #[test]
-fn a_verified_address_is_not_camped_upon() {
+fn a_verified_address_cannot_be_camped_on() {
     let mut world = alone();
     // One INIT before the owner connects, and one after.
     let early = ask(&mut world, CAMPER, CAMPERS_TAG, &[CAMPER, VICTIM]);
@@ -267,7 +267,7 @@ fn a_cookie_echo_from_a_listed_address_verifies_nothing() {
 
 /// Addresses passed to connect count as verified by the user (RFC 9260 §5.4, rule 1).
 #[test]
-fn an_address_that_somebody_camps_upon_can_be_called() {
+fn an_address_with_a_camping_attacker_can_be_connected_to() {
     let (mut world, _, camped) = camped();
     let now = world.now;
     let called = world.endpoints[Z].connect(now, &[VICTIM], PORT_A);
@@ -314,7 +314,7 @@ fn a_server_that_lists_a_clients_address_does_not_get_it() {
 
 /// The user selected an unverified address as primary, and it turns out to belong to another peer.
 #[test]
-fn a_primary_that_is_somebody_elses_is_given_up() {
+fn a_primary_address_of_another_host_is_abandoned() {
     let (mut world, _, camped) = camped();
     let now = world.now;
     let association = world.endpoints[Z].association_mut(camped).expect("known");

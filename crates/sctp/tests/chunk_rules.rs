@@ -405,7 +405,7 @@ fn a_close_for_a_broken_rule_says_which() {
 
 /// RFC 9260 §3.3.2.1.4, §3.2.1: the host name is reported as received, excluding its padding.
 #[test]
-fn a_host_name_that_needs_padding_is_told_without_it() {
+fn a_host_name_that_needs_padding_is_reported_without_it() {
     let mut world = World::new(anabranch_sctp::Config::default());
     let mut value = encoded(&Chunk::Init(init_ack()))[4..20].to_vec();
     value.extend_from_slice(&[0, 11, 0, 9, b'a', b'.', b'b', b'c', 0, 0, 0, 0]);
@@ -466,7 +466,7 @@ fn an_ipv4_mapped_address_is_an_ipv4_address() {
 /// RFC 9260 §5.1.2 A, C: the INIT ACK lists the peer's addresses. Other addresses that the user
 /// passed to connect are dropped.
 #[test]
-fn addresses_that_the_init_ack_does_not_name_are_given_up() {
+fn addresses_that_the_init_ack_does_not_name_are_abandoned() {
     let called: [std::net::IpAddr; 3] = [
         [10, 9, 0, 1].into(),
         [10, 9, 0, 2].into(),

@@ -6,9 +6,9 @@ use anabranch_transport::Path;
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::kind;
 
-use super::{Play, address};
+use super::{Scenario, address};
 
-/// Whether the address is one from which [`Play::camp`] connects; no host has it.
+/// Whether the address is one from which [`Scenario::camp`] connects; no host has it.
 pub(super) fn is_elsewhere(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if address.octets()[1] == 66)
 }
@@ -38,7 +38,7 @@ fn put_sack(chunks: &mut Vec<u8>, cumulative: Tsn, a_rwnd: u32, blocks: &[(u16, 
     }
 }
 
-impl Play<'_> {
+impl Scenario<'_> {
     /// SACKs that acknowledge data by gap blocks and renege it, one per packet or many.
     pub(super) fn swing(&mut self, host: usize) {
         let (how, count) = (self.script.byte(), 1 + self.script.byte() % 64);

@@ -6,7 +6,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::kind;
 
-use super::Play;
+use super::Scenario;
 
 /// Chunk types of extensions.
 pub(super) const KINDS: [u8; 8] = [
@@ -60,7 +60,7 @@ fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-impl Play<'_> {
+impl Scenario<'_> {
     /// A user requests a reset, or more streams.
     pub(super) fn wish(&mut self, host: usize) {
         let (what, of) = (self.script.byte(), self.script.byte());

@@ -101,7 +101,7 @@ fn what_the_peer_does_not_accept_is_denied() {
 }
 
 #[test]
-fn wishes_that_make_no_sense_are_refused_at_once() {
+fn requests_that_make_no_sense_are_refused_at_once() {
     let mut rig = Rig::both();
     let no_such = ReconfigError::NoSuchStream {
         stream: 10,

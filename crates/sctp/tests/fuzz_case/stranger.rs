@@ -8,9 +8,9 @@ use anabranch_transport::Path;
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::kind;
 
-use super::{PORTS, Play, address, extensions};
+use super::{PORTS, Scenario, address, extensions};
 
-impl Play<'_> {
+impl Scenario<'_> {
     /// Alters one byte of a valid packet, and corrects its checksum.
     pub(super) fn alter(&mut self) {
         self.tampered = true;

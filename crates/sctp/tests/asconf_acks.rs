@@ -22,7 +22,7 @@ use AddressChange::{Add, KeepOnly, PeerPrimary, Remove};
 use AddressChangeOutcome::{Failed, Performed, Refused};
 
 #[test]
-fn what_is_said_of_one_request_tells_of_those_around_it() {
+fn the_response_to_one_request_answers_its_neighbours_too() {
     let many = [
         Add(new()),
         Add(third()),
@@ -224,7 +224,7 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
 }
 
 #[test]
-fn wishes_that_cannot_be_are_refused_with_the_reason() {
+fn invalid_requests_are_refused_with_the_reason() {
     use AddressChangeError as No;
     let mut pair = Pair::new();
     let multicast = [224, 0, 0, 1].into();

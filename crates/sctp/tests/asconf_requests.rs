@@ -291,7 +291,7 @@ fn wildcards_come_from_the_address_that_they_mean() {
 }
 
 #[test]
-fn a_peer_that_begins_anew_knows_the_addresses_of_its_handshake() {
+fn a_restarted_peer_knows_the_addresses_of_its_handshake() {
     let mut pair = Pair::new();
     pair.change(&[Add(new())]);
     pair.world.run_for(SECOND);

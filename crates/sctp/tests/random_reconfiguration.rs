@@ -317,10 +317,10 @@ fn count(seed: u64, world: &World, settles: bool) -> Done {
 
 #[test]
 fn a_reset_never_loses_what_was_sent_before_it() {
-    let plays = seeds::each(240, |seed| case(seed, [0, 20, 100, 200][seed as usize % 4]));
-    let alone = plays.len() == 1;
+    let scenarios = seeds::each(240, |seed| case(seed, [0, 20, 100, 200][seed as usize % 4]));
+    let alone = scenarios.len() == 1;
     let mut all = Done::default();
-    for done in plays {
+    for done in scenarios {
         all.outgoing += done.outgoing;
         all.incoming += done.incoming;
         all.all += done.all;
@@ -334,13 +334,13 @@ fn a_reset_never_loses_what_was_sent_before_it() {
     );
     assert!(
         alone || each.iter().all(|it| *it > 60),
-        "a play in which nothing is reset says nothing: {each:?}"
+        "a scenario in which nothing is reset says nothing: {each:?}"
     );
 }
 
 /// Seeds of earlier failures.
 #[test]
-fn plays_that_once_ended_badly_end_well() {
+fn earlier_failures_end_well() {
     // A second copy of a request to reset all numbers arrived after the response "In progress". It
     // was performed at once, and its new numbers met a peer that accepted old ones.
     case(135_665, 20);

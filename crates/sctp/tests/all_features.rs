@@ -168,7 +168,7 @@ fn endpoint(mixture: Mixture, host: usize, seed: u64) -> Endpoint {
 }
 
 /// An association with the activity of both sides.
-struct Play {
+struct Scenario {
     wire: Wire,
     mixture: Mixture,
     random: Random,
@@ -180,7 +180,7 @@ struct Play {
     ended: [Option<CloseReason>; 2],
 }
 
-impl Play {
+impl Scenario {
     fn new(seed: u64, mixture: Mixture) -> Self {
         let mut random = Random::of(seed);
         let wraps = random.once_in(2);
@@ -191,7 +191,7 @@ impl Play {
         let nat = mixture.has(Mixture::NAT);
         let mut wire = Wire::new(endpoints, Random::of(!seed), nat);
         wire.unsummed = mixture.has(Mixture::ZERO_CHECKSUM);
-        let mut play = Self {
+        let mut scenario = Self {
             wire,
             mixture,
             random,
@@ -200,10 +200,10 @@ impl Play {
             epoch: 0,
             ended: [None, None],
         };
-        play.call(A);
-        play.wire.run_for(SECOND);
-        play.listen();
-        play
+        scenario.call(A);
+        scenario.wire.run_for(SECOND);
+        scenario.listen();
+        scenario
     }
 
     fn call(&mut self, host: usize) {
@@ -522,10 +522,10 @@ impl Play {
 #[test]
 fn whatever_happens_at_once_everything_settles() {
     seeds::each(USUAL, |seed| {
-        let mut play = Play::new(seed, Mixture::of(seed));
-        play.run();
-        play.settle();
-        play.end();
+        let mut scenario = Scenario::new(seed, Mixture::of(seed));
+        scenario.run();
+        scenario.settle();
+        scenario.end();
     });
 }
 
@@ -536,14 +536,14 @@ fn everything_settles_where_stream_sequence_numbers_wrap() {
         // Interleaved messages have other numbers; and all these must arrive in one incarnation.
         let without = 1 << Mixture::INTERLEAVING | 1 << Mixture::RESTARTS | 1 << Mixture::RESETS;
         let with = 1 << Mixture::PARTIAL_RELIABILITY;
-        let mut play = Play::new(seed, Mixture((mixture & !without) | with));
-        play.wind_up();
-        play.run();
-        play.run();
-        play.run();
-        play.settle();
-        let numbered = play.ledgers[A].count_ordered(0);
+        let mut scenario = Scenario::new(seed, Mixture((mixture & !without) | with));
+        scenario.wind_up();
+        scenario.run();
+        scenario.run();
+        scenario.run();
+        scenario.settle();
+        let numbered = scenario.ledgers[A].count_ordered(0);
         assert!(numbered > 1 << 16, "{numbered}");
-        play.end();
+        scenario.end();
     });
 }

@@ -65,7 +65,7 @@ fn nothing_depends_on_what_packets_lie_among() {
 
 /// RFC 9653: a packet without a checksum is not marked for checksum computation.
 #[test]
-fn zero_checksums_are_nobodys_to_compute() {
+fn zero_checksums_are_not_computed() {
     let config = Config::new(Profile::rfc9260()).with(|it| it.zero_checksum = ZeroChecksum::Dtls);
     let (world, _) = played(config, true);
     assert_eq!(world.unsummed, Some(0));

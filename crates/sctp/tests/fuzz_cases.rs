@@ -1,7 +1,7 @@
 //! Fuzz cases of random bytes, and earlier failures. The fuzz target `association` searches for
 //! more.
 
-mod play;
+mod fuzz_case;
 #[path = "common/seeds.rs"]
 mod seeds;
 
@@ -30,9 +30,9 @@ fn held() -> usize {
 }
 
 #[test]
-fn random_plays_end_well() {
+fn random_sequences_end_well() {
     let _turn = turn();
-    seeds::each(150, |seed| play::play(&script(seed), Some(held)));
+    seeds::each(150, |seed| fuzz_case::run(&script(seed), Some(held)));
 }
 
 /// Probes that the simulator counts for each flow: all are rare.
@@ -62,7 +62,7 @@ const COMMON: [Probe; 10] = [
 /// paths otherwise. Both must have the same effect and leave the same samples of rare probes. The
 /// fast path of a SACK requires a single path between the hosts.
 #[test]
-fn plays_are_the_same_whether_or_not_anybody_records() {
+fn runs_are_the_same_with_and_without_a_recorder() {
     let _turn = turn();
     seeds::each(60, |seed| {
         let script = match seed % 3 {
@@ -70,7 +70,8 @@ fn plays_are_the_same_whether_or_not_anybody_records() {
             _ => transfer(seed),
         };
         for homes in [1, 2] {
-            let account = |probes, compared| play::play_recorded(&script, homes, probes, compared);
+            let account =
+                |probes, compared| fuzz_case::run_recorded(&script, homes, probes, compared);
             let none = ProbeSet::NONE;
             assert_eq!(account(none, none), account(ProbeSet::ALL, none), "{homes}");
             // In every other case one more probe is recorded, in rotation.
@@ -87,21 +88,21 @@ fn plays_are_the_same_whether_or_not_anybody_records() {
 
 /// Seeds of earlier failures.
 #[test]
-fn plays_that_once_ended_badly_end_well() {
+fn earlier_failures_end_well() {
     let _turn = turn();
     // All numbers were reset at the second copy of a request. The response to the first, "In
     // progress", arrived after the second copy, so that data sent after the reset was accepted as
     // data from before it, and then once more.
-    play::play(&script(186_373), Some(held));
+    fuzz_case::run(&script(186_373), Some(held));
     // More messages were abandoned at once than events could be queued.
-    play::play(&script(330_119), Some(held));
+    fuzz_case::run(&script(330_119), Some(held));
     // The data of a tail loss probe was abandoned before the probe was sent. The probe stayed due,
     // and no HEARTBEAT was sent.
-    play::play(&script(311), Some(held));
+    fuzz_case::run(&script(311), Some(held));
 }
 
-/// Steps in the cases of the second, third and fourth seed in four, by the numbers of `Play::act`:
-/// the frequency of a step, and the number of bytes it uses. Unstructured bytes close, release and
+/// Steps in the cases of the second, third and fourth seed in four, by the numbers of
+/// `Scenario::act`: the frequency of a step, and the number of bytes it uses. Unstructured bytes close, release and
 /// restart too often to reach deep states.
 const KINDS: [&[(u8, usize, usize)]; 3] = [
     // A transfer with loss, reordering and duplication.
@@ -268,28 +269,29 @@ fn away(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn plays_of_users_who_read_seldom_end_well() {
+fn cases_with_rare_reads_end_well() {
     let _turn = turn();
-    seeds::each(300, |seed| play::play(&away(seed), Some(held)));
+    seeds::each(300, |seed| fuzz_case::run(&away(seed), Some(held)));
 }
 
 /// Seeds of the fuzz target.
 #[test]
-fn plays_of_the_corpus_end_well() {
+fn cases_of_the_corpus_end_well() {
     let _turn = turn();
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/association");
     let mut played = 0;
     for entry in std::fs::read_dir(corpus).expect("the corpus") {
         let path = entry.expect("readable").path();
         println!("{}", path.display());
-        play::play(&std::fs::read(path).expect("readable"), Some(held));
+        fuzz_case::run(&std::fs::read(path).expect("readable"), Some(held));
         played += 1;
     }
     assert!(played >= 10, "{played}");
 }
 
 fn endpoint(seed: u64) -> Endpoint {
-    let mut endpoint = Endpoint::new(Config::default(), 7, play::seed_of(seed)).expect("settings");
+    let mut endpoint =
+        Endpoint::new(Config::default(), 7, fuzz_case::seed_of(seed)).expect("settings");
     endpoint.listen(true);
     endpoint
 }
@@ -323,14 +325,14 @@ fn first_tsns(seed: u64, init: &Bytes) -> [u32; 2] {
 /// Some cases have the wrap of the TSNs within reach. `WRAP=number` searches at most this number of
 /// other seeds.
 #[test]
-fn some_plays_begin_just_below_the_wrap() {
+fn some_cases_begin_just_below_the_wrap() {
     let _turn = turn();
     let mut caller = endpoint(0);
     let to = [10, 0, 0, 1].into();
     caller.connect(SECOND, &[to], 7).expect("free");
     let init = packet_of(&mut caller);
     let near = |tsn: u32| tsn > u32::MAX - 300;
-    let mut found = play::WRAP_SEEDS;
+    let mut found = fuzz_case::WRAP_SEEDS;
     for seed in 0..seeds::number("WRAP").unwrap_or(0) {
         for (host, tsn) in first_tsns(seed, &init).into_iter().enumerate() {
             if near(tsn) {

@@ -1,5 +1,5 @@
 //! Handshakes with faults that a correct network or a malicious peer can cause, and that must end
-//! well. `transfer_trouble.rs` has those of transfers.
+//! well. `transfer_faults.rs` has those of transfers.
 
 use crate::common;
 
@@ -110,7 +110,7 @@ fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
 }
 
 #[test]
-fn a_peer_whose_cookies_are_always_stale_is_given_up() {
+fn a_peer_whose_cookies_are_always_stale_is_abandoned() {
     let z = Config::default().with(|it| it.valid_cookie_life = 20 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
     world.delay = 60 * MILLISECOND;
@@ -167,7 +167,7 @@ fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
 /// COOKIE ECHO of the second incarnation arrives (RFC 9260 §5.2.4, action B, in ESTABLISHED). Its
 /// cookie is newer than the INIT ACK, which distinguishes it from a late one (`collision.rs`).
 #[test]
-fn action_b_in_established_begins_both_directions_anew() {
+fn action_b_in_established_restarts_both_directions() {
     let mut world = World::new(Config::default());
     world.endpoints[A].listen(true);
     let z = world.endpoints[Z]

@@ -5,9 +5,9 @@ use anabranch_sctp::{AssociationId, SendError, SendOptions};
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
-use super::{A, PORTS, Play, Z, address, endpoint, extensions};
+use super::{A, PORTS, Scenario, Z, address, endpoint, extensions};
 
-impl Play<'_> {
+impl Scenario<'_> {
     fn first(&self, host: usize) -> Option<AssociationId> {
         self.endpoints[host].associations().next()
     }

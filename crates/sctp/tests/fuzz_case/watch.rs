@@ -12,7 +12,7 @@ use anabranch_wire::packet::{Checksum, Packet, RawChunk};
 use anabranch_wire::parameter::Parameter;
 use bytes::{Bytes, BytesMut};
 
-use super::{A, Play, Z};
+use super::{A, Scenario, Z};
 
 /// Maximum number of packets without DATA that one packet may cause, and their additional bytes.
 const MAX_ANSWERS: usize = 48;
@@ -240,7 +240,7 @@ impl Sending {
     }
 }
 
-impl Play<'_> {
+impl Scenario<'_> {
     pub(super) fn check_memory_if(&mut self, wanted: bool) {
         if wanted {
             self.check_memory();

@@ -16,7 +16,7 @@ fn below(random: &mut Random, most: u32) -> u32 {
     random.next_u32() % most
 }
 
-struct Play {
+struct Scenario {
     world: World,
     random: Random,
     ids: [AssociationId; 2],
@@ -27,7 +27,7 @@ struct Play {
     releases: bool,
 }
 
-impl Play {
+impl Scenario {
     fn new(seed: u64) -> Self {
         let mut random = Random::seed_from_u64(seed);
         let config = Config::default().with(|it| {
@@ -152,7 +152,7 @@ fn trouble(seed: u64, lossy: u32) -> Box<dyn FnMut(&Shot) -> Fate> {
 fn both_part_in_peace() {
     let graceful = Some(CloseReason::Shutdown);
     let failed: Vec<_> = seeds::seeds(400)
-        .map(|seed| (seed, Play::new(seed).run(seed, false)))
+        .map(|seed| (seed, Scenario::new(seed).run(seed, false)))
         .filter(|(_, reasons)| reasons.iter().any(|it| *it != graceful))
         .collect();
     assert!(failed.is_empty(), "{}: {failed:#?}", failed.len());
@@ -163,7 +163,7 @@ fn both_part_in_peace() {
 fn who_is_left_behind_ends() {
     let mut given_up = 0;
     for seed in seeds::seeds(400) {
-        let reasons = Play::new(seed).run(seed, true);
+        let reasons = Scenario::new(seed).run(seed, true);
         let ended = |reason: &CloseReason| {
             use CloseReason::{PeerUnreachable, Shutdown, ShutdownTimeout};
             matches!(reason, Shutdown | PeerUnreachable | ShutdownTimeout)

@@ -197,6 +197,6 @@ fn take(world: &mut World, z: AssociationId, got: &mut Vec<u32>) {
 }
 
 #[test]
-fn everything_arrives_once_the_trouble_is_over() {
+fn everything_arrives_once_the_faults_are_over() {
     seeds::each(60, case);
 }

@@ -12,7 +12,7 @@ fn secret(key: u16) -> Vec<u8> {
     vec![b'k'; usize::from(key)]
 }
 
-fn play(seed: u64) {
+fn scenario(seed: u64) {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
     let mut keys = SharedKeys::only(0, secret(0));
     for key in 1..4 {
@@ -101,6 +101,6 @@ fn hear(world: &mut World, heard: &mut [u32; 2], seed: u64) {
 }
 
 #[test]
-fn what_is_said_is_heard_once_whatever_is_demanded() {
-    seeds::each(60, play);
+fn messages_arrive_once_whatever_is_authenticated() {
+    seeds::each(60, scenario);
 }

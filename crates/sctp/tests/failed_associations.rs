@@ -9,7 +9,7 @@ use bytes::Bytes;
 use common::*;
 
 #[test]
-fn abort_tells_the_peer_and_its_user_why() {
+fn abort_gives_the_peer_and_its_user_the_reason() {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     let now = world.now;
@@ -170,7 +170,7 @@ fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
 /// RFC 9260 §8.1, §9.1: a peer that is alive, but whose packets do not arrive, is notified by an
 /// ABORT.
 #[test]
-fn a_peer_given_up_is_told_by_an_abort() {
+fn a_failed_peer_is_notified_by_an_abort() {
     let mut world = World::new(Config::default().with(|it| it.association_max_retrans = 2));
     let (a, z) = world.established();
     world.fate = Box::new(|shot| match shot.from {

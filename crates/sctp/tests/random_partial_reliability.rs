@@ -345,14 +345,14 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
 }
 
 #[test]
-fn every_message_is_delivered_once_or_given_up() {
+fn every_message_is_delivered_once_or_abandoned() {
     for deaf in [false, true] {
         let loss = |seed: u64| [20, 100, 250][seed as usize % 3];
         let each = seeds::each(120, |seed| case(seed, loss(seed), deaf));
         let told = [0, 1].map(|sent| each.iter().map(|it| it[sent]).sum::<u64>());
         assert!(
             each.len() < 100 || told.iter().all(|it| *it > 100),
-            "plays in which nothing is given up say nothing: {told:?}"
+            "scenarios in which nothing is given up say nothing: {told:?}"
         );
     }
 }

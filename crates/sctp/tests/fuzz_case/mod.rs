@@ -80,7 +80,7 @@ impl Script<'_> {
 /// Packet in flight: destination, path there, bytes.
 type Shot = (usize, Path, Bytes);
 
-struct Play<'a> {
+struct Scenario<'a> {
     script: Script<'a>,
     now: Nanos,
     config: Config,
@@ -112,18 +112,18 @@ struct Play<'a> {
 }
 
 /// Runs the case of `bytes`. `held` returns the number of allocated heap bytes, if it is measured.
-pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
-    play_anyhow(bytes, HOMES, held, None);
+pub fn run(bytes: &[u8], held: Option<fn() -> usize>) {
+    run_case(bytes, HOMES, held, None);
 }
 
-/// Like [`play`], with this number of addresses per host and with `probes` recorded. Returns a
+/// Like [`run`], with this number of addresses per host and with `probes` recorded. Returns a
 /// digest of all sent packets, the samples of `compared`, all counters, and the state of every path
 /// after each step.
-pub fn play_recorded(bytes: &[u8], homes: u8, probes: ProbeSet, compared: ProbeSet) -> u64 {
-    play_anyhow(bytes, homes, None, Some((probes, compared)))
+pub fn run_recorded(bytes: &[u8], homes: u8, probes: ProbeSet, compared: ProbeSet) -> u64 {
+    run_case(bytes, homes, None, Some((probes, compared)))
 }
 
-fn play_anyhow(
+fn run_case(
     bytes: &[u8],
     homes: u8,
     held: Option<fn() -> usize>,
@@ -136,7 +136,7 @@ fn play_anyhow(
     let (config, honest) = (config_of(choice, extremes, tail), choice & 0x08 != 0);
     let wraps = extremes & 0x04 != 0;
     let ledger = Ledger::new(&config);
-    let mut play = Play {
+    let mut scenario = Scenario {
         endpoints: [A, Z].map(|host| {
             let seed = if wraps {
                 wrap_seed(host)
@@ -163,22 +163,22 @@ fn play_anyhow(
         compared: recorded.map_or(ProbeSet::NONE, |(_, compared)| compared),
         account: DefaultHasher::new(),
     };
-    play.connect(A);
+    scenario.connect(A);
     for _ in 0..12 {
-        play.deliver(0);
+        scenario.deliver(0);
     }
     if extremes == WIND_UP {
-        play.wind_up();
+        scenario.wind_up();
     }
     for _ in 0..MAX_ACTS {
-        if play.script.0.is_empty() {
+        if scenario.script.0.is_empty() {
             break;
         }
-        play.act();
+        scenario.act();
     }
-    play.check_memory();
-    play.end();
-    play.account.finish()
+    scenario.check_memory();
+    scenario.end();
+    scenario.account.finish()
 }
 
 /// `tail`: the last bytes of the case, which may select concurrent paths.
@@ -241,7 +241,7 @@ pub fn seed_of(number: u64) -> [u8; 32] {
     seed
 }
 
-impl Play<'_> {
+impl Scenario<'_> {
     fn act(&mut self) {
         let act = self.script.byte();
         let host = usize::from(act >> 7);

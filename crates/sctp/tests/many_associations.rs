@@ -170,7 +170,7 @@ fn settings(config: &mut Config) {
 /// An association with space is reported once, with a number of steps independent of other waiting
 /// associations.
 #[test]
-fn one_that_has_room_is_told_and_the_others_are_not_looked_at() {
+fn a_writable_association_is_notified_and_the_others_are_not_examined() {
     const PEERS: usize = 400;
     const ONE: usize = 17;
     let steps = |others_wait: bool| {
@@ -206,7 +206,7 @@ fn one_that_has_room_is_told_and_the_others_are_not_looked_at() {
 /// Waiting is reported immediately if there is space or the association ends; released associations
 /// are forgotten.
 #[test]
-fn room_that_is_there_and_the_end_are_told() {
+fn available_space_and_the_end_are_reported() {
     let mut crowd = Crowd::new(3, settings);
     let ids = up(&mut crowd);
     for id in &ids {

@@ -28,7 +28,7 @@ fn message(host: usize, number: u32, size: usize) -> Bytes {
     bytes.freeze()
 }
 
-struct Play {
+struct Scenario {
     world: World,
     random: Pcg64Mcg,
     ids: [Option<AssociationId>; 2],
@@ -42,7 +42,7 @@ struct Play {
     seen: Vec<Shot>,
 }
 
-impl Play {
+impl Scenario {
     fn new(seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let homes = 1 + random.next_u32() % 2;
@@ -230,27 +230,27 @@ impl Play {
     }
 }
 
-fn play(seed: u64) {
-    let mut play = Play::new(seed);
+fn scenario(seed: u64) {
+    let mut scenario = Scenario::new(seed);
     for _ in 0..20 {
-        play.run(200 * MILLISECOND);
+        scenario.run(200 * MILLISECOND);
     }
     for _ in 0..120 {
-        match play.random.next_u32() % 64 {
-            0 => play.rekey(A),
-            1 => play.rekey(Z),
-            2 => play.restart(),
-            3..10 => play.replay(),
-            10..30 => play.send(Z),
-            _ => play.send(A),
+        match scenario.random.next_u32() % 64 {
+            0 => scenario.rekey(A),
+            1 => scenario.rekey(Z),
+            2 => scenario.restart(),
+            3..10 => scenario.replay(),
+            10..30 => scenario.send(Z),
+            _ => scenario.send(A),
         }
-        let span = u64::from(play.random.next_u32() % 40) * MILLISECOND;
-        play.run(span);
+        let span = u64::from(scenario.random.next_u32() % 40) * MILLISECOND;
+        scenario.run(span);
     }
-    play.end();
+    scenario.end();
 }
 
 #[test]
-fn random_plays_lose_nothing_and_show_nothing() {
-    common::seeds::each(60, play);
+fn random_sequences_lose_nothing_and_send_nothing_unprotected() {
+    common::seeds::each(60, scenario);
 }

@@ -2,18 +2,18 @@
 //! searches for more.
 
 use crate::common;
-use crate::signed_play;
+use crate::signed_fuzz_case;
 
 use common::seeds;
 use rand_core::{RngCore, SeedableRng};
 
 #[test]
-fn random_plays_end_well() {
+fn random_sequences_end_well() {
     seeds::each(300, |seed| {
         let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
         let mut bytes = vec![0; 40 + random.next_u32() as usize % 1_000];
         random.fill_bytes(&mut bytes);
-        signed_play::play(&bytes);
+        signed_fuzz_case::run(&bytes);
     });
 }
 
@@ -21,11 +21,11 @@ fn random_plays_end_well() {
 #[test]
 fn the_corpus_ends_well() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/signed");
-    let mut plays = 0;
+    let mut scenarios = 0;
     for entry in std::fs::read_dir(corpus).expect(corpus) {
         let bytes = std::fs::read(entry.expect(corpus).path()).expect(corpus);
-        signed_play::play(&bytes);
-        plays += 1;
+        signed_fuzz_case::run(&bytes);
+        scenarios += 1;
     }
-    assert!(plays > 3, "{plays} plays in {corpus}");
+    assert!(scenarios > 3, "{scenarios} scenarios in {corpus}");
 }

@@ -48,7 +48,7 @@ fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-struct Play<'a> {
+struct Scenario<'a> {
     script: Script<'a>,
     pair: Pair,
     /// Next serial number that A expects from Z.
@@ -67,30 +67,30 @@ fn begin() -> (Pair, [u32; 2]) {
 }
 
 /// Runs the case of `bytes`.
-pub fn play(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let (pair, [expected, said]) = begin();
     let script = Script(bytes);
-    let mut play = Play {
+    let mut scenario = Scenario {
         script,
         pair,
         expected,
         said,
     };
     for _ in 0..MAX_ACTS {
-        if play.script.0.is_empty() {
+        if scenario.script.0.is_empty() {
             break;
         }
-        if play.pair.a().is_closed() {
-            (play.pair, [play.expected, play.said]) = begin();
+        if scenario.pair.a().is_closed() {
+            (scenario.pair, [scenario.expected, scenario.said]) = begin();
         }
-        play.act();
-        let room = play.pair.a().remote_addresses().count();
+        scenario.act();
+        let room = scenario.pair.a().remote_addresses().count();
         assert!(room <= MAX_ADDRESSES, "{room} addresses");
     }
-    play.pair.world.run_for(300 * SECOND);
+    scenario.pair.world.run_for(300 * SECOND);
 }
 
-impl Play<'_> {
+impl Scenario<'_> {
     fn act(&mut self) {
         let act = self.script.byte();
         match act % 16 {

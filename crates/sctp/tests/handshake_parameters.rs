@@ -22,7 +22,7 @@ fn indications(world: &World, host: usize) -> Vec<u32> {
 /// Each end is notified of the other's indication, after the event that the association is
 /// established; without an indication there is no event.
 #[test]
-fn each_end_is_told_of_the_layer_above_the_other() {
+fn each_end_reports_the_adaptation_indication_of_the_other() {
     let says = |number| Config::default().with(|it| it.adaptation_layer = number);
     for (a, z) in [
         (Some(0), Some(u32::MAX)),
@@ -64,7 +64,7 @@ fn the_indication_is_four_bytes_and_known_to_all() {
 
 /// A restarted peer sends it again.
 #[test]
-fn a_restart_tells_again() {
+fn a_restart_reports_again() {
     let says = Config::default().with(|it| it.adaptation_layer = Some(7));
     let mut world = World::with_configs(says.clone(), Config::default());
     world.established();
@@ -137,7 +137,7 @@ fn an_address_that_is_asked_for_and_does_not_answer_gets_no_data() {
 
 /// Without permission for changes, or without the extension, the request has no effect.
 #[test]
-fn a_wish_for_an_address_is_refused_where_changes_are() {
+fn a_request_for_an_address_is_refused_where_changes_are() {
     let refuses = settings().with(|it| it.accept_address_changes = false);
     for (z, reported) in [(refuses, false), (Config::default(), true)] {
         let mut world = World::with_configs(prefers_second(A), z);
