@@ -44,8 +44,8 @@ pub struct Status {
     /// The largest message that may be sent, bytes
     /// ([`Config::max_message_size`](crate::Config::max_message_size)).
     pub max_message_size: usize,
-    /// The reason that the peer gave when it aborted the association (User-Initiated Abort, RFC
-    /// 9260 §3.3.10.12).
+    /// Text in the peer's ABORT: the reason of its user (User-Initiated Abort, RFC 9260
+    /// §3.3.10.12), or the violation that its stack found (Protocol Violation, §3.3.10.13).
     pub abort_reason: Option<Bytes>,
     /// Counters of the data transfer.
     pub counters: AssociationStatistics,

@@ -95,6 +95,11 @@ fn each_wrong_certificate_ends_the_attempt() {
         for client in wrong {
             client.connect(at(&server)).await.expect_err("not trusted");
         }
+        // The first association that the application gets is that of a trusted peer.
+        let client = endpoint(&issuer, CLIENT, |_| {});
+        let _trusted = client.connect(at(&server)).await.expect("trusted");
+        let accepted = server.accept().await.expect("open");
+        assert_eq!(accepted.peer_identity().expect("proved").names, [CLIENT]);
         // The server as the end with the wrong certificate: its reason is that of the client.
         let expired = endpoint(&issuer, SERVER, |it| {
             it.not_after = date_time_ymd(2020, 1, 1)

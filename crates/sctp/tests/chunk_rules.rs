@@ -7,10 +7,11 @@ use anabranch_sctp::{AssociationState, CloseReason, DiscardReason, Violation};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::{
-    Chunk, Heartbeat, Init, InitAck, Pad, Shutdown, ShutdownComplete, kind,
+    Abort, Chunk, Heartbeat, Init, InitAck, Pad, Shutdown, ShutdownComplete, kind,
 };
 use anabranch_wire::parameter::{Parameter, Parameters};
 use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::TlvList;
 use anabranch_wire::{Cause, Encode};
 use bytes::{Bytes, BytesMut};
 use common::*;
@@ -540,4 +541,21 @@ fn the_reason_of_an_abort_can_be_read() {
     );
     let association = world.endpoints[Z].association(z).unwrap();
     assert_eq!(association.status().abort_reason, None);
+}
+
+/// RFC 9260 §3.3.10.13: the violation that the peer's stack found is readable, too.
+#[test]
+fn the_violation_in_an_abort_can_be_read() {
+    let (mut world, a, tag) = at(AssociationState::Established);
+    let information = Bytes::from_static(b"acknowledgement of data never sent");
+    let abort = Abort {
+        tag_reflected: false,
+        causes: TlvList::of(&[Cause::ProtocolViolation { information }]),
+    };
+    world.inject(A, packet(Z, tag, &[&Chunk::Abort(abort)]));
+    let association = world.endpoints[A].association(a).unwrap();
+    assert_eq!(
+        association.status().abort_reason.as_deref(),
+        Some(&b"acknowledgement of data never sent"[..])
+    );
 }

@@ -38,8 +38,10 @@ impl DriverLocal {
                     false => resuming.end(id, association),
                 }
             }
-            let held = is_new || entry.handles > 0 || state.waiting.contains(&id);
-            if is_new {
+            // A peer that failed before, in the agreement on keys, is not for the application.
+            let is_offered = is_new && (established || is_open);
+            let held = is_offered || entry.handles > 0 || state.waiting.contains(&id);
+            if is_offered {
                 register_incoming(state, id, now);
                 caused = true;
             }

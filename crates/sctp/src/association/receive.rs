@@ -483,7 +483,7 @@ impl Association {
     }
 
     /// ABORT. One whose causes cannot be parsed is malformed and discarded (RFC 9260 §3.3.7). The
-    /// reason of the peer's user is kept for the local user (§9.1).
+    /// reason of the peer's user, or of its stack, is kept for the local user (§9.1).
     ///
     /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
     /// means that the peer has already closed the association, and that its SHUTDOWN COMPLETE was
@@ -496,8 +496,10 @@ impl Association {
                 Err(_) => return discards.count(DiscardReason::ChunkFields),
                 Ok(cause) => {
                     first = first.or(Some(cause.code()));
-                    if let Cause::UserInitiatedAbort { reason } = cause {
-                        said = said.or(Some(Box::from(&reason[..])));
+                    if let Cause::UserInitiatedAbort { reason: text }
+                    | Cause::ProtocolViolation { information: text } = cause
+                    {
+                        said = said.or(Some(Box::from(&text[..])));
                     }
                 }
             }

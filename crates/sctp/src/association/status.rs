@@ -33,8 +33,9 @@ pub struct AssociationStatus {
     pub ce_received: u64,
     /// Adaptation layer indication of the peer (RFC 5061 §4.2.6), if it sent one in the handshake.
     pub peer_adaptation_layer: Option<u32>,
-    /// Reason that the peer's user gave with an ABORT, if any (User-Initiated Abort, RFC 9260
-    /// §3.3.10.12, §9.1).
+    /// Text in the peer's ABORT, if any: the reason of its user (User-Initiated Abort, RFC 9260
+    /// §3.3.10.12, §9.1), or the violation that its stack found (Protocol Violation, §3.3.10.13).
+    /// [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer) has the code.
     pub abort_reason: Option<Bytes>,
 }
 
