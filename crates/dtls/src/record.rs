@@ -13,7 +13,7 @@
 //! +-+-+-+-+-+-+-+-+
 //! ```
 
-mod cipher;
+pub(crate) mod cipher;
 
 use thiserror::Error;
 use zeroize::Zeroizing;

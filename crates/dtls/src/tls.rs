@@ -24,11 +24,11 @@
 //!
 //! TLS is that of `rustls`. Resumption is not used.
 
-mod connection;
-mod settings;
+pub(crate) mod connection;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
-mod verifier;
+pub(crate) mod verifier;
 
 use std::sync::Arc;
 

@@ -134,6 +134,8 @@ mod receive_queue;
 mod reconnect;
 mod redirect;
 mod resume;
+#[cfg(feature = "rfc6083")]
+pub mod rfc6083;
 mod runtime;
 mod security;
 mod settings;

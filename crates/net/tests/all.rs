@@ -25,6 +25,7 @@ mod names;
 mod outputs;
 mod receipts;
 mod resume;
+mod rfc6083;
 mod runtimes;
 mod security;
 mod settings;

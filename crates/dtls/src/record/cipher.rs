@@ -7,6 +7,6 @@ mod assembly;
 mod rust;
 
 #[cfg(feature = "ring")]
-pub(super) use assembly::{Aead, Mask};
+pub(crate) use assembly::{Aead, Mask};
 #[cfg(not(feature = "ring"))]
-pub(super) use rust::{Aead, Mask};
+pub(crate) use rust::{Aead, Mask};

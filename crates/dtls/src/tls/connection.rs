@@ -108,7 +108,7 @@ impl Connection {
 }
 
 /// The error, in words for the user.
-fn reason(error: &Error) -> &'static str {
+pub(crate) fn reason(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(error) => certificate_reason(error),
         Error::NoCertificatesPresented => "the peer has no certificate",
@@ -135,7 +135,7 @@ fn certificate_reason(error: &CertificateError) -> &'static str {
     }
 }
 
-fn alert_reason(alert: AlertDescription) -> &'static str {
+pub(crate) fn alert_reason(alert: AlertDescription) -> &'static str {
     use AlertDescription as A;
     match alert {
         A::CertificateRequired => "the peer requires a certificate",

@@ -36,8 +36,8 @@ pub enum SettingsError {
 
 /// The certificate chain of this end, and its private key.
 pub struct Credentials {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
 }
 
 impl fmt::Debug for Credentials {
@@ -113,6 +113,24 @@ impl Trust {
     }
 }
 
+impl Trust {
+    pub(crate) fn verifier(self, provider: &CryptoProvider) -> Result<Verifier, SettingsError> {
+        if self.authorities.is_empty() && self.fingerprints.is_empty() {
+            return Err(SettingsError::NoTrust);
+        }
+        let mut roots = RootCertStore::empty();
+        for authority in self.authorities {
+            roots.add(authority)?;
+        }
+        Ok(Verifier::new(
+            roots,
+            self.fingerprints,
+            self.names,
+            provider,
+        ))
+    }
+}
+
 /// Settings of the method.
 pub struct Settings {
     /// Keys for a protected restart are agreed on, too.
@@ -140,7 +158,7 @@ impl fmt::Debug for Settings {
 }
 
 /// The cryptography of TLS with the suites of the DTLS chunk alone.
-fn provider() -> CryptoProvider {
+pub(crate) fn provider() -> CryptoProvider {
     let mut provider = ring::default_provider();
     provider.cipher_suites.retain(|it| {
         let code: u16 = it.suite().into();
@@ -161,16 +179,8 @@ impl Settings {
         trust: Trust,
         key_log: bool,
     ) -> Result<Self, SettingsError> {
-        if trust.authorities.is_empty() && trust.fingerprints.is_empty() {
-            return Err(SettingsError::NoTrust);
-        }
-        let mut roots = RootCertStore::empty();
-        for authority in trust.authorities {
-            roots.add(authority)?;
-        }
         let provider = Arc::new(provider());
-        let verifier = Verifier::new(roots, trust.fingerprints, trust.names, &provider);
-        let verifier = Arc::new(verifier);
+        let verifier = Arc::new(trust.verifier(&provider)?);
         let Credentials { chain, key } = credentials;
         let mut client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13])?

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use webpki::{EndEntityCert, KeyUsage};
 
 /// Verifies certificates of peers in both roles.
-pub(super) struct Verifier {
+pub(crate) struct Verifier {
     authorities: RootCertStore,
     fingerprints: Vec<[u8; 32]>,
     names: Vec<String>,
@@ -33,7 +33,7 @@ impl fmt::Debug for Verifier {
 }
 
 /// URIs and DNS names of a certificate.
-pub(super) fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
+pub(crate) fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else {
         return Vec::new();
     };

@@ -1,0 +1,377 @@
+//! DTLS 1.2 over SCTP (RFC 6083), for peers without the DTLS chunk; without I/O.
+//!
+//! Each user message is one record. SCTP authenticates its chunks (AUTH) by a key that both ends
+//! export from the handshake. The handshake is that of `dimpl`; the records of user data are sealed
+//! here, because dimpl has a replay window, which would discard messages that SCTP delivers late.
+//!
+//! dimpl has ECDHE with certificates for ECDSA, and no renegotiation: the keys of a connection stay
+//! those of its handshake, for at most 2^24.5 messages.
+
+mod record;
+mod secrets;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dimpl::crypto::Dtls12CipherSuite;
+use dimpl::{Config, Dtls, DtlsCertificate, Output, SecurityError};
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::identity::PeerIdentity;
+use crate::management::Role;
+use crate::tls::connection::{alert_reason, reason};
+use crate::tls::settings::provider;
+use crate::tls::verifier::{Verifier, names_of};
+use crate::tls::{Credentials, SettingsError, Trust};
+use record::{Records, content_type};
+
+pub use crate::record::MAX_CONTENT as MAX_MESSAGE;
+
+/// Alerts: level, description (RFC 5246 §7.2).
+const CLOSE_NOTIFY: [u8; 2] = [1, 0];
+const NO_RENEGOTIATION: [u8; 2] = [1, 100];
+const WARNING: u8 = 1;
+
+/// Settings of an end.
+pub struct Settings {
+    /// Payload protocol identifier of the messages of the handshake; 0 by default. RFC 6733 §13.1
+    /// has 47 for Diameter.
+    pub ppid: u32,
+    certificate: DtlsCertificate,
+    config: Arc<Config>,
+    verifier: Verifier,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("ppid", &self.ppid)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// Settings of an end with these credentials, for peers that `trust` admits. Of a chain only
+    /// the first certificate is sent. Its key must be for ECDSA with P-256 or P-384.
+    ///
+    /// # Errors
+    /// Nothing is trusted.
+    pub fn new(credentials: &Credentials, trust: Trust) -> Result<Self, SettingsError> {
+        let first = credentials.chain.first().map(|it| it.to_vec());
+        let config = Config::builder()
+            .mtu(MAX_MESSAGE)
+            .use_server_cookie(false)
+            .require_client_certificate(true)
+            .dtls12_cipher_suites(&[
+                Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
+                Dtls12CipherSuite::ECDHE_ECDSA_AES256_GCM_SHA384,
+            ])
+            .with_crypto_provider(secrets::provider())
+            .build();
+        let failed = |error: dimpl::Error| rustls::Error::General(error.to_string());
+        Ok(Self {
+            ppid: 0,
+            certificate: DtlsCertificate {
+                certificate: first.unwrap_or_default(),
+                private_key: credentials.key.secret_der().to_vec(),
+            },
+            config: Arc::new(config.map_err(failed)?),
+            verifier: trust.verifier(&provider())?,
+        })
+    }
+
+    /// Verifies the certificate of a peer that has this role.
+    fn verify(&self, certificate: &[u8], role: Role) -> Result<PeerIdentity, &'static str> {
+        let certificate = CertificateDer::from(certificate);
+        let now = UnixTime::now();
+        let name = ServerName::try_from("peer.invalid").map_err(|_| "no name")?;
+        let it = &self.verifier;
+        let verified = match role {
+            Role::Server => it
+                .verify_server_cert(&certificate, &[], &name, &[], now)
+                .map(|_| ()),
+            Role::Client => it.verify_client_cert(&certificate, &[], now).map(|_| ()),
+        };
+        verified.map_err(|error| reason(&error))?;
+        let fingerprint = Sha256::digest(&certificate).into();
+        Ok(PeerIdentity::new(names_of(&certificate), fingerprint))
+    }
+}
+
+/// Actions that a handshake requests, to be done in order.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Action {
+    /// Send this record as one message: on stream 0, reliably and in order (RFC 6083 §4.4).
+    Send {
+        /// The record.
+        record: Vec<u8>,
+        /// The identifier of the shared key for AUTH.
+        key: u16,
+        /// Only once the peer has acknowledged all messages sent before (RFC 6083 §4.7).
+        after_all: bool,
+    },
+    /// Set a shared key for AUTH (RFC 6083 §4.8).
+    SetKey {
+        /// Its identifier.
+        id: u16,
+        /// The key.
+        key: Zeroizing<[u8; 64]>,
+    },
+    /// Authenticate sent packets by this key.
+    UseKey(u16),
+    /// Remove this key.
+    RemoveKey(u16),
+    /// The handshake is complete, and the peer has proved this identity.
+    Established(PeerIdentity),
+    /// The peer is not authentic, or violates DTLS: abort the association.
+    Fail(&'static str),
+}
+
+/// The content of a message of the peer.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Opened {
+    /// User data.
+    Data(Vec<u8>),
+    /// The peer sends nothing more (close_notify).
+    Closed,
+    /// Of no concern to the user. If there are bytes, they are to be sent as one message on stream
+    /// 0.
+    Nothing(Option<Vec<u8>>),
+}
+
+/// A connection of DTLS over one association.
+pub struct Connection {
+    settings: Arc<Settings>,
+    role: Role,
+    dtls: Dtls,
+    buffer: Vec<u8>,
+    records: Option<Records>,
+    identity: Option<PeerIdentity>,
+    connected: bool,
+    established: bool,
+    closed: bool,
+    actions: VecDeque<Action>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("role", &self.role)
+            .field("established", &self.established)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Identifiers of shared keys: the empty one of the beginning, and that of the handshake (RFC 6083
+/// §4.8).
+const FIRST_KEY: u16 = 0;
+const NEXT_KEY: u16 = 1;
+
+impl Connection {
+    /// Starts a handshake. `now` is not used for time limits, which are the caller's.
+    pub fn new(settings: Arc<Settings>, role: Role, now: Instant) -> Self {
+        let certificate = settings.certificate.clone();
+        let mut dtls = Dtls::new_12(settings.config.clone(), certificate, now);
+        dtls.set_active(role == Role::Client);
+        let mut this = Self {
+            settings,
+            role,
+            dtls,
+            buffer: vec![0; MAX_MESSAGE],
+            records: None,
+            identity: None,
+            connected: false,
+            established: false,
+            closed: false,
+            actions: VecDeque::new(),
+        };
+        this.advance(|dtls| dtls.handle_timeout(now));
+        this
+    }
+
+    /// Whether the handshake is complete.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Whether `message` has user data. One that arrives before the handshake is complete was sent
+    /// behind the peer's last message of it, on another stream, and must be kept until then (RFC
+    /// 6083 §4.7).
+    pub fn is_data(message: &[u8]) -> bool {
+        matches!(
+            record::header_of(message),
+            Some((content_type::APPLICATION_DATA, 1))
+        )
+    }
+
+    /// Processes a message of the handshake.
+    pub fn handle_message(&mut self, message: &[u8]) {
+        if record::header_of(message).is_none() {
+            return self.fail("a message is not one record of DTLS 1.2");
+        }
+        self.advance(|dtls| dtls.handle_packet(message));
+    }
+
+    /// The next action.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    fn fail(&mut self, why: &'static str) {
+        self.actions.clear();
+        self.actions.push_back(Action::Fail(why));
+    }
+
+    /// Has dimpl do `work`, and turns its output into actions.
+    fn advance(&mut self, work: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>) {
+        let (result, seen) = secrets::during(|| {
+            work(&mut self.dtls)?;
+            self.dtls.poll_all(&mut self.buffer)
+        });
+        let output = match result {
+            Ok(output) => output,
+            Err(dimpl::Error::SecurityError(SecurityError::FatalAlert { description })) => {
+                return self.fail(alert_reason(description.into()));
+            }
+            Err(_) => return self.fail("the peer violates DTLS, or has no common parameters"),
+        };
+        if let Some(secrets) = seen {
+            let key = secrets.shared_key();
+            self.records = Records::new(&secrets, self.role == Role::Client);
+            self.actions.push_back(Action::SetKey { id: NEXT_KEY, key });
+        }
+        if let Some(certificate) = output.certificate {
+            let peer = match self.role {
+                Role::Client => Role::Server,
+                Role::Server => Role::Client,
+            };
+            match self.settings.verify(&certificate, peer) {
+                Ok(identity) => self.identity = Some(identity),
+                Err(why) => return self.fail(why),
+            }
+        }
+        for record in output.records {
+            self.push(record);
+        }
+        self.connected |= output.connected;
+        if self.connected && !self.established {
+            match (self.identity.clone(), &self.records) {
+                (Some(identity), Some(_)) => {
+                    self.established = true;
+                    self.actions.push_back(Action::RemoveKey(FIRST_KEY));
+                    self.actions.push_back(Action::Established(identity));
+                }
+                _ => self.fail("the peer did not prove its identity"),
+            }
+        }
+    }
+
+    /// Sends a record of the handshake, by the new key from Finished on.
+    fn push(&mut self, record: Vec<u8>) {
+        let (kind, epoch) = record::header_of(&record).unwrap_or_default();
+        if epoch == NEXT_KEY {
+            self.actions.push_back(Action::UseKey(NEXT_KEY));
+        }
+        self.actions.push_back(Action::Send {
+            record,
+            key: epoch,
+            after_all: kind == content_type::CHANGE_CIPHER_SPEC,
+        });
+    }
+
+    /// A message of the user as one record. `None`: the handshake is not complete, this end has
+    /// closed, the message is longer than [`MAX_MESSAGE`], or the key has sealed as many messages
+    /// as it may.
+    pub fn seal(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        let usable = self.established && !self.closed && message.len() <= MAX_MESSAGE;
+        let kind = content_type::APPLICATION_DATA;
+        usable.then(|| self.seal_as(kind, message)).flatten()
+    }
+
+    fn seal_as(&mut self, kind: u8, content: &[u8]) -> Option<Vec<u8>> {
+        self.records.as_mut()?.seal(kind, content)
+    }
+
+    /// The message that ends this end's data, to be sent on stream 0 once the peer has acknowledged
+    /// all others (RFC 6083 §4.9). `None` if it was sent, or the handshake is not complete.
+    pub fn close(&mut self) -> Option<Vec<u8>> {
+        if !self.established || std::mem::replace(&mut self.closed, true) {
+            return None;
+        }
+        self.seal_as(content_type::ALERT, &CLOSE_NOTIFY)
+    }
+
+    /// Opens a message after the handshake.
+    ///
+    /// # Errors
+    /// The peer violates DTLS. The association must be aborted: AUTH shows that the message is the
+    /// peer's.
+    pub fn open(&mut self, message: &[u8]) -> Result<Opened, &'static str> {
+        let (kind, epoch) =
+            record::header_of(message).ok_or("a message is not one record of DTLS 1.2")?;
+        if epoch != 1 {
+            return Err("a message is not encrypted");
+        }
+        let records = self.records.as_ref().ok_or("there are no keys")?;
+        let content = records.open(message).ok_or("a record is not authentic")?;
+        match (kind, &content[..]) {
+            (content_type::APPLICATION_DATA, _) => Ok(Opened::Data(content)),
+            (content_type::ALERT, alert) if alert == CLOSE_NOTIFY => Ok(Opened::Closed),
+            (content_type::ALERT, [WARNING, _]) => Ok(Opened::Nothing(None)),
+            (content_type::ALERT, _) => Err("the peer ended the connection by an alert"),
+            // A request to negotiate again.
+            (content_type::HANDSHAKE, _) => Ok(Opened::Nothing(
+                self.seal_as(content_type::ALERT, &NO_RENEGOTIATION),
+            )),
+            _ => Err("a record of an unknown type"),
+        }
+    }
+}
+
+/// Output of dimpl after a call.
+#[derive(Default)]
+struct Collected {
+    records: Vec<Vec<u8>>,
+    certificate: Option<Vec<u8>>,
+    connected: bool,
+}
+
+trait PollAll {
+    fn poll_all(&mut self, buffer: &mut Vec<u8>) -> Result<Collected, dimpl::Error>;
+}
+
+impl PollAll for Dtls {
+    fn poll_all(&mut self, buffer: &mut Vec<u8>) -> Result<Collected, dimpl::Error> {
+        let mut all = Collected::default();
+        loop {
+            let needed = match self.poll_output(buffer) {
+                Output::Packet(datagram) => {
+                    all.records.extend(record::split(datagram));
+                    continue;
+                }
+                Output::PeerCert(certificate) => {
+                    all.certificate = Some(certificate.to_vec());
+                    continue;
+                }
+                Output::Connected => {
+                    all.connected = true;
+                    continue;
+                }
+                Output::BufferTooSmall { needed } => needed,
+                Output::Timeout(_) => return Ok(all),
+                _ => continue,
+            };
+            buffer.resize(needed, 0);
+        }
+    }
+}

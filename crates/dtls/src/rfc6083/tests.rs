@@ -1,0 +1,260 @@
+use std::collections::BTreeMap;
+
+use dimpl::crypto::HashAlgorithm;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
+
+use super::secrets::Secrets;
+use super::*;
+
+const AMF: &str = "spiffe://example.org/amf";
+const GNB: &str = "spiffe://example.org/gnb";
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// Settings of an end with this name, for peers of `trusted` with the name `peer`.
+fn settings(
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+    trusted: &CertifiedIssuer<'static, KeyPair>,
+    own: &str,
+    peer: &str,
+) -> Arc<Settings> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.subject_alt_names = vec![SanType::URI(own.try_into().unwrap())];
+    let key = KeyPair::generate().unwrap();
+    let chain = params.signed_by(&key, issuer).unwrap().pem();
+    let key = key.serialize_pem();
+    let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let trust = Trust::default().with_authorities(trusted.pem().as_bytes());
+    Arc::new(Settings::new(&credentials, trust.unwrap().with_name(peer)).unwrap())
+}
+
+/// One end with its keys for AUTH.
+struct End {
+    connection: Connection,
+    keys: BTreeMap<u16, [u8; 64]>,
+    active: u16,
+    identity: Option<PeerIdentity>,
+    failed: Option<&'static str>,
+    /// Type, epoch and key of each message sent, and whether it was to wait for all others.
+    sent: Vec<(u8, u16, u16, bool)>,
+}
+
+impl End {
+    fn new(settings: Arc<Settings>, role: Role) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "dimpl requires a time")]
+        let now = Instant::now();
+        Self {
+            connection: Connection::new(settings, role, now),
+            keys: BTreeMap::from([(0, [0; 64])]),
+            active: 0,
+            identity: None,
+            failed: None,
+            sent: Vec::new(),
+        }
+    }
+
+    fn work(&mut self) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        while let Some(action) = self.connection.poll() {
+            match action {
+                Action::Send {
+                    record,
+                    key,
+                    after_all,
+                } => {
+                    let (kind, epoch) = record::header_of(&record).unwrap();
+                    assert!(self.keys.contains_key(&key));
+                    self.sent.push((kind, epoch, key, after_all));
+                    out.push(record);
+                }
+                Action::SetKey { id, key } => {
+                    self.keys.insert(id, *key);
+                }
+                Action::UseKey(id) => {
+                    assert!(self.keys.contains_key(&id));
+                    self.active = id;
+                }
+                Action::RemoveKey(id) => {
+                    assert_ne!(id, self.active);
+                    self.keys.remove(&id);
+                }
+                Action::Established(identity) => self.identity = Some(identity),
+                Action::Fail(why) => self.failed = Some(why),
+            }
+        }
+        out
+    }
+}
+
+fn talk(settings: [Arc<Settings>; 2]) -> [End; 2] {
+    let [client, server] = settings;
+    let mut ends = [
+        End::new(client, Role::Client),
+        End::new(server, Role::Server),
+    ];
+    loop {
+        let mut idle = true;
+        for from in [0, 1] {
+            for message in ends[from].work() {
+                idle = false;
+                ends[1 - from].connection.handle_message(&message);
+            }
+        }
+        if idle {
+            return ends;
+        }
+    }
+}
+
+fn established() -> [End; 2] {
+    let issuer = authority();
+    let ends = talk([
+        settings(&issuer, &issuer, GNB, AMF),
+        settings(&issuer, &issuer, AMF, GNB),
+    ]);
+    for end in &ends {
+        assert_eq!(end.failed, None);
+        assert!(end.connection.is_established());
+    }
+    ends
+}
+
+#[test]
+fn both_ends_prove_their_identity_and_export_the_same_key() {
+    let ends = established();
+    for (end, peer) in ends.iter().zip([AMF, GNB]) {
+        assert_eq!(end.identity.as_ref().unwrap().names, [peer]);
+        assert_eq!(end.active, 1);
+        assert_eq!(end.keys.keys().collect::<Vec<_>>(), [&1]);
+    }
+    assert_eq!(ends[0].keys[&1], ends[1].keys[&1]);
+    assert_ne!(ends[0].keys[&1], established()[0].keys[&1]);
+}
+
+/// RFC 6083 §4.7, §4.8: ChangeCipherSpec waits for all other messages, and Finished is sent by the
+/// new key.
+#[test]
+fn the_key_changes_between_change_cipher_spec_and_finished() {
+    for end in established() {
+        let (before, last) = end.sent.split_at(end.sent.len() - 2);
+        assert!(before.iter().all(|it| *it == (22, 0, 0, false)));
+        assert_eq!(last, [(20, 0, 0, true), (22, 1, 1, false)]);
+    }
+}
+
+#[test]
+fn messages_are_opened_in_any_order_and_number() {
+    let mut ends = established();
+    for (from, to) in [(0, 1), (1, 0)] {
+        let mut seal = |at: u32| ends[from].connection.seal(&at.to_be_bytes()).unwrap();
+        let records: Vec<_> = (0..2_000).map(&mut seal).collect();
+        for (at, record) in records.iter().enumerate().rev() {
+            assert!(Connection::is_data(record));
+            let opened = ends[to].connection.open(record).unwrap();
+            assert_eq!(opened, Opened::Data((at as u32).to_be_bytes().to_vec()));
+        }
+    }
+}
+
+#[test]
+fn the_longest_message_and_a_longer_one() {
+    let mut ends = established();
+    let longest = vec![5; MAX_MESSAGE];
+    let record = ends[0].connection.seal(&longest).unwrap();
+    let opened = ends[1].connection.open(&record);
+    assert_eq!(opened, Ok(Opened::Data(longest)));
+    assert_eq!(ends[0].connection.seal(&[5; MAX_MESSAGE + 1]), None);
+}
+
+#[test]
+fn a_closed_end_sends_nothing_more() {
+    let mut ends = established();
+    let alert = ends[0].connection.close().unwrap();
+    assert_eq!(ends[1].connection.open(&alert), Ok(Opened::Closed));
+    assert_eq!(ends[0].connection.seal(b"more"), None);
+    assert_eq!(ends[0].connection.close(), None);
+}
+
+#[test]
+fn a_message_that_was_changed_anywhere_is_refused() {
+    let mut ends = established();
+    let record = ends[0].connection.seal(b"message").unwrap();
+    for at in 0..record.len() {
+        let mut changed = record.clone();
+        changed[at] ^= 1;
+        // Only the explicit nonce and the sequence number are independent, and both authenticated.
+        ends[1].connection.open(&changed).unwrap_err();
+        ends[1].connection.open(&record[..at]).unwrap_err();
+    }
+    let joined = [&record[..], &record[..]].concat();
+    ends[1].connection.open(&joined).unwrap_err();
+}
+
+#[test]
+fn a_peer_of_another_authority_or_name_is_refused() {
+    let [issuer, other] = [authority(), authority()];
+    let good = |own, peer| settings(&issuer, &issuer, own, peer);
+    for (client, server, at) in [
+        (settings(&other, &issuer, GNB, AMF), good(AMF, GNB), 1),
+        (good(GNB, AMF), settings(&other, &issuer, AMF, GNB), 0),
+        (good("spiffe://example.org/x", AMF), good(AMF, GNB), 1),
+        (good(GNB, AMF), good("spiffe://example.org/x", GNB), 0),
+    ] {
+        let ends = talk([client, server]);
+        assert!(ends[at].failed.is_some() && ends[at].identity.is_none());
+        assert!(!ends[at].connection.is_established());
+    }
+}
+
+#[test]
+fn a_request_to_negotiate_again_is_declined() {
+    let mut ends = established();
+    let hello = ends[0]
+        .connection
+        .seal_as(content_type::HANDSHAKE, &[0; 12]);
+    let answer = ends[1].connection.open(&hello.unwrap()).unwrap();
+    let Opened::Nothing(Some(alert)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(ends[0].connection.open(&alert), Ok(Opened::Nothing(None)));
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digit = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digit).collect()
+}
+
+/// Values of tests/rfc6083.py, by an independent library.
+#[test]
+fn shared_keys_and_records_are_those_of_an_independent_library() {
+    let master: Vec<u8> = (0..48).collect();
+    let randoms = [[0x22; 32], [0x11; 32]].concat();
+    for (hash, key, record) in [
+        (
+            HashAlgorithm::SHA256,
+            "5feb8e57656592303df9b757dfb15ecf63d7aa8e6418350daa8daf0aa3245431\
+             5431c8f9bddfd85e55f98a24088f3af223f4fca4d72edc0ba700642f571514f4",
+            "17fefd0001000000010000002d00010000000100009eadaa3a3f010f8f7ce90f\
+             fd7b9320814ae49df059f109cdcd2a4c3c8216260d6f80a0f062",
+        ),
+        (
+            HashAlgorithm::SHA384,
+            "d98398b3e7dcc8f77082839a839e5af049c6d2d20761732374c4bc04b500c9fd\
+             38ba4656313ac15c2904cb23066c9834668dbe4acb365ef18fc7550002437f77",
+            "17fefd0001000000010000002d0001000000010000dc71aa13e2bc0a631338db\
+             905426dfe0643a2228ab23dc254409a71a1954dd6451d3f746d3",
+        ),
+    ] {
+        let secrets = Secrets::new(hash, &master, &randoms).unwrap();
+        assert_eq!(secrets.shared_key().to_vec(), bytes(key));
+        let mut client = Records::new(&secrets, true).unwrap();
+        let server = Records::new(&secrets, false).unwrap();
+        let content = b"a message of the user";
+        assert_eq!(client.seal(23, content), Some(bytes(record)));
+        assert_eq!(server.open(&bytes(record)), Some(content.to_vec()));
+    }
+}

@@ -1,0 +1,153 @@
+//! The handshake, the exported key and the records of RFC 6083 with OpenSSL as the peer: `openssl
+//! s_server`, over UDP, because Debian's OpenSSL is built without SCTP. Each record is a datagram.
+#![cfg(feature = "rfc6083")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anabranch_dtls::Role;
+use anabranch_dtls::rfc6083::{Action, Connection, Opened, Settings};
+use anabranch_dtls::tls::{Credentials, Trust};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+
+/// Only for hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Chain and key in PEM format.
+fn issue(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) -> [String; 2] {
+    let mut params = CertificateParams::new(vec![name.to_string()]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    let key = KeyPair::generate().unwrap();
+    let chain = params.signed_by(&key, issuer).unwrap().pem();
+    [chain, key.serialize_pem()]
+}
+
+/// The lines of a reader, from a thread.
+fn lines(reader: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(reader).lines().map_while(Result::ok) {
+            if send.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receive
+}
+
+fn wait_for(lines: &Receiver<String>, part: &str) -> String {
+    loop {
+        let line = lines.recv_timeout(PATIENCE).expect(part);
+        if line.contains(part) {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let folder = tempfile();
+    let [chain, key] = issue(&issuer, "server.example.org");
+    for (name, text) in [
+        ("ca.pem", &issuer.pem()),
+        ("own.pem", &chain),
+        ("own.key", &key),
+    ] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    // A free port: OpenSSL takes none of its own choice.
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let mut server = Command::new("openssl")
+        .current_dir(&folder)
+        .args([
+            "s_server",
+            "-dtls1_2",
+            "-accept",
+            &format!("127.0.0.1:{port}"),
+        ])
+        .args(["-cert", "own.pem", "-key", "own.key", "-CAfile", "ca.pem"])
+        .args(["-Verify", "1", "-verify_return_error"])
+        .args(["-keymatexport", "EXPORTER_DTLS_OVER_SCTP"])
+        .args(["-keymatexportlen", "64"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl");
+    let said = lines(server.stdout.take().unwrap());
+    wait_for(&said, "ACCEPT");
+
+    let [chain, key] = issue(&issuer, "client.example.org");
+    let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let trust = Trust::default().with_authorities(issuer.pem().as_bytes());
+    let trust = trust.unwrap().with_name("server.example.org");
+    let settings = Arc::new(Settings::new(&credentials, trust).unwrap());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "dimpl requires a time")]
+    let now = Instant::now();
+    let mut connection = Connection::new(settings, Role::Client, now);
+    let mut shared = None;
+    let mut buffer = vec![0; 20_000];
+    while !connection.is_established() {
+        while let Some(action) = connection.poll() {
+            match action {
+                Action::Send { record, .. } => drop(socket.send(&record).unwrap()),
+                Action::SetKey { key, .. } => shared = Some(key),
+                Action::Fail(why) => panic!("{why}"),
+                _ => {}
+            }
+        }
+        let length = socket.recv(&mut buffer).expect("an answer");
+        let mut datagram = &buffer[..length];
+        // OpenSSL puts several records into a datagram of UDP.
+        while datagram.len() > 12 {
+            let length = 13 + usize::from(u16::from_be_bytes([datagram[11], datagram[12]]));
+            connection.handle_message(&datagram[..length]);
+            datagram = &datagram[length..];
+        }
+    }
+    let exported = wait_for(&said, "Keying material: ");
+    let shared = shared.unwrap();
+    let ours = shared.iter().map(|it| format!("{it:02X}"));
+    assert_eq!(
+        exported.split_once(": ").unwrap().1,
+        ours.collect::<String>()
+    );
+
+    let record = connection.seal(b"from the client\n").unwrap();
+    socket.send(&record).unwrap();
+    wait_for(&said, "from the client");
+    let mut input = server.stdin.take().unwrap();
+    input.write_all(b"from the server\n").unwrap();
+    let length = socket.recv(&mut buffer).expect("a message");
+    let opened = connection.open(&buffer[..length]);
+    assert_eq!(opened, Ok(Opened::Data(b"from the server\n".to_vec())));
+    socket.send(&connection.close().unwrap()).unwrap();
+    let length = socket.recv(&mut buffer).expect("its close_notify");
+    assert_eq!(connection.open(&buffer[..length]), Ok(Opened::Closed));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A new folder.
+fn tempfile() -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("anabranch-rfc6083-{}", std::process::id()));
+    fs::create_dir_all(&path).unwrap();
+    path
+}

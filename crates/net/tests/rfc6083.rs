@@ -1,0 +1,153 @@
+//! DTLS over SCTP (RFC 6083) on real sockets.
+
+use crate::common;
+
+use std::sync::Arc;
+
+use anabranch_net::rfc6083::{SecureAssociation, SecureError, Settings};
+use anabranch_net::sctp::dtls::tls::{Credentials, Trust};
+use anabranch_net::{Association, Carrier, Config, Endpoint, Peer, SendOptions};
+use common::bounded;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+const CLIENT: &str = "client.example.org";
+const SERVER: &str = "server.example.org";
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
+}
+
+fn settings(
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+    trusted: &CertifiedIssuer<'static, KeyPair>,
+    own: &str,
+    peer: &str,
+) -> Arc<Settings> {
+    let params = CertificateParams::new(vec![own.to_string()]).expect("a name");
+    let key = KeyPair::generate().expect("a key");
+    let chain = params.signed_by(&key, issuer).expect("signed").pem();
+    let key = key.serialize_pem();
+    let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).expect("PEM");
+    let trust = Trust::default().with_authorities(trusted.pem().as_bytes());
+    let trust = trust.expect("PEM").with_name(peer);
+    Arc::new(Settings::new(&credentials, trust).expect("they fit"))
+}
+
+fn bind(config: Config) -> Endpoint {
+    let config = config.with(|it| {
+        it.addresses = vec![[127, 0, 0, 1].into()];
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.accept = true;
+    });
+    Endpoint::bind(config).expect("loopback")
+}
+
+/// An association between two endpoints, which are kept with it.
+async fn connected(configs: [Config; 2]) -> ([Endpoint; 2], [Association; 2]) {
+    let [client, server] = configs.map(bind);
+    let at = Peer::new([[127, 0, 0, 1].into()], server.port()).over_udp(server.udp_port());
+    let association = client.connect(at).await.expect("up");
+    let accepted = server.accept().await.expect("up");
+    ([client, server], [association, accepted])
+}
+
+async fn secured(
+    [client, server]: [Association; 2],
+    [of_client, of_server]: [Arc<Settings>; 2],
+) -> [Result<SecureAssociation, SecureError>; 2] {
+    let (client, server) = tokio::join!(
+        SecureAssociation::client(client, of_client),
+        SecureAssociation::server(server, of_server)
+    );
+    [client, server]
+}
+
+fn pair() -> [Arc<Settings>; 2] {
+    let issuer = authority();
+    [
+        settings(&issuer, &issuer, CLIENT, SERVER),
+        settings(&issuer, &issuer, SERVER, CLIENT),
+    ]
+}
+
+#[test]
+fn messages_of_all_lengths_and_streams_pass_both_ways() {
+    bounded(async {
+        let (_endpoints, associations) =
+            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let [client, server] = secured(associations, pair())
+            .await
+            .map(|it| it.expect("trusted"));
+        assert_eq!(client.peer_identity().names, [SERVER]);
+        assert_eq!(server.peer_identity().names, [CLIENT]);
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            for (length, stream) in [(1, 0), (1_200, 1), (16_384, 2), (5_000, 1)] {
+                let options = SendOptions::on(stream).with_ppid(47);
+                from.send(vec![stream as u8; length], options)
+                    .await
+                    .expect("up");
+                let message = to.recv().await.expect("up").expect("open");
+                assert_eq!((message.stream, message.ppid), (stream, 47));
+                assert_eq!(&message.bytes[..], vec![stream as u8; length]);
+            }
+        }
+        let long = client.send(vec![0; 16_385], SendOptions::on(1)).await;
+        assert!(matches!(long, Err(SecureError::TooLong(16_385))));
+        client.send("last", SendOptions::on(3)).await.expect("up");
+        let (closed, _) = tokio::join!(client.shutdown(), async {
+            let last = server.recv().await.expect("up").expect("open");
+            assert_eq!(&last.bytes[..], b"last");
+            assert!(server.recv().await.expect("up").is_none());
+        });
+        closed.expect("all arrived");
+    });
+}
+
+#[test]
+fn a_peer_that_is_not_trusted_or_without_auth_is_refused() {
+    bounded(async {
+        let [issuer, other] = [authority(), authority()];
+        let both = || [(); 2].map(|()| Config::default().with_rfc6083());
+        let good = settings(&issuer, &issuer, SERVER, CLIENT);
+        let wrong = settings(&other, &issuer, CLIENT, SERVER);
+        let (_endpoints, associations) = connected(both()).await;
+        let [client, server] = secured(associations, [wrong, good.clone()]).await;
+        assert!(matches!(server, Err(SecureError::Peer(_))), "{server:?}");
+        client.expect_err("aborted by the server");
+
+        let (_endpoints, associations) = connected([(); 2].map(|()| Config::default())).await;
+        let [_, server] = associations;
+        let refused = SecureAssociation::server(server, good).await;
+        assert!(matches!(refused, Err(SecureError::NoAuthentication)));
+    });
+}
+
+/// An ABORT or SHUTDOWN is not encrypted: only close_notify shows that nothing is missing.
+#[test]
+fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
+    bounded(async {
+        let (_endpoints, associations) =
+            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let [client, server] = secured(associations, pair())
+            .await
+            .map(|it| it.expect("trusted"));
+        client.association().start_shutdown(None);
+        let end = server.recv().await;
+        assert!(matches!(end, Err(SecureError::Truncated)), "{end:?}");
+
+        let (_endpoints, associations) =
+            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let [client, server] = secured(associations, pair())
+            .await
+            .map(|it| it.expect("trusted"));
+        let sent = client.association().send("in clear", SendOptions::on(1));
+        sent.await.expect("up");
+        let end = server.recv().await;
+        assert!(matches!(end, Err(SecureError::Peer(_))), "{end:?}");
+    });
+}
