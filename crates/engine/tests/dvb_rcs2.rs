@@ -46,6 +46,9 @@ link = "return"
 counting = "wire"
 window = ["20 s", "60 s"]
 [[measure]]
+metric = "link_load"
+link = "return"
+[[measure]]
 metric = "queue_delay"
 link = "return"
 statistic = ["mean"]
@@ -95,6 +98,9 @@ fn an_idle_link_costs_one_request_and_its_answer() {
     within_two_percent(&record, "queue_delay_mean", 0.037 + 0.560 + 0.0044);
     within_two_percent(&record, "assignment_delay_mean", 0.560);
     within_two_percent(&record, "assignment_efficiency", 160.0 / 188.0 * 100.0);
+    // Each packet occupies a slot of 0.8 ms; the last ones have not left after 60 s.
+    let load = value(&record, "link_load_max");
+    assert!((load - 10.0 * 0.8e-3 / 2.0 * 100.0).abs() < 0.02, "{load}");
     within_two_percent(
         &record,
         "link_utilization_wire",
@@ -145,6 +151,9 @@ fn an_overloaded_link_is_full_and_delays_by_the_queue() {
         within_two_percent(&record, "link_utilization_wire", 100.0);
         within_two_percent(&record, "queue_delay_mean", 49.5 * 940.0 * 8.0 / 188e3);
         within_two_percent(&record, "assignment_efficiency", 100.0);
+        // The first slots on request come after 0.6 s of 60 s.
+        let load = value(&record, "link_load_max");
+        assert!((98.0..=100.0).contains(&load), "{load}");
     }
 }
 

@@ -266,6 +266,7 @@ impl EventDriven {
         if let Some(departure) = self.in_service.filter(|departure| departure.at <= now) {
             departure.count(&mut stats);
         }
+        stats.busy += self.queue.busy(now);
         stats.assignments = self.queue.assignments(now);
         stats
     }

@@ -52,7 +52,8 @@ pub struct LinkStats {
     pub corrupted: u64,
     /// Packets held back by the impairments.
     pub reordered: u64,
-    /// Time for which the transmitter was busy, whole packets only.
+    /// Time for which the transmitter was busy, whole packets only; on a link with assigned slots,
+    /// the slots that carried packets.
     pub busy: Nanos,
     /// Maximum number of packets in the queue, including the one in transmission.
     pub longest_queue: usize,

@@ -147,6 +147,12 @@ pub trait QueueDiscipline {
         Ok(())
     }
 
+    /// Time up to `now` for which it transmitted, if it has taken the rate of the link.
+    fn busy(&self, now: Nanos) -> Nanos {
+        let _ = now;
+        0
+    }
+
     /// Requests and assignments of capacity up to `now`, if the link is assigned on demand.
     fn assignments(&self, now: Nanos) -> Option<Assignments> {
         let _ = now;

@@ -31,6 +31,7 @@ use std::net::IpAddr;
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
+use super::timed::take_constant;
 use super::{
     Assignments, EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket,
     Transmitter,
@@ -147,6 +148,9 @@ pub struct DvbRcs2 {
     quiet: u64,
     /// Bytes of slots that have begun and carried packets.
     used: u64,
+    /// Duration of these slots, and the last one.
+    busy: Nanos,
+    last: [Nanos; 2],
 }
 
 impl DvbRcs2 {
@@ -180,6 +184,8 @@ impl DvbRcs2 {
             occupancy: Occupancy::default(),
             quiet: 0,
             used: 0,
+            busy: 0,
+            last: [0; 2],
             config,
         })
     }
@@ -225,7 +231,11 @@ impl DvbRcs2 {
             while let Some(packet) = terminal.take(&mut room) {
                 self.leaving.push_back((end, packet));
             }
-            self.used += self.config.slot - room;
+            if room < self.config.slot {
+                self.used += self.config.slot - room;
+                self.last = [self.slot_start(run.first), end];
+                self.busy += end - self.last[0];
+            }
             match run.slots {
                 1 => drop(self.plan.pop_front()),
                 _ => self.plan[0] = run.without_first(),
@@ -259,10 +269,8 @@ impl DvbRcs2 {
 
 impl QueueDiscipline for DvbRcs2 {
     fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
-        let constant = rate.take().and_then(|rate| rate.as_constant());
-        let rate = constant.ok_or(BuildError::Parameters(
-            "a queue of the kind `dvb-rcs2` needs a constant rate of its link",
-        ))?;
+        let otherwise = "a queue of the kind `dvb-rcs2` needs a constant rate of its link";
+        let rate = take_constant(rate, otherwise)?;
         let config = &self.config;
         let bits = u128::from(rate) * u128::from(config.superframe) / 1_000_000_000;
         let slots = bits / (u128::from(config.slot) * 8);
@@ -323,6 +331,14 @@ impl QueueDiscipline for DvbRcs2 {
 
     fn occupancy(&self) -> Occupancy {
         self.occupancy
+    }
+
+    fn busy(&self, now: Nanos) -> Nanos {
+        let [begin, end] = self.last;
+        match end <= now {
+            true => self.busy,
+            false => self.busy - (end - begin),
+        }
     }
 
     fn wake_up(&self, _: Nanos) -> Option<Nanos> {

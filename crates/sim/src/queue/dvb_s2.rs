@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use anabranch_settings::{Kind, KindEntry, Value, idle_if, kind, spelled};
 use anabranch_transport::Nanos;
 
-use super::timed::{TimedFifo, duration};
+use super::timed::{TimedFifo, duration, take_constant};
 use super::{
     EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket, Transmitter,
 };
@@ -72,9 +72,9 @@ kind! {
         modcods: |it, ()| clear(it);
         clear_sky: |it, ()| clear(it);
         margin: |it, ()| clear(it);
-        hysteresis: |it, ()| clear(it);
-        measurement_interval: |it, ()| clear(it);
-        reaction_delay: |it, ()| clear(it);
+        hysteresis: |it, ()| constant(it);
+        measurement_interval: |it, ()| constant(it);
+        reaction_delay: |it, ()| constant(it);
         rain_m: |it, ()| dry(it);
         rain_sigma: |it, ()| dry(it);
     }
@@ -91,6 +91,18 @@ fn clear(config: &DvbS2Config) -> Option<String> {
         config.attenuation.is_none() && config.rain_probability == 0.0,
         "without `attenuation` and `rain_probability`: the MODCOD never changes",
     )
+}
+
+/// The reason why a parameter of changes has no effect if the attenuation is constant.
+fn constant(config: &DvbS2Config) -> Option<String> {
+    let attenuation = config.attenuation.as_ref();
+    let steady = attenuation.is_some_and(|it| it.as_constant().is_some());
+    clear(config).or_else(|| {
+        idle_if(
+            steady && config.rain_probability == 0.0,
+            "with a constant `attenuation` and without `rain_probability`: the MODCOD never changes",
+        )
+    })
 }
 
 /// The reason why a parameter of the rain has no effect.
@@ -226,10 +238,9 @@ fn choose(table: &[Modcod], snr: f64) -> Modcod {
 
 impl QueueDiscipline for DvbS2 {
     fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
-        let constant = rate.take().and_then(|rate| rate.as_constant());
-        self.rate = constant.ok_or(BuildError::Parameters(
-            "a queue of the kind `dvb-s2` needs a constant rate of its link: that of clear sky",
-        ))?;
+        let otherwise =
+            "a queue of the kind `dvb-s2` needs a constant rate of its link: that of clear sky";
+        self.rate = take_constant(rate, otherwise)?;
         Ok(())
     }
 
@@ -246,8 +257,8 @@ impl QueueDiscipline for DvbS2 {
         let sent = self.sender.finish(now, transmitter);
         if let Some(size) = self.sender.next() {
             self.advance(now, transmitter.rng);
-            let end = now.saturating_add(duration(size, self.rate()));
-            self.sender.start(end, self.snr < self.modcod.least);
+            let lost = self.snr < self.modcod.least;
+            self.sender.start(now, duration(size, self.rate()), lost);
         }
         sent
     }
@@ -258,6 +269,10 @@ impl QueueDiscipline for DvbS2 {
 
     fn occupancy(&self) -> Occupancy {
         self.sender.occupancy()
+    }
+
+    fn busy(&self, now: Nanos) -> Nanos {
+        self.sender.busy(now)
     }
 
     fn wake_up(&self, _: Nanos) -> Option<Nanos> {

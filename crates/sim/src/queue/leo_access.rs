@@ -9,7 +9,7 @@
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::timed::{TimedFifo, duration};
+use super::timed::{TimedFifo, duration, take_constant};
 use super::{
     EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket, Transmitter,
 };
@@ -44,16 +44,37 @@ kind! {
         limit: Limit as LIMIT;
     }
     idle {
+        interval: |it, ()| alike(it);
+        first_handover: |it, ()| alike(it);
         least_elevation: |it, ()| idle_if(
             it.least_rate == 1.0 && it.loss == 0.0,
             "with a `least_rate` of 1 and a `loss` of 0: neither depends on the elevation",
         );
+        least_rate: |it, ()| overhead(it);
+        loss: |it, ()| overhead(it);
     }
     /// Access over satellites that are assigned at fixed seconds: rate and loss are those of the
     /// satellite, and packets wait during a handover. Packets leave in the order of arrival. The
     /// rate of the link is the greatest, and constant.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "leo-access", |config, ()| Ok(Box::new(LeoAccess::new(config)?));
+}
+
+/// The reason why the times of handovers have no effect, if they have none.
+fn alike(config: &LeoAccessConfig) -> Option<String> {
+    let flat = config.least_elevation == 90.0 || config.least_rate == 1.0 && config.loss == 0.0;
+    idle_if(
+        flat && config.load == 0.0 && config.handover == 0,
+        "without `handover` and `load` if rate and loss do not depend on the elevation: all satellites are alike",
+    )
+}
+
+/// The reason why a value at the least elevation has no effect, if it has none.
+fn overhead(config: &LeoAccessConfig) -> Option<String> {
+    idle_if(
+        config.least_elevation == 90.0,
+        "with a `least_elevation` of 90: all satellites are at the zenith",
+    )
 }
 
 /// The discipline.
@@ -133,11 +154,9 @@ impl LeoAccess {
 
 impl QueueDiscipline for LeoAccess {
     fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
-        let constant = rate.take().and_then(|rate| rate.as_constant());
-        let constant = constant.ok_or(BuildError::Parameters(
-            "a queue of the kind `leo-access` needs a constant rate of its link: the greatest",
-        ))?;
-        self.rate = constant as f64;
+        let otherwise =
+            "a queue of the kind `leo-access` needs a constant rate of its link: the greatest";
+        self.rate = take_constant(rate, otherwise)? as f64;
         Ok(())
     }
 
@@ -154,9 +173,9 @@ impl QueueDiscipline for LeoAccess {
         let sent = self.sender.finish(now, transmitter);
         if let Some(size) = self.sender.next() {
             let begin = self.advance(now, transmitter.rng);
-            let end = begin.saturating_add(duration(size, self.rate * self.share));
+            let lasts = duration(size, self.rate * self.share);
             let lost = transmitter.rng.chance(self.loss);
-            self.sender.start(end, lost);
+            self.sender.start(begin, lasts, lost);
         }
         sent
     }
@@ -167,6 +186,10 @@ impl QueueDiscipline for LeoAccess {
 
     fn occupancy(&self) -> Occupancy {
         self.sender.occupancy()
+    }
+
+    fn busy(&self, now: Nanos) -> Nanos {
+        self.sender.busy(now)
     }
 
     fn wake_up(&self, _: Nanos) -> Option<Nanos> {
@@ -268,6 +291,19 @@ mod tests {
         let _ = departures(&mut bench, 0, 500_100);
         let lost = bench.dropped.len() as f64 / 50_000.0;
         assert!((lost / 0.0348 - 1.0).abs() < 0.1, "{lost}");
+    }
+
+    /// The transmitter is busy with 6,000 packets of 10 ms. The pauses of handovers do not count.
+    #[test]
+    fn pauses_are_not_busy() {
+        let mut queue = LeoAccess::new(BASE.with_pause(100 * MS)).expect("a queue");
+        queue
+            .take_rate(&mut Some(1_200_000.into()))
+            .expect("a rate");
+        let mut bench = Bench::new(Box::new(queue), Ecn::NotEct);
+        bench.come(0, 6000, 1);
+        assert_eq!(departures(&mut bench, 0, 70_000).len(), 6000);
+        assert_eq!(bench.busy(70_000 * MS), 60_000 * MS);
     }
 
     #[test]

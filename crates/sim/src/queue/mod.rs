@@ -17,7 +17,7 @@ mod red;
 mod step;
 #[cfg(test)]
 mod testing;
-mod timed;
+pub(crate) mod timed;
 mod token_bucket;
 
 use anabranch_settings::{Kind, KindEntry, Registry, Setting, Value};

@@ -100,6 +100,11 @@ impl Bench {
         self.queue.occupancy().packets
     }
 
+    /// Time for which the discipline transmitted.
+    pub fn busy(&self, now: Nanos) -> Nanos {
+        self.queue.busy(now)
+    }
+
     fn with<T>(
         &mut self,
         act: impl FnOnce(&mut Box<dyn QueueDiscipline>, &mut Transmitter<'_>) -> T,

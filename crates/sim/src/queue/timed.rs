@@ -4,14 +4,20 @@
 use anabranch_transport::Nanos;
 
 use super::{EnqueueError, Fifo, Limit, Occupancy, QueuedPacket, Transmitter};
+use crate::error::BuildError;
 use crate::packet::DropReason;
+use crate::step_function::StepFunction;
 
 #[derive(Debug)]
-pub(super) struct TimedFifo {
+pub(crate) struct TimedFifo {
     limit: Limit,
     waiting: Fifo,
     /// The packet in transmission: its end, and whether it is lost.
     serving: Option<(Nanos, bool, QueuedPacket)>,
+    /// Duration of the current transmission, without a pause before it.
+    lasts: Nanos,
+    /// Duration of the complete transmissions.
+    busy: Nanos,
 }
 
 impl TimedFifo {
@@ -20,6 +26,8 @@ impl TimedFifo {
             limit,
             waiting: Fifo::new(),
             serving: None,
+            lasts: 0,
+            busy: 0,
         }
     }
 
@@ -39,6 +47,7 @@ impl TimedFifo {
         transmitter: &mut Transmitter<'_>,
     ) -> Option<QueuedPacket> {
         let (_, lost, packet) = self.serving.take_if(|(end, _, _)| *end <= now)?;
+        self.busy += self.lasts;
         if lost {
             transmitter.drop(packet, DropReason::Loss);
             return None;
@@ -46,16 +55,23 @@ impl TimedFifo {
         Some(packet)
     }
 
-    /// Size of the packet to send next, if the transmitter is free.
-    pub fn next(&self) -> Option<usize> {
+    /// The packet to send next, if the transmitter is free.
+    pub fn front(&self) -> Option<&QueuedPacket> {
         match self.serving {
-            None => self.waiting.front().map(QueuedPacket::size),
+            None => self.waiting.front(),
             Some(_) => None,
         }
     }
 
-    /// Begins to send the next packet.
-    pub fn start(&mut self, end: Nanos, lost: bool) {
+    /// Size of the packet to send next, if the transmitter is free.
+    pub fn next(&self) -> Option<usize> {
+        self.front().map(QueuedPacket::size)
+    }
+
+    /// Begins at `begin` to send the next packet.
+    pub fn start(&mut self, begin: Nanos, lasts: Nanos, lost: bool) {
+        let end = begin.saturating_add(lasts);
+        self.lasts = lasts;
         self.serving = self.waiting.pop().map(|packet| (end, lost, packet));
     }
 
@@ -72,13 +88,33 @@ impl TimedFifo {
         occupancy
     }
 
+    /// Duration of the transmissions that are complete by `now`.
+    pub fn busy(&self, now: Nanos) -> Nanos {
+        match &self.serving {
+            Some((end, _, _)) if *end <= now => self.busy + self.lasts,
+            _ => self.busy,
+        }
+    }
+
     /// End of the current transmission.
     pub fn wake_up(&self) -> Option<Nanos> {
         self.serving.as_ref().map(|(end, _, _)| *end)
     }
 }
 
+/// The constant rate of a link, for a discipline that takes it.
+///
+/// # Errors
+/// [`BuildError::Parameters`] with the message `otherwise` if there is none.
+pub(crate) fn take_constant(
+    rate: &mut Option<StepFunction<u64>>,
+    otherwise: &'static str,
+) -> Result<u64, BuildError> {
+    let constant = rate.take().and_then(|rate| rate.as_constant());
+    constant.ok_or(BuildError::Parameters(otherwise))
+}
+
 /// Duration of `size` bytes at a rate in bits per second, to the nearest nanosecond.
-pub(super) fn duration(size: usize, rate: f64) -> Nanos {
+pub(crate) fn duration(size: usize, rate: f64) -> Nanos {
     (size as f64 * 8e9 / rate + 0.5) as Nanos
 }
