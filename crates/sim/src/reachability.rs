@@ -44,6 +44,11 @@ impl<'a> PathFinder<'a> {
         }
     }
 
+    /// Number of computations of routes to a destination so far, a measure of the work.
+    pub fn computed(&self) -> u64 {
+        self.router.computed()
+    }
+
     /// The outcome for a packet that `from` sends at `now` from the address `source` to
     /// `destination`. `now` must not be before that of the previous call.
     pub fn find(
@@ -109,11 +114,11 @@ impl<'a> PathFinder<'a> {
         destination: IpAddr,
         mut crosses: impl FnMut(u32),
     ) -> Reachability {
-        self.router.follow(self.topology, now);
+        self.router.follow_lazily(self.topology, now);
         let Some(target) = self.topology.owner(destination) else {
             return Reachability::NoRoute;
         };
-        let table = self.router.table(self.topology, target);
+        let table = self.router.current_table(self.topology, target);
         let routes = &self.router;
         if routes.hop(from, table) == Hop::Here {
             return Reachability::Reachable;

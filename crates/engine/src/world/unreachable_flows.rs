@@ -1,6 +1,8 @@
 //! Flows that delivered nothing, and flows without a path for their packets or answers.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Range;
 
 use anabranch_scenario::Flow;
 use anabranch_settings::counted;
@@ -37,43 +39,126 @@ pub fn failures(
     let all = point.resolved.members.iter().zip(tallies);
     let suspects = all.filter(|(_, tally)| changing || tally.delivered == 0);
     // A start after the end switches a flow off; the plan has a note about it.
-    let suspects: Vec<(&PlannedMember, &FlowStats)> =
-        suspects.filter(|(member, _)| start(member) < end).collect();
+    let suspects: Vec<Suspect<'_>> = suspects.filter(|(member, _)| start(member) < end).collect();
     if suspects.is_empty() {
         return Ok(Vec::new());
     }
     let built = build(point)?;
-    let mut failures = Vec::new();
-    for (member, tally) in suspects {
-        let flow = &spec.flows[member.flow];
-        let start = start(member);
-        let stop = flow.stop.map_or(end, |stop| stop.0.min(end));
-        let mut ways = PathFinder::new(&built.topology);
-        let times = ways.changes(end);
-        let mut open = |now: Nanos| {
-            let both = member.paths.iter().map(|[near, far]| {
-                [
-                    ways.find(now, member.nodes[0], *near, *far),
-                    ways.find(now, member.nodes[1], *far, *near),
-                ]
-            });
-            let both: Vec<[Reachability; 2]> = both.collect();
-            (!both.contains(&[Reachability::Reachable; 2])).then(|| both[0])
-        };
-        let Some([there, back]) = open(start) else {
-            if tally.delivered == 0 {
-                let too_big = too_big(&built, links, &mut ways, member, start);
-                // A failed flow has its own message.
-                let nothing = || format!("{}: it delivered nothing", member.name);
-                failures.extend(too_big.or_else(|| tally.failed.is_none().then(nothing)));
-            }
-            continue;
-        };
-        let mut later = times.into_iter().filter(|at| (start..stop).contains(at));
-        let first = later.find(|at| open(*at).is_none());
-        failures.push(no_way(flow, member, [there, back], start, first));
+    let lives = suspects.iter().map(|(member, _)| {
+        let stop = spec.flows[member.flow].stop;
+        start(member)..stop.map_or(end, |stop| stop.0.min(end))
+    });
+    let lives: Vec<Range<Nanos>> = lives.collect();
+    let mut ways = PathFinder::new(&built.topology);
+    let at_start = at_start(&mut ways, &built, &suspects, &lives, links);
+    let closed = (0..).zip(&at_start);
+    let closed = closed.filter_map(|(index, it)| it.is_closed().then_some(index));
+    let mut ways = PathFinder::new(&built.topology);
+    let opened = opened(&mut ways, closed.collect(), &suspects, &lives, end);
+    let all = suspects.iter().zip(at_start).enumerate();
+    let failures = all.filter_map(|(index, ((member, flow), at_start))| match at_start {
+        AtStart::Closed(both) => {
+            let until = opened.get(&index).copied();
+            let flow = &spec.flows[member.flow];
+            Some(no_way(flow, member, both, lives[index].start, until))
+        }
+        AtStart::Open(too_big) if flow.delivered == 0 => {
+            // A failed flow has its own message.
+            let nothing = || format!("{}: it delivered nothing", member.name);
+            too_big.or_else(|| flow.failed.is_none().then(nothing))
+        }
+        AtStart::Open(_) => None,
+    });
+    Ok(failures.collect())
+}
+
+/// The paths of a member at its start.
+#[derive(Clone)]
+enum AtStart {
+    /// None is open; in both directions, the reason for the first.
+    Closed([Reachability; 2]),
+    /// One is open; if nothing was delivered, the message about packets that are too large.
+    Open(Option<String>),
+}
+
+impl AtStart {
+    fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
     }
-    Ok(failures)
+}
+
+type Suspect<'a> = (&'a PlannedMember, &'a FlowStats);
+
+/// The paths of all members at their starts, in the order of which the routes are computed, once
+/// for all members that start together.
+fn at_start(
+    ways: &mut PathFinder<'_>,
+    built: &Built,
+    suspects: &[Suspect<'_>],
+    lives: &[Range<Nanos>],
+    links: &[LinkOutcome],
+) -> Vec<AtStart> {
+    let mut order: Vec<usize> = (0..suspects.len()).collect();
+    order.sort_by_key(|&index| lives[index].start);
+    let mut all = vec![AtStart::Open(None); suspects.len()];
+    for index in order {
+        let (member, flow) = suspects[index];
+        let start = lives[index].start;
+        all[index] = match closed(ways, member, start) {
+            Some(both) => AtStart::Closed(both),
+            None if flow.delivered == 0 => {
+                AtStart::Open(too_big(built, links, ways, member, start))
+            }
+            None => AtStart::Open(None),
+        };
+    }
+    all
+}
+
+/// The first time after its start at which each of the `closed` members has an open path. Routes
+/// are computed for all of them together, until none is left.
+fn opened(
+    ways: &mut PathFinder<'_>,
+    mut closed_members: Vec<usize>,
+    suspects: &[Suspect<'_>],
+    lives: &[Range<Nanos>],
+    end: Nanos,
+) -> BTreeMap<usize, Nanos> {
+    let mut opened = BTreeMap::new();
+    if closed_members.is_empty() {
+        return opened;
+    }
+    for now in ways.changes(end) {
+        closed_members.retain(|&index| {
+            let opens =
+                lives[index].contains(&now) && closed(ways, suspects[index].0, now).is_none();
+            if opens {
+                opened.insert(index, now);
+            }
+            !opens && now < lives[index].end
+        });
+        if closed_members.is_empty() {
+            break;
+        }
+    }
+    opened
+}
+
+/// The reasons in both directions of the first path of a member at a time, if none of its paths is
+/// open.
+fn closed(
+    ways: &mut PathFinder<'_>,
+    member: &PlannedMember,
+    now: Nanos,
+) -> Option<[Reachability; 2]> {
+    let both = member.paths.iter().map(|[near, far]| {
+        [
+            ways.find(now, member.nodes[0], *near, *far),
+            ways.find(now, member.nodes[1], *far, *near),
+        ]
+    });
+    let both: Vec<[Reachability; 2]> = both.collect();
+    (!both.contains(&[Reachability::Reachable; 2])).then(|| both[0])
 }
 
 /// Whether a member had no path from its `start` on, and until when; `None`: for the whole run.
@@ -143,4 +228,81 @@ fn too_big(
             )
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::time::{MILLISECOND, SECOND};
+
+    use super::*;
+    use crate::plan::{Plan, Request, Unit};
+
+    /// All pairs of three stations below three of twelve satellites, whose links are down as given;
+    /// every second flow starts at the second time. Returns the computations of routes for the
+    /// starts and for the times after them, and which flows have no path at their start.
+    fn computed(down: &str, starts: [Nanos; 2]) -> ([u64; 2], Vec<bool>) {
+        let text = format!(
+            r#"
+anabranch = 1
+name = "ring"
+world = {{ duration = "10 s" }}
+[[constellation]]
+name = "ring"
+shells = [{{ kind = "walker", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, min_elevation = 10 }}]
+isl = {{ rate = "1 Mbit/s"{down} }}
+up = {{ rate = "1 Mbit/s" }}
+down = {{ rate = "1 Mbit/s" }}
+[[ground]]
+name = "city"
+stations = ["0,0", "0,30", "0,60"]
+[[flow]]
+name = "f"
+from = "city"
+to = "city"
+pairs = "all"
+transport = {{ protocol = "udp" }}
+workload = {{ kind = "cbr", rate = "8 kbit/s", message = "100 B" }}
+[[measure]]
+metric = "goodput"
+flow = "f"
+"#
+        );
+        let plan = Plan::new(Request::new("ring.toml", text)).expect("a plan");
+        let units = Unit::all(&plan);
+        let point = units[0].resolve().expect("a point");
+        let built = build(&point).expect("a world");
+        let members = &point.resolved.members;
+        let nothing = FlowStats::default();
+        let suspects: Vec<Suspect<'_>> = members.iter().map(|it| (it, &nothing)).collect();
+        let lives = (0..suspects.len()).map(|index| starts[index % 2]..10 * SECOND);
+        let lives: Vec<_> = lives.collect();
+        let mut first = PathFinder::new(&built.topology);
+        let at_start = at_start(&mut first, &built, &suspects, &lives, &[]);
+        let closed = at_start.iter().map(AtStart::is_closed);
+        let closed: Vec<bool> = closed.collect();
+        let mut second = PathFinder::new(&built.topology);
+        let indices = (0..).zip(&closed).filter(|(_, closed)| **closed);
+        let indices = indices.map(|(index, _)| index).collect();
+        opened(&mut second, indices, &suspects, &lives, 10 * SECOND);
+        ([first.computed(), second.computed()], closed)
+    }
+
+    /// The six flows need routes to three stations: once if they start together, and once more in
+    /// each interval if they do not.
+    #[test]
+    fn flows_share_the_routes_to_their_ends() {
+        let open = vec![false; 6];
+        assert_eq!(computed("", [0; 2]), ([3, 0], open.clone()));
+        let later = [0, 50 * MILLISECOND];
+        assert_eq!(computed("", later), ([3, 0], open.clone()));
+        assert_eq!(computed("", [0, SECOND]), ([6, 0], open));
+    }
+
+    /// Without links between satellites no flow has a path, in 100 intervals of 100 ms: each needs
+    /// routes to three stations, not to two for each of six flows.
+    #[test]
+    fn flows_without_a_path_are_followed_together() {
+        let down = r#", down = [["0 s", "10 s"]]"#;
+        assert_eq!(computed(down, [0; 2]), ([3, 300], vec![true; 6]));
+    }
 }

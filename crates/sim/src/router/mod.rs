@@ -68,6 +68,12 @@ pub(crate) struct Router {
     /// All tables, concatenated.
     next: Vec<u32>,
     made_by: MadeBy,
+    /// Number of tables that were computed so far.
+    computed: u64,
+    /// Changes of the routes over moving nodes so far, and up to which the tables are current. Used
+    /// by [`Router::follow_lazily`] only.
+    changes: u64,
+    current: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -89,7 +95,15 @@ impl Router {
                 Some(moving) => MadeBy::Moving(Box::new(moving), Vec::new()),
                 None => MadeBy::FewestLinks(FewestLinks::new(topology)),
             },
+            computed: 0,
+            changes: 0,
+            current: Vec::new(),
         }
+    }
+
+    /// Number of computations of tables so far.
+    pub fn computed(&self) -> u64 {
+        self.computed
     }
 
     /// The table for packets to the interface `target`.
@@ -105,6 +119,8 @@ impl Router {
         let table = self.targets.len();
         self.tables[target as usize] = table as u32;
         self.targets.push(target);
+        self.current.push(self.changes);
+        self.computed += 1;
         let begin = self.next.len();
         self.next.resize(begin + self.nodes, NOWHERE);
         match &mut self.made_by {
@@ -204,11 +220,36 @@ impl Router {
                 if changed {
                     for ((&target, next), tree) in all.zip(trees) {
                         moving.fill(topology, target, tree, next);
+                        self.computed += 1;
                     }
                 }
                 changed
             }
         }
+    }
+
+    /// As [`Self::follow`], but a table over moving nodes is not computed before
+    /// [`Self::current_table`] is called for its target.
+    pub fn follow_lazily(&mut self, topology: &Topology, now: Nanos) {
+        match &mut self.made_by {
+            MadeBy::Moving(moving, _) => self.changes += u64::from(moving.follow(topology, now)),
+            MadeBy::FewestLinks(_) => drop(self.follow(topology, now)),
+        }
+    }
+
+    /// As [`Self::table`], after [`Self::follow_lazily`].
+    pub fn current_table(&mut self, topology: &Topology, target: u32) -> u32 {
+        let table = self.table(topology, target);
+        let index = table as usize;
+        if let MadeBy::Moving(moving, trees) = &mut self.made_by
+            && self.current[index] != self.changes
+        {
+            let next = &mut self.next[index * self.nodes..][..self.nodes];
+            moving.fill(topology, target, &mut trees[index], next);
+            self.current[index] = self.changes;
+            self.computed += 1;
+        }
+        table
     }
 
     /// Whether the station of a ground link is in a handover at `now`, during which packets are
