@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::diagnostic::Diagnostic;
+use anabranch_scenario::measure::{LinkProbe, LinkQuantity};
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::spec::Record;
 use anabranch_scenario::tree::Node;
@@ -282,8 +283,10 @@ fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Rec
         let message = "a constellation is recorded for the whole run, because its stations and links are recorded at the start; leave it out";
         c.problem(&format!("{path}.window"), message);
     }
-    let in_bins =
-        |name: &String| Probe::from_name(name).is_none() && !["queue", "drop"].contains(&&**name);
+    let in_bins = |name: &String| match LinkProbe::from_name(name) {
+        Some(probe) => probe.quantity == LinkQuantity::Throughput,
+        None => Probe::from_name(name).is_none(),
+    };
     if record.bin.is_some() && !record.probes.iter().any(in_bins) {
         let message = "it has no effect on these probes, which are not counted in bins as `goodput` and `throughput` are; leave it out";
         c.problem(&format!("{path}.bin"), message);

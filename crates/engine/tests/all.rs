@@ -9,6 +9,7 @@ mod ecn;
 mod effects;
 mod examples;
 mod extending;
+mod ground;
 mod hears;
 mod link_paths;
 mod links;

@@ -13,7 +13,7 @@ use anabranch_scenario::records::RunRecord;
 /// The 100 stations of Hypatia.
 const CITIES: &str = include_str!("constellation/cities.csv");
 
-fn plan(text: &str) -> Result<Plan, String> {
+pub fn plan(text: &str) -> Result<Plan, String> {
     let files = BTreeMap::from([("cities.csv".to_owned(), CITIES.to_owned())]);
     let request = Request::new("sky.toml", format!("anabranch = 1\nname = \"sky\"\n{text}"));
     let request = request.with(|it| {
@@ -23,12 +23,12 @@ fn plan(text: &str) -> Result<Plan, String> {
     Plan::new(request).map_err(|error| error.to_string())
 }
 
-fn run(text: &str) -> RunRecord {
+pub fn run(text: &str) -> RunRecord {
     let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
     world::run(&Unit::all(&plan)[0], 1, &mut NullSink, &[]).expect("a run")
 }
 
-fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
+pub fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
     let mut all = record.metrics.iter();
     let found = all.find(|it| it.metric == metric && it.series == series);
     found
@@ -39,7 +39,7 @@ fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
 /// Twelve satellites in one plane over the equator of a non-rotating Earth, at 1,000 km; the first
 /// is over 0° N 0° E at the start, the others every 30°. Stations are below the first, the second
 /// and the third.
-fn ring(duration: &str, rate: &str, more: &str) -> String {
+pub fn ring(duration: &str, rate: &str, more: &str) -> String {
     format!(
         "[world]\nduration = \"{duration}\"\n[[constellation]]\nname = \"ring\"\n\
          shells = [{{ kind = \"walker\", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, earth_rotates = false, min_elevation = 10 }}]\n\
@@ -49,14 +49,14 @@ fn ring(duration: &str, rate: &str, more: &str) -> String {
     )
 }
 
-fn flow(name: &str, from: &str, to: &str, rate: &str) -> String {
+pub fn flow(name: &str, from: &str, to: &str, rate: &str) -> String {
     format!(
         "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\ntransport = {{ protocol = \"udp\" }}\n\
          workload = {{ kind = \"cbr\", rate = \"{rate}\", message = \"1000 B\" }}\n"
     )
 }
 
-fn measure(metric: &str, flow: &str) -> String {
+pub fn measure(metric: &str, flow: &str) -> String {
     format!("[[measure]]\nmetric = \"{metric}\"\nflow = \"{flow}\"\n")
 }
 
@@ -301,6 +301,27 @@ fn bad_constellations_are_named() {
             "up = {",
             "handover = { gap = \"1 s\" }\nup = {",
             "set `policy`",
+        ),
+        (
+            "up = {",
+            "changes = { times = [\"1 s\"] }\nup = {",
+            "set `policy`",
+        ),
+        (
+            "up = {",
+            "policy = \"nearest\"\nchanges = { times = [\"2 s\", \"1 s\"] }\nup = {",
+            "found 2 s before 1 s; times ascend",
+        ),
+        (
+            "up = {",
+            "policy = \"nearest\"\nchanges = { times = [\"2 s\"], repeat = \"2 s\" }\nup = {",
+            "more than the last time, 2 s",
+        ),
+        ("up = {", "interfaces = 17\nup = {", "allowed: 1 to 16"),
+        (
+            "planes = 1, satellites = 12, phasing = 0",
+            "planes = 150, satellites = 150, phasing = 0",
+            "found 67503 links up to here, 45000 between its satellites, 3 up and 22500 down; a world holds at most 65536",
         ),
         ("isl = {", "isls = {", "unknown key `isls`"),
         (

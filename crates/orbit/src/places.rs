@@ -2,17 +2,20 @@
 //! a longitude in degrees north and east. Other columns are ignored.
 
 /// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NamedPlace {
     /// Its name, if the file has names.
     pub name: Option<String>,
     /// Its position: `35.69,139.69`.
     pub at: String,
+    /// Its population, if the file has populations.
+    pub population: Option<f64>,
 }
 
 /// The accepted titles of each column.
 const NAME: &[&str] = &["name", "city", "place"];
 const LATITUDE: &[&str] = &["latitude", "latitude_deg", "lat", "lat_deg"];
+const POPULATION: &[&str] = &["population", "pop"];
 const LONGITUDE: &[&str] = &["longitude", "longitude_deg", "lon", "lon_deg", "lng"];
 
 /// Parses the places of a file. Lines that begin with `#` are ignored.
@@ -37,11 +40,22 @@ pub fn places(text: &str) -> Result<Vec<NamedPlace>, String> {
         })
     };
     let (latitude, longitude) = (needed(LATITUDE)?, needed(LONGITUDE)?);
-    let name = column(NAME);
-    let rows = reader.records().map(|record| {
+    let (name, population) = (column(NAME), column(POPULATION));
+    let rows = (1..).zip(reader.records()).map(|(row, record)| {
         let record = record.map_err(|error| error.to_string())?;
         let cell = |column: usize| record.get(column).unwrap_or_default();
+        let population = population.map(cell).filter(|it| !it.is_empty());
+        let population = population.map(|it| {
+            let number = it
+                .parse()
+                .ok()
+                .filter(|it: &f64| it.is_finite() && *it >= 0.0);
+            number.ok_or_else(|| {
+                format!("row {row}: found the population {it:?}; expected a number from 0 on")
+            })
+        });
         Ok(NamedPlace {
+            population: population.transpose()?,
             name: name.map(|name| cell(name).to_owned()),
             at: format!("{},{}", cell(latitude), cell(longitude)),
         })
@@ -60,8 +74,16 @@ mod tests {
         let tokyo = NamedPlace {
             name: Some("Tokyo".to_owned()),
             at: "35.69,139.69".to_owned(),
+            population: Some(37.0),
         };
         assert_eq!(found, [tokyo]);
+        let without = places("lat,lon,pop\n1,2,\n").expect("places");
+        assert_eq!(without[0].population, None);
+        let error = places("lat,lon,pop\n1,2,3\n1,3,-3\n").expect_err("a population");
+        assert!(
+            error.contains("row 2: found the population \"-3\""),
+            "{error}"
+        );
         let error = places("name,north,east\na,1,2\n").expect_err("titles");
         assert!(error.contains("latitude, latitude_deg, lat"), "{error}");
         assert!(places("lat,lon\n1\n").is_err());

@@ -128,6 +128,11 @@ impl Shells {
         }
     }
 
+    /// The sine of the elevation of a satellite above the horizon of a place.
+    pub fn sine_of_elevation(&self, place: Place, position: [f64; 3]) -> f64 {
+        place.sine_of_elevation(vector(self.station(place)), vector(position))
+    }
+
     /// Whether a station can reach a satellite at this position.
     pub fn is_in_reach(&self, place: Place, satellite: usize, position: Position) -> bool {
         let sky = self.split(satellite).0.sky();

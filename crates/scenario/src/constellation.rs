@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::computed::Computed;
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::kind_families::{Loss, Queue};
-use crate::quantity::Span;
+use crate::quantity::{Count, Span};
 use crate::rates::RateOverTime;
 
 /// Shells of satellites: their positions and the links between them.
@@ -119,6 +119,16 @@ pub struct Constellation {
     /// Selection of the satellites that a station uses.
     #[serde(default)]
     pub policy: Policy,
+    /// Times at which stations change to another satellite, with a policy that selects one
+    /// satellite: `{ times = ["12 s", "27 s", "42 s", "57 s"], repeat = "60 s" }`. Default: when
+    /// the policy says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+    /// Interfaces of each station, for flows with several paths. Each has a transmitter and an
+    /// address, and uses only some satellites: interface j uses those whose number leaves j when
+    /// divided by the number of interfaces.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub interfaces: Count,
     /// Handover of a station to another satellite, with a policy that selects one satellite.
     /// Default: without interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,6 +136,14 @@ pub struct Constellation {
     /// How many satellites and links between them there are.
     #[serde(skip)]
     pub counted: Computed<Counted>,
+}
+
+fn one() -> Count {
+    Count(1)
+}
+
+fn is_one(count: &Count) -> bool {
+    count.0 == 1
 }
 
 fn at_once() -> Span {
@@ -139,7 +157,7 @@ pub struct Counted {
     pub satellites: u32,
     /// Links between them.
     pub isls: u32,
-    /// Stations.
+    /// Stations, each as often as it has interfaces.
     pub stations: u32,
     /// The names of its links, indexed by class.
     pub names: [String; 3],
@@ -201,6 +219,11 @@ impl Constellation {
 pub struct Transmitter {
     /// Bit rate, as of a link.
     pub rate: RateOverTime,
+    /// Shares of the rate by elevation, of links up and down: `[[25, 0.4], [50, 0.7], [70, 1]]`,
+    /// least elevation in degrees and share, ascending. Below the first elevation its share holds.
+    /// The rate is constant then, and the queue drop-tail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rate_by_elevation: Vec<[f64; 2]>,
     /// Queue, as of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
@@ -224,6 +247,19 @@ pub enum Policy {
     /// One satellite until it is out of reach, and then the one that will be in reach for the
     /// longest time.
     Longest,
+}
+
+/// Times of changes of a station to another satellite.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// The times, ascending. At each the policy selects a satellite, which the station keeps until
+    /// the next one. While that is out of reach there is no path. The first satellite is selected
+    /// at the start of the run. A change applies from the next computation of routes on.
+    pub times: Vec<Span>,
+    /// Period after which the times repeat; greater than the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Span>,
 }
 
 /// Handover of a station to another satellite.
@@ -280,6 +316,9 @@ pub struct Station {
     pub name: Option<String>,
     /// Degrees north and east: `"35.69,139.69"`.
     pub at: String,
+    /// Population, for pairs that are drawn by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub population: Option<f64>,
 }
 
 impl<'de> Deserialize<'de> for Station {
@@ -296,6 +335,7 @@ impl<'de> Deserialize<'de> for Station {
                 Ok(Station {
                     name: None,
                     at: text.to_owned(),
+                    population: None,
                 })
             }
 
@@ -303,13 +343,15 @@ impl<'de> Deserialize<'de> for Station {
                 #[derive(Deserialize)]
                 #[serde(deny_unknown_fields)]
                 struct Named {
-                    name: String,
+                    name: Option<String>,
                     at: String,
+                    population: Option<f64>,
                 }
-                let Named { name, at } = Named::deserialize(MapAccessDeserializer::new(map))?;
+                let named = Named::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(Station {
-                    name: Some(name),
-                    at,
+                    name: named.name,
+                    at: named.at,
+                    population: named.population,
                 })
             }
         }
@@ -343,6 +385,18 @@ pub struct RandomPairs {
     /// Use each pair in both directions: twice as many flows.
     #[serde(default)]
     pub both: bool,
+    /// Weights of the members. Default: all are equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
+}
+
+/// Weights of the members of groups in drawn pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weights {
+    /// The `population` of stations. Within one group, members are drawn in proportion to it,
+    /// without repetition; of two groups, pairs in proportion to the product.
+    Population,
 }
 
 fn all<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {

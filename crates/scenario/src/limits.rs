@@ -21,6 +21,9 @@ pub const MAX_MESSAGES: u128 = 1_000_000_000;
 /// Nodes of a world, all members counted.
 pub const MAX_NODES: u64 = 100_000;
 
+/// Links of a world, all members counted. Each has a network in 10.0.0.0/8.
+pub const MAX_LINKS: u64 = 65_536;
+
 /// Length of a chain of parameters that refer to one another. It must be limited because each one
 /// is computed recursively.
 pub const MAX_CHAIN: usize = 128;

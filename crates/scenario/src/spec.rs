@@ -308,6 +308,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// The width of its bins.
+    pub fn bin_width(&self) -> Span {
+        self.bin.unwrap_or(Span(1_000_000_000))
+    }
+
     /// Whether samples of this replication are kept.
     pub fn wants(&self, replication: u32) -> bool {
         match &self.replications {

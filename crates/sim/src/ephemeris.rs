@@ -115,6 +115,16 @@ impl Ephemeris {
         self.shells.is_in_reach(place, satellite, position)
     }
 
+    /// The sine of the elevation of a satellite at a station, if its position is known; constant
+    /// between two moments of the grid.
+    pub fn sine_of_elevation(&mut self, station: usize, satellite: u32, at: Nanos) -> Option<f64> {
+        let position = self.position(satellite, at / GRID)?;
+        Some(
+            self.shells
+                .sine_of_elevation(self.places[station], position),
+        )
+    }
+
     /// The position of a body at a moment of the grid.
     fn position(&mut self, body: u32, number: u64) -> Position {
         let body = body as usize;

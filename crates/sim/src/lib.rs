@@ -76,7 +76,7 @@ pub use reachability::{PathFinder, Reachability};
 pub use rng::{Probability, Rng, Seed, start_time};
 pub use step_function::StepFunction;
 pub use topology::{
-    ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, LinkClass,
-    MediumConfig, MovingRoutes, Routing, Topology,
+    ConstellationConfig, ConstellationLinks, ElevationStep, GroundAccess, GroundPolicy, Handover,
+    HandoverTimes, LinkClass, MediumConfig, MovingRoutes, Routing, Topology,
 };
 pub use world::{CaptureError, World};

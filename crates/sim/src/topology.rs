@@ -1,6 +1,7 @@
 //! Topology: nodes, links, interfaces, addresses, routes.
 
 mod constellation;
+mod elevation;
 mod wireless;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,10 @@ use wireless::Wireless;
 
 pub(crate) use constellation::Constellation;
 pub use constellation::{
-    ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, LinkClass,
+    ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, HandoverTimes,
+    LinkClass,
 };
+pub use elevation::ElevationStep;
 pub use wireless::MediumConfig;
 pub(crate) use wireless::WirelessMedium;
 
@@ -245,6 +248,11 @@ impl Topology {
     /// Sets the routing between moving nodes.
     pub fn set_moving_routes(&mut self, routes: MovingRoutes) {
         self.moving_routes = routes;
+    }
+
+    /// How routes over moving nodes are computed.
+    pub fn moving_routes(&self) -> &MovingRoutes {
+        &self.moving_routes
     }
 
     /// Whether a link belongs to a constellation.

@@ -10,6 +10,7 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{
     Class, Constellation, Counted, Ground, Meanwhile, Pairs, Policy, RandomPairs, Transmitter,
+    Weights,
 };
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::limits::MAX_NODES;
@@ -23,8 +24,9 @@ use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::queue::QueueDiscipline;
 use anabranch_sim::routing::RoutingKind;
 use anabranch_sim::{
-    BuildError, ConstellationConfig, DirectionConfig, GroundAccess, GroundPolicy, Handover,
-    LinkClass, LinkId, MovingRoutes, NodeId, Outage, PlacedLoss, Seed, Topology,
+    BuildError, ConstellationConfig, DirectionConfig, ElevationStep, GroundAccess, GroundPolicy,
+    Handover, HandoverTimes, LinkClass, LinkId, MovingRoutes, NodeId, Outage, PlacedLoss, Rng,
+    Seed, Topology,
 };
 use anabranch_transport::Nanos;
 
@@ -90,7 +92,8 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Diagnosti
     for constellation in &mut spec.constellations {
         let grounds = spec.grounds.iter();
         let users = grounds.filter(|ground| ground.uses(&constellation.name));
-        let stations = users.map(|ground| ground.stations.len() as u32).sum();
+        let stations: u32 = users.map(|ground| ground.stations.len() as u32).sum();
+        let stations = stations.saturating_mul(constellation.interfaces.0);
         let name = |class: Class| format!("{}-{}", constellation.name, class.name());
         let names = Class::ALL.map(name);
         let [satellites, isls] = sizes(constellation, kinds).unwrap_or_default();
@@ -115,7 +118,7 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Diagnosti
                 Err(message) => checker.problem(&format!("{path}.{end}"), message),
             }
         }
-        if let Err((key, message)) = resolve_pairs(flow, &groups) {
+        if let Err((key, message)) = resolve_pairs(flow, &groups, &grounds) {
             checker.problem(&format!("{path}.{key}"), message);
         }
     }
@@ -147,10 +150,17 @@ fn station(name: &str, grounds: &[Ground]) -> Result<Option<String>, String> {
     Ok(Some(format!("{group}[{number}]")))
 }
 
+/// Maximum number of pairs of two groups from which pairs are drawn by weight.
+const MAX_WEIGHTED: usize = 10_000_000;
+
 type Wrong = (&'static str, String);
 
 /// Resolves the pairs of a flow.
-fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong> {
+fn resolve_pairs(
+    flow: &mut Flow,
+    groups: &[(String, u32)],
+    grounds: &[Ground],
+) -> Result<(), Wrong> {
     let Some(pairs) = &flow.pairs else {
         return Ok(());
     };
@@ -188,7 +198,16 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
             }
             list.clone()
         }
-        Pairs::Random(random) => drawn(random, from, to, same)?,
+        Pairs::Random(random) => {
+            let weights = match random.weights {
+                Some(Weights::Population) => Some([
+                    populations(grounds, &flow.from, &from)?,
+                    populations(grounds, &flow.to, &to)?,
+                ]),
+                None => None,
+            };
+            drawn(random, from, to, (same, weights))?
+        }
     };
     if matrix.is_empty() {
         return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
@@ -204,12 +223,41 @@ fn resolve_pairs(flow: &mut Flow, groups: &[(String, u32)]) -> Result<(), Wrong>
     Ok(())
 }
 
+/// The populations of members of a ground.
+fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<Vec<f64>, Wrong> {
+    let group = Name::parse(name).group;
+    let ground = grounds.iter().find(|ground| ground.name == group);
+    let stations = ground.map_or(&[][..], |it| &it.stations);
+    let of = |member: u32| {
+        let station = stations.get(member as usize);
+        let population = station.and_then(|it| it.population);
+        population.ok_or_else(|| {
+            let message = format!(
+                "found weights by population, but {group}[{member}] has no `population`; give it to each station, or a column of the file"
+            );
+            ("pairs", message)
+        })
+    };
+    members.clone().map(of).collect()
+}
+
+/// The order in which items are drawn without repetition, in proportion to their weights: that of
+/// exponentially distributed keys with these rates (Efraimidis and Spirakis, *Weighted random
+/// sampling with a reservoir*, 2006). Items without weight are never drawn.
+fn weighted<T: Copy>(items: impl Iterator<Item = (T, f64)>, rng: &mut Rng) -> Vec<T> {
+    let keyed = items.filter(|(_, weight)| *weight > 0.0);
+    let keyed = keyed.map(|(item, weight)| (-libm::log(rng.unit()) / weight, item));
+    let mut keyed: Vec<(f64, T)> = keyed.collect();
+    keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    keyed.into_iter().map(|(_, item)| item).collect()
+}
+
 /// Random pairs without repetition.
 fn drawn(
     random: &RandomPairs,
     from: Range<u32>,
     to: Range<u32>,
-    same: bool,
+    (same, weights): (bool, Option<[Vec<f64>; 2]>),
 ) -> Result<Vec<[u32; 2]>, Wrong> {
     let most = match same {
         true => from.len() / 2,
@@ -223,7 +271,33 @@ fn drawn(
     }
     let mut rng = Seed::new(u64::from(random.seed), 0).stream("pairs");
     let mut pairs: Vec<[u32; 2]> = Vec::with_capacity(wanted);
-    if same {
+    if let Some([ours, theirs]) = weights {
+        let all = if same {
+            let order = weighted(from.zip(ours), &mut rng);
+            order.chunks_exact(2).map(|it| [it[0], it[1]]).collect()
+        } else if from.len() * to.len() > MAX_WEIGHTED {
+            let message = format!(
+                "found {} x {} members; with `weights` there are at most {MAX_WEIGHTED} pairs to draw from",
+                from.len(),
+                to.len()
+            );
+            return Err(("pairs", message));
+        } else {
+            let theirs = to.zip(theirs).collect::<Vec<_>>();
+            let all = from.zip(ours).flat_map(|(one, own)| {
+                let pairs = theirs.iter();
+                pairs.map(move |(other, weight)| ([one, *other], own * weight))
+            });
+            weighted(all, &mut rng)
+        };
+        pairs.extend(all.iter().take(wanted));
+        if pairs.len() < wanted {
+            let found = pairs.len();
+            let message =
+                format!("found {wanted} random pairs, but members with a population form {found}");
+            return Err(("pairs", message));
+        }
+    } else if same {
         // Fisher-Yates shuffle.
         let mut order: Vec<u32> = from.collect();
         for last in (1..order.len()).rev() {
@@ -357,6 +431,13 @@ pub fn add(
                 Policy::Nearest => GroundPolicy::Nearest,
                 Policy::Longest => GroundPolicy::Longest,
             },
+            times: constellation.changes.as_ref().map(|it| HandoverTimes {
+                times: it.times.iter().map(|time| time.0).collect(),
+                repeat: it.repeat.map(|repeat| repeat.0),
+            }),
+            interfaces: constellation.interfaces.0 as usize,
+            up: elevations(&constellation.up),
+            down: elevations(&constellation.down),
             gap: handover.map_or(0, |it| it.gap.0),
             handover: match handover.map(|it| it.packets) {
                 Some(Meanwhile::Drop) => Handover::Drop,
@@ -387,6 +468,13 @@ pub fn add(
     let there = all.into_iter();
     let there = there.filter(|(class, _)| constellation.transmitter(*class).is_some());
     Ok(there.map(|(_, links)| links).collect())
+}
+
+/// The rates of a transmitter by elevation.
+fn elevations(transmitter: &Transmitter) -> Vec<ElevationStep> {
+    let steps = transmitter.rate_by_elevation.iter();
+    let steps = steps.map(|&[elevation, share]| ElevationStep { elevation, share });
+    steps.collect()
 }
 
 /// Parses a place of a spec.
@@ -435,5 +523,33 @@ impl RoutingParts {
             relays: self.relays,
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weights 6, 3, 1 and 0: the first is drawn first in 60 % of draws; the last never.
+    #[test]
+    fn items_are_drawn_in_proportion_to_their_weights() {
+        let mut rng = Seed::new(7, 0).stream("weights");
+        let mut first = [0; 4];
+        let mut second = [0; 4];
+        for _ in 0..20_000 {
+            let items = (0..4).zip([6.0, 3.0, 1.0, 0.0]);
+            let drawn = weighted(items, &mut rng);
+            assert_eq!(drawn.len(), 3);
+            first[drawn[0]] += 1;
+            second[drawn[1]] += 1;
+        }
+        let is_near = |found: i32, share: f64| (f64::from(found) / 20_000.0 - share).abs() < 0.015;
+        assert!(
+            is_near(first[0], 0.6) && is_near(first[1], 0.3),
+            "{first:?}"
+        );
+        // 3 of the 4 that are left after the first, 6 of 7 after the second, and so on.
+        let wanted = 0.6 * 0.25 + 0.3 / 7.0;
+        assert!(is_near(second[2], wanted), "{second:?}");
     }
 }

@@ -55,21 +55,24 @@ fn replace(ground: &mut Node, files: &Files, path: &str) -> Result<(), Diagnosti
     Ok(())
 }
 
-fn station(NamedPlace { name, at }: NamedPlace, place: &SourceSpan) -> Node {
-    let text = |text: String| Node {
+fn station(row: NamedPlace, place: &SourceSpan) -> Node {
+    let node = |value: NodeValue| Node {
         place: place.clone(),
-        value: NodeValue::Text(text),
+        value,
     };
-    let entry = |key: &str, value: String| TableEntry {
-        key: key.to_owned(),
-        key_place: place.clone(),
-        node: text(value),
-    };
-    let Some(name) = name else {
-        return text(at);
-    };
-    Node {
-        place: place.clone(),
-        value: NodeValue::Table(vec![entry("name", name), entry("at", at)]),
+    let at = node(NodeValue::Text(row.at));
+    let name = row.name.map(|name| node(NodeValue::Text(name)));
+    let population = row.population.map(|it| node(NodeValue::Float(it)));
+    if name.is_none() && population.is_none() {
+        return at;
     }
+    let keys = [("name", name), ("at", Some(at)), ("population", population)];
+    let entries = keys.into_iter().filter_map(|(key, node)| {
+        Some(TableEntry {
+            key: key.to_owned(),
+            key_place: place.clone(),
+            node: node?,
+        })
+    });
+    node(NodeValue::Table(entries.collect()))
 }

@@ -19,11 +19,6 @@ use crate::network::Built;
 use crate::network::constellation::place;
 use crate::point::PlannedPoint;
 
-/// Default time between two samples.
-const BIN: Nanos = time::SECOND;
-
-/// Default interval of routes.
-const ROUTES: Nanos = 100 * time::MILLISECOND;
 /// The sample of a path that does not exist.
 const NO_PATH: f64 = -1.0;
 
@@ -91,7 +86,7 @@ impl<'a> ConstellationRecorder<'a> {
         let shells = point.resolved.parts.constellations()[index].shells();
         let wants = |probe: &str| record.probes.iter().any(|it| it == probe);
         Some(Self {
-            bin: record.bin.map_or(BIN, |bin| bin.0),
+            bin: record.bin_width().0,
             window: record.window,
             next: 0,
             end: point.spec.world.duration.0,
@@ -273,14 +268,8 @@ impl<'a> Paths<'a> {
             finder: PathFinder::new(&built.topology),
             point,
             bodies: bodies.collect(),
-            step: (constellation.policy == Policy::Longest).then(|| {
-                point
-                    .spec
-                    .world
-                    .routing
-                    .as_ref()
-                    .map_or(ROUTES, |it| it.interval())
-            }),
+            step: (constellation.policy == Policy::Longest)
+                .then(|| built.topology.moving_routes().interval),
             followed: 0,
             members: members.collect(),
         }

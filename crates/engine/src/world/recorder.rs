@@ -18,9 +18,6 @@ use crate::probe::{ProbeEntry, RecordOptions};
 use crate::sink::{Sink, SinkError};
 use crate::world::link_observers::LinkObservers;
 
-/// Default bin width of throughput, nanoseconds.
-const BIN: u64 = 1_000_000_000;
-
 /// The records of a unit, the keys of its series, and the buffered samples.
 pub struct Recorder {
     records: Vec<Record>,
@@ -113,7 +110,7 @@ impl Recorder {
                 if !record.probes.iter().any(|name| name == entry.name) {
                     continue;
                 }
-                let bin = record.bin.map_or(BIN, |bin| bin.0);
+                let bin = record.bin_width().0;
                 all.push(series::SeriesRecorder {
                     series: (entry.make)(RecordOptions { bin }),
                     window: record.window,
@@ -186,7 +183,7 @@ impl Recorder {
                 };
                 match probe.quantity {
                     LinkQuantity::Throughput => {
-                        probes.throughput = Some(record.bin.map_or(BIN, |bin| bin.0));
+                        probes.throughput = Some(record.bin_width().0);
                     }
                     LinkQuantity::Queue => probes.queue = true,
                     LinkQuantity::Drop => probes.drops = true,

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::checker::Checker;
-use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel};
+use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel, Transmitter};
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::kind_families::{LossModel, QueueDiscipline};
 use crate::spec::Spec;
 use crate::validate::{kind_choice, link};
 use crate::vocabulary::Vocabulary;
+
+/// Maximum number of interfaces of a station at one constellation.
+const MAX_INTERFACES: u32 = 16;
 
 /// Checks all constellations and grounds, and their combination.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
@@ -92,6 +95,7 @@ fn check_constellation(
             check_kind::<LossModel>(c, spec, vocabulary, loss, &format!("{path}.loss"));
         }
         link::check_spans(c, &transmitter.down, &format!("{path}.down"));
+        check_rates(c, transmitter, class, &path);
         let name = constellation.link_name(class);
         if spec.links.iter().any(|link| link.name == name) {
             let message = format!("a link is called {name:?}, as the links of a constellation are");
@@ -116,12 +120,80 @@ fn check_constellation(
         let message = "it has no effect while a station uses any satellite in reach; set `policy`";
         c.problem(&format!("{path}.handover"), message);
     }
+    check_changes(c, constellation, path);
+    let interfaces = constellation.interfaces.0;
+    if interfaces == 0 || interfaces > MAX_INTERFACES {
+        let message =
+            format!("found {interfaces}; allowed: 1 to {MAX_INTERFACES} interfaces of a station");
+        c.problem(&format!("{path}.interfaces"), message);
+    }
     if !spec.grounds.iter().any(|it| it.uses(&constellation.name)) {
         let message = format!(
             "no [[ground]] has stations that use {:?}",
             constellation.name
         );
         c.problem(path, message);
+    }
+}
+
+fn check_rates(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, path: &str) {
+    let steps = &transmitter.rate_by_elevation;
+    if steps.is_empty() {
+        return;
+    }
+    let rates = format!("{path}.rate_by_elevation");
+    if class == Class::Isl {
+        let message = "it has no effect on links between satellites; leave it out";
+        return c.problem(&rates, message);
+    }
+    for (index, &[elevation, share]) in steps.iter().enumerate() {
+        let path = format!("{rates}.{index}");
+        if !((-90.0..=90.0).contains(&elevation) && share > 0.0 && share <= 1.0) {
+            let message = format!(
+                "found [{elevation}, {share}]; allowed: an elevation from -90 to 90 degrees, and a share above 0, at most 1"
+            );
+            c.problem(&path, message);
+        } else if index > 0 && steps[index - 1][0] >= elevation {
+            c.problem(&path, format!("found {elevation}; elevations ascend"));
+        }
+    }
+    if transmitter.rate.steps().len() > 1 {
+        let message = "found a rate over time; with `rate_by_elevation` it is constant";
+        c.problem(&format!("{path}.rate"), message);
+    }
+    if transmitter
+        .queue
+        .as_ref()
+        .is_some_and(|it| it.kind != "drop-tail")
+    {
+        let message = "found a queue discipline; with `rate_by_elevation` a queue is drop-tail, a number of packets or bytes";
+        c.problem(&format!("{path}.queue"), message);
+    }
+}
+
+fn check_changes(c: &mut Checker<'_>, constellation: &Constellation, path: &str) {
+    let Some(changes) = &constellation.changes else {
+        return;
+    };
+    let path = format!("{path}.changes");
+    if constellation.policy == Policy::Any {
+        let message = "it has no effect while a station uses any satellite in reach; set `policy`";
+        return c.problem(&path, message);
+    }
+    let Some(last) = changes.times.last() else {
+        return c.problem(&format!("{path}.times"), "found no time");
+    };
+    let descends = changes.times.windows(2).position(|pair| pair[0] >= pair[1]);
+    if let Some(index) = descends {
+        let [one, other] = [index, index + 1].map(|it| changes.times[it]);
+        let message = format!("found {one} before {other}; times ascend");
+        c.problem(&format!("{path}.times"), message);
+    }
+    if let Some(repeat) = changes.repeat
+        && repeat <= *last
+    {
+        let message = format!("found {repeat}; allowed: more than the last time, {last}");
+        c.problem(&format!("{path}.repeat"), message);
     }
 }
 
@@ -147,6 +219,12 @@ fn check_ground(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
     let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
     for (index, station) in ground.stations.iter().enumerate() {
         let path = format!("{path}.stations.{index}");
+        if let Some(population) = station.population
+            && !(population.is_finite() && population >= 0.0)
+        {
+            let message = format!("found {population}; allowed: a number from 0 on");
+            c.problem(&format!("{path}.population"), message);
+        }
         if let Some(name) = &station.name
             && let Some(first) = names.insert(name, index)
         {

@@ -1,13 +1,11 @@
 //! Checks of a spec against the limits of memory.
 
 use crate::checker::Checker;
+use crate::constellation::Class;
 use crate::flow::{Flow, Start};
-use crate::limits::{MAX_BINS, MAX_NODES};
+use crate::limits::{MAX_BINS, MAX_LINKS, MAX_NODES};
 use crate::quantity::Span;
 use crate::spec::{Experiment, Record, Spec};
-
-/// Default bin width of a record.
-const BIN: Span = Span(1_000_000_000);
 
 /// Checks the total number of members of all nodes.
 pub fn check_groups(c: &mut Checker<'_>, spec: &Spec) {
@@ -27,6 +25,23 @@ pub fn check_groups(c: &mut Checker<'_>, spec: &Spec) {
             "found {all} nodes, satellites and stations in all; a world holds at most {MAX_NODES}"
         );
         c.problem("constellation", message);
+    }
+    check_beams(c, spec);
+}
+
+/// Checks the number of links of constellations, in addition to wires.
+fn check_beams(c: &mut Checker<'_>, spec: &Spec) {
+    let mut all = spec.links.len() as u64;
+    for (index, constellation) in spec.constellations.iter().enumerate() {
+        let own = Class::ALL.map(|class| u64::from(constellation.members(class)));
+        all += own.iter().sum::<u64>();
+        if all > MAX_LINKS {
+            let [isl, up, down] = own;
+            let message = format!(
+                "found {all} links up to here, {isl} between its satellites, {up} up and {down} down; a world holds at most {MAX_LINKS}"
+            );
+            return c.problem(&format!("constellation.{index}"), message);
+        }
     }
 }
 
@@ -51,7 +66,7 @@ pub fn check_bin(
     record: &Record,
     path: &str,
 ) {
-    let bin = record.bin.unwrap_or(BIN);
+    let bin = record.bin_width();
     let path = format!("{path}.bin");
     if bin.0 == 0 {
         return c.problem(&path, "found a bin of 0; a bin has a width");

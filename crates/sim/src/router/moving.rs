@@ -25,6 +25,8 @@ const MAX_CHANGES: u64 = 500;
 struct Access {
     /// The satellite used by each station, for a policy of one satellite.
     current: Vec<Option<usize>>,
+    /// The time of the last selection, if the times of handovers are given.
+    selected: Option<Nanos>,
 }
 
 /// The routing described in the module's documentation.
@@ -32,7 +34,8 @@ pub(super) struct Moving {
     kind: Box<dyn RoutingKind>,
     interval: Nanos,
     outages: Outages,
-    graph: Graph,
+    /// One for each interface of stations that have the most.
+    graphs: Vec<Graph>,
     /// Links with constant delays, in both directions.
     fixed: Vec<Edge>,
     access: Vec<Access>,
@@ -78,17 +81,20 @@ impl Moving {
                 graph.set_station(station.0);
             }
         }
+        let interfaces = topology.constellations.iter();
+        let interfaces = interfaces.map(|it| it.access.interfaces).max();
         Some(Self {
             kind: (settings.kind)(),
             interval: settings.interval.max(1),
             outages: Outages::new(topology),
-            graph,
+            graphs: vec![graph; interfaces.unwrap_or(1).max(1)],
             fixed: fixed(topology),
             access: topology
                 .constellations
                 .iter()
                 .map(|it| Access {
                     current: vec![None; it.stations.len()],
+                    selected: None,
                 })
                 .collect(),
             ground: Vec::new(),
@@ -139,18 +145,70 @@ impl Moving {
         self.edges.extend(self.fixed.iter().filter(is_up));
         for (number, constellation) in topology.constellations.iter().enumerate() {
             self.catch_up(constellation, number, skipped.clone());
+            self.select_at_times(constellation, number, begin);
             self.add_constellation(constellation, number, begin);
         }
-        self.graph.set_edges(&self.edges);
+        self.set_edges(topology);
         true
+    }
+
+    /// Gives each graph its edges: all but those of other interfaces of a station.
+    fn set_edges(&mut self, topology: &Topology) {
+        if let [graph] = &mut self.graphs[..] {
+            return graph.set_edges(&self.edges);
+        }
+        for (slot, graph) in self.graphs.iter_mut().enumerate() {
+            let ground = &self.ground;
+            let own = self.edges.iter().filter(|edge| {
+                let Some(number) = edge.via.checked_sub(GROUND) else {
+                    return true;
+                };
+                let Sender {
+                    interface,
+                    receiver,
+                } = ground[number as usize];
+                // A station with fewer interfaces uses its last one for the rest.
+                let mut all = topology.constellations.iter();
+                let ends = [interface, receiver].map(|it| LinkId(it / 2));
+                all.find_map(|it| {
+                    let mut slots = ends.iter().filter_map(|end| it.slot_of(*end));
+                    let last = it.access.interfaces.max(1) - 1;
+                    slots.next().map(|own| own == slot.min(last))
+                })
+                .unwrap_or(true)
+            });
+            graph.set_edges(&own.copied().collect::<Vec<Edge>>());
+        }
+    }
+
+    /// Selects the satellites of stations at the last of the given times of handovers, if it has
+    /// passed since the last call. A change applies from the next interval on.
+    fn select_at_times(&mut self, constellation: &Constellation, number: usize, at: Nanos) {
+        let Some(times) = &constellation.access.times else {
+            return;
+        };
+        let begin = |time: Nanos| time.div_ceil(self.interval).saturating_mul(self.interval);
+        let last = begin(times.last(at));
+        if self.access[number].selected.replace(last) == Some(last) {
+            return;
+        }
+        let mut positions = std::mem::take(&mut self.positions);
+        constellation
+            .motion
+            .borrow_mut()
+            .satellites(last, &mut positions);
+        for station in 0..constellation.stations.len() {
+            self.choose(constellation, number, station, (last, true), &positions);
+        }
+        self.positions = positions;
     }
 
     /// Selects the satellites of stations in the skipped intervals, in which nothing happened and
     /// no routes were needed: a handover in them is over, or under way, but does not begin now.
     /// Earlier intervals than the duration of a handover have no effect.
     fn catch_up(&mut self, constellation: &Constellation, number: usize, skipped: Range<u64>) {
-        let access = constellation.access;
-        if access.policy == GroundPolicy::Any {
+        let access = &constellation.access;
+        if access.policy == GroundPolicy::Any || access.times.is_some() {
             return;
         }
         let lasts = access.gap.div_ceil(self.interval);
@@ -163,7 +221,7 @@ impl Moving {
                 .borrow_mut()
                 .satellites(at, &mut positions);
             for station in 0..constellation.stations.len() {
-                self.choose(constellation, number, station, at, &positions);
+                self.choose(constellation, number, station, (at, true), &positions);
             }
         }
         self.positions = positions;
@@ -191,8 +249,9 @@ impl Moving {
             }
         }
         drop(motion);
+        let changes = constellation.access.times.is_none();
         for station in 0..constellation.stations.len() {
-            self.choose(constellation, number, station, at, &positions);
+            self.choose(constellation, number, station, (at, changes), &positions);
             let up = constellation.up(station);
             if self.down[up as usize / 2] {
                 continue;
@@ -219,20 +278,26 @@ impl Moving {
         self.positions = positions;
     }
 
-    /// Selects the satellites that a station uses.
+    /// Selects the satellites that an interface of a station uses; `changes`: it may change to
+    /// another one.
     fn choose(
         &mut self,
         constellation: &Constellation,
         number: usize,
         station: usize,
-        at: Nanos,
+        (at, changes): (Nanos, bool),
         positions: &[Position],
     ) {
         let mut motion = constellation.motion.borrow_mut();
         let place = motion.places()[station];
         let in_reach = &mut self.in_reach;
         motion.shells().in_reach(place, positions, in_reach);
-        let access = constellation.access;
+        let interfaces = constellation.access.interfaces.max(1);
+        if interfaces > 1 {
+            let slot = constellation.slot(station);
+            in_reach.retain(|(satellite, _)| satellite % interfaces == slot);
+        }
+        let access = &constellation.access;
         if access.policy == GroundPolicy::Any {
             return;
         }
@@ -246,6 +311,7 @@ impl Moving {
             all.min_by(|one, other| one.1.total_cmp(&other.1))
         };
         let chosen = match (access.policy, kept) {
+            _ if !changes => kept,
             (GroundPolicy::Longest, Some(kept)) => Some(kept),
             (GroundPolicy::Longest, None) => {
                 let view = |satellite: usize| {
@@ -286,6 +352,8 @@ impl Moving {
         // Packets to an address of a link between satellites may arrive at any interface; otherwise
         // several addresses are several paths.
         let anywhere = topology.is_isl(target);
+        let mut all = topology.constellations.iter();
+        let slot = all.find_map(|it| it.slot_of(LinkId(target / 2)));
         let arrives = |edge: &Edge| {
             let far = match edge.via.checked_sub(GROUND) {
                 Some(number) => ground[number as usize].receiver,
@@ -293,7 +361,8 @@ impl Moving {
             };
             anywhere || far == target
         };
-        self.kind.find(&self.graph, owner.0, &arrives, tree);
+        self.kind
+            .find(&self.graphs[slot.unwrap_or(0)], owner.0, &arrives, tree);
         for (node, next) in (0..).zip(next.iter_mut()) {
             *next = tree.via(node).unwrap_or(NOWHERE);
         }

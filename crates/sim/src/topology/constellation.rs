@@ -13,11 +13,12 @@ use anabranch_orbit::{Place, Shells};
 use anabranch_transport::Nanos;
 
 use super::Topology;
+use super::elevation::{ByElevation, ElevationStep, Receiver};
 use crate::ephemeris::{Ephemeris, Segment};
 use crate::error::BuildError;
 use crate::ids::{LinkId, NodeId};
 use crate::link::{DirectionConfig, LinkConfig};
-use crate::packet::{NO_RECEIVER, Packet};
+use crate::packet::Packet;
 use crate::propagation::Propagation;
 use crate::rng::Rng;
 
@@ -41,11 +42,50 @@ pub enum Handover {
     Drop,
 }
 
+/// Times at which stations change to another satellite, with a policy of one satellite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandoverTimes {
+    /// The times, ascending.
+    pub times: Vec<Nanos>,
+    /// The period after which they repeat.
+    pub repeat: Option<Nanos>,
+}
+
+impl HandoverTimes {
+    /// The last of the times up to `now`; 0 if there is none.
+    pub(crate) fn last(&self, now: Nanos) -> Nanos {
+        let before = |now: Nanos| {
+            let passed = self.times.partition_point(|time| *time <= now);
+            passed.checked_sub(1).map(|index| self.times[index])
+        };
+        let Some(repeat) = self.repeat.filter(|repeat| *repeat > 0) else {
+            return before(now).unwrap_or(0);
+        };
+        let begin = now - now % repeat;
+        match before(now - begin) {
+            Some(time) => begin + time,
+            None => {
+                let last = self.times.last().copied().unwrap_or(0);
+                begin.checked_sub(repeat).map_or(0, |begin| begin + last)
+            }
+        }
+    }
+}
+
 /// The access of stations to satellites.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GroundAccess {
     /// The selection policy.
     pub policy: GroundPolicy,
+    /// When stations change to another satellite; if `None`, when the policy says so.
+    pub times: Option<HandoverTimes>,
+    /// Interfaces of each station. Interface j uses the satellites whose number leaves j when
+    /// divided by this, so that the paths of a station share no satellite in its reach.
+    pub interfaces: usize,
+    /// Rates of stations by elevation, ascending. Empty: the rate of the link at any elevation.
+    pub up: Vec<ElevationStep>,
+    /// The same of satellites to stations.
+    pub down: Vec<ElevationStep>,
     /// Duration of a handover, with a policy of one satellite.
     pub gap: Nanos,
     /// The treatment of packets during a handover.
@@ -75,7 +115,8 @@ pub struct ConstellationConfig {
 pub struct ConstellationLinks {
     /// Between satellites, in the order of [`Shells::isls`].
     pub isl: Vec<LinkId>,
-    /// From each station to the satellites.
+    /// From each interface of a station to the satellites: the first of each station, then the
+    /// second of each, and so on.
     pub up: Vec<LinkId>,
     /// From each satellite to the stations.
     pub down: Vec<LinkId>,
@@ -111,6 +152,7 @@ impl LinkClass {
 pub(crate) struct Constellation {
     pub motion: Rc<RefCell<Ephemeris>>,
     pub satellites: Vec<NodeId>,
+    /// The nodes of stations, repeated for each of their interfaces.
     pub stations: Vec<NodeId>,
     /// The satellites at the ends of each ISL.
     pub isls: Vec<[usize; 2]>,
@@ -133,6 +175,18 @@ impl Constellation {
     /// Whether a link is one between its satellites.
     pub fn has_isl(&self, link: LinkId) -> bool {
         spans(&self.links.isl, link)
+    }
+
+    /// The number of a station's interface among those of the station.
+    pub fn slot(&self, station: usize) -> usize {
+        let interfaces = self.access.interfaces.max(1);
+        station / (self.stations.len() / interfaces).max(1)
+    }
+
+    /// The number of the interface that belongs to a link from a station.
+    pub fn slot_of(&self, link: LinkId) -> Option<usize> {
+        let first = self.links.up.first()?;
+        spans(&self.links.up, link).then(|| self.slot((link.0 - first.0) as usize))
     }
 
     /// The interface of a station to the satellites.
@@ -173,7 +227,8 @@ impl Topology {
             self.check(node)?;
         }
         let isls = shells.isls();
-        let (stations, places): (Vec<_>, Vec<_>) = stations.into_iter().unzip();
+        let repeated = std::iter::repeat_n(stations, access.interfaces.max(1));
+        let (stations, places): (Vec<_>, Vec<_>) = repeated.flatten().unzip();
         let motion = Rc::new(RefCell::new(Ephemeris::new(shells, places, start)));
         let mut links = ConstellationLinks::default();
         let member = |class: LinkClass, count: usize, index: usize| match count {
@@ -207,23 +262,35 @@ impl Topology {
             (LinkClass::Down, &satellites, 0),
         ] {
             for (index, &node) in nodes.iter().enumerate() {
-                let far = match class {
+                let (receiver, steps) = match class {
                     // Satellites receive on the links that follow those of the stations.
-                    LinkClass::Up => Far::Receiver {
-                        link: first_up + stations.len(),
-                        body: 0,
-                    },
-                    _ => Far::Receiver {
-                        link: first_up,
-                        body: first_station,
-                    },
+                    LinkClass::Up => (
+                        Receiver {
+                            link: first_up + stations.len(),
+                            body: 0,
+                        },
+                        &access.up,
+                    ),
+                    _ => (
+                        Receiver {
+                            link: first_up,
+                            body: first_station,
+                        },
+                        &access.down,
+                    ),
                 };
-                let forward = direction(class)?;
+                let from = (first_body + index) as u32;
+                let mut forward = direction(class)?;
+                if !steps.is_empty() {
+                    let ends = (Rc::clone(&motion), receiver, from);
+                    let queue = ByElevation::new(&*forward.queue, steps, ends)?;
+                    forward.queue = Box::new(queue);
+                }
                 let rate = forward.rate.as_ref();
                 let beam = Beam {
                     motion: Rc::clone(&motion),
-                    from: (first_body + index) as u32,
-                    far,
+                    from,
+                    far: Far::Receiver(receiver),
                     known: Vec::new(),
                     rate: rate.and_then(crate::StepFunction::as_constant),
                     left: 0,
@@ -253,8 +320,8 @@ impl Topology {
 enum Far {
     /// Always this body.
     Body(u32),
-    /// The receiver of the packet: links and bodies are numbered from these on.
-    Receiver { link: usize, body: usize },
+    /// The receiver of the packet.
+    Receiver(Receiver),
 }
 
 /// The propagation delay of the packets that a body sends.
@@ -319,16 +386,33 @@ impl Propagation for Beam {
     fn delay(&mut self, at: Nanos, packet: &Packet, _rng: &mut Rng) -> Nanos {
         let (to, wait) = match self.far {
             Far::Body(to) => (to, 0),
-            Far::Receiver { .. } if packet.receiver == NO_RECEIVER => return 0,
-            Far::Receiver { link, body } => {
-                let to = (packet.receiver as usize / 2 - link + body) as u32;
-                (to, self.wait(to, at))
-            }
+            Far::Receiver(receiver) => match receiver.body(packet) {
+                Some(to) => (to, self.wait(to, at)),
+                None => return 0,
+            },
         };
         let leaves = self.leaves(at, wait, packet);
         let known = self.known.iter().find(|(known, _)| *known == to);
         let delay = known.and_then(|(_, segment)| segment.at(leaves));
         let delay = delay.unwrap_or_else(|| self.look(to, leaves));
         leaves - at + delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_handovers_repeat() {
+        let mut times = HandoverTimes {
+            times: vec![12, 27, 42, 57],
+            repeat: None,
+        };
+        let last =
+            |times: &HandoverTimes| [0, 11, 12, 30, 59, 60, 71, 72].map(|now| times.last(now));
+        assert_eq!(last(&times), [0, 0, 12, 27, 57, 57, 57, 57]);
+        times.repeat = Some(60);
+        assert_eq!(last(&times), [0, 0, 12, 27, 57, 57, 57, 72]);
     }
 }
