@@ -29,6 +29,7 @@ use crate::table::{axis, joined, named_or_own, same_x, within};
 
 pub use canvas::for_page;
 pub(crate) use draw::wrapped;
+pub use draw_map::svg as map_svg;
 
 /// A finished figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +55,8 @@ pub enum Content {
     Plot(plot::Plot),
     /// Packets between two lifelines.
     Ladder(ladder::Ladder),
-    /// A constellation on a map.
-    Map(map::Map),
+    /// A constellation on a map, at one time or at several.
+    Map(Vec<map::Map>),
 }
 
 /// Error while making a figure.
@@ -133,7 +134,7 @@ impl Figure {
             None => return Ok(None),
             Some(Content::Plot(plot)) => draw::svg(plot, &self.headline()),
             Some(Content::Ladder(ladder)) => draw_ladder::svg(ladder, &self.headline()),
-            Some(Content::Map(map)) => draw_map::svg(map, &self.headline()),
+            Some(Content::Map(maps)) => draw_map::svg(maps, &self.headline()),
         };
         drawn.map(Some).map_err(|what| FigureError::Draw {
             id: self.id.clone(),

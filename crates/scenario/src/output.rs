@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Rate, Size, Span, Window};
+use crate::quantity::{Count, Rate, Size, Span, Window};
 use crate::value::Value;
 
 /// A table: the file `tables/<id>.csv`, and a section of the report.
@@ -244,6 +244,10 @@ pub struct Figure {
     /// Size of a segment, if the unit of a curve is `segments`.
     #[serde(default)]
     pub segment_size: Option<Size>,
+    /// Kind `map`: number of times, equally spaced in the window, that the report shows one after
+    /// the other, 2 to 60. Default: one map, at the beginning of the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Count>,
     /// The curves of kinds `sweep`, `bars`, `cdf` and `time`; of kind `map` the flows whose paths
     /// are drawn.
     #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]

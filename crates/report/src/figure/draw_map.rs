@@ -1,5 +1,7 @@
 //! Draws a map: equirectangular, north up, with 0 degrees east in the middle.
 
+mod frames;
+
 use plotters::prelude::*;
 use plotters::style::FontStyle;
 
@@ -16,19 +18,80 @@ const TEXT: i32 = 17;
 /// The map in displayed pixels; twice as wide as high.
 const LEFT: i32 = 8;
 const WIDE: i32 = 424;
-/// Upper limits of the classes of load in %, and their colours in the palette.
-const LOADS: [(f64, usize); 4] = [(25.0, 0), (50.0, 2), (75.0, 4), (f64::INFINITY, 1)];
-const LOAD_NAMES: [&str; 4] = ["below 25 %", "25 to 50 %", "50 to 75 %", "above 75 %"];
+/// Classes of load: upper limits in %, names, and colours in the palette.
+const LOADS: [(f64, &str, usize); 4] = [
+    (25.0, "below 25 %", 0),
+    (50.0, "25 to 50 %", 2),
+    (75.0, "50 to 75 %", 4),
+    (f64::INFINITY, "above 75 %", 1),
+];
 /// Colours of paths in the palette.
 const PATHS: [usize; 3] = [3, 5, 4];
 
-/// The map as an SVG document.
-pub fn svg(map: &Map, title: &str) -> Result<String, String> {
+/// Maps as an SVG document. Several maps are shown one after the other, a second each. The document
+/// has no script; if the reader prefers no motion, only the first is shown.
+///
+/// # Errors
+/// There is no map, or a message of the drawing library.
+pub fn svg(maps: &[Map], title: &str) -> Result<String, String> {
+    match maps {
+        [] => Err("there is no map to draw".to_owned()),
+        [map] => still(map, title),
+        _ => frames::svg(maps, title),
+    }
+}
+
+/// One map.
+fn still(map: &Map, title: &str) -> Result<String, String> {
+    page(title, map.paths.len(), |page| {
+        let (sheet, top) = (page.sheet, page.top);
+        for (index, (_, path)) in (0..).zip(&map.paths) {
+            let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
+            for pair in path.windows(2) {
+                page.line([pair[0], pair[1]], halo.stroke_width(7 * SCALE as u32))?;
+            }
+        }
+        for (ends, load) in &map.links {
+            let class = LOADS.iter().find(|(limit, ..)| load < limit);
+            let shown = class.map_or(1, |(.., shown)| *shown);
+            page.line(*ends, stroke(colour(shown), 16))?;
+        }
+        for place in &map.satellites {
+            page.dot(*place, 1, FAINT)?;
+        }
+        for place in &map.stations {
+            page.dot(*place, 3, INK)?;
+        }
+        let text = style(TEXT, INK, Side::After);
+        let (from, until) = map.window;
+        let words = format!("positions at {} s; load from {from} to {until} s", map.time);
+        canvas::write(sheet, &words, (12, line(top, 0)), &text)?;
+        for (index, (label, path)) in (0..).zip(&map.paths) {
+            let label = match path.is_empty() {
+                true => format!("{label} (no path)"),
+                false => label.clone(),
+            };
+            page.path_sign(index, &label)?;
+        }
+        Ok(())
+    })
+}
+
+/// The middle of a row of text below the map.
+fn line(top: i32, row: i32) -> i32 {
+    top + WIDE / 2 + LINE / 2 + 6 + LINE * row
+}
+
+/// A document with the title, the legend and the grid, and room for the labels of `paths`.
+fn page(
+    title: &str,
+    paths: usize,
+    draw: impl FnOnce(&Page<'_, '_>) -> DrawResult,
+) -> Result<String, String> {
     let headline = wrapped(title, HEADLINE);
-    let named: Vec<&(String, Vec<Place>)> = map.paths.iter().collect();
     let rows = headline.len() as i32 + 2;
     let top = 14 + LINE * rows;
-    let below = LINE * (1 + named.len() as i32) + 12;
+    let below = LINE * (1 + paths as i32) + 12;
     let height = top + WIDE / 2 + below;
     canvas::sheet(title, WIDTH as u32, height as u32, |sheet| {
         let head = style(TEXT + 1, INK, Side::After);
@@ -42,48 +105,14 @@ pub fn svg(map: &Map, title: &str) -> Result<String, String> {
         legend(sheet, 16 + LINE * headline.len() as i32)?;
         let page = Page { sheet, top };
         page.grid()?;
-        for (index, (_, path)) in (0..).zip(&map.paths) {
-            let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
-            for pair in path.windows(2) {
-                page.line([pair[0], pair[1]], halo.stroke_width(7 * SCALE as u32))?;
-            }
-        }
-        for (ends, load) in &map.links {
-            let class = LOADS.iter().find(|(limit, _)| load < limit);
-            let shown = class.map_or(1, |(_, shown)| *shown);
-            page.line(*ends, stroke(colour(shown), 16))?;
-        }
-        for place in &map.satellites {
-            page.dot(*place, 1, FAINT)?;
-        }
-        for place in &map.stations {
-            page.dot(*place, 3, INK)?;
-        }
-        let text = style(TEXT, INK, Side::After);
-        let (from, until) = map.window;
-        let words = format!("positions at {} s; load from {from} to {until} s", map.time);
-        let line = |row: i32| top + WIDE / 2 + LINE / 2 + 6 + LINE * row;
-        canvas::write(sheet, &words, (12, line(0)), &text)?;
-        for (index, (label, path)) in (0..).zip(&named) {
-            let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
-            let sign =
-                [(12, 0), (44, 0)].map(|(x, y)| (x * SCALE, (line(index as i32 + 1) + y) * SCALE));
-            let sign = PathElement::new(sign.to_vec(), halo.stroke_width(7 * SCALE as u32));
-            sheet.draw(&sign).map_err(failed)?;
-            let label = match path.is_empty() {
-                true => format!("{label} (no path)"),
-                false => label.clone(),
-            };
-            canvas::write(sheet, &label, (54, line(index as i32 + 1)), &text)?;
-        }
-        Ok(())
+        draw(&page)
     })
 }
 
 /// The classes of load, in two rows.
 fn legend(sheet: &Sheet<'_>, top: i32) -> DrawResult {
     let text = style(TEXT, INK, Side::After);
-    for (index, (name, (_, shown))) in (0..).zip(LOAD_NAMES.iter().zip(LOADS)) {
+    for (index, (_, name, shown)) in (0..).zip(LOADS) {
         let (x, y) = (12 + 212 * (index % 2), top + LINE * (index / 2));
         let sign = [x, x + 32].map(|x| (x * SCALE, y * SCALE));
         let sign = PathElement::new(sign.to_vec(), stroke(colour(shown), 16));
@@ -99,14 +128,46 @@ struct Page<'a, 's> {
     top: i32,
 }
 
+/// Drawn pixels of a place.
+fn at(top: i32, [north, east]: Place) -> [f64; 2] {
+    let scale = f64::from(WIDE * SCALE) / 360.0;
+    [
+        f64::from(LEFT * SCALE) + (east + 180.0) * scale,
+        f64::from(top * SCALE) + (90.0 - north) * scale,
+    ]
+}
+
+/// A line the short way, in drawn pixels; two parts if it crosses the edge of the map.
+fn pieces(top: i32, ends: [Place; 2]) -> Vec<[[f64; 2]; 2]> {
+    let [from, to] = ends.map(|it| at(top, it));
+    let [left, right] = [LEFT, LEFT + WIDE].map(|x| f64::from(x * SCALE));
+    let width = right - left;
+    let over = to[0] - from[0];
+    if over.abs() <= width / 2.0 {
+        return vec![[from, to]];
+    }
+    let (edge, other, shift) = match over > 0.0 {
+        true => (left, right, -width),
+        false => (right, left, width),
+    };
+    let share = (edge - from[0]) / (over + shift);
+    let y = from[1] + (to[1] - from[1]) * share;
+    vec![[from, [edge, y]], [[other, y], to]]
+}
+
 impl Page<'_, '_> {
-    /// Drawn pixels of a place.
-    fn at(&self, [north, east]: Place) -> [f64; 2] {
-        let scale = f64::from(WIDE * SCALE) / 360.0;
-        [
-            f64::from(LEFT * SCALE) + (east + 180.0) * scale,
-            f64::from(self.top * SCALE) + (90.0 - north) * scale,
-        ]
+    fn at(&self, place: Place) -> [f64; 2] {
+        at(self.top, place)
+    }
+
+    /// The line of a path below the map, and its label.
+    fn path_sign(&self, index: usize, label: &str) -> DrawResult {
+        let y = line(self.top, index as i32 + 1);
+        let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
+        let sign = [12, 44].map(|x| (x * SCALE, y * SCALE));
+        let sign = PathElement::new(sign.to_vec(), halo.stroke_width(7 * SCALE as u32));
+        self.sheet.draw(&sign).map_err(failed)?;
+        canvas::write(self.sheet, label, (54, y), &style(TEXT, INK, Side::After))
     }
 
     fn stretch(&self, from: [f64; 2], to: [f64; 2], style: ShapeStyle) -> DrawResult {
@@ -115,23 +176,9 @@ impl Page<'_, '_> {
         self.sheet.draw(&line).map_err(failed)
     }
 
-    /// A line the short way; in two parts if it crosses the edge of the map.
     fn line(&self, ends: [Place; 2], style: ShapeStyle) -> DrawResult {
-        let [from, to] = ends.map(|it| self.at(it));
-        let [left, right] = [LEFT, LEFT + WIDE].map(|x| f64::from(x * SCALE));
-        let width = right - left;
-        let over = to[0] - from[0];
-        if over.abs() <= width / 2.0 {
-            return self.stretch(from, to, style);
-        }
-        let (edge, other, shift) = match over > 0.0 {
-            true => (left, right, -width),
-            false => (right, left, width),
-        };
-        let share = (edge - from[0]) / (over + shift);
-        let y = from[1] + (to[1] - from[1]) * share;
-        self.stretch(from, [edge, y], style)?;
-        self.stretch([other, y], to, style)
+        let mut pieces = pieces(self.top, ends).into_iter();
+        pieces.try_for_each(|[from, to]| self.stretch(from, to, style))
     }
 
     fn dot(&self, place: Place, radius: i32, colour: RGBColor) -> DrawResult {
@@ -170,7 +217,7 @@ mod tests {
             links: vec![([[0.0, 170.0], [0.0, -170.0]], 80.0)],
             ..Map::default()
         };
-        let text = svg(&map, "Title").expect("a drawing");
+        let text = svg(&[map], "Title").expect("a drawing");
         let top = 14 + LINE * 3;
         let equator = (top + WIDE / 4) * SCALE;
         assert!(

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_scenario::Record;
+use anabranch_scenario::constellation::Class;
 use anabranch_scenario::measure::{ENDS, PATH, POSITION, UTILIZATION};
 use anabranch_scenario::records::{Series, SeriesError, SeriesQuery};
 use anabranch_scenario::value::Point;
-use anabranch_scenario::{Experiment, Record};
 
 use super::Maker;
 
@@ -30,28 +31,97 @@ pub struct Map {
     pub paths: Vec<(String, Vec<Place>)>,
 }
 
-/// The places of the numbered satellites and stations of a constellation.
-#[derive(Default)]
-struct Bodies {
-    satellites: BTreeMap<u32, Place>,
-    /// Number of satellites, with those without a position.
-    count: u32,
-    stations: Vec<Place>,
+/// The recorded series of a constellation.
+#[derive(Clone, Debug, Default)]
+pub struct ConstellationSeries {
+    /// Number of satellites.
+    pub satellites: u32,
+    /// Positions of the satellites.
+    pub positions: Vec<Series>,
+    /// Positions of the stations, in the order of their numbers.
+    pub stations: Vec<Series>,
+    /// The satellites of each link between them.
+    pub ends: Vec<Series>,
+    /// Utilization of these links.
+    pub utilization: Vec<Series>,
+    /// Paths of flows, by their labels.
+    pub paths: Vec<(String, Series)>,
+    /// Width of the bins of utilization, seconds.
+    pub bin: f64,
+    /// End of the run, seconds.
+    pub end: f64,
 }
 
-impl Bodies {
-    fn place(&self, number: f64) -> Option<Place> {
-        let number = number as u32;
-        match number.checked_sub(self.count) {
-            Some(station) => self.stations.get(station as usize).copied(),
-            None => self.satellites.get(&number).copied(),
+impl ConstellationSeries {
+    /// Adds everything at the map's time, and the load in its window.
+    fn add_to(&self, map: &mut Map) {
+        let positions = self.positions.iter();
+        let positions = positions.filter_map(|it| Some((it.member, place_at(it, map.time)?)));
+        let positions: BTreeMap<u32, Place> = positions.collect();
+        let stations = self.stations.iter().map(|it| place_at(it, map.time));
+        let stations: Vec<Option<Place>> = stations.collect();
+        let place = |number: f64| {
+            let number = number as u32;
+            match number.checked_sub(self.satellites) {
+                Some(station) => stations.get(station as usize).copied().flatten(),
+                None => positions.get(&number).copied(),
+            }
+        };
+        map.satellites.extend(positions.values());
+        map.stations.extend(stations.iter().flatten());
+        let ends = self.ends.iter().filter_map(|it| {
+            let [one, other] = [0, 1].map(|index| it.samples.get(index));
+            Some((it.member, [one?.value, other?.value]))
+        });
+        let ends: BTreeMap<u32, [f64; 2]> = ends.collect();
+        let (from, until) = map.window;
+        for series in &self.utilization {
+            let mut load = [0.0; 2];
+            for sample in &series.samples {
+                let begin = sample.time.max(from);
+                let lasts = (sample.time + self.bin).min(self.end).min(until) - begin;
+                if lasts > 0.0 {
+                    load[usize::from(sample.index.min(1))] += sample.value * lasts;
+                }
+            }
+            let load = load[0].max(load[1]) / (until - from);
+            let places = ends.get(&series.member).map(|it| it.map(place));
+            if let (Some([Some(one), Some(other)]), true) = (places, load > 0.0) {
+                map.links.push(([one, other], load));
+            }
+        }
+        for (label, series) in &self.paths {
+            let numbers = path_at(series, map.time);
+            let places = numbers.iter().filter_map(|it| place(*it)).collect();
+            map.paths.push((label.clone(), places));
         }
     }
 }
 
+/// Maps of equal parts of a window: positions and paths at the beginning of each, and the load
+/// during it. Empty if there is no satellite.
+pub fn frames(all: &[ConstellationSeries], (from, until): (f64, f64), count: u32) -> Vec<Map> {
+    let lasts = (until - from) / f64::from(count.max(1));
+    let maps = (0..count.max(1)).map(|number| {
+        let time = from + f64::from(number) * lasts;
+        let mut map = Map {
+            time,
+            window: match count {
+                0 | 1 => (from, until),
+                _ => (time, time + lasts),
+            },
+            ..Map::default()
+        };
+        all.iter().for_each(|it| it.add_to(&mut map));
+        map.links.sort_by(|one, other| one.1.total_cmp(&other.1));
+        map
+    });
+    maps.filter(|map| !map.satellites.is_empty()).collect()
+}
+
 impl Maker<'_> {
-    /// The map of the recorded constellations.
-    pub(super) fn map(&self) -> Result<Option<Map>, SeriesError> {
+    /// The maps of the recorded constellations, one for each frame.
+    pub(super) fn map(&self) -> Result<Option<Vec<Map>>, SeriesError> {
         let spec = &self.results.spec;
         let mut experiments = spec.experiments.iter();
         let Some(experiment) = experiments.find(|it| it.id == self.experiment) else {
@@ -59,91 +129,46 @@ impl Maker<'_> {
         };
         let end = experiment.duration.unwrap_or(spec.world.duration).seconds();
         let window = self.window().unwrap_or((0.0, end));
-        let mut map = Map {
-            time: window.0,
-            window,
-            ..Map::default()
-        };
-        for record in &experiment.records {
-            if let Some(name) = &record.constellation {
-                self.add_constellation(&mut map, experiment, record, name)?;
-            }
-        }
-        map.links.sort_by(|one, other| one.1.total_cmp(&other.1));
-        Ok((!map.satellites.is_empty()).then_some(map))
+        let records = experiment.records.iter();
+        let records = records.filter_map(|it| Some((it, it.constellation.as_deref()?)));
+        let all = records.map(|(record, name)| self.constellation(record, name, end));
+        let all: Vec<ConstellationSeries> = all.collect::<Result<_, _>>()?;
+        let maps = frames(&all, window, self.spec.frames.map_or(1, |it| it.0));
+        Ok((!maps.is_empty()).then_some(maps))
     }
 
-    fn add_constellation(
+    fn constellation(
         &self,
-        map: &mut Map,
-        experiment: &Experiment,
         record: &Record,
         name: &str,
-    ) -> Result<(), SeriesError> {
-        let mut bodies = Bodies::default();
-        for series in self.all_of(name, POSITION)? {
-            bodies.count = bodies.count.max(series.member + 1);
-            if let Some(place) = place_at(&series, map.time) {
-                bodies.satellites.insert(series.member, place);
-            }
-        }
+        end: f64,
+    ) -> Result<ConstellationSeries, SeriesError> {
+        let positions = self.all_of(name, POSITION)?;
         let grounds = self.results.spec.grounds.iter();
+        let mut stations = Vec::new();
         for ground in grounds.filter(|it| it.uses(name)) {
             let mut all = self.all_of(&ground.name, POSITION)?;
             all.sort_by_key(|series| series.member);
-            let places = all.iter().filter_map(|series| place_at(series, map.time));
-            bodies.stations.extend(places);
+            stations.extend(all);
         }
-        map.satellites.extend(bodies.satellites.values());
-        map.stations.extend(&bodies.stations);
-        let (from, until) = map.window;
-        let end = experiment
-            .duration
-            .unwrap_or(self.results.spec.world.duration)
-            .seconds();
-        let bin = record.bin.map_or(1.0, |bin| bin.seconds());
-        let isls = format!("{name}-isl");
-        let ends: BTreeMap<u32, [f64; 2]> = self
-            .all_of(&isls, ENDS)?
-            .iter()
-            .filter_map(|it| {
-                Some((
-                    it.member,
-                    [it.samples.first()?.value, it.samples.get(1)?.value],
-                ))
-            })
-            .collect();
-        for series in self.all_of(&isls, UTILIZATION)? {
-            let mut load = [0.0; 2];
-            for sample in &series.samples {
-                if (from..until).contains(&sample.time) {
-                    let lasts = bin.min(end - sample.time).min(until - sample.time);
-                    load[usize::from(sample.index.min(1))] += sample.value * lasts;
-                }
-            }
-            let load = load[0].max(load[1]) / (until - from);
-            let places = ends
-                .get(&series.member)
-                .map(|it| it.map(|it| bodies.place(it)));
-            if let (Some([Some(one), Some(other)]), true) = (places, load > 0.0) {
-                map.links.push(([one, other], load));
-            }
-        }
+        let isls = format!("{name}-{}", Class::Isl.name());
+        let mut paths = Vec::new();
         for curve in &self.spec.curves {
             let Some(flow) = &curve.flow else { continue };
-            let Some(series) = self.series_within(flow, curve.member)? else {
-                continue;
-            };
-            let numbers = path_at(&series, map.time);
-            let places = numbers.iter().filter_map(|it| bodies.place(*it)).collect();
-            map.paths.push((curve.label.clone(), places));
+            let series = self.series(flow, curve.member, PATH)?;
+            paths.extend(series.map(|it| (curve.label.clone(), it)));
         }
-        Ok(())
-    }
-
-    /// The path of a member of a flow.
-    fn series_within(&self, flow: &str, member: u32) -> Result<Option<Series>, SeriesError> {
-        self.series(flow, member, PATH)
+        let satellites = positions.iter().map(|series| series.member + 1).max();
+        Ok(ConstellationSeries {
+            satellites: satellites.unwrap_or(0),
+            positions,
+            stations,
+            ends: self.all_of(&isls, ENDS)?,
+            utilization: self.all_of(&isls, UTILIZATION)?,
+            paths,
+            bin: record.bin_width().seconds(),
+            end,
+        })
     }
 
     /// All members of a recorded probe, at the figure's point.
@@ -211,6 +236,41 @@ mod tests {
         assert_eq!(path_at(&path, 4.9), [7.0, 3.0, 8.0]);
         assert_eq!(path_at(&path, 5.5), [0.0; 0]);
         assert_eq!(path_at(&path, 9.0), [7.0, 8.0]);
+    }
+
+    /// Two satellites and a station, number 2; the link is loaded in the second of two bins of 10
+    /// s. Frames of 5 s have its whole load or none.
+    #[test]
+    fn frames_have_the_load_of_their_time() {
+        let place = |north: f64| series(&[(0, 0.0, north), (1, 0.0, 0.0)]);
+        let other = Series {
+            member: 1,
+            ..place(10.0)
+        };
+        let sky = ConstellationSeries {
+            satellites: 2,
+            positions: vec![place(0.0), other],
+            stations: vec![place(20.0)],
+            ends: vec![series(&[(0, 0.0, 0.0), (1, 0.0, 1.0)])],
+            utilization: vec![series(&[(0, 10.0, 40.0), (1, 10.0, 60.0)])],
+            paths: vec![("f".to_owned(), series(&[(0, 0.0, 2.0), (1, 0.0, 1.0)]))],
+            bin: 10.0,
+            end: 20.0,
+        };
+        let maps = frames(std::slice::from_ref(&sky), (0.0, 20.0), 4);
+        let loads = maps.iter().map(|map| map.links.first().map(|it| it.1));
+        assert_eq!(
+            loads.collect::<Vec<_>>(),
+            [None, None, Some(60.0), Some(60.0)]
+        );
+        assert_eq!((maps[3].time, maps[3].window), (15.0, (15.0, 20.0)));
+        assert_eq!(
+            maps[0].paths,
+            [("f".to_owned(), vec![[20.0, 0.0], [10.0, 0.0]])]
+        );
+        let whole = frames(&[sky], (0.0, 20.0), 1);
+        assert_eq!(whole[0].links, [([[0.0, 0.0], [10.0, 0.0]], 30.0)]);
+        assert!(frames(&[], (0.0, 20.0), 4).is_empty());
     }
 
     #[test]

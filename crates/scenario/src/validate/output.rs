@@ -446,6 +446,9 @@ fn check_figure(
     }
 }
 
+/// Maximum number of frames of a map.
+const MAX_FRAMES: u32 = 60;
+
 /// Checks that a map shows recorded series.
 fn check_map(
     c: &mut Checker<'_>,
@@ -465,6 +468,12 @@ fn check_map(
     if lacks(POSITION) || !figure.curves.is_empty() && lacks(PATH) {
         let message = "a map shows what a `record` of a `constellation` has: its experiment needs the probes `position` and, for curves, `path`";
         c.problem(path, message);
+    }
+    if let Some(frames) = figure.frames
+        && !(2..=MAX_FRAMES).contains(&frames.0)
+    {
+        let message = format!("found {}; allowed: 2 to {MAX_FRAMES}", frames.0);
+        c.problem(&format!("{path}.frames"), message);
     }
     for (index, curve) in figure.curves.iter().enumerate() {
         let path = format!("{path}.curve.{index}");

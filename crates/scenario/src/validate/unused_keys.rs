@@ -64,6 +64,8 @@ const FIGURES_OF_ONE_RUN: &[(FigureKind, &str)] = &[
     (FigureKind::Map, "map"),
 ];
 
+const MAPS: &[(FigureKind, &str)] = &[(FigureKind::Map, "map")];
+
 /// Checks the keys of a table.
 pub(super) fn check_table(c: &mut Checker<'_>, table: &Table, path: &str) {
     let keys = [
@@ -104,6 +106,7 @@ pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
         ("member", figure.member != 0, SEGMENTS),
         ("modulo", figure.modulo.is_some(), SEQUENCE),
         ("segment_size", figure.segment_size.is_some(), SIZED),
+        ("frames", figure.frames.is_some(), MAPS),
         ("curve", !figure.curves.is_empty(), CURVES),
     ];
     check(c, "figure", figure.kind, &keys, path);
