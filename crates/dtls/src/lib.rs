@@ -6,7 +6,8 @@
 //! - [`Contexts`]: all keys of an association, by epoch, and those kept for a restart.
 //! - [`KeyManagement`]: the interface of a key management method: [`preshared`], and `tls` with the
 //!   feature of that name.
-//! - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers without the DTLS chunk.
+//! - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers without the DTLS
+//!   chunk.
 //!
 //! The caller encodes chunks and the lengths of records, because this crate does not depend on
 //! SCTP.

@@ -50,8 +50,8 @@ use crate::receipt::{DeliveryError, Receipt};
 const MAX_EARLY: usize = 1_024;
 
 impl Config {
-    /// Returns a copy for associations of [`SecureAssociation`]: AUTH is required, for DATA, I-DATA,
-    /// FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5 requires them), and for SACK and SHUTDOWN.
+    /// Returns a copy for associations of [`SecureAssociation`]. It requires AUTH for DATA, I-DATA,
+    /// FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and for SACK and SHUTDOWN.
     #[must_use]
     pub fn with_rfc6083(mut self) -> Self {
         self.sctp.authentication = Authentication::Required;
@@ -74,7 +74,7 @@ pub enum SecureError {
     /// The association does not use AUTH ([`Config::with_rfc6083`]).
     #[error("the association does not use AUTH, which RFC 6083 requires")]
     NoAuthentication,
-    /// A record of DTLS has at most 16,384 bytes (RFC 6083 §4.2).
+    /// A record of DTLS has at most 16,384 bytes (RFC 6083 §3.2).
     #[error("a message of {0} bytes; RFC 6083 allows {MAX_MESSAGE}")]
     TooLong(usize),
     /// This end has closed, or its key has sealed as many messages as it may.

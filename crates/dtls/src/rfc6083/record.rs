@@ -1,5 +1,5 @@
 //! Records of DTLS 1.2 with AES-GCM (RFC 6347 §4.1, RFC 5288), of epoch 1. There is no replay
-//! window (RFC 6083 §4.5): SCTP delivers each message once, in any order.
+//! window (RFC 6083 §3.3): SCTP delivers each message once, in any order.
 
 use super::secrets::Secrets;
 use crate::material::{IV_LEN, KeyMaterial};

@@ -1,5 +1,5 @@
-//! The secrets of a handshake. dimpl exports keys for SRTP alone, so the master secret is read
-//! where dimpl derives the keys of records from it.
+//! The secrets of a handshake. dimpl exports keys for SRTP alone, so the master secret is read when
+//! dimpl derives the keys of records from it.
 
 use std::cell::RefCell;
 

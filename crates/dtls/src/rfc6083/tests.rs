@@ -135,7 +135,7 @@ fn both_ends_prove_their_identity_and_export_the_same_key() {
     assert_ne!(ends[0].keys[&1], established()[0].keys[&1]);
 }
 
-/// RFC 6083 §4.7, §4.8: ChangeCipherSpec waits for all other messages, and Finished is sent by the
+/// RFC 6083 §4.7, §4.8: ChangeCipherSpec waits for all other messages, and Finished has the
 /// new key.
 #[test]
 fn the_key_changes_between_change_cipher_spec_and_finished() {
