@@ -45,9 +45,11 @@ use crate::error::{AssociationError, SendError};
 use crate::message::Message;
 use crate::receipt::{DeliveryError, Receipt};
 
-/// Maximum number of messages that are kept because they arrived before the peer's last message of
-/// the handshake.
-const MAX_EARLY: usize = 1_024;
+/// Maximum size of the messages that are kept because they arrived before the peer's last message
+/// of the handshake, bytes. The peer is not authenticated then.
+const MAX_EARLY: usize = 1 << 20;
+/// Added to the length of each of them, for the memory that a small one takes.
+const EARLY_COST: usize = 256;
 
 impl Config {
     /// Returns a copy for associations of [`SecureAssociation`]. It requires AUTH for DATA, I-DATA,
@@ -163,6 +165,7 @@ impl SecureAssociation {
             association,
             receipts: Vec::new(),
             early: VecDeque::new(),
+            early_size: 0,
         };
         let peer = handshake.run().await.inspect_err(|error| {
             if let SecureError::Peer(why) = error {
@@ -303,6 +306,7 @@ struct Handshake {
     ppid: u32,
     receipts: Vec<Receipt>,
     early: VecDeque<Message>,
+    early_size: usize,
 }
 
 impl Handshake {
@@ -317,7 +321,8 @@ impl Handshake {
                 return Err(SecureError::Truncated);
             };
             if Connection::is_data(&message.bytes) {
-                if self.early.len() == MAX_EARLY {
+                self.early_size += EARLY_COST + message.bytes.len();
+                if self.early_size > MAX_EARLY {
                     return Err(SecureError::Peer(
                         "too many messages before the handshake ends",
                     ));

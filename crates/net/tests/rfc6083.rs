@@ -151,3 +151,24 @@ fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
         assert!(matches!(end, Err(SecureError::Peer(_))), "{end:?}");
     });
 }
+
+/// Messages of a peer that is not authenticated yet: one that sends without end is refused.
+#[test]
+fn a_peer_that_sends_data_instead_of_a_handshake_is_refused() {
+    bounded(async {
+        let (_endpoints, [client, server]) =
+            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let [_, settings] = pair();
+        let flood = async {
+            let mut record = vec![23, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 0];
+            record.resize(13 + 0x4000, 0);
+            while client
+                .send(record.clone(), SendOptions::on(1))
+                .await
+                .is_ok()
+            {}
+        };
+        let (refused, ()) = tokio::join!(SecureAssociation::server(server, settings), flood);
+        assert!(matches!(refused, Err(SecureError::Peer(_))), "{refused:?}");
+    });
+}
