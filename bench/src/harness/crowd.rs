@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, Endpoint, SendOptions};
+use anabranch_sctp::{AssociationId, AssociationState, Endpoint, SendOptions};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -140,7 +140,8 @@ impl Crowd {
             let newest = crowd.server.associations().nth(number);
             let up = |id: &AssociationId| {
                 let association = crowd.server.association(*id);
-                association.is_some_and(|association| association.is_established())
+                association
+                    .is_some_and(|association| association.state() == AssociationState::Established)
             };
             let id = newest.filter(up).ok_or("an association does not come up")?;
             crowd.accepted.push(id);

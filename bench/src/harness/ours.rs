@@ -112,7 +112,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         let id = self.association.ok_or("not connected")?;
         let association = self.endpoint.association_mut(id).ok_or("gone")?;
         let mut options = SendOptions::new();
-        while association.unsent_bytes() + self.message <= self.send_buffer
+        while association.send_buffer().unsent() + self.message <= self.send_buffer
             && let Some((stream, payload)) = source()
         {
             options.stream = Some(stream);

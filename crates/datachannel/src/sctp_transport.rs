@@ -61,7 +61,7 @@ pub trait SctpTransport {
 
 impl SctpTransport for Association {
     fn buffered(&self, stream: u16) -> usize {
-        self.unsent_bytes_on(stream)
+        self.send_buffer().unsent_on(stream)
     }
 
     fn set_weight(&mut self, stream: u16, weight: u16) {

@@ -15,8 +15,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anabranch_sctp::{
-    AddressChange, AddressChangeError, Association as Protocol, AssociationId, CloseReason,
-    MessageBytes, ReceivedMessage,
+    AddressChange, AddressChangeError, Association as Protocol, AssociationId, AssociationState,
+    CloseReason, MessageBytes, ReceivedMessage,
 };
 use bytes::Bytes;
 
@@ -85,8 +85,7 @@ impl Association {
         SocketAddr::new(self.addresses().0, self.shared.reservation.port)
     }
 
-    /// The peer's SCTP port.
-    pub fn peer_port(&self) -> u16 {
+    fn peer_port(&self) -> u16 {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
         association.map_or(0, |it| it.status().remote_port)
@@ -408,7 +407,7 @@ impl Association {
     pub(crate) fn is_established(&self) -> bool {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
-        association.is_some_and(Protocol::is_established)
+        association.is_some_and(|it| it.state() == AssociationState::Established)
     }
 
     /// Waits until it is established.

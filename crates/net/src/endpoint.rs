@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, Config as SctpConfig, Refusal, ZeroChecksum};
+use anabranch_sctp::{AssociationId, Config as SctpConfig, ZeroChecksum};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
@@ -70,7 +70,7 @@ impl Endpoint {
         let reservation = driver_shared.reserve(config.port, &config.addresses)?;
         let port = reservation.port;
         let linger = config.linger;
-        let decides = config.undecided > 0;
+        let undecided = config.undecided;
         let (max_message_size, connect_timeout) = (config.max_message_size, config.connect_timeout);
         let resume_cache = config.resume_cache.clone();
         let (backlog, accepts) = (config.backlog, config.accept);
@@ -87,6 +87,7 @@ impl Endpoint {
         let mut state = EndpointState {
             resuming,
             backlog,
+            undecided,
             accepts,
             endpoint,
             entries: Default::default(),
@@ -121,7 +122,7 @@ impl Endpoint {
                 Ok(Self {
                     shared,
                     port,
-                    decides,
+                    decides: undecided > 0,
                 })
             }
             false => Err(BindError::Stopped),
@@ -359,8 +360,8 @@ fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.close_without_handles(id, now);
     }
-    // There are none if the user does not decide.
-    let _ = state.endpoint.refuse_incoming(None, &Refusal::Plain);
+    // This refuses those that wait for the application's decision.
+    state.endpoint.decide_incoming(state.undecided);
 }
 
 impl Clone for Endpoint {

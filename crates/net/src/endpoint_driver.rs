@@ -493,15 +493,12 @@ fn drain_samples(state: &mut EndpointState) {
         return;
     };
     for &id in state.entries.keys() {
-        if !state
-            .endpoint
-            .association(id)
-            .is_some_and(|association| association.has_samples())
-        {
+        let association = state.endpoint.association(id);
+        if association.is_none_or(|it| it.trace().is_empty()) {
             continue;
         }
         if let Some(association) = state.endpoint.association_mut(id) {
-            for sample in association.drain_trace() {
+            for sample in association.trace_mut().drain() {
                 observer.sample(id, sample);
             }
         }

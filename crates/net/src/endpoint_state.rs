@@ -8,7 +8,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Endpoint};
-use anabranch_transport::{Nanos, Transport};
+use anabranch_transport::{Nanos, Trace, Transport};
 use tokio::sync::Notify;
 use tracing::Span;
 
@@ -56,6 +56,8 @@ pub(crate) struct EndpointState {
     /// Maximum number of these, and the number of accepted ones that keep their place.
     pub backlog: usize,
     pub kept: usize,
+    /// Maximum number of peers that wait for the application's decision; 0: it does not decide.
+    pub undecided: usize,
     /// Number of groups of attempts so far.
     pub races: u64,
     /// Associations whose last handle was dropped: the driver checks whether they can be removed.
@@ -287,7 +289,7 @@ impl EndpointState {
         if !probes.is_empty()
             && let Some(association) = self.endpoint.association_mut(id)
         {
-            association.set_probes(probes);
+            *association.trace_mut() = Trace::new(probes);
         }
     }
 

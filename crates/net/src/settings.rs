@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{self as sctp, SendOptions};
 
 use crate::time::nanos;
@@ -23,6 +24,9 @@ pub struct AssociationSettings {
     /// Largest number of packets of new data in one burst, 1 to 1,000,000 (SCTP_MAX_BURST, RFC 6458
     /// §8.1.24).
     pub max_burst: u32,
+    /// Scheduler that selects the stream of the next message, from the next message or fragment on
+    /// (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2). Queued messages of each stream keep their order.
+    pub scheduler: SchedulerKind,
     /// The default policies of messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458
     /// §8.1.31, RFC 7496 §4.5). A lifetime is 1 ns to 86,400 s.
     pub send_defaults: SendOptions,
@@ -44,6 +48,7 @@ impl AssociationSettings {
             sack_delay: Duration::from_nanos(settings.sack_delay),
             sack_frequency: settings.sack_frequency,
             max_burst: settings.max_burst,
+            scheduler: settings.scheduler,
             send_defaults: settings.send_defaults,
         }
     }
@@ -58,6 +63,7 @@ impl AssociationSettings {
             it.sack_delay = nanos(self.sack_delay);
             it.sack_frequency = self.sack_frequency;
             it.max_burst = self.max_burst;
+            it.scheduler = self.scheduler;
             it.send_defaults = self.send_defaults;
         }))
     }

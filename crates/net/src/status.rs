@@ -173,7 +173,7 @@ impl Status {
             peer_port: status.remote_port,
             rwnd: status.peer_rwnd,
             unackdata: status.outstanding_chunks,
-            penddata: association.unsent_bytes(),
+            penddata: association.send_buffer().unsent(),
             instrms: status.inbound_streams,
             outstrms: status.outbound_streams,
             fragmentation_point: status.fragmentation_point,

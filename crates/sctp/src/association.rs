@@ -29,6 +29,7 @@ mod receive;
 mod receive_data;
 mod reconfig;
 mod rsctp;
+mod send_buffer;
 mod shutdown;
 mod status;
 mod timers;
@@ -39,7 +40,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_congestion::careful_resume::SavedParameters;
-use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
+use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::cause::Causes;
 use anabranch_wire::chunk::HeartbeatCopy;
 use anabranch_wire::encode::{Encode, padded};
@@ -57,6 +58,7 @@ pub use negotiated::Negotiated;
 use pending_control::{ControlTask, PendingControl};
 pub use protection::{Protection, ProtectionMut};
 pub(crate) use receive::Admission;
+pub use send_buffer::SendBuffer;
 pub(crate) use shutdown::MAX_REASON;
 pub use status::AssociationStatus;
 
@@ -244,18 +246,13 @@ impl Association {
     }
 
     /// Whether messages can be exchanged in both directions.
-    pub fn is_established(&self) -> bool {
+    pub(crate) fn is_established(&self) -> bool {
         self.state.is_established()
     }
 
     /// Port of the peer.
     pub(crate) fn remote_port(&self) -> u16 {
         self.remote_port
-    }
-
-    /// Addresses of the peer, by path.
-    pub fn remote_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.paths.addresses()
     }
 
     /// Supplies parameters that were saved for the peer's address `remote` (RFC 9959), before data
@@ -378,24 +375,6 @@ impl Association {
         withdrawn
     }
 
-    /// Bytes of user data accepted and not yet sent.
-    pub fn unsent_bytes(&self) -> usize {
-        self.tx.get().map_or(0, Sender::unsent_bytes)
-    }
-
-    /// Bytes of user data accepted for `stream` and not yet sent, without messages that have no
-    /// stream yet.
-    pub fn unsent_bytes_on(&self, stream: u16) -> usize {
-        self.tx.get().map_or(0, |it| it.unsent_bytes_on(stream))
-    }
-
-    /// Memory in bytes that messages use until the peer acknowledges them cumulatively: user data
-    /// queued and sent, independent of Gap Ack Blocks, and the overhead of each message and chunk.
-    /// A million messages of one byte use 193 times their user data.
-    pub fn send_buffer_used(&self) -> usize {
-        self.tx.held()
-    }
-
     /// Whether nothing was received since the handshake that shows a peer: no DATA, no HEARTBEAT
     /// ACK, no SACK of data.
     pub(crate) fn is_silent(&self) -> bool {
@@ -432,19 +411,17 @@ impl Association {
         }
     }
 
-    /// Selects the recorded probes; initially none.
-    pub fn set_probes(&mut self, wanted: ProbeSet) {
-        self.trace = Trace::new(wanted);
+    /// Samples that were recorded and not yet drained.
+    #[inline]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
     }
 
-    /// Whether [`Self::drain_trace`] would return samples.
-    pub fn has_samples(&self) -> bool {
-        !self.trace.is_empty()
-    }
-
-    /// Removes and returns the samples since the last call, oldest first.
-    pub fn drain_trace(&mut self) -> impl Iterator<Item = Sample> + '_ {
-        self.trace.drain()
+    /// Mutable version of [`Self::trace`], to drain it, or to replace it by one that records other
+    /// probes; initially it records none.
+    #[inline]
+    pub fn trace_mut(&mut self) -> &mut Trace {
+        &mut self.trace
     }
 }
 

@@ -216,7 +216,7 @@ impl Endpoint {
 
     /// Accepts this number of further incoming associations, and then stops: for a backlog, which
     /// peers that connect at the same time could otherwise exceed. Associations that the user
-    /// decides about ([`Endpoint::accept_incoming`]) do not count.
+    /// decides about ([`Endpoint::decide_incoming`]) do not count.
     pub fn set_backlog(&mut self, most: usize) {
         self.may_begin = most;
     }

@@ -142,7 +142,9 @@ mod zero_checksum;
 pub use anabranch_dtls as dtls;
 
 pub use asconf::{AddressChange, AddressChangeError, AddressChangeOutcome};
-pub use association::{Association, AssociationStatus, Negotiated, Protection, ProtectionMut};
+pub use association::{
+    Association, AssociationStatus, Negotiated, Protection, ProtectionMut, SendBuffer,
+};
 pub use association_id::AssociationId;
 pub use association_state::AssociationState;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};

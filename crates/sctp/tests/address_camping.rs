@@ -39,7 +39,7 @@ fn camped() -> (World, Caller, AssociationId) {
 
 fn addresses(world: &World, id: AssociationId) -> Vec<IpAddr> {
     let association = world.endpoints[Z].association(id).expect("known");
-    association.remote_addresses().collect()
+    association.paths().addresses().collect()
 }
 
 /// The association other than `other`.

@@ -159,7 +159,7 @@ impl Rig {
     }
 
     fn addresses(&mut self) -> Vec<IpAddr> {
-        self.z().remote_addresses().collect()
+        self.z().paths().addresses().collect()
     }
 
     /// Z sends a message; returns the destination of its packets.

@@ -277,7 +277,7 @@ impl Scenario {
         };
         let stream = (roll % u64::from(association.status().outbound_streams.max(1))) as u16;
         let taken = association.send(now, message, &options.with_stream(Some(stream)));
-        let held = association.send_buffer_used();
+        let held = association.send_buffer().used();
         let most = 2 * SEND_BUFFER + 2 * RECEIVE_BUFFER as usize + 20_000;
         assert!(held <= most, "{held} bytes held");
         if taken.is_ok() {
@@ -443,7 +443,7 @@ impl Scenario {
     fn left(&mut self, host: usize) -> (usize, usize) {
         let association = self.association(host);
         association.map_or((0, 0), |it| {
-            (it.status().outstanding_chunks, it.unsent_bytes())
+            (it.status().outstanding_chunks, it.send_buffer().unsent())
         })
     }
 

@@ -24,7 +24,7 @@ fn an_address_is_added_chosen_and_the_old_one_removed() {
     pair.world.run_for(SECOND);
     assert_eq!(pair.outcomes(), [(Add(new()), Performed)]);
     assert_eq!(pair.a().local_addresses(), [old(), new()]);
-    assert!(pair.z().remote_addresses().any(|it| it == new()));
+    assert!(pair.z().paths().addresses().any(|it| it == new()));
     // Nothing was sent from it before the peer agreed, and Z has verified it.
     let acked = pair
         .world
@@ -57,7 +57,7 @@ fn an_address_is_added_chosen_and_the_old_one_removed() {
         "{:#?}",
         pair.sent()
     );
-    assert_eq!(pair.z().remote_addresses().collect::<Vec<_>>(), [new()]);
+    assert_eq!(pair.z().paths().addresses().collect::<Vec<_>>(), [new()]);
     assert_eq!(pair.world.receive_all(Z, z).len(), 2);
     assert_eq!(pair.world.receive_all(A, a).len(), 1);
 }
@@ -177,7 +177,7 @@ fn renumbered_before_the_cookie_ack(gone: bool) {
         "gone: {gone}"
     );
     let association = world.endpoints[A].association(a).expect("up");
-    assert_eq!(association.remote_addresses().collect::<Vec<_>>(), [new]);
+    assert_eq!(association.paths().addresses().collect::<Vec<_>>(), [new]);
     world.send(A, a, 0, "to where Z is now");
     world.send(Z, z, 0, "from where Z is now");
     world.run_for(10 * SECOND);
@@ -287,7 +287,7 @@ fn wildcards_come_from_the_address_that_they_mean() {
     assert_eq!(asconf.path.local, third());
     pair.world.run_for(SECOND);
     assert_eq!(pair.a().local_addresses(), [third()]);
-    assert_eq!(pair.z().remote_addresses().collect::<Vec<_>>(), [third()]);
+    assert_eq!(pair.z().paths().addresses().collect::<Vec<_>>(), [third()]);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn both_sides_change_at_once_and_while_they_close() {
     let ending = pair.world.state(A, a);
     assert_eq!(ending, AssociationState::ShutdownPending);
     assert_eq!(pair.outcomes(), [(Add(new()), Performed)]);
-    assert!(pair.a().remote_addresses().any(|it| it == zs));
+    assert!(pair.a().paths().addresses().any(|it| it == zs));
     assert_eq!(pair.try_change(&[Add(third())]), Ok(()));
     pair.world.run_for(20 * SECOND);
     assert_eq!(pair.world.close_reason(A, a), Some(CloseReason::Shutdown));
@@ -363,7 +363,7 @@ fn settings_refuse_what_the_peer_asks_but_not_what_this_side_does() {
         .expect("taken");
     pair.world.drain(Z);
     pair.world.run_for(SECOND);
-    assert_eq!(pair.a().remote_addresses().count(), 2);
+    assert_eq!(pair.a().paths().addresses().count(), 2);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn without_authentication_only_by_the_switch() {
     pair.change(&[Add(new()), Remove(old())]);
     pair.world.run_for(SECOND);
     assert_eq!(pair.asconfs()[0].chunks, ASCONF);
-    assert_eq!(pair.z().remote_addresses().collect::<Vec<_>>(), [new()]);
+    assert_eq!(pair.z().paths().addresses().collect::<Vec<_>>(), [new()]);
     // With AUTH required, a peer that lists ASCONF without AUTH is refused (RFC 5061 §4.2.7).
     for (a, z) in [(unsigned.clone(), settings()), (settings(), unsigned)] {
         let mut world = World::with_configs(a, z);

@@ -16,7 +16,7 @@ use anabranch_sctp::profile::Profile;
 use anabranch_sctp::stream_allocation::AllocationKind;
 use anabranch_sctp::{AssociationId, Endpoint, Event, SendOptions};
 use anabranch_transport::time::{self, MILLISECOND, SECOND};
-use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Trace, Transport};
 use bytes::{Bytes, BytesMut};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -119,7 +119,7 @@ impl World {
             .connect(START, &[address(RECEIVER)], PORT)
             .expect("no association yet");
         if let Some(association) = ends[SENDER].association_mut(sender) {
-            association.set_probes(ProbeSet::NONE.with(Probe::PeerRwnd));
+            *association.trace_mut() = Trace::new(ProbeSet::NONE.with(Probe::PeerRwnd));
         }
         Self {
             now: START,
@@ -143,7 +143,7 @@ impl World {
         let Some(association) = self.ends[SENDER].association_mut(self.sender) else {
             return;
         };
-        while association.unsent_bytes() < 100 * MESSAGE {
+        while association.send_buffer().unsent() < 100 * MESSAGE {
             let message = payload.clone();
             association
                 .send(0, message, &SendOptions::new().with_stream(None))
@@ -189,7 +189,7 @@ impl World {
                 && matches!(event, Event::Established { .. })
                 && let Some(association) = self.ends[end].association_mut(id)
             {
-                association.set_probes(ProbeSet::NONE.with(Probe::AdvertisedRwnd));
+                *association.trace_mut() = Trace::new(ProbeSet::NONE.with(Probe::AdvertisedRwnd));
             }
         }
         self.observe(end);
@@ -202,7 +202,7 @@ impl World {
             let Some(association) = self.ends[end].association_mut(id) else {
                 continue;
             };
-            let last = association.drain_trace().last();
+            let last = association.trace_mut().drain().next_back();
             match last.map(|sample| (sample.probe, sample.value)) {
                 Some((Probe::AdvertisedRwnd, a_rwnd)) => {
                     self.least_a_rwnd = self.least_a_rwnd.min(a_rwnd);

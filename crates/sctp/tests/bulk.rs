@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_sctp::{Config, Endpoint, Profile, SendOptions};
+use anabranch_sctp::{AssociationState, Config, Endpoint, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND, seconds};
 use anabranch_transport::{Ecn, Transport};
 use bytes::{Bytes, BytesMut};
@@ -103,7 +103,7 @@ fn packets_taken_in_batches_fill_the_window() {
             }
         }
         let association = ends[A].association_mut(a).unwrap();
-        while association.is_established()
+        while association.state() == AssociationState::Established
             && association
                 .send(now, payload.clone(), &SendOptions::new())
                 .is_ok()

@@ -450,7 +450,7 @@ fn an_ipv4_mapped_address_is_an_ipv4_address() {
     common::caller::Caller::call(&mut world, from, 7, &[mapped]).expect("served");
     let z = world.only_association(Z);
     let association = world.endpoints[Z].association(z).unwrap();
-    let remote: Vec<_> = association.remote_addresses().collect();
+    let remote: Vec<_> = association.paths().addresses().collect();
     assert_eq!(remote, [from, [10, 3, 0, 1].into()]);
     let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {
         panic!()
@@ -503,7 +503,7 @@ fn addresses_that_the_init_ack_does_not_name_are_abandoned() {
         world.inject_from(Z, path, packet(A, init.initiate_tag, &[&Chunk::CookieAck]));
         assert_eq!(world.state(Z, z), AssociationState::Established);
         let association = world.endpoints[Z].association(z).unwrap();
-        let remote: Vec<_> = association.remote_addresses().collect();
+        let remote: Vec<_> = association.paths().addresses().collect();
         assert_eq!(remote, kept, "{listed:?} from {from}");
         world.forget();
         world.run_for(100 * SECOND);

@@ -509,7 +509,8 @@ fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
     let remote: Vec<_> = world.endpoints[A]
         .association(a)
         .unwrap()
-        .remote_addresses()
+        .paths()
+        .addresses()
         .collect();
     assert_eq!(remote, [address(Z, 0)]);
 }

@@ -327,7 +327,7 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
         while sent < 3_000 {
             let message = Bytes::from(vec![sent as u8; 1]);
             let association = world.endpoints[A].association_mut(a).unwrap();
-            if association.unsent_bytes() > 200
+            if association.send_buffer().unsent() > 200
                 || association
                     .send(world.now, message, &SendOptions::new())
                     .is_err()

@@ -308,7 +308,7 @@ impl Net {
             let ready = self
                 .server
                 .poll_ready()
-                .map(|(id, it)| (id, it.is_established()));
+                .map(|(id, it)| (id, it.state() == AssociationState::Established));
             if let Some((id, established)) = ready {
                 quiet = false;
                 if established && self.detaches {

@@ -6,7 +6,7 @@ use crate::common;
 use anabranch_sctp::profile::MaxBurst;
 use anabranch_sctp::{AssociationId, Config, DiscardReason, PathId, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Ecn, Probe, ProbeSet};
+use anabranch_transport::{Ecn, Probe, ProbeSet, Trace};
 use anabranch_wire::chunk::{Chunk, Cwr, Ecne};
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ fn world(a: bool, z: bool) -> (World, AssociationId, AssociationId) {
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
     let wanted = ProbeSet::NONE.with(Probe::Cwnd).with(Probe::Ssthresh);
-    association.set_probes(wanted);
+    *association.trace_mut() = Trace::new(wanted);
     (world, a, z)
 }
 
@@ -47,7 +47,7 @@ fn offer(world: &mut World, id: AssociationId, messages: usize) {
 
 fn recorded(world: &mut World, id: AssociationId, probe: Probe) -> Vec<f64> {
     let association = world.endpoints[A].association_mut(id).expect("known");
-    let samples = association.drain_trace();
+    let samples = association.trace_mut().drain();
     let samples = samples.filter(|sample| sample.probe == probe);
     samples.map(|sample| sample.value).collect()
 }
@@ -220,7 +220,7 @@ fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
         let mut world = World::with_configs(racked(), racked());
         let (a, z) = world.established();
         let association = world.endpoints[A].association_mut(a).expect("known");
-        association.set_probes(ProbeSet::NONE.with(Probe::Ssthresh));
+        *association.trace_mut() = Trace::new(ProbeSet::NONE.with(Probe::Ssthresh));
         let (mut data, mut first) = (0, None);
         world.fate = Box::new(move |shot| {
             let Some(tsn) = chunks_of(&shot.bytes)

@@ -229,7 +229,7 @@ impl Scenario {
             assert_eq!(association.state(), AssociationState::Established, "{host}");
             let left = (
                 association.status().outstanding_chunks,
-                association.unsent_bytes(),
+                association.send_buffer().unsent(),
             );
             assert_eq!(left, (0, 0), "{host}: in flight, waiting");
         }

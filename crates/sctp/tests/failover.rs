@@ -8,7 +8,7 @@ use anabranch_sctp::{
     SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
+use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample, Trace};
 use anabranch_wire::chunk::Chunk;
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
@@ -98,15 +98,13 @@ fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32) {
 }
 
 fn record(world: &mut World, a: AssociationId, probe: Probe) {
-    world.endpoints[A]
-        .association_mut(a)
-        .expect("known")
-        .set_probes(ProbeSet::NONE.with(probe));
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    *association.trace_mut() = Trace::new(ProbeSet::NONE.with(probe));
 }
 
 fn recorded(world: &mut World, a: AssociationId) -> Vec<Sample> {
     let association = world.endpoints[A].association_mut(a).expect("known");
-    association.drain_trace().collect()
+    association.trace_mut().drain().collect()
 }
 
 fn path_events(world: &World, host: usize) -> Vec<(u8, PathState)> {

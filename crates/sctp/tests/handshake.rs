@@ -387,7 +387,7 @@ fn several_addresses_become_paths_and_unconfirmed_ones_are_probed() {
     let (a, z) = world.established();
     for (host, id) in [(A, a), (Z, z)] {
         let association = world.endpoints[host].association(id).unwrap();
-        let remote: Vec<_> = association.remote_addresses().collect();
+        let remote: Vec<_> = association.paths().addresses().collect();
         assert_eq!(remote, [address(1 - host, 0), address(1 - host, 1)]);
         let states: Vec<_> = association
             .paths()

@@ -313,7 +313,7 @@ fn more_addresses_than_a_packet_holds() {
     let mut world = World::with_configs(many(A), many(Z));
     let (a, _) = world.established();
     let association = world.endpoints[A].association(a).unwrap();
-    assert!(association.remote_addresses().count() > 1);
+    assert!(association.paths().addresses().count() > 1);
 }
 
 /// A cookie that does not fit into a packet to the peer is returned complete, and IP fragments it.

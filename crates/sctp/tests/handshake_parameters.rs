@@ -200,7 +200,8 @@ fn what_begins_after_a_change_has_the_addresses_of_then() {
     let known = world.endpoints[Z]
         .association(z)
         .expect("up")
-        .remote_addresses();
+        .paths()
+        .addresses();
     let mut known: Vec<_> = known.collect();
     known.sort();
     assert_eq!(known, [address(A, 0), third]);

@@ -14,7 +14,7 @@ use rand_core::{RngCore, SeedableRng};
 use std::net::IpAddr;
 
 /// IPv4 packet with `payload`, as quoted by a router.
-fn quoted(remote: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn quoted(remote: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let IpAddr::V4(remote) = remote else { panic!() };
     let mut packet = vec![0; 20];
     packet[0] = 0x45;

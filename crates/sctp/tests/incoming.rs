@@ -6,7 +6,8 @@ use crate::common;
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    CloseReason, Config, DiscardReason, Endpoint, Event, IncomingGone, Refusal, SendOptions,
+    AssociationState, CloseReason, Config, DiscardReason, Endpoint, Event, IncomingGone, Refusal,
+    SendOptions,
 };
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Transport};
@@ -116,9 +117,8 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
     assert_eq!((hosts.answers[0], hosts.server.poll_incoming()), (1, None));
     assert_eq!(hosts.server.discards().of(DiscardReason::Undecided), 1);
 
-    let id = hosts
-        .server
-        .accept_incoming(hosts.now, incoming.number)
+    let id = incoming
+        .accept(hosts.now, &mut hosts.server)
         .expect("it waits");
     hosts.exchange();
     let server = hosts.server.association_mut(id).expect("made");
@@ -127,9 +127,9 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
     assert!(hosts.clients[0].associations().all(|id| {
         hosts.clients[0]
             .association(id)
-            .is_some_and(|it| it.is_established())
+            .is_some_and(|it| it.state() == AssociationState::Established)
     }));
-    let again = hosts.server.accept_incoming(hosts.now, incoming.number);
+    let again = incoming.accept(hosts.now, &mut hosts.server);
     assert_eq!(again, Err(IncomingGone));
 }
 
@@ -142,10 +142,9 @@ fn a_refused_peer_gets_the_reason_and_nothing_is_kept() {
     ] {
         let mut hosts = Hosts::new(1, 4);
         hosts.connect(0);
-        let number = hosts.server.poll_incoming().expect("one came").number;
-        hosts
-            .server
-            .refuse_incoming(Some(number), &refusal)
+        let incoming = hosts.server.poll_incoming().expect("one came");
+        incoming
+            .refuse(&mut hosts.server, &refusal)
             .expect("it waits");
         hosts.exchange();
         let events = Hosts::events(&mut hosts.clients[0]);
@@ -161,7 +160,7 @@ fn a_refused_peer_gets_the_reason_and_nothing_is_kept() {
             assert_eq!(said, Some(512));
         }
         assert_eq!(hosts.server.associations().count(), 0);
-        let again = hosts.server.refuse_incoming(Some(number), &refusal);
+        let again = incoming.refuse(&mut hosts.server, &refusal);
         assert_eq!(again, Err(IncomingGone));
     }
 }
@@ -179,9 +178,8 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
     assert_eq!(hosts.server.poll_incoming(), None);
     assert_eq!(hosts.server.discards().of(DiscardReason::RateLimited), 1);
     assert_eq!(hosts.answers, [1, 1, 1], "only INIT ACKs");
-    hosts
-        .server
-        .accept_incoming(hosts.now, first.number)
+    first
+        .accept(hosts.now, &mut hosts.server)
         .expect("it waits");
     hosts.exchange();
     hosts.timeout(2);
@@ -201,12 +199,11 @@ fn a_restarted_peer_waits_once() {
     hosts.connect(0);
     let later = hosts.server.poll_incoming().expect("it came again");
     assert_eq!(
-        hosts.server.accept_incoming(hosts.now, former.number),
+        former.accept(hosts.now, &mut hosts.server),
         Err(IncomingGone)
     );
-    hosts
-        .server
-        .accept_incoming(hosts.now, later.number)
+    later
+        .accept(hosts.now, &mut hosts.server)
         .expect("it waits");
     hosts.exchange();
     let events = Hosts::events(&mut hosts.clients[0]);
@@ -235,7 +232,7 @@ fn an_incoming_association_expires_with_its_cookie() {
         [host(1)]
     );
     assert_eq!(
-        hosts.server.accept_incoming(hosts.now, waiting.number),
+        waiting.accept(hosts.now, &mut hosts.server),
         Err(IncomingGone)
     );
 
@@ -244,7 +241,7 @@ fn an_incoming_association_expires_with_its_cookie() {
     let waiting = hosts.server.poll_incoming().expect("one came");
     hosts.now += 61 * SECOND;
     assert_eq!(
-        hosts.server.accept_incoming(hosts.now, waiting.number),
+        waiting.accept(hosts.now, &mut hosts.server),
         Err(IncomingGone)
     );
     assert_eq!(hosts.server.discards().of(DiscardReason::StaleCookie), 1);
@@ -262,9 +259,8 @@ fn those_that_wait_outlast_the_listening() {
     hosts.connect(1);
     let events = Hosts::events(&mut hosts.clients[1]);
     assert!(matches!(events[..], [Event::Closed(_)]), "{events:?}");
-    hosts
-        .server
-        .accept_incoming(hosts.now, waiting.number)
+    waiting
+        .accept(hosts.now, &mut hosts.server)
         .expect("it waits");
     hosts.exchange();
     let events = Hosts::events(&mut hosts.clients[0]);

@@ -280,7 +280,7 @@ fn a_long_message_is_abandoned_whole() {
         assert_eq!(
             (
                 association.status().outstanding_chunks,
-                association.unsent_bytes()
+                association.send_buffer().unsent()
             ),
             (0, 0)
         );

@@ -2,13 +2,14 @@
 //! and chunks fragmented for larger packets still arrive.
 
 use crate::common;
+use crate::icmp::quoted;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use anabranch_sctp::path::PathId;
 use anabranch_sctp::{
-    AssociationId, AssociationState, Authentication, ChunkTypes, Config, Profile,
+    AssociationId, AssociationState, Authentication, ChunkTypes, Config, Icmp, Profile,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -175,17 +176,30 @@ fn packet_too_big_is_taken_at_its_word() {
         world.run_for(5 * MILLISECOND);
         assert_eq!(pipe.swallowed.get(), 3);
         let now = world.now;
-        let association = world.endpoints[A].association_mut(a).expect("known");
-        let cwnd = association.paths().get(PathId(0)).cwnd();
-        let lower = |association: &mut anabranch_sctp::Association, host, mtu| {
-            association.lower_pmtu(now, address(host, 0), mtu)
+        let cwnd_of = |world: &World| {
+            let association = world.endpoints[A].association(a).expect("known");
+            association.paths().get(PathId(0)).cwnd()
         };
-        assert!(!lower(association, A, 1300), "nobody at this address");
-        assert!(!lower(association, Z, 68), "nobody's MTU");
-        assert!(lower(association, Z, 1300));
-        assert!(!lower(association, Z, 1300), "known");
-        assert!(!lower(association, Z, 1400), "larger than known");
-        assert_eq!(association.paths().get(PathId(0)).cwnd(), cwnd);
+        let (cwnd, before) = (cwnd_of(&world), packet_of(&world, A, a));
+        let packet = world.shot(A, "DATA");
+        let mut lower = |host, mtu| {
+            let quoted = quoted(address(host, 0), 132, &packet);
+            let icmp = Icmp {
+                v6: false,
+                kind: 3,
+                code: 4,
+                mtu,
+                quoted: &quoted,
+            };
+            world.endpoints[A].handle_icmp(now, &icmp);
+            packet_of(&world, A, a)
+        };
+        assert_eq!(lower(A, 1300), before, "nobody at this address");
+        assert_eq!(lower(Z, 68), before, "nobody's MTU");
+        assert_eq!(lower(Z, 1300), 1300 - IP);
+        assert_eq!(lower(Z, 1300), 1300 - IP, "known");
+        assert_eq!(lower(Z, 1400), 1300 - IP, "larger than known");
+        assert_eq!(cwnd_of(&world), cwnd);
         world.drain(A);
         world.run_for(200 * MILLISECOND);
         assert_eq!(world.receive_all(Z, z).len(), 1, "without a timeout");
@@ -238,7 +252,8 @@ fn lossy(seed: u64, permille: u64, discovery: bool) -> (f64, u32) {
         while world.endpoints[A]
             .association(a)
             .expect("up")
-            .unsent_bytes()
+            .send_buffer()
+            .unsent()
             < 200_000
         {
             world.send(A, a, 0, vec![0; 10_000]);

@@ -260,7 +260,7 @@ impl Scenario {
                 .into_iter()
                 .collect();
             let other = self.association(1 - host);
-            let known: BTreeSet<_> = other.remote_addresses().collect();
+            let known: BTreeSet<_> = other.paths().addresses().collect();
             assert_eq!(own, known, "seed {seed}: addresses of {}", name(host));
         }
         // The last packet of a shutdown may be lost in any case, which other tests cover.

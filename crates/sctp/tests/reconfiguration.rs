@@ -131,7 +131,7 @@ fn a_reset_of_all_streams_holds_what_has_no_stream_too() {
         .expect("negotiated");
     rig.of(A).send(0, "after".into(), &any).expect("room");
     rig.send(A, 9, "after");
-    assert_eq!(rig.of(A).unsent_bytes(), 10, "both wait");
+    assert_eq!(rig.of(A).send_buffer().unsent(), 10, "both wait");
     rig.run(SECOND);
     assert_eq!(rig.told(Z), [reset(Incoming, &[], Performed)]);
     assert_eq!(

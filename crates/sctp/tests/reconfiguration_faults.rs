@@ -313,12 +313,12 @@ fn what_waits_behind_a_reset_counts_in_the_send_buffer_and_can_be_taken_back() {
     let message = || Bytes::from(vec![7; 20]);
     let sent = rig.of(A).send(0, message(), &SendOptions::on(1));
     sent.expect("room");
-    assert_eq!(rig.of(A).unsent_bytes(), 20);
+    assert_eq!(rig.of(A).send_buffer().unsent(), 20);
     let full = Err(anabranch_sctp::SendError::BufferFull);
     let sent = rig.of(A).send(0, message(), &SendOptions::on(2));
     assert_eq!(sent, full);
     assert_eq!(rig.of(A).cancel_unsent(), 1);
-    assert_eq!(rig.of(A).unsent_bytes(), 0);
+    assert_eq!(rig.of(A).send_buffer().unsent(), 0);
     rig.run(SECOND);
     assert_eq!(rig.read(Z), []);
     assert_eq!(rig.told(A), [reset(Outgoing, &[1], Performed)]);

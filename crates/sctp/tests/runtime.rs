@@ -3,6 +3,7 @@
 use crate::common;
 
 use anabranch_sctp::config::SchedulerKind;
+use anabranch_sctp::path::PathEntry;
 use anabranch_sctp::{
     AssociationId, AssociationSettings, CloseReason, Config, DynamicSettingError, Endpoint, Event,
     PathId, PathSettings, PathState, SendOptions,
@@ -42,7 +43,11 @@ fn set_path(
     let now = world.now;
     let association = world.endpoints[A].association_mut(id).expect("known");
     let known = address(Z, network.unwrap_or(0));
-    let mut settings = association.path_settings(known).expect("a path");
+    let mut settings = association
+        .paths()
+        .to(known)
+        .map(PathEntry::settings)
+        .expect("a path");
     change(&mut settings);
     let address = network.map(|it| address(Z, it));
     let done = association.set_path_settings(now, address, settings);
@@ -74,7 +79,11 @@ fn what_is_out_of_range_is_named_and_changes_nothing() {
     let association = world.endpoints[A].association_mut(a).expect("known");
     let (settings, path) = (
         association.settings(),
-        association.path_settings(address(Z, 0)).expect("a path"),
+        association
+            .paths()
+            .to(address(Z, 0))
+            .map(PathEntry::settings)
+            .expect("a path"),
     );
     type Bad = fn(&mut AssociationSettings);
     let bad: [(&str, Bad); 4] = [
@@ -130,7 +139,13 @@ fn what_is_out_of_range_is_named_and_changes_nothing() {
     let error = error.expect_err("ten streams").to_string();
     assert_eq!(error, "stream: found 10; allowed: 0 to 9");
     assert_eq!(association.settings(), settings);
-    assert_eq!(association.path_settings(address(Z, 1)), Some(path));
+    assert_eq!(
+        association
+            .paths()
+            .to(address(Z, 1))
+            .map(PathEntry::settings),
+        Some(path)
+    );
     assert_eq!(association.settings().send_defaults, SendOptions::new());
 }
 
@@ -306,7 +321,9 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
         .with(|it| (it.max_burst, it.sack_frequency) = (3, 5));
     association.set_settings(settings).expect("in range");
     let path = association
-        .path_settings(address(A, 1))
+        .paths()
+        .to(address(A, 1))
+        .map(PathEntry::settings)
         .expect("a second path")
         .with(|it| (it.rto_min, it.path_max_retrans) = (2 * SECOND, 1));
     let done = association.set_path_settings(now, Some(address(A, 1)), path);
@@ -336,7 +353,13 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
     let association = world.endpoints[Z].association_mut(z).expect("known");
     let expected = settings.with(|it| it.send_defaults = defaults);
     assert_eq!(association.settings(), expected);
-    assert_eq!(association.path_settings(address(A, 1)), Some(path));
+    assert_eq!(
+        association
+            .paths()
+            .to(address(A, 1))
+            .map(PathEntry::settings),
+        Some(path)
+    );
     for stream in [1, 1, 2, 2] {
         let message = Bytes::from(vec![1; 600]);
         association

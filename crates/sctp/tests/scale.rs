@@ -4,7 +4,9 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_sctp::{AssociationId, Config, DiscardReason, Endpoint, SendOptions};
+use anabranch_sctp::{
+    AssociationId, AssociationState, Config, DiscardReason, Endpoint, SendOptions,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::chunk::{Chunk, Init};
@@ -97,7 +99,7 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
     while server.poll_event().is_some() {}
     for &id in &ids {
         let association = server.association_mut(id).expect("listed");
-        assert!(association.is_established());
+        assert_eq!(association.state(), AssociationState::Established);
         assert_eq!(
             association.poll_message().map(|it| it.payload.len()),
             Some(2_000)

@@ -189,7 +189,7 @@ impl Siege {
     fn told(&self) -> usize {
         self.z
             .association(self.id)
-            .map_or(0, |it| it.send_buffer_used())
+            .map_or(0, |it| it.send_buffer().used())
     }
 }
 
@@ -216,7 +216,7 @@ fn what_gap_blocks_report_is_bounded_by_the_buffers() {
         assert!(siege.is_open());
         let (held, told) = (HEAP.allocated() - siege.before, siege.told());
         println!("{bytes}: {} at most, {held} held, {told} told", siege.most);
-        // Small messages need more memory than their bytes: the user reads `send_buffer_used`.
+        // Small messages need more memory than their bytes: the user reads `SendBuffer::used`.
         let beside = SEND_BUFFER / bytes * 192;
         assert!(
             siege.most < 2 * BOTH + beside + FIXED,

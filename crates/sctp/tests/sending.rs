@@ -21,7 +21,7 @@ fn top_up(world: &mut World, id: AssociationId, by_endpoint: bool) -> u32 {
     let mut left_alone = 0;
     while world.endpoints[A]
         .association(id)
-        .is_some_and(|it| it.unsent_bytes() < AHEAD)
+        .is_some_and(|it| it.send_buffer().unsent() < AHEAD)
     {
         let endpoint = &mut world.endpoints[A];
         if by_endpoint {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use anabranch_sctp::stream_allocation::{AllocationKind, LossClassifier};
 use anabranch_sctp::{AssociationId, Config, Event, Profile, SendError, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Probe, ProbeSet};
+use anabranch_transport::{Nanos, Probe, ProbeSet, Trace};
 use bytes::Bytes;
 
 use common::{A, Fate, World, Z};
@@ -54,7 +54,7 @@ impl Bulk {
         world.delay = 50 * MILLISECOND;
         let (a, z) = world.established();
         let association = world.endpoints[A].association_mut(a).expect("known");
-        association.set_probes(
+        *association.trace_mut() = Trace::new(
             ProbeSet::NONE
                 .with(Probe::StreamsInUse)
                 .with(Probe::RateEstimate),
@@ -74,7 +74,7 @@ impl Bulk {
         let association = self.world.endpoints[A]
             .association_mut(self.a)
             .expect("known");
-        while association.unsent_bytes() < buffered {
+        while association.send_buffer().unsent() < buffered {
             association
                 .send(self.world.now, message(self.next, 1400), &ANY)
                 .expect("open, with room");
@@ -89,7 +89,7 @@ impl Bulk {
         let association = self.world.endpoints[A]
             .association_mut(self.a)
             .expect("known");
-        for sample in association.drain_trace() {
+        for sample in association.trace_mut().drain() {
             match sample.probe {
                 Probe::StreamsInUse => self.in_use.push((sample.at, sample.value)),
                 _ => self.estimates += 1,

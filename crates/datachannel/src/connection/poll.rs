@@ -1,7 +1,7 @@
 //! Transfers between the layers, after each call of the user.
 
 use anabranch_sctp::{
-    Association, Interest, MessageBytes, Output, ReconfigOutcome, StreamDirection,
+    Association, AssociationState, Interest, MessageBytes, Output, ReconfigOutcome, StreamDirection,
 };
 
 use super::*;
@@ -61,7 +61,7 @@ impl Connection {
     /// Processes the output of SCTP in order.
     fn poll_sctp(&mut self) {
         while let Some((id, association)) = self.sctp.poll_ready() {
-            if self.association.is_none() || association.is_established() {
+            if self.association.is_none() || association.state() == AssociationState::Established {
                 association.report_sent();
                 self.association = Some(id);
             }

@@ -80,7 +80,7 @@ impl SendContext<'_> {
         }
         // A message that may be refused is kept for its sender. Otherwise it is not, because
         // another reference has a cost and most messages are accepted.
-        let kept = match association.can_send(options.stream, size) {
+        let kept = match association.send_buffer().accepts(options.stream, size) {
             true => None,
             false => bytes.clone(),
         };
@@ -110,8 +110,8 @@ impl SendContext<'_> {
 /// much memory: twice the send buffer together with it, or if nothing else is queued, the send
 /// buffer without it. So a message that is larger than the limit is sent, too.
 pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -> bool {
-    let held = association.send_buffer_used();
-    held + size > 2 * send_buffer && (held > send_buffer || association.unsent_bytes() > 0)
+    let held = association.send_buffer().used();
+    held + size > 2 * send_buffer && (held > send_buffer || association.send_buffer().unsent() > 0)
 }
 
 /// The receipt, and its number, are assigned here.
@@ -382,7 +382,7 @@ impl Association {
         };
         // Nothing is in flight and nothing waits: the message leaves at once, alone, because
         // waiting for more gains nothing.
-        let idle = association.unsent_bytes() == 0 && association.send_buffer_used() == 0;
+        let idle = association.send_buffer().unsent() == 0 && association.send_buffer().used() == 0;
         // For most messages the clock is not read.
         let now = match idle || association.has_lifetime(options) {
             true => self.shared.now(),
@@ -397,7 +397,7 @@ impl Association {
         };
         let done = put(&mut context);
         let queued = context.queued;
-        let little = association.unsent_bytes() <= MAX_INLINE_SEND;
+        let little = association.send_buffer().unsent() <= MAX_INLINE_SEND;
         if let Err(Unsent::Full(size)) = done {
             state.wait_writable(self.id, size);
         }

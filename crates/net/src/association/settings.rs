@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use anabranch_sctp::DynamicSettingError;
-use anabranch_sctp::config::SchedulerKind;
 
 use super::{Association, Protocol};
 use crate::settings::{AssociationSettings, PathSettings};
@@ -40,7 +39,8 @@ impl Association {
     pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id)?;
-        association.path_settings(address).map(PathSettings::of)
+        let path = association.paths().to(address)?;
+        Some(PathSettings::of(path.settings()))
     }
 
     /// Changes the settings of the path to `address`; without an address, of all present and later
@@ -56,29 +56,14 @@ impl Association {
     ) -> Result<(), DynamicSettingError> {
         let now = self.shared.now();
         self.change(|association| {
-            let any = address.unwrap_or(
-                association
-                    .paths()
-                    .get(association.paths().primary())
-                    .path()
-                    .remote,
-            );
-            let former = association.path_settings(any);
-            let mut changed = former.ok_or(DynamicSettingError::NoSuchPath(any))?;
+            let paths = association.paths();
+            let path = match address {
+                Some(any) => paths.to(any).ok_or(DynamicSettingError::NoSuchPath(any))?,
+                None => paths.get(paths.primary()),
+            };
+            let mut changed = path.settings();
             settings.put_in(&mut changed);
             association.set_path_settings(now, address, changed)
-        })
-    }
-
-    /// Changes the scheduler that selects the stream of the next message (RFC 8260 §3), from the
-    /// next message or fragment on. Queued messages of each stream keep their order.
-    ///
-    /// # Errors
-    /// The association is closed.
-    pub fn set_scheduler(&self, kind: SchedulerKind) -> Result<(), DynamicSettingError> {
-        self.change(|association| {
-            let settings = association.settings().with(|it| it.scheduler = kind);
-            association.set_settings(settings)
         })
     }
 

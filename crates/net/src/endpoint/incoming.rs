@@ -130,9 +130,7 @@ impl Incoming {
         if state.stopped {
             return Err(AcceptError::Stopped);
         }
-        let accepted = state
-            .endpoint
-            .accept_incoming(shared.now(), self.told.number);
+        let accepted = self.told.accept(shared.now(), &mut state.endpoint);
         state.wake_driver();
         let id = accepted.map_err(|_| AcceptError::Gone)?;
         let entry = AssociationEntry::new(Phase::Up, 1, shared.span_of(id));
@@ -177,9 +175,7 @@ impl Incoming {
         }
         let mut state = self.shared.lock();
         // One that is gone needs no refusal.
-        let _ = state
-            .endpoint
-            .refuse_incoming(Some(self.told.number), refusal);
+        let _ = self.told.refuse(&mut state.endpoint, refusal);
         state.wake_driver();
     }
 }

@@ -195,7 +195,7 @@ impl Victim {
     fn stands(&self) -> Option<(u32, u64)> {
         let association = self.endpoint.association(self.id?)?;
         // A buffered message of one byte uses about this much.
-        let waiting = association.send_buffer_used() / 200;
+        let waiting = association.send_buffer().used() / 200;
         let lives = association.close_reason().is_none();
         lives.then(|| (association.cumulative_tsn(), waiting as u64))
     }

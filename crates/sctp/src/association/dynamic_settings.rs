@@ -53,13 +53,6 @@ impl Association {
         Ok(())
     }
 
-    /// Settings of the path to the peer's address `address`; `None` if the peer has no such
-    /// address.
-    pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
-        let path = self.paths.find(address)?;
-        Some(self.paths.get(path).settings())
-    }
-
     /// Changes the settings of the path to `address`, or without an address of all current and
     /// future paths. The current timeout is clamped to its new bounds; a running timer keeps its
     /// expiration time. The settings survive a restart.

@@ -197,10 +197,10 @@ impl Association {
 
     /// Whether half of the buffer is free, and as much as a message of `size` bytes needs, so that
     /// the user does not wake up for every packet. Messages may use twice the buffer until they are
-    /// acknowledged ([`Association::send_buffer_used`]).
+    /// acknowledged ([`SendBuffer::used`](super::SendBuffer::used)).
     fn has_much_room(&self, size: usize) -> bool {
         let buffer = self.config.send_buffer;
-        let (queued, held) = (self.unsent_bytes(), self.send_buffer_used());
+        let (queued, held) = (self.send_buffer().unsent(), self.send_buffer().used());
         let most_queued = (buffer / 2).min(buffer.saturating_sub(size));
         let max_receive_buffer_used = (buffer + buffer / 2).min((2 * buffer).saturating_sub(size));
         queued <= most_queued

@@ -26,7 +26,7 @@ impl Association {
     /// again after ten minutes.
     ///
     /// Returns whether packets are smaller now; `false` if the address is unknown.
-    pub fn lower_pmtu(&mut self, now: Nanos, address: IpAddr, mtu: usize) -> bool {
+    pub(super) fn lower_pmtu(&mut self, now: Nanos, address: IpAddr, mtu: usize) -> bool {
         let Some(path) = self.paths.find(address) else {
             return false;
         };

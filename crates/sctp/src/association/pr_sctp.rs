@@ -28,14 +28,6 @@ impl Association {
         sent
     }
 
-    /// Whether [`Association::send`] certainly accepts a message of that size: the stream exists,
-    /// and the send buffer has space for it. Others may be accepted too, if further messages are
-    /// abandoned for them.
-    #[inline]
-    pub fn can_send(&self, stream: Option<u16>, size: usize) -> bool {
-        self.takes_messages().is_ok() && self.tx.get().is_some_and(|tx| tx.can_send(stream, size))
-    }
-
     /// Whether a message with these options has a lifetime, its own or that of the
     /// [defaults](crate::AssociationSettings::send_defaults): only then the time of queuing
     /// matters.

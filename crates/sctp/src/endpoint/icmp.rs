@@ -13,8 +13,10 @@ impl Endpoint {
     /// Initiate Tag); others are counted by reason ([`DiscardReason::IcmpIgnored`] and those after
     /// it). The effects:
     ///
-    /// - packet too big: the path's packets become smaller
-    ///   ([`Association::lower_pmtu`](crate::Association::lower_pmtu)), never larger;
+    /// - packet too big: the path's packets become smaller, never larger, and not smaller than 576
+    ///   bytes over IPv4 and 1,280 over IPv6 with the IP header; larger data in flight is
+    ///   retransmitted. With [`Config::path_mtu_discovery`](crate::Config::path_mtu_discovery)
+    ///   larger sizes are probed again after ten minutes;
     /// - protocol unreachable, and with UDP encapsulation port unreachable (RFC 6951 §5.5): the
     ///   association ends like after an ABORT;
     /// - other unreachable codes: one error of the path, at most once per RTO, and none of the

@@ -21,12 +21,14 @@ use crate::association_id::AssociationId;
 use crate::cookie::Cookie;
 use crate::discard::DiscardReason;
 
-/// Incoming association that waits for the user's decision.
+/// Incoming association that waits for the user's decision: see [`Endpoint::poll_incoming`]. The
+/// peer waits until [`accept`](Self::accept), [`refuse`](Self::refuse), the expiration of its
+/// cookie or its restart; dropping this value changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// Number for the decision calls.
-    pub number: u64,
+    /// Identifies it at its endpoint.
+    number: u64,
     /// Peer's addresses: the first is the source of its COOKIE ECHO, which is verified; the others
     /// are claimed by the peer.
     pub addresses: Vec<IpAddr>,
@@ -89,6 +91,18 @@ pub(super) struct PendingIncoming {
 }
 
 impl PendingIncoming {
+    /// At most `most` wait at a time; `last` is the number of the last one before.
+    fn new(most: usize, last: u64) -> Self {
+        Self {
+            held: VecDeque::new(),
+            most,
+            last,
+            at_hand: Bytes::new(),
+            approved: None,
+            accepted: None,
+        }
+    }
+
     /// Stores a packet that may have to be retained.
     pub fn note(&mut self, packet: &Bytes) {
         self.at_hand = packet.clone();
@@ -164,23 +178,62 @@ impl PendingIncoming {
     }
 }
 
+impl Incoming {
+    /// Accepts the peer, even if `endpoint`, which returned this value, no longer listens. The
+    /// caller should drain `poll_transmit` and `poll_event` afterwards:
+    /// [`Event::Established`](crate::Event::Established) comes first.
+    ///
+    /// # Errors
+    /// The peer is gone or was decided about, or the limit of [`Endpoint::set_max_associations`] is
+    /// reached.
+    pub fn accept(
+        &self,
+        now: Nanos,
+        endpoint: &mut Endpoint,
+    ) -> Result<AssociationId, IncomingGone> {
+        let undecided = endpoint.undecided.as_mut().ok_or(IncomingGone)?;
+        let held = undecided.take(self.number).ok_or(IncomingGone)?;
+        (undecided.approved, undecided.accepted) = (Some(held.local_tag), None);
+        let Arrival {
+            path,
+            udp_port,
+            ecn,
+            ..
+        } = held.arrival;
+        let packet = held.packet;
+        endpoint.handle_udp_datagram(now, path, udp_port, ecn, (&packet, 0..packet.len()));
+        let undecided = endpoint.undecided.as_mut().ok_or(IncomingGone)?;
+        undecided.approved = None;
+        undecided.accepted.take().ok_or(IncomingGone)
+    }
+
+    /// Refuses the peer by an ABORT (RFC 9260 §9.1) of `endpoint`, which returned this value. The
+    /// caller should drain `poll_transmit` afterwards.
+    ///
+    /// # Errors
+    /// The peer is gone or was decided about.
+    pub fn refuse(&self, endpoint: &mut Endpoint, refusal: &Refusal) -> Result<(), IncomingGone> {
+        let undecided = endpoint.undecided.as_mut().ok_or(IncomingGone)?;
+        let held = undecided.take(self.number).ok_or(IncomingGone)?;
+        endpoint.refuse_held(&held, refusal);
+        Ok(())
+    }
+}
+
 /// Incoming associations.
 impl Endpoint {
     /// Lets the user decide about incoming associations, which [`Endpoint::poll_incoming`] returns.
     /// At most `most` may wait at a time; further COOKIE ECHOs are not answered, and peers
     /// retransmit them by T1-cookie (RFC 9260 §5.1 C). 0: all are accepted while the endpoint
-    /// listens, which is the default; those that wait are dropped.
+    /// listens, which is the default. Peers that wait are refused. The caller should drain
+    /// `poll_transmit` afterwards.
     pub fn decide_incoming(&mut self, most: usize) {
-        self.undecided = (most > 0).then(|| {
-            Box::new(PendingIncoming {
-                held: VecDeque::new(),
-                most,
-                last: 0,
-                at_hand: Bytes::new(),
-                approved: None,
-                accepted: None,
-            })
-        });
+        let former = self.undecided.take();
+        let last = former.as_ref().map_or(0, |it| it.last);
+        for held in former.into_iter().flat_map(|it| it.held) {
+            self.refuse_held(&held, &Refusal::Plain);
+        }
+        self.undecided = (most > 0).then(|| Box::new(PendingIncoming::new(most, last)));
     }
 
     /// Next waiting peer that was not returned before.
@@ -195,53 +248,6 @@ impl Endpoint {
     pub fn has_incoming(&self) -> bool {
         let undecided = self.undecided.as_ref();
         undecided.is_some_and(|it| it.held.iter().any(|held| !held.told))
-    }
-
-    /// Accepts a waiting peer, even if the endpoint no longer listens. The caller should drain
-    /// `poll_transmit` and `poll_event` afterwards:
-    /// [`Event::Established`](crate::Event::Established) comes first.
-    ///
-    /// # Errors
-    /// The peer is gone, or the limit of [`Endpoint::set_max_associations`] is reached.
-    pub fn accept_incoming(
-        &mut self,
-        now: Nanos,
-        number: u64,
-    ) -> Result<AssociationId, IncomingGone> {
-        let undecided = self.undecided.as_mut().ok_or(IncomingGone)?;
-        let held = undecided.take(number).ok_or(IncomingGone)?;
-        (undecided.approved, undecided.accepted) = (Some(held.local_tag), None);
-        let Arrival {
-            path,
-            udp_port,
-            ecn,
-            ..
-        } = held.arrival;
-        let packet = held.packet;
-        self.handle_udp_datagram(now, path, udp_port, ecn, (&packet, 0..packet.len()));
-        let undecided = self.undecided.as_mut().ok_or(IncomingGone)?;
-        undecided.approved = None;
-        undecided.accepted.take().ok_or(IncomingGone)
-    }
-
-    /// Refuses a waiting peer, or all of them, by an ABORT (RFC 9260 §9.1).
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub fn refuse_incoming(
-        &mut self,
-        number: Option<u64>,
-        refusal: &Refusal,
-    ) -> Result<(), IncomingGone> {
-        let undecided = self.undecided.as_mut().ok_or(IncomingGone)?;
-        let refused = match number {
-            Some(number) => VecDeque::from([undecided.take(number).ok_or(IncomingGone)?]),
-            None => std::mem::take(&mut undecided.held),
-        };
-        for held in &refused {
-            self.refuse_held(held, refusal);
-        }
-        Ok(())
     }
 
     fn refuse_held(&mut self, held: &HeldCookieEcho, refusal: &Refusal) {

@@ -130,6 +130,11 @@ impl Paths {
         (self.entries.position(wanted)).map(|index| PathId(index as u8))
     }
 
+    /// The entry of the path to that remote address.
+    pub fn to(&self, remote: IpAddr) -> Option<&PathEntry> {
+        Some(self.get(self.find(remote)?))
+    }
+
     /// Sets the peer's UDP port on every path; 0 disables UDP encapsulation (RFC 6951 §5.1).
     #[inline(never)]
     pub fn set_udp_port(&mut self, udp_port: u16) {

@@ -422,12 +422,12 @@ mod tests {
                 let told = (
                     association.cumulative_tsn(),
                     association.sack_due(),
-                    association.unsent_bytes(),
+                    association.send_buffer().unsent(),
                     association.status().streams_in_use,
                     association.status().peer_rwnd,
                     association.status().fragmentation_point,
                     association.status().outstanding_chunks,
-                    association.send_buffer_used(),
+                    association.send_buffer().used(),
                 );
                 let stats = association.stats();
                 self.seen

@@ -26,7 +26,7 @@ use std::net::IpAddr;
 use anabranch_congestion::{rsctp, sctp_newreno};
 use anabranch_sctp::{Config, Endpoint, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Trace, Transport};
 use bytes::{Bytes, BytesMut};
 
 use ledger::Ledger;
@@ -349,18 +349,18 @@ impl Scenario<'_> {
         let ids: Vec<_> = self.endpoints[host].associations().collect();
         for id in ids {
             if let Some(association) = self.endpoints[host].association_mut(id) {
-                for sample in association.drain_trace() {
+                for sample in association.trace_mut().drain() {
                     if self.compared.contains(sample.probe) {
                         self.account.write(format!("{sample:?}").as_bytes());
                     }
                 }
-                association.set_probes(probes);
+                *association.trace_mut() = Trace::new(probes);
                 let stands = (
                     association.stats(),
                     association.paths(),
                     association.status().peer_rwnd,
                     association.status().outstanding_chunks,
-                    association.unsent_bytes(),
+                    association.send_buffer().unsent(),
                 );
                 self.account.write(format!("{stands:?}").as_bytes());
             }

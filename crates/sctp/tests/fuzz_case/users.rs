@@ -37,7 +37,7 @@ impl Scenario<'_> {
             if sent.is_ok() {
                 self.ledger.accepted(serial, stream, unordered);
             }
-            assert!(association.unsent_bytes() <= self.config.send_buffer + 8_000);
+            assert!(association.send_buffer().unsent() <= self.config.send_buffer + 8_000);
         }
         self.drain(host);
     }

@@ -12,7 +12,7 @@ use anabranch_sctp::{
     Profile, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
+use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample, Trace};
 use anabranch_wire::chunk::{Chunk, HeartbeatAck};
 use anabranch_wire::parameter::Parameter;
 use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, WHOLE};
@@ -140,16 +140,15 @@ fn record(world: &mut World, a: AssociationId, probes: &[Probe]) {
     let set = probes
         .iter()
         .fold(ProbeSet::NONE, |set, &probe| set.with(probe));
-    world.endpoints[A]
-        .association_mut(a)
-        .expect("known")
-        .set_probes(set);
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    *association.trace_mut() = Trace::new(set);
 }
 
 fn recorded(world: &mut World, a: AssociationId, probe: Probe) -> Vec<Sample> {
     let association = world.endpoints[A].association_mut(a).expect("known");
     association
-        .drain_trace()
+        .trace_mut()
+        .drain()
         .filter(|sample| sample.probe == probe)
         .collect()
 }
@@ -352,7 +351,7 @@ fn the_primary_changes_once_it_loses_too_much() {
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 20);
         let association = world.endpoints[A].association_mut(a).expect("known");
-        let samples: Vec<_> = association.drain_trace().collect();
+        let samples: Vec<_> = association.trace_mut().drain().collect();
         let of_probe = |probe| samples.iter().filter(move |s| s.probe == probe);
         let changes: Vec<_> = of_probe(Probe::ActivePath).collect();
         assert_eq!(changes.len(), 1, "{policy}: once, and for good");
@@ -498,7 +497,7 @@ fn every_loss_reports_its_verdict_before_the_window_moves() {
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 20);
         let association = world.endpoints[A].association_mut(a).expect("known");
-        let samples: Vec<Sample> = association.drain_trace().collect();
+        let samples: Vec<Sample> = association.trace_mut().drain().collect();
         let mut cwnd = 4_404.0;
         for (at, sample) in samples.iter().enumerate() {
             match sample.probe {

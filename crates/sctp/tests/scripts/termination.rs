@@ -36,7 +36,7 @@ fn data_is_acknowledged_before_the_shutdown() {
     script.expect("DATA");
     script.close();
     script.expect_nothing();
-    assert!(!script.association().can_send(Some(0), 1));
+    assert!(!script.association().send_buffer().accepts(Some(0), 1));
     script.wait(50 * MILLISECOND);
     script.sack(1, 1_500, &[]);
     script.expect("SHUTDOWN");
@@ -49,7 +49,7 @@ fn data_is_acknowledged_before_the_shutdown() {
 #[test]
 fn a_shutdown_is_sent_again() {
     let mut script = closing(quick());
-    assert!(!script.association().can_send(Some(0), 1));
+    assert!(!script.association().send_buffer().accepts(Some(0), 1));
     script.expect_after(100 * MILLISECOND, "SHUTDOWN");
     script.say(&[&Chunk::ShutdownAck]);
     script.expect("SHUTDOWN COMPLETE");
@@ -162,7 +162,7 @@ fn in_shutdown_received_data_is_finished_and_none_is_taken() {
     script.say(&[&shutdown(none)]);
     script.expect_nothing();
     assert_eq!(script.state(), AssociationState::ShutdownReceived);
-    assert!(!script.association().can_send(Some(0), 1));
+    assert!(!script.association().send_buffer().accepts(Some(0), 1));
     // DATA is discarded (§6).
     script.say(&[&data(0, "BE", 1_000)]);
     script.expect_nothing();
@@ -189,7 +189,7 @@ fn a_shutdown_ack_is_sent_again_and_abandoned() {
     let none = script.first.prev();
     script.say(&[&shutdown(none)]);
     script.expect("SHUTDOWN ACK");
-    assert!(!script.association().can_send(Some(0), 1));
+    assert!(!script.association().send_buffer().accepts(Some(0), 1));
     for span in [100, 200, 400, 800, 800, 800, 800, 800, 800, 800] {
         script.expect_after(span * MILLISECOND, "SHUTDOWN ACK");
     }

@@ -84,7 +84,7 @@ pub fn run(bytes: &[u8]) {
             (scenario.pair, [scenario.expected, scenario.said]) = begin();
         }
         scenario.act();
-        let room = scenario.pair.a().remote_addresses().count();
+        let room = scenario.pair.a().paths().addresses().count();
         assert!(room <= MAX_ADDRESSES, "{room} addresses");
     }
     scenario.pair.world.run_for(300 * SECOND);

@@ -243,14 +243,12 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
             }
             it.pf_max_retrans = u32::from(short(value, 138)).min(it.path_max_retrans);
         }),
-        STREAM_SCHEDULER => association
-            .set_scheduler(settings::scheduler(word(value, 4)))
-            .map_err(of_runtime),
-        ASSOCINFO | DELAYED_SACK | MAX_BURST => {
+        ASSOCINFO | DELAYED_SACK | MAX_BURST | STREAM_SCHEDULER => {
             let settings = association.settings().ok_or(libc::EINVAL)?;
             let settings = settings.with(|it| match option {
                 ASSOCINFO => it.association_max_retrans = u32::from(short(value, 4)),
                 MAX_BURST => it.max_burst = word(value, 4).max(1),
+                STREAM_SCHEDULER => it.scheduler = settings::scheduler(word(value, 4)),
                 _ => {
                     it.sack_delay = milliseconds(word(value, 4));
                     it.sack_frequency = word(value, 8).clamp(1, 100);

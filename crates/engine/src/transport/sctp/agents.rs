@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Endpoint, Event, Interest, Output, SendOptions,
-    TransmitOptions, UdpTransmit,
+    AssociationId, CloseReason, Endpoint, Event, Interest, Output, SendOptions, TransmitOptions,
+    UdpTransmit,
 };
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Message;
-use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Trace, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::DATA_HEADER;
@@ -118,7 +118,7 @@ impl Source {
     #[inline]
     fn has_room(&self, id: AssociationId, ahead: usize) -> bool {
         let association = self.endpoint.association(id);
-        association.is_some_and(|it| it.unsent_bytes() < ahead)
+        association.is_some_and(|it| it.send_buffer().unsent() < ahead)
     }
 
     /// Hands messages over while there is room, and closes after the last.
@@ -249,7 +249,7 @@ impl Source {
         let association = self
             .association
             .and_then(|id| self.endpoint.association(id));
-        association.is_some_and(Association::has_samples)
+        association.is_some_and(|it| !it.trace().is_empty())
     }
 
     #[inline(never)]
@@ -278,7 +278,7 @@ impl Source {
             return;
         };
         let mut tally = self.tally.borrow_mut();
-        for sample in association.drain_trace() {
+        for sample in association.trace_mut().drain() {
             tally.sample(sample);
         }
     }
@@ -295,7 +295,7 @@ impl Agent for Source {
                 self.association = Some(id);
                 let probes = self.tally.borrow().sender_probes();
                 if let Some(association) = self.endpoint.association_mut(id) {
-                    association.set_probes(probes);
+                    *association.trace_mut() = Trace::new(probes);
                     let primary = association.paths().primary();
                     let cwnd = association.paths().get(primary).cwnd();
                     self.tally.borrow_mut().first_window(now, cwnd as f64);
@@ -425,7 +425,7 @@ impl Sink {
         {
             if matches!(event, Event::Established { .. }) {
                 if !self.probes.is_empty() {
-                    association.set_probes(self.probes);
+                    *association.trace_mut() = Trace::new(self.probes);
                 }
                 resume(now, self.resuming.as_mut(), &mut self.endpoint, id);
             } else if let (Event::Closed(_), Some(resuming)) = (event, &mut self.resuming) {
@@ -485,10 +485,8 @@ impl Sink {
                 once.deliver(number);
             }
         }
-        if association.has_samples() {
-            for sample in association.drain_trace() {
-                tally.sample(sample);
-            }
+        for sample in association.trace_mut().drain() {
+            tally.sample(sample);
         }
     }
 

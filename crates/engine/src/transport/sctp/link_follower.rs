@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AddressChange, Association};
+use anabranch_sctp::{AddressChange, Association, AssociationState};
 use anabranch_transport::Nanos;
 
 use super::super::FlowMember;
@@ -95,7 +95,10 @@ impl Follower {
     /// Requests the changes, if the association can. A host without any link keeps its addresses
     /// until another link comes up.
     pub fn follow(&mut self, now: Nanos, association: &mut Association) {
-        let Some(wanted) = self.wanted.take_if(|_| association.is_established()) else {
+        let Some(wanted) = self
+            .wanted
+            .take_if(|_| association.state() == AssociationState::Established)
+        else {
             return;
         };
         let Some(&newest) = wanted.first() else {

@@ -192,7 +192,7 @@ impl Association {
         let arrived = Some(path.local).filter(|it| own.is_empty() || own.contains(it));
         let local = self.config.local_address_for(address, arrived);
         let local = local.ok_or(Refusal::Unresolvable)?;
-        if self.remote_addresses().count() >= MAX_PEER_ADDRESSES {
+        if self.paths.addresses().count() >= MAX_PEER_ADDRESSES {
             return Err(Refusal::NoRoom);
         }
         let way = Path::new(local, address);
