@@ -1,5 +1,8 @@
 //! Associations that are detached from their endpoint, each on its own thread.
 
+mod icmp;
+mod protected;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -7,16 +10,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use anabranch_sctp::{
-    AssociationEvent, AssociationId, AssociationState, CloseReason, Config, DetachError,
-    DetachedAssociation, DiscardReason, Endpoint, EndpointEvent, Event, Icmp, Interest, Output,
-    SendOptions,
+    Association, AssociationEvent, AssociationId, AssociationState, CloseReason, Config,
+    DetachError, DetachedAssociation, DiscardReason, Endpoint, EndpointEvent, Event, Interest,
+    Output, SendOptions,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
 use crate::common::describe;
-use crate::dtls::{protected, strict};
 
 const CLIENT_PORT: u16 = 5_000;
 const SERVER_PORT: u16 = 7;
@@ -151,6 +153,8 @@ enum To {
 
 struct Net {
     now: Nanos,
+    /// Settings of the clients, without addresses.
+    config: Config,
     server: Endpoint,
     workers: BTreeMap<AssociationId, Worker>,
     /// Associations are detached as soon as they are established.
@@ -172,11 +176,12 @@ impl Net {
     }
 
     fn with(config: Config) -> Self {
-        let config = config.with(|it| it.addresses = vec![server_address()]);
-        let mut server = Endpoint::new(config, SERVER_PORT, [1; 32]).expect("settings");
+        let own = (config.clone()).with(|it| it.addresses = vec![server_address()]);
+        let mut server = Endpoint::new(own, SERVER_PORT, [1; 32]).expect("settings");
         server.listen(true);
         Self {
             now: SECOND,
+            config,
             server,
             workers: BTreeMap::new(),
             detaches: true,
@@ -196,13 +201,25 @@ impl Net {
     }
 
     fn connect_from(&mut self, host: u8, homes: u8, port: u16) -> (usize, AssociationId) {
-        let config = Config::default()
+        self.connect_after(host, homes, port, |_| {})
+    }
+
+    /// `prepare` is called before the first packet.
+    fn connect_after(
+        &mut self,
+        host: u8,
+        homes: u8,
+        port: u16,
+        prepare: impl FnOnce(&mut Association),
+    ) -> (usize, AssociationId) {
+        let config = (self.config.clone())
             .with(|it| it.addresses = (0..homes).map(|home| address(host, home)).collect());
         let seed = [self.clients.len() as u8 + 100; 32];
         let mut client = Endpoint::new(config, port, seed).expect("settings");
         let id = client
             .connect(self.now, &[server_address()], SERVER_PORT)
             .expect("an attempt");
+        prepare(client.association_mut(id).expect("begun"));
         self.clients.push((host, client));
         let number = self.clients.len() - 1;
         self.drain();
@@ -539,37 +556,6 @@ fn a_detached_association_is_displaced() {
 }
 
 #[test]
-fn an_icmp_message_about_a_packet_is_forwarded() {
-    let mut net = Net::new();
-    net.up(2, 1);
-    let (remote, packet) = net.last.clone();
-    let IpAddr::V4(remote) = remote else {
-        panic!("{remote}")
-    };
-    let mut quoted = vec![0; 20];
-    (quoted[0], quoted[9]) = (0x45, 132);
-    quoted[16..20].copy_from_slice(&remote.octets());
-    quoted.extend_from_slice(&packet);
-    // Protocol unreachable.
-    let icmp = |quoted| Icmp {
-        v6: false,
-        kind: 3,
-        code: 2,
-        mtu: 0,
-        quoted,
-    };
-    let mut forged = quoted.clone();
-    forged[24] ^= 1;
-    net.server.handle_icmp(net.now, &icmp(&forged));
-    net.drain();
-    assert_eq!(net.only_worker().discarded, [(DiscardReason::IcmpTag, 1)]);
-    net.server.handle_icmp(net.now, &icmp(&quoted));
-    net.drain();
-    assert_eq!(net.only_worker().output, ["closed ProtocolUnreachable"]);
-    assert!(net.only_worker().is_closed);
-}
-
-#[test]
 fn what_cannot_be_detached_is_said() {
     let mut net = Net::new();
     net.detaches = false;
@@ -584,9 +570,6 @@ fn what_cannot_be_detached_is_said() {
         Err(DetachError::Unknown)
     );
     assert!(client.association(id).is_none());
-    let (mut world, [a, _]) = protected(strict());
-    let protected = world.endpoints[0].detach(a).map(|it| it.id());
-    assert_eq!(protected, Err(DetachError::DtlsChunk));
     assert!(
         client
             .connect(net.now, &[server_address()], SERVER_PORT)

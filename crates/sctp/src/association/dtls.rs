@@ -2,7 +2,7 @@
 //! ([`crate::dtls_chunk`], draft-ietf-tsvwg-sctp-dtls-chunk-04 §5).
 
 use anabranch_dtls::record::HEADER;
-use anabranch_dtls::{Action, OpenError};
+use anabranch_dtls::{Action, KeyId, OpenError};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Dtls, PPID_DTLS_KEY_MANAGEMENT};
@@ -153,6 +153,18 @@ impl Association {
         packet[..header.len()].copy_from_slice(header);
         packet.truncate(front + content.end);
         Ok(packet.freeze())
+    }
+
+    /// The keys that opened the packet at hand.
+    pub(crate) fn opened_by(&self) -> Option<KeyId> {
+        self.dtls.as_ref()?.opened_by()
+    }
+
+    /// Continues to process a packet that `keys` opened, until [`Self::end_dtls`].
+    pub(crate) fn resume_opened(&mut self, keys: KeyId) {
+        if let Some(dtls) = &mut self.dtls {
+            dtls.resume_packet(keys);
+        }
     }
 
     /// Marks the packet of a DTLS chunk as processed.

@@ -33,11 +33,6 @@ impl Association {
         Arc::clone(&self.config)
     }
 
-    /// Whether this side offers or uses the DTLS chunk.
-    pub(crate) fn has_dtls_chunk(&self) -> bool {
-        self.dtls.is_some()
-    }
-
     /// Verification tag of packets to this side.
     pub(crate) fn local_tag(&self) -> u32 {
         self.local_tag

@@ -279,6 +279,16 @@ impl DtlsChunk {
         Ok(record::HEADER..record::HEADER + opened.content)
     }
 
+    /// The keys that opened the packet at hand.
+    pub(crate) fn opened_by(&self) -> Option<KeyId> {
+        self.opened
+    }
+
+    /// A packet that `keys` opened is at hand again.
+    pub(crate) fn resume_packet(&mut self, keys: KeyId) {
+        self.opened = Some(keys);
+    }
+
     /// The packet at hand has been processed.
     pub(crate) fn end_packet(&mut self) {
         self.opened = None;

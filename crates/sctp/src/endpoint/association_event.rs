@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
+use anabranch_dtls::KeyId;
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
@@ -55,5 +56,7 @@ pub(super) struct ForwardedPacket {
     pub(super) arrival: Arrival,
     /// The association was found by the packet's source.
     pub(super) by_source: bool,
+    /// The keys that opened it, if it is the content of a DTLS chunk.
+    pub(super) opened_by: Option<KeyId>,
     pub(super) bytes: Bytes,
 }

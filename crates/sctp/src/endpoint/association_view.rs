@@ -37,6 +37,8 @@ pub(super) struct AssociationView {
     pub(super) shutdown_ack_sent: bool,
     pub(super) accepts_zero_checksums: bool,
     pub(super) uses_asconf: bool,
+    /// DTLS chunks of its peer can be processed.
+    pub(super) takes_dtls: bool,
     /// Present once it is closed and has sent its last packet: until this time, data that arrives
     /// is late.
     pub(super) late_data_until: Option<Nanos>,
@@ -64,6 +66,7 @@ impl AssociationView {
             shutdown_ack_sent: association.state() == AssociationState::ShutdownAckSent,
             accepts_zero_checksums: association.accepts_zero_checksums(),
             uses_asconf: association.uses_asconf(),
+            takes_dtls: association.key_agreement_or_restart(),
             late_data_until: over.then(|| association.late_data_until(now)),
         }
     }

@@ -99,6 +99,17 @@ impl Action {
 }
 
 impl Endpoint {
+    /// The cookie of a COOKIE ECHO, if this endpoint made it for the sender.
+    pub(super) fn open_cookie(&self, arrival: &Arrival, sealed: &[u8]) -> Option<Cookie> {
+        let fits = |cookie: &Cookie| {
+            cookie.local_port == self.port
+                && cookie.remote_port == arrival.header.source_port
+                && cookie.local_tag == arrival.header.verification_tag
+                && cookie.peer_addresses.contains(&arrival.path.remote)
+        };
+        self.jar.open(sealed).filter(fits)
+    }
+
     /// `sealed`: the cookie, as a slice of its packet.
     pub(super) fn on_cookie_echo(
         &mut self,
@@ -107,13 +118,7 @@ impl Endpoint {
         mut rest: Chunks<'_>,
         voucher: Option<VerifiedAuth<'_>>,
     ) {
-        let fits = |cookie: &Cookie| {
-            cookie.local_port == self.port
-                && cookie.remote_port == arrival.header.source_port
-                && cookie.local_tag == arrival.header.verification_tag
-                && cookie.peer_addresses.contains(&arrival.path.remote)
-        };
-        let Some(cookie) = self.jar.open(sealed).filter(fits) else {
+        let Some(cookie) = self.open_cookie(&arrival, sealed) else {
             return self.discards.count(DiscardReason::InvalidCookie);
         };
         let (port, addresses) = (cookie.remote_port, &cookie.peer_addresses);

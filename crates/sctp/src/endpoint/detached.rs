@@ -4,6 +4,8 @@
 //! and answers an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns
 //! by [`EndpointEvent`]s which tags and addresses the association has, and when it is closed.
 
+mod dtls;
+
 use std::net::IpAddr;
 use std::ops::{ControlFlow, Deref, DerefMut};
 
@@ -40,6 +42,8 @@ enum Notice {
     Changed(AssociationView),
     /// The peer has restarted, and the tags have changed.
     Restarted(AssociationView),
+    /// A DTLS chunk contained this packet, which begins with a COOKIE ECHO.
+    CookieEcho(Box<ForwardedPacket>),
     /// A COOKIE ECHO is older than its lifespan by this time.
     StaleCookie(Arrival, Box<Cookie>, Nanos),
     /// It is closed, and has sent its last packet.
@@ -63,9 +67,6 @@ pub enum DetachError {
     /// Its handshake is not complete, which is the endpoint's part, or it is closed.
     #[error("the association is not established")]
     NotEstablished,
-    /// Its packets may be in DTLS chunks, which its endpoint opens.
-    #[error("the association offers or uses the DTLS chunk")]
-    DtlsChunk,
 }
 
 /// Association that its driver owns, apart from the [`Endpoint`] that demultiplexes packets. It is
@@ -94,7 +95,8 @@ pub struct DetachedAssociation {
     /// Last view that the endpoint was given.
     known: AssociationView,
     restarted: bool,
-    stale: Option<EndpointEvent>,
+    /// Event about a COOKIE ECHO.
+    notice: Option<EndpointEvent>,
     closed: bool,
     /// Latest time passed to the association.
     latest: Nanos,
@@ -135,7 +137,11 @@ impl DetachedAssociation {
         match event.0 {
             Input::Packet(packet) => self.handle_packet(&packet),
             Input::CookieEcho(packet, cookie, addresses) => {
+                if let Some(keys) = packet.opened_by {
+                    self.association.resume_opened(keys);
+                }
                 self.on_cookie_echo(&packet, cookie, &addresses);
+                self.association.end_dtls();
             }
             Input::Icmp(now, quote, meaning) => {
                 let now = self.at(now);
@@ -171,13 +177,29 @@ impl DetachedAssociation {
         if association.is_closed() {
             return self.discards.count(DiscardReason::OutOfTheBlue);
         }
+        if first.kind == kind::DTLS && association.key_agreement_or_restart() {
+            return self.handle_dtls(arrival, forwarded.by_source, first, &rest);
+        }
+        let may_be_fast = forwarded.by_source && !arrival.without && carries_data(first);
+        self.handle_admitted(&arrival, first, rest, may_be_fast);
+    }
+
+    /// Processes a packet whose tag and first chunk the association admits.
+    fn handle_admitted(
+        &mut self,
+        arrival: &Arrival,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        may_be_fast: bool,
+    ) {
+        let (association, discards) = (&mut *self.association, &mut self.discards);
         if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE) && !rest.is_at_end() {
-            return self.discards.count(DiscardReason::ForbiddenBundle);
+            return discards.count(DiscardReason::ForbiddenBundle);
         }
         match association.admits(arrival.header, first) {
-            Admission::Admitted => {
-                let may_be_fast = forwarded.by_source && !arrival.without && carries_data(first);
-                self.deliver(&arrival, first, rest, may_be_fast, false);
+            Admission::Admitted => self.deliver(arrival, first, rest, may_be_fast, false),
+            Admission::Refused(DiscardReason::Unprotected) => {
+                association.count_unprotected(discards);
             }
             Admission::Refused(reason) => self.discards.count(reason),
             Admission::OutOfTheBlue => self.discards.count(DiscardReason::OutOfTheBlue),
@@ -261,7 +283,7 @@ impl DetachedAssociation {
         {
             self.discards.count(DiscardReason::StaleCookie);
             let stale = Notice::StaleCookie(arrival, cookie, staleness);
-            self.stale = Some(EndpointEvent(stale));
+            self.notice = Some(EndpointEvent(stale));
             return;
         }
         if action.is_refused(association, &cookie, &mut self.discards) {
@@ -313,8 +335,8 @@ impl DetachedAssociation {
         if self.closed {
             return None;
         }
-        if let Some(stale) = self.stale.take() {
-            return Some(stale);
+        if let Some(notice) = self.notice.take() {
+            return Some(notice);
         }
         let view = AssociationView::of(self.latest, &self.association);
         if view == self.known && !self.restarted {
@@ -338,15 +360,12 @@ impl Endpoint {
     /// here, but returned by [`Endpoint::poll_association_event`].
     ///
     /// # Errors
-    /// It is not established, or offers the DTLS chunk.
+    /// It is not established.
     pub fn detach(&mut self, id: AssociationId) -> Result<DetachedAssociation, DetachError> {
         let slot = self.table.slot_of(id).ok_or(DetachError::Unknown)?;
         let association = self.table.get(slot).ok_or(DetachError::Unknown)?;
         if association.is_closed() || association.is_being_set_up() {
             return Err(DetachError::NotEstablished);
-        }
-        if association.has_dtls_chunk() {
-            return Err(DetachError::DtlsChunk);
         }
         let known = AssociationView::of(self.latest, association);
         self.timers.set(slot, None);
@@ -357,7 +376,7 @@ impl Endpoint {
             discards: DiscardCounts::default(),
             known,
             restarted: false,
-            stale: None,
+            notice: None,
             closed: false,
             latest: self.latest,
         })
@@ -370,7 +389,8 @@ impl Endpoint {
     }
 
     /// Processes an event of a detached association. After the last one
-    /// ([`EndpointEvent::is_closed`]) its identifier is unknown.
+    /// ([`EndpointEvent::is_closed`]) its identifier is unknown. The driver should drain
+    /// [`Endpoint::poll_association_event`] and `poll_transmit` afterwards.
     pub fn handle_endpoint_event(&mut self, id: AssociationId, event: EndpointEvent) {
         let Some(slot) = self.table.detached_slot_of(id) else {
             return;
@@ -383,6 +403,7 @@ impl Endpoint {
                 self.replace_incarnation(self.latest, slot, former, view.local_tag);
                 self.table.set_view(slot, view);
             }
+            Notice::CookieEcho(opened) => return self.on_opened_cookie(slot, opened),
             Notice::StaleCookie(arrival, cookie, staleness) => {
                 return self.tell_staleness(arrival, &cookie, staleness);
             }
@@ -440,6 +461,7 @@ impl Endpoint {
         Box::new(ForwardedPacket {
             arrival,
             by_source: self.table.find(port, remote) == Some(slot),
+            opened_by: None,
             bytes: chunks.packet_bytes(),
         })
     }

@@ -32,7 +32,7 @@ impl Endpoint {
             return self.discards.count(DiscardReason::BundledDtls);
         }
         let Some(association) = self.table.get_mut(slot) else {
-            return;
+            return self.forward_dtls(slot, arrival, &chunk, packet);
         };
         if arrival.without && !association.accepts_zero_checksums() && !packet.is_intact() {
             return self.discards.count(DiscardReason::ZeroChecksum);
@@ -92,9 +92,9 @@ impl Endpoint {
         } else {
             self.lookup(arrival, first)
         };
-        slot.filter(|&slot| {
-            let association = self.table.get(slot);
-            association.is_some_and(|it| !it.is_closed() && it.key_agreement_or_restart())
+        slot.filter(|&slot| match self.table.get(slot) {
+            Some(it) => !it.is_closed() && it.key_agreement_or_restart(),
+            None => (self.table.view(slot)).is_some_and(|it| !it.is_closed() && it.takes_dtls),
         })
     }
 
@@ -109,7 +109,7 @@ impl Endpoint {
     }
 }
 
-fn reason_of(error: OpenError) -> DiscardReason {
+pub(super) fn reason_of(error: OpenError) -> DiscardReason {
     match error {
         OpenError::Forged | OpenError::Exhausted => DiscardReason::ForgedDtls,
         OpenError::Replayed => DiscardReason::ReplayedDtls,
