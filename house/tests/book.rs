@@ -205,12 +205,13 @@ fn a_link_to_nowhere_is_found() {
     assert_eq!(wrong, [false, true, true, true, true]);
 }
 
-/// Each block of the page of chunk extensions is a part of the file that is named before it.
+/// Each block of the page of chunk extensions is a part of the file that is named before it, and
+/// there are eight files at most.
 #[test]
 fn the_page_of_chunk_extensions_has_the_code() {
     let folder = root().join("docs/extending");
     let page = fs::read_to_string(folder.join("chunk.md")).expect("the page");
-    let mut blocks = 0;
+    let (mut blocks, mut files) = (0, BTreeSet::new());
     let mut parts = page.split("```rust,ignore\n");
     let mut before = parts.next().expect("text").to_owned();
     for part in parts {
@@ -219,8 +220,10 @@ fn the_page_of_chunk_extensions_has_the_code() {
         let (file, _) = link.split_once(')').expect("a whole link");
         let source = fs::read_to_string(folder.join(file)).expect(file);
         assert!(source.contains(code), "{file} does not have\n{code}");
+        files.insert(file.to_owned());
         after.clone_into(&mut before);
         blocks += 1;
     }
     assert_eq!(blocks, 10);
+    assert!(files.len() <= 8, "{files:?}");
 }

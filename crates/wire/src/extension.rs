@@ -76,6 +76,19 @@ pub enum Extension {
     Unknown(RawChunk),
 }
 
+/// Shortest valid length of each type in bytes, with the chunk header.
+#[cfg(test)]
+const SHORTEST: &[(u8, usize)] = &[
+    (kind::FORWARD_TSN, 8),
+    (kind::I_DATA, 20),
+    (kind::I_FORWARD_TSN, 8),
+    (kind::RE_CONFIG, 4),
+    (kind::AUTH, 8),
+    (kind::ASCONF_ACK, 8),
+    (kind::ASCONF, 8),
+    (kind::DTLS, 5),
+];
+
 impl Extension {
     /// Decodes the value of the chunk. Lists are views: their errors are found only by iterating
     /// over them.

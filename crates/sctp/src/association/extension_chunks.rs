@@ -1,15 +1,17 @@
-//! Chunks outside of RFC 9260: those of negotiated extensions, and unknown types.
+//! Chunks outside of RFC 9260, received and sent: those of negotiated extensions, and unknown
+//! types.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::encode::padded;
 use anabranch_wire::extension::Extension;
-use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, RawChunk};
+use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, PacketBuilder, RawChunk};
 use anabranch_wire::tlv;
 use bytes::{Bytes, BytesMut};
 
 use super::{Association, Reply};
 use crate::discard::{DiscardCounts, DiscardReason};
+use crate::path::PathId;
 use crate::state::{EstablishedState, State};
 
 impl Association {
@@ -46,6 +48,29 @@ impl Association {
             Err(_) => discards.count(DiscardReason::ChunkFields),
         }
         true
+    }
+
+    /// Whether a chunk of an extension is due that neither replies nor retransmits.
+    #[inline(always)]
+    pub(super) fn owes_extension_chunk(&self) -> bool {
+        self.tx.forward_due()
+    }
+
+    /// Destination of the first such chunk, if it can be sent now.
+    pub(super) fn extension_destination(&self) -> Option<PathId> {
+        self.forward_destination()
+    }
+
+    /// Adds such chunks that are due on `path` to a packet, after the control chunks and before
+    /// SACK and DATA.
+    #[inline(never)]
+    pub(super) fn push_extension_chunks(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        self.push_forward_tsn(now, path, packet);
     }
 
     fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut DiscardCounts) -> bool {

@@ -3,6 +3,7 @@
 
 use anabranch_transport::Nanos;
 use anabranch_wire::extension::ForwardTsn;
+use anabranch_wire::packet::PacketBuilder;
 use bytes::Bytes;
 
 use super::Association;
@@ -111,6 +112,29 @@ impl Association {
         }
         let forwarded = rx.handle_forward_tsn(now, forward, from, &mut self.trace);
         self.note_forwarded(forwarded, discards);
+    }
+
+    /// Destination of a FORWARD TSN that is due: a confirmed address (RFC 3758 §3.5 C3).
+    pub(super) fn forward_destination(&self) -> Option<PathId> {
+        if !self.tx.forward_due() || !self.may_send_data() {
+            return None;
+        }
+        let path = self.paths.choose_for_new_data();
+        self.paths.get(path).is_verified().then_some(path)
+    }
+
+    /// Adds a FORWARD TSN if it is due on `path`.
+    pub(super) fn push_forward_tsn(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        if self.forward_destination() == Some(path) {
+            self.tx
+                .make(&self.config, self.local_initial_tsn)
+                .push_forward_tsn(now, path, packet, &mut self.paths);
+        }
     }
 
     /// Reports messages that the peer has left without an end.

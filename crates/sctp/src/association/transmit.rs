@@ -128,7 +128,7 @@ impl Association {
         self.state.is_established()
             && self.replies.is_empty()
             && self.cookie_ack.is_none()
-            && !self.tx.forward_due()
+            && !self.owes_extension_chunk()
             && self.pending_control.are_none()
     }
 
@@ -180,20 +180,11 @@ impl Association {
         self.cookie_ack
             .or(reply)
             .or_else(|| self.request_destination())
-            .or_else(|| self.forward_destination())
+            .or_else(|| self.extension_destination())
             .or_else(|| (self.owes_sack() && !self.is_held()).then_some(self.sack_path))
     }
 
-    /// Destination of a FORWARD TSN that is due: a confirmed address (RFC 3758 §3.5 C3).
-    fn forward_destination(&self) -> Option<PathId> {
-        if !self.tx.forward_due() || !self.may_send_data() {
-            return None;
-        }
-        let path = self.paths.choose_for_new_data();
-        self.paths.get(path).is_verified().then_some(path)
-    }
-
-    fn may_send_data(&self) -> bool {
+    pub(super) fn may_send_data(&self) -> bool {
         self.state.sends_data() && !self.is_held()
     }
 
@@ -238,8 +229,8 @@ impl Association {
         if !self.pending_control.are_none() {
             self.push_request(now, path, &mut packet);
         }
-        if self.tx.forward_due() {
-            self.push_forward_tsn(now, path, &mut packet);
+        if self.owes_extension_chunk() {
+            self.push_extension_chunks(now, path, &mut packet);
         }
         self.push_late_sack(now, path, data, &mut packet);
         if room > 0 {
@@ -298,15 +289,6 @@ impl Association {
             self.note_data_sent();
         }
         key
-    }
-
-    #[inline(never)]
-    fn push_forward_tsn(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
-        if self.forward_destination() == Some(path) {
-            self.tx
-                .make(&self.config, self.local_initial_tsn)
-                .push_forward_tsn(now, path, packet, &mut self.paths);
-        }
     }
 
     /// Adds the COOKIE ECHO, which must be the first chunk of its packet, and error reports about
