@@ -16,7 +16,7 @@ use crate::descriptor::{forget, host, is_ours, socket_type};
 use crate::libc_next::next;
 use crate::receive::{self, Received};
 use crate::sctp;
-use crate::send::{self, Parts, SendParameters};
+use crate::send::{self, MessageParts, SendParameters};
 use crate::{address, host_client, system, waiting};
 
 mod dup;
@@ -352,7 +352,7 @@ pub unsafe extern "C-unwind" fn send(
     };
     let part = part(at, length);
     // SAFETY: guaranteed by the caller.
-    let parts = unsafe { Parts::new(&raw const part, 1) };
+    let parts = unsafe { MessageParts::new(&raw const part, 1) };
     send::answer(fd, socket_type, parts, flags, || {
         Ok(SendParameters::plain(flags))
     })
@@ -386,7 +386,7 @@ pub unsafe extern "C-unwind" fn sendto(
     };
     let part = part(at, length);
     // SAFETY: guaranteed by the caller.
-    let parts = unsafe { Parts::new(&raw const part, 1) };
+    let parts = unsafe { MessageParts::new(&raw const part, 1) };
     send::answer(fd, socket_type, parts, flags, || {
         let mut parameters = SendParameters::plain(flags);
         if !to.is_null() {

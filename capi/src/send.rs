@@ -61,12 +61,12 @@ pub const MAX_PARTS: usize = 1024;
 
 /// Parts of a message in the program's memory.
 #[derive(Clone, Copy)]
-pub struct Parts {
+pub struct MessageParts {
     at: *const iovec,
     count: usize,
 }
 
-impl Parts {
+impl MessageParts {
     /// The parts in an array.
     ///
     /// # Safety
@@ -120,7 +120,7 @@ const MAX_UNCOPIED: usize = 15;
 pub fn answer(
     fd: c_int,
     socket_type: SocketType,
-    parts: Parts,
+    parts: MessageParts,
     flags: c_int,
     parameters: impl Fn() -> Result<SendParameters, c_int> + Copy,
 ) -> isize {
@@ -182,7 +182,7 @@ fn gone(fd: c_int, error: c_int) -> c_int {
 fn prepare(
     fd: c_int,
     socket_type: SocketType,
-    parts: Parts,
+    parts: MessageParts,
     parameters: impl Fn() -> Result<SendParameters, c_int>,
 ) -> Result<Ready, c_int> {
     let parameters = parameters()?;
@@ -234,7 +234,7 @@ fn prepare(
 }
 
 /// Sends one frame without a copy. May be unwound.
-fn send_at_once(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
+fn send_at_once(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c_int> {
     let mut header = ready.header.encode();
     let mut all = [EMPTY; MAX_UNCOPIED + 1];
     all[0] = iovec {
@@ -245,7 +245,7 @@ fn send_at_once(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
         *to = *part;
     }
     // SAFETY: the header exists, and the program's parts are valid, guaranteed by the caller of
-    // `Parts::new`.
+    // `MessageParts::new`.
     unsafe { waiting::send(fd, &all[..=parts.count], ready.kernel) }
 }
 
@@ -278,7 +278,7 @@ fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
 /// Sends several frames. The first piece may find no buffer space; the others wait for it, because
 /// a message must be sent completely or not at all. If the program does not wait, there must be
 /// space for all of them.
-fn send_in_pieces(fd: c_int, parts: Parts, ready: &Ready) -> Result<(), c_int> {
+fn send_in_pieces(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c_int> {
     let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     if !waits && !has_room(fd, ready.length)? {
         return Err(libc::EAGAIN);

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_long, c_void};
 
 /// Result of a call in libc's terms: -1 means an `errno`.
-pub type Outcome = Result<isize, c_int>;
+pub type SyscallResult = Result<isize, c_int>;
 
 type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
@@ -26,7 +26,7 @@ pub fn next() -> Syscall {
 ///
 /// # Safety
 /// The arguments must be valid for the call, including any pointers.
-pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Outcome {
+pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> SyscallResult {
     let [a, b, c, d, e, f] = arguments;
     let before = errno();
     // SAFETY: guaranteed by the caller. This is libc's own function, not the interposed one.
@@ -57,7 +57,7 @@ pub fn errno() -> c_int {
 }
 
 /// Converts to C: the result, or -1 with `errno`.
-pub fn answer(outcome: Outcome) -> isize {
+pub fn answer(outcome: SyscallResult) -> isize {
     match outcome {
         Ok(result) => result,
         Err(error) => {
@@ -91,7 +91,7 @@ fn unix_address(path: &[u8]) -> ([u8; 110], usize) {
 }
 
 /// `bind` to any abstract address, which then identifies the descriptor.
-pub fn bind_anywhere(fd: c_int) -> Outcome {
+pub fn bind_anywhere(fd: c_int) -> SyscallResult {
     let (address, length) = unix_address(&[]);
     // SAFETY: the address is read, and has that length.
     unsafe {
@@ -103,7 +103,7 @@ pub fn bind_anywhere(fd: c_int) -> Outcome {
 }
 
 /// `connect` to an abstract address.
-pub fn connect(fd: c_int, path: &[u8]) -> Outcome {
+pub fn connect(fd: c_int, path: &[u8]) -> SyscallResult {
     let (address, length) = unix_address(path);
     // SAFETY: the address is read, and has that length.
     unsafe {
@@ -171,7 +171,7 @@ pub fn is_trusted(uid: libc::uid_t) -> bool {
 }
 
 /// `sendmsg` with these parts.
-pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
+pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> SyscallResult {
     let parts: Vec<libc::iovec> = parts
         .iter()
         .map(|part| libc::iovec {
@@ -183,7 +183,7 @@ pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
 }
 
 /// `sendmsg` with these bytes and a copy of a descriptor (SCM_RIGHTS).
-pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> Outcome {
+pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> SyscallResult {
     let mut part = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
         iov_len: bytes.len(),
@@ -213,7 +213,7 @@ pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> Outcome {
 }
 
 /// `sendmsg` with these parts.
-fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Outcome {
+fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> SyscallResult {
     // SAFETY: an all-zero msghdr is valid and empty.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
@@ -280,7 +280,7 @@ pub fn receive_with(fd: c_int, bytes: &mut [u8]) -> Result<(usize, Option<c_int>
 }
 
 /// `shutdown` of the receive direction.
-pub fn end_of_reading(fd: c_int) -> Outcome {
+pub fn end_of_reading(fd: c_int) -> SyscallResult {
     // SAFETY: no pointers.
     unsafe {
         call(
@@ -325,7 +325,7 @@ pub fn unread(fd: c_int) -> Result<usize, c_int> {
 }
 
 /// `setsockopt` of an int.
-pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> Outcome {
+pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> SyscallResult {
     let arguments = [
         fd as usize,
         level as usize,
@@ -339,7 +339,7 @@ pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> O
 }
 
 /// Sets the receive timeout of `line` to the send timeout of `fd` (SO_SNDTIMEO).
-pub fn wait_as_writing(fd: c_int, line: c_int) -> Outcome {
+pub fn wait_as_writing(fd: c_int, line: c_int) -> SyscallResult {
     let mut limit = [0_u8; size_of::<libc::timeval>()];
     let mut length = limit.len() as libc::socklen_t;
     let mut arguments = [

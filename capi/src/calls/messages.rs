@@ -9,7 +9,7 @@ use crate::descriptor::{is_ours, socket_type};
 use crate::libc_next::next;
 use crate::receive::Received;
 use crate::sctp::control_data;
-use crate::send::{self, Parts, SendParameters};
+use crate::send::{self, MessageParts, SendParameters};
 use crate::{memory, system};
 
 /// Checks that a message can have these parts.
@@ -45,7 +45,7 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_
         return system::answer(Err(error));
     }
     // SAFETY: guaranteed by the caller.
-    let parts = unsafe { Parts::new(parts, count) };
+    let parts = unsafe { MessageParts::new(parts, count) };
     if parts.length() == 0 {
         // No message, as in Linux, but an empty `write` is an error.
         return 0;
@@ -75,7 +75,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
         return system::answer(Err(error));
     }
     // SAFETY: guaranteed by the caller.
-    let parts = unsafe { Parts::new(at, count) };
+    let parts = unsafe { MessageParts::new(at, count) };
     // SAFETY: guaranteed by the caller.
     send::answer(fd, socket_type, parts, flags, || unsafe {
         control_data::sent(&*message, flags)

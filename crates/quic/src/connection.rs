@@ -14,7 +14,7 @@ use quinn_proto::{
 
 use crate::config::Config;
 use crate::ids::{Identifiers, NoTokens};
-use crate::null::Null;
+use crate::null_crypto::NullCrypto;
 
 /// Zeros to send. All payload slices refer to this array, so that they need no memory.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
@@ -101,7 +101,7 @@ impl Connection {
     ) -> Result<Self, String> {
         let payload = config.payload(path.remote.is_ipv6());
         let mut connection = Self::new(payload, None, ports, seed);
-        let mut client = ClientConfig::new(Arc::new(Null));
+        let mut client = ClientConfig::new(Arc::new(NullCrypto));
         let first = Identifiers::new(seed.map(|byte| !byte)).next();
         client
             .transport_config(Arc::new(config.transport(payload)))
@@ -120,7 +120,7 @@ impl Connection {
     /// Creates a server that accepts one client at `port`, over IPv6 or IPv4.
     pub fn listen(config: &Config, is_ipv6: bool, port: u16, seed: [u8; 32]) -> Self {
         let payload = config.payload(is_ipv6);
-        let mut server = ServerConfig::new(Arc::new(Null), Arc::new(NoTokens));
+        let mut server = ServerConfig::new(Arc::new(NullCrypto), Arc::new(NoTokens));
         server
             .transport_config(Arc::new(config.transport(payload)))
             .migration(false)

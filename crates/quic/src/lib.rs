@@ -14,7 +14,7 @@
 mod config;
 mod connection;
 mod ids;
-mod null;
+mod null_crypto;
 
 pub use config::{Config, Congestion};
 pub use connection::{Connection, Event, Stats};

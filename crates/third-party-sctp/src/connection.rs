@@ -6,16 +6,16 @@ use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::checksum;
 use bytes::{Bytes, BytesMut};
 
+use crate::adapter::{Adapter, Role, StackState};
 use crate::config::Config;
-use crate::end::{End, Facts, Side};
 use crate::event::Event;
 use crate::stack::Stack;
-use crate::translate::Translator;
+use crate::tag_rewrite::TagRewriter;
 
 /// One end of an association of a third-party stack, with SCTP packets as input and output.
 pub struct Connection {
-    end: Box<dyn End>,
-    translator: Translator,
+    end: Box<dyn Adapter>,
+    translator: TagRewriter,
     /// Path to the peer; `None` while listening.
     path: Option<Path>,
     /// Whether checksums of packets are verified.
@@ -64,7 +64,7 @@ impl Connection {
         path: Path,
         outside: &Outside,
     ) -> Result<Self, String> {
-        let mut made = Self::new(now, stack, config, Side::Connects, outside)?;
+        let mut made = Self::new(now, stack, config, Role::Initiator, outside)?;
         made.path = Some(path);
         Ok(made)
     }
@@ -74,14 +74,14 @@ impl Connection {
     /// # Errors
     /// The stack was not compiled in, or rejects the configuration.
     pub fn listen(stack: &Stack, config: &Config, outside: &Outside) -> Result<Self, String> {
-        Self::new(0, stack, config, Side::Waits, outside)
+        Self::new(0, stack, config, Role::Responder, outside)
     }
 
     fn new(
         now: Nanos,
         stack: &Stack,
         config: &Config,
-        side: Side,
+        side: Role,
         outside: &Outside,
     ) -> Result<Self, String> {
         let missing = || {
@@ -91,7 +91,7 @@ impl Connection {
         let open = stack.open.ok_or_else(missing)?;
         Ok(Self {
             end: open(config, config.packet(outside.ip), side, now)?,
-            translator: Translator::new(outside.ports, outside.seed),
+            translator: TagRewriter::new(outside.ports, outside.seed),
             path: None,
             checksum: outside.checksum,
             unsent: Vec::new(),
@@ -131,7 +131,7 @@ impl Connection {
     }
 
     /// Internal state reported by the stack.
-    pub fn facts(&mut self) -> Facts {
+    pub fn facts(&mut self) -> StackState {
         self.end.facts()
     }
 

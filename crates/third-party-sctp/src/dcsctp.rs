@@ -9,8 +9,8 @@ use dcsctp::api::{
     DcSctpSocket, Message, Options, PpId, SendOptions, SocketEvent, SocketTime, StreamId,
 };
 
+use crate::adapter::{Adapter, PORT, Role, StackState};
 use crate::config::Config;
-use crate::end::{End, Facts, PORT, Side};
 
 struct DcSctp {
     socket: Box<dyn DcSctpSocket>,
@@ -24,9 +24,9 @@ struct DcSctp {
 pub(crate) fn open(
     config: &Config,
     packet: usize,
-    side: Side,
+    side: Role,
     now: Nanos,
-) -> Result<Box<dyn End>, String> {
+) -> Result<Box<dyn Adapter>, String> {
     let buffer = config.receive_buffer as usize;
     let options = Options {
         local_port: PORT,
@@ -42,8 +42,8 @@ pub(crate) fn open(
         ..Options::default()
     };
     let name = match side {
-        Side::Connects => "a",
-        Side::Waits => "z",
+        Role::Initiator => "a",
+        Role::Responder => "z",
     };
     let mut made = DcSctp {
         socket: dcsctp::new_socket(name, &options),
@@ -57,7 +57,7 @@ pub(crate) fn open(
         failure: None,
     };
     made.advance(now);
-    if side == Side::Connects {
+    if side == Role::Initiator {
         made.socket.connect();
         made.drain();
     }
@@ -87,7 +87,7 @@ impl DcSctp {
     }
 }
 
-impl End for DcSctp {
+impl Adapter for DcSctp {
     fn take(&mut self, now: Nanos, packet: Bytes) {
         self.advance(now);
         self.socket.handle_input(&packet);
@@ -143,12 +143,12 @@ impl End for DcSctp {
         self.failure.take()
     }
 
-    fn facts(&mut self) -> Facts {
+    fn facts(&mut self) -> StackState {
         let metrics = self.socket.get_metrics();
-        metrics.map_or_else(Facts::default, |it| Facts {
+        metrics.map_or_else(StackState::default, |it| StackState {
             cwnd: Some(it.cwnd_bytes as u64),
             rtt: Nanos::try_from(it.srtt.as_nanos()).ok(),
-            ..Facts::default()
+            ..StackState::default()
         })
     }
 

@@ -11,13 +11,13 @@
 //! were not compiled in are listed as well, because errors should name the missing feature.
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod config;
 mod connection;
-mod end;
 mod event;
-mod receipts;
 mod stack;
-mod translate;
+mod tag_rewrite;
+mod tsn_seen;
 
 #[cfg(feature = "dcsctp")]
 mod dcsctp;
@@ -26,8 +26,8 @@ mod rtc_sctp;
 #[cfg(feature = "sctp-proto")]
 mod sctp_proto;
 
+pub use adapter::StackState;
 pub use config::Config;
 pub use connection::{Connection, Outside};
-pub use end::Facts;
 pub use event::Event;
 pub use stack::{DCSCTP, RTC_SCTP, SCTP_PROTO, STACKS, Stack};

@@ -14,8 +14,8 @@ use super::stack::{
     Association, AssociationHandle, DatagramEvent, Endpoint, EndpointConfig, Event,
     PayloadProtocolIdentifier, ReliabilityType, StreamEvent,
 };
+use crate::adapter::{Adapter, PORT, Role, StackState};
 use crate::config::Config;
-use crate::end::{End, Facts, PORT, Side};
 
 const PPID: PayloadProtocolIdentifier = PayloadProtocolIdentifier::Binary;
 /// Length of the common header and the DATA chunk header, bytes.
@@ -46,18 +46,18 @@ fn peer() -> SocketAddr {
 pub(crate) fn open(
     config: &Config,
     packet: usize,
-    side: Side,
+    side: Role,
     now: Nanos,
-) -> Result<Box<dyn End>, String> {
+) -> Result<Box<dyn Adapter>, String> {
     let mut settings = EndpointConfig::new();
     settings.max_payload_size((packet - HEADERS) as u32 & !3);
     let (client, server) = differ::configs(config);
-    let server = (side == Side::Waits).then(|| Arc::new(server));
+    let server = (side == Role::Responder).then(|| Arc::new(server));
     let mut made = Proto {
         endpoint: differ::endpoint(Arc::new(settings), server),
         association: None,
         begin: origin(),
-        connects: side == Side::Connects,
+        connects: side == Role::Initiator,
         unordered: config.unordered,
         open: BTreeSet::new(),
         readable: BTreeSet::new(),
@@ -66,7 +66,7 @@ pub(crate) fn open(
         shut: false,
         failure: None,
     };
-    if side == Side::Connects {
+    if side == Role::Initiator {
         let at = made.at(now);
         let connected = differ::connect(&mut made.endpoint, at, client, peer())?;
         // One of the two crates reads the clock here and at no other place. The deadline of its
@@ -119,7 +119,7 @@ impl Proto {
     }
 }
 
-impl End for Proto {
+impl Adapter for Proto {
     fn take(&mut self, now: Nanos, packet: Bytes) {
         let now = self.at(now);
         match differ::handle(&mut self.endpoint, now, peer(), packet) {
@@ -207,17 +207,17 @@ impl End for Proto {
         self.failure.take()
     }
 
-    fn facts(&mut self) -> Facts {
+    fn facts(&mut self) -> StackState {
         let Some((_, association)) = &self.association else {
-            return Facts::default();
+            return StackState::default();
         };
         let mut stats = association.stats();
         let rtt = Nanos::try_from(association.rtt().as_nanos()).ok();
-        Facts {
+        StackState {
             rtt: rtt.filter(|rtt| *rtt > 0),
             timeouts: stats.get_num_t3timeouts(),
             fast_retransmits: stats.get_num_fast_retrans(),
-            ..Facts::default()
+            ..StackState::default()
         }
     }
 

@@ -24,8 +24,8 @@ mod differ {
         Association, AssociationHandle, ClientConfig, DatagramEvent, Endpoint, EndpointConfig,
         Payload, PayloadProtocolIdentifier, ServerConfig, Stream, Transmit, TransportConfig,
     };
+    use crate::adapter::PORT;
     use crate::config::Config;
-    use crate::end::PORT;
 
     /// RTO.Initial, the duration of the first timer.
     pub const FIRST_TIMEOUT: Duration = Duration::from_secs(3);

@@ -2,11 +2,11 @@
 
 use anabranch_transport::{Nanos, Probe};
 
+use crate::adapter::{Adapter, Role};
 use crate::config::Config;
-use crate::end::{End, Side};
 
 /// Creates an end whose packets have at most `packet` bytes.
-type Open = fn(&Config, packet: usize, Side, Nanos) -> Result<Box<dyn End>, String>;
+type Open = fn(&Config, packet: usize, Role, Nanos) -> Result<Box<dyn Adapter>, String>;
 
 /// A stack, compiled in or not.
 #[derive(Debug)]

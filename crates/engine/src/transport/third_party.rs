@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_scenario::transport::{TransportKind, not_compiled};
 use anabranch_sim::Agent;
 use anabranch_sim::workload::Facts as SimFacts;
-use anabranch_third_party_sctp::{Config, Connection, Event, Facts, Outside, Stack};
+use anabranch_third_party_sctp::{Config, Connection, Event, Outside, Stack, StackState};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit, Transport as _};
 use bytes::{Bytes, BytesMut};
 
@@ -132,7 +132,7 @@ impl Transport for Peers {
             transfers: 0,
             given: 0,
             zeros: Bytes::new(),
-            facts: Facts::default(),
+            facts: StackState::default(),
             tally: member.tally,
         };
         let feed = Feed::new(member.workload);
@@ -162,7 +162,7 @@ struct Source {
     given: usize,
     zeros: Bytes,
     /// The facts at the last poll.
-    facts: Facts,
+    facts: StackState,
     tally: SharedFlowStats,
 }
 

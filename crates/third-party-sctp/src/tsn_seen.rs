@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// TSNs of one direction.
 #[derive(Clone, Debug)]
-pub(crate) struct Receipts {
+pub(crate) struct SeenTsns {
     /// First TSN.
     first: u32,
     /// All chunks below this one were seen. Numbers are distances from the first TSN.
@@ -14,7 +14,7 @@ pub(crate) struct Receipts {
     ahead: BTreeSet<u64>,
 }
 
-impl Receipts {
+impl SeenTsns {
     pub fn new(first: u32) -> Self {
         Self {
             first,
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn chunks_are_distinguished_from_their_repetitions_across_the_wrap() {
-        let mut seen = Receipts::new(u32::MAX);
+        let mut seen = SeenTsns::new(u32::MAX);
         assert_eq!(seen.note(u32::MAX), (0, true));
         assert_eq!(seen.note(1), (2, true));
         assert_eq!(seen.note(1), (2, false));

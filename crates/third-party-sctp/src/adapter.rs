@@ -8,7 +8,7 @@ use bytes::Bytes;
 pub(crate) const PORT: u16 = 5000;
 
 /// Adapter for one end of an association.
-pub(crate) trait End {
+pub(crate) trait Adapter {
     /// Processes an SCTP packet.
     fn take(&mut self, now: Nanos, packet: Bytes);
 
@@ -37,9 +37,9 @@ pub(crate) trait End {
     fn failure(&mut self) -> Option<String>;
 
     /// Internal state reported by the stack.
-    fn facts(&mut self) -> Facts;
+    fn facts(&mut self) -> StackState;
 
-    /// Deadline of the next call to [`End::expire`].
+    /// Deadline of the next call to [`Adapter::expire`].
     fn deadline(&self) -> Option<Nanos>;
 
     /// Handles expired timers.
@@ -49,7 +49,7 @@ pub(crate) trait End {
 /// Internal state reported by a stack. Values that it does not report are `None` or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct StackState {
     /// Congestion window, bytes.
     pub cwnd: Option<u64>,
     /// Smoothed round-trip time, nanoseconds.
@@ -62,9 +62,9 @@ pub struct Facts {
 
 /// Role of an end in the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Role {
     /// Sends INIT.
-    Connects,
-    /// Waits for INIT.
-    Waits,
+    Initiator,
+    /// Responder for INIT.
+    Responder,
 }

@@ -36,9 +36,9 @@ const PACKETS_OF_A_KEY: u64 = 1 << 23;
 const DAMAGED: u64 = 1 << 52;
 
 /// Configuration of both ends.
-pub(crate) struct Null;
+pub(crate) struct NullCrypto;
 
-impl ClientConfig for Null {
+impl ClientConfig for NullCrypto {
     fn start_session(
         self: Arc<Self>,
         _: u32,
@@ -49,7 +49,7 @@ impl ClientConfig for Null {
     }
 }
 
-impl ServerConfig for Null {
+impl ServerConfig for NullCrypto {
     fn initial_keys(&self, _: u32, _: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
         Ok(keys())
     }

@@ -11,9 +11,9 @@ use anabranch_wire::chunk::kind;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::end::PORT;
+use crate::adapter::PORT;
 use crate::event::Event;
-use crate::receipts::Receipts;
+use crate::tsn_seen::SeenTsns;
 
 /// Length of the common header (RFC 9260 §3.1).
 const COMMON: usize = 12;
@@ -40,7 +40,7 @@ struct Identity {
 
 /// Translation between the numbers of this end and those on the wire.
 #[derive(Debug)]
-pub(crate) struct Translator {
+pub(crate) struct TagRewriter {
     rng: Pcg64Mcg,
     ports: [u16; 2],
     /// Identities, newest last.
@@ -49,11 +49,11 @@ pub(crate) struct Translator {
     current: Option<Identity>,
     /// Cookies of the stack and on the wire.
     cookies: Vec<[Vec<u8>; 2]>,
-    sent: Option<Receipts>,
-    received: Option<Receipts>,
+    sent: Option<SeenTsns>,
+    received: Option<SeenTsns>,
 }
 
-impl Translator {
+impl TagRewriter {
     /// A translator between a stack and packets with these ports, local port first.
     pub fn new(ports: [u16; 2], seed: [u8; 32]) -> Self {
         let mut half = [0; 16];
@@ -127,7 +127,7 @@ impl Translator {
                 kind::INIT | kind::INIT_ACK if chunk.len() >= INIT => {
                     let first = get32(packet, chunk.start + 16);
                     if self.received.as_ref().is_none_or(|it| it.first() != first) {
-                        self.received = Some(Receipts::new(first));
+                        self.received = Some(SeenTsns::new(first));
                     }
                 }
                 kind::DATA | kind::I_DATA if chunk.len() >= 8 => {
@@ -216,7 +216,7 @@ impl Translator {
     fn become_known_as(&mut self, own: Identity) {
         if self.current.is_none_or(|it| it.inside != own.inside) {
             self.current = Some(own);
-            self.sent = Some(Receipts::new(own.first));
+            self.sent = Some(SeenTsns::new(own.first));
         }
     }
 
