@@ -289,7 +289,7 @@ fn wrong_references_are_found_before_anything_is_run() {
         (
             "ns3 = \"ns3.csv\"",
             "ns4 = \"ns3.csv\"",
-            "no table has `beside.ns4`",
+            "no table has `baseline.ns4`",
         ),
         (
             "published = \"published.csv\"",
@@ -299,7 +299,7 @@ fn wrong_references_are_found_before_anything_is_run() {
         (
             ", baseline.ns3 = \"throughput\"",
             ", baseline.ns4 = \"throughput\"",
-            "the table has no `beside.ns4`",
+            "the table has no `baseline.ns4`",
         ),
         ("ns3 = \"ns3.csv\"", "ns3 = 7", "reference.ns3"),
     ] {

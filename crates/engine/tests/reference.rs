@@ -38,6 +38,15 @@ fn the_page_of_metrics_is_up_to_date() {
     generated("metrics", &manual::metrics());
 }
 
+/// Each row of a table must end with a description.
+#[test]
+fn every_key_has_a_text() {
+    for page in [manual::page(), manual::keys(), manual::metrics()] {
+        let bare = page.lines().filter(|line| line.ends_with("|  |"));
+        assert_eq!(bare.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+}
+
 /// The messages that other tests keep as snapshots, by the file of tests and the name of each
 /// mistake.
 #[test]

@@ -94,11 +94,11 @@ wrong! {
     record_of_no_probe: [("probes = [\"cwnd\"]", "probes = []")];
     measure_of_the_file_again_in_an_experiment: [("[[experiment]]", "[[measure]]\nmetric = \"mean_cwnd\"\nflow = \"sctp\"\nweighting = \"samples\"\n\n[[experiment]]")];
     setting_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt_delayed_ack = false,")];
-    setting_beside_what_takes_its_effect_away: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt = true, frto = true,")];
+    setting_without_effect_by_another: [("profile = \"rfc9260\",", "profile = \"rfc9260\", cmt = true, frto = true,")];
     sack_delay_without_its_partner: [("profile = \"rfc9260\",", "profile = \"rfc9260\", delayed_sack = false, sack_delay = \"100 ms\",")];
     more_replications_than_a_number_holds: [("replications = 2", "replications = 99999999999")];
     zero_twice_in_a_sweep: [("[{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "[{ parameter = \"link.wire.loss.forward.probability\", values = [0, 0.1, -0.0] }]")];
-    nothing_beside_off: [("profile = \"rfc9260\",", "profile = \"rfc9260\", pacing = 0,")];
+    number_in_addition_to_off: [("profile = \"rfc9260\",", "profile = \"rfc9260\", pacing = 0,")];
     micro_sign: [("\"5 ms\"", "\"5 \u{b5}s\"")];
     bytes_for_bits: [("\"1 Mbit/s\"", "\"1 MB/s\"")];
     setting_misspelt: [("profile = \"rfc9260\",", "profile = \"rfc9260\", recieve_buffer = \"64 KiB\",")];
@@ -153,7 +153,7 @@ wrong! {
     set_unknown_parameter: [], set ["raet=3 Mbit/s"];
     set_wrong_value: [], set ["link.wire.delay=fast"];
     set_without_value: [], set ["rate"];
-    set_list_with_what_is_no_number: [], set ["experiment.rates.sweep.0.values=[1, nan]"];
+    set_list_without_numbers: [], set ["experiment.rates.sweep.0.values=[1, nan]"];
     set_empty_list: [], set ["experiment.rates.sweep.0.values=[]"];
     set_one_value_for_a_list: [], set ["experiment.rates.sweep.0.values=5"];
     sweep_of_no_values: [("values = [\"1 Mbit/s\", \"2 Mbit/s\"]", "values = []")];
@@ -163,8 +163,8 @@ wrong! {
     packets_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1400 B\"")];
     packets_too_large_for_a_link_in_a_sweep: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"]", "sweep = [{ parameter = \"flow.sctp.transport.mtu\", values = [\"1500 B\", \"9000 B\"]")];
     segments_too_large_for_a_link: [("delay = \"5 ms\"", "delay = \"5 ms\"\nmtu = \"1500 B\""), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", mss = \"9000 B\" }")];
-    record_of_a_probe_that_is_not_told: [("probes = [\"cwnd\"]", "probes = [\"cwnd\", \"pipe\"]")];
-    measure_of_a_probe_that_is_not_told: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"pipe\", statistic = \"count\"")];
+    record_of_an_unreported_probe: [("probes = [\"cwnd\"]", "probes = [\"cwnd\", \"pipe\"]")];
+    measure_of_an_unreported_probe: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"pipe\", statistic = \"count\"")];
     chain_of_one: [("[\"source\", \"sink\"]", "[\"source\", \"source\"]")];
     member_beyond_the_group: [("[\"source\", \"sink\"]", "[\"source\", \"sink[1]\"]")];
     unknown_allocation: [("profile = \"rfc9260\"", "profile = \"rfc9260\", stream_allocation = { kind = \"adaptiv\" }")];
@@ -173,15 +173,15 @@ wrong! {
     unknown_rate_estimate: [("profile = \"rfc9260\"", "rate_estimate = \"westwood_er\"")];
     two_ends_of_a_flow: [("workload = {", "stop = \"3 s\"\nduration = \"2 s\"\nworkload = {")];
     unknown_probe_in_measure: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwmd\", statistic = \"mean\"")];
-    below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", statistic = \"below\"")];
+    statistic_below_without_threshold: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", statistic = \"below\"")];
     derived_from_nothing: [("[[experiment]]", "[[derived]]\nid = \"more\"\nkind = \"relative\"\nexperiment = \"rats\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nto = { rate = \"1 Mbit/s\" }\nname = \"more\"\n\n[[experiment]]")];
     derived_along_no_sweep: [("[[experiment]]", "[[derived]]\nid = \"least\"\nkind = \"smallest-x\"\nexperiment = \"rates\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nalong = \"rat\"\nat_most = 1.0\nname = \"least\"\n\n[[experiment]]")];
-    claim_about_what_is_not_measured: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwmd_samples\"\nof = { where = { raet = 1 } }\nreference = { where = { rate = \"1 Mbit/s\" }, metric = \"goodput\" }\n\n[[experiment]]")];
+    claim_about_an_absent_measure: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwmd_samples\"\nof = { where = { raet = 1 } }\nreference = { where = { rate = \"1 Mbit/s\" }, metric = \"goodput\" }\n\n[[experiment]]")];
     claim_without_its_keys: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"crosses\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwithin = 0.05\nbest = \"least\"\n\n[[experiment]]")];
     claim_along_no_sweep: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"rises\"\nalong = \"raet\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nreference = { value = 1 }\nwhere = { rate = [] }\n\n[[experiment]]")];
     claim_with_a_margin_of_everything: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"equal\"\nwithin = 1.5\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nof = { value = 1 }\nreference = { value = 1 , series = \"sctp\" }\n\n[[experiment]]")];
     claim_at_no_point: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwhere = { rate = [\"1 Mbit/s\", \"2 Mbits/s\"] }\nreference = { where = { rate = 3 } }\n\n[[experiment]]")];
-    where_no_point_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { rate = \"1 Mbits/s\" }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
+    position_without_point: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { rate = \"1 Mbits/s\" }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
     key_as_others_call_it: [("rate = \"$rate\"", "bandwidth = \"$rate\"\nrtt = \"10 ms\"")];
     metric_as_others_call_it: [("\"mean_cwnd\"", "\"throughput\"")];
     loss_as_a_number: [("{ forward = { model = \"bernoulli\", probability = 0.01 } }", "0.01")];
@@ -192,10 +192,10 @@ wrong! {
     set_key_of_a_parameter: [("pairs = 1", "pairs = 1\nhow = { protocol = \"sctp\" }"), ("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "\"$how\"")], set ["flow.sctp.transport.streams=2"];
     row_without_series: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ metric = \"mean_cwnd_samples\" }]")];
     unit_as_others_write_it: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\", unit = \"Mbps\" }]")];
-    where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
-    choice_among_paths_where_there_is_one: [("profile = \"rfc9260\",", "retransmission_path = \"same_path\",")];
+    position_without_sweep: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
+    choice_among_paths_with_one_path: [("profile = \"rfc9260\",", "retransmission_path = \"same_path\",")];
     several_paths_over_one_link: [("profile = \"rfc9260\",", "multihomed = true,")];
-    marks_that_nobody_asked_for: [("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", congestion = \"dctcp\" }")];
+    marks_without_ecn: [("{ protocol = \"sctp\", profile = \"rfc9260\", switches = { missing_reports = 3 } }", "{ protocol = \"tcp\", congestion = \"dctcp\" }")];
     keys_of_a_link_without_effect: [
         ("delay = \"5 ms\"", "delay = { kind = \"deterministic\", delay = \"5 ms\", allow_reordering = true }\nimpairment = { reorder_delay = \"20 ms\" }"),
         ("{ model = \"bernoulli\", probability = 0.01 }", "{ model = \"none\", position = \"after-queue\" }"),
@@ -205,7 +205,7 @@ wrong! {
     stream_that_is_not_negotiated: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"mixed\", small = \"100 B\", small_every = \"20 ms\", large = \"9 kB\", large_every = \"300 ms\""), ("profile = \"rfc9260\",", "streams = 1,")];
     key_that_every_flow_has: [("workload = { kind = \"bulk\", message = \"1432 B\" }\n", ""), ("count = \"$pairs\"\nfrom", "count = 1.5\nfrom")];
     clock_without_a_window: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"segments_delivered\", flow = \"sctp\", clock = \"flow\"")];
-    bins_of_what_is_not_counted: [("probes = [\"cwnd\"]", "probes = [\"cwnd\"], bin = \"1 s\"")];
+    bins_of_a_probe_without_counts: [("probes = [\"cwnd\"]", "probes = [\"cwnd\"], bin = \"1 s\"")];
     keys_that_another_kind_reads: [("weighting = \"samples\" }]", "weighting = \"samples\" }]\n\n[[table]]\nid = \"t\"\ntitle = \"T\"\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\", occurrence = 2 }]\n\n[[figure]]\nid = \"f\"\ntitle = \"F\"\nkind = \"sweep\"\nwindow = [\"1 s\", \"2 s\"]\ncurve = [{ label = \"cwnd\", series = \"sctp\", metric = \"mean_cwnd_samples\", cumulative = true }]")];
 }
 

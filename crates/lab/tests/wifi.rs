@@ -258,7 +258,7 @@ wrong! {
     slot_of_nothing: [("queue = \"20 packets\"", "slot = \"0 us\"")];
     queue_in_bytes: [("\"20 packets\"", "\"20 KiB\"")];
     slack_without_its_timeout: [("queue = \"20 packets\"", "timeout_slack = \"4 us\"")];
-    unknown_link_beside_a_cell: [("link = \"air\"", "link = \"aer\"")];
+    unknown_link_with_a_cell: [("link = \"air\"", "link = \"aer\"")];
     cell_named_as_a_link: [("[[wifi]]", "[[link]]\nname = \"air\"\nbetween = [\"ap\", \"laptop[0]\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\n[[wifi]]")];
     unknown_take: [("\"mean-delay\"", "\"mean_delay\"")];
 }

@@ -101,7 +101,7 @@ impl Conventions {
 kind! {
     /// A shell whose orbits are computed.
     struct WalkerConfig {
-        /// A shell that is often modelled; each of its numbers can be set beside it.
+        /// A shell that is often modelled; each of its numbers can be set in addition.
         shell: String = "starlink-1", Kind::Registered(presets);
         sky: Conventions as (&OF_SHELLS);
     }
@@ -119,7 +119,7 @@ impl WalkerConfig {
         let has = |name: &str| self.sky.has(name);
         let idle = match () {
             () if has("altitude") && sky.mean_motion.is_some() => Some(
-                "`altitude` has no effect beside `mean_motion`, which says it; leave one out, or set `mean_motion` to \"off\"",
+                "`altitude` has no effect with `mean_motion`, which determines it; leave one out, or set `mean_motion` to \"off\"",
             ),
             () if has("phasing") && sky.stagger == Stagger::Alternating => {
                 Some("`phasing` has no effect where `stagger` is \"alternating\"; leave it out")
@@ -139,12 +139,12 @@ kind! {
         /// The text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A
         /// spec names a `file` instead.
         elements: String, Kind::Text("elements of satellites");
-        /// The file of the elements, beside the spec.
+        /// The file of the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
         /// Links between satellites: on each line the numbers of two, from 0 in the order of the
         /// elements that are used. None if left out. A spec names an `isls_file` instead.
         isls: Option<String> = none, Kind::Text("lines of two numbers");
-        /// The file of the links, beside the spec.
+        /// The file of the links, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
         /// Date from which times count, UTC: "2026-03-14T05:00:00". The latest date of the elements
         /// if left out.

@@ -3,9 +3,9 @@
 //!
 //! [`OrbitConfig`] holds every convention in which published figures of such paths differ, each
 //! with its default and its reason. [`Constellation`] has the positions of satellites: a Walker
-//! shell, or the orbits of a file of elements. [`follow`] gives the path between two places over time.
-//! [`Shells`], [`Graph`] and [`Tree`] serve whole networks: positions of all satellites, and the
-//! shortest paths of all nodes towards one of them.
+//! shell, or the orbits of a file of elements. [`follow`] gives the path between two places over
+//! time. [`Shells`], [`Graph`] and [`Tree`] serve whole networks: positions of all satellites, and
+//! the shortest paths of all nodes towards one of them.
 //!
 //! Lengths are in kilometres, angles in degrees at the interface and in radians inside, times in
 //! seconds from the epoch. Positions are Earth-fixed: the x axis points to 0° N 0° E, the z axis to

@@ -173,10 +173,10 @@ impl JsonSchema for RateOverTime {
         if let Some(forms) = schema["anyOf"].as_array_mut() {
             forms.push(serde_json::json!({
                 "type": "object",
-                "description": "mahimahi's format: a file with the millisecond of each packet that can leave.",
+                "description": "a file in the format of mahimahi, with the millisecond at which each packet can leave.",
                 "properties": {
-                    "opportunities": { "type": "string", "description": "The file." },
-                    "packet": { "type": "string", "description": "The size of a packet. Default: 1500 B." },
+                    "opportunities": { "type": "string", "description": "Name of the file." },
+                    "packet": { "type": "string", "description": "Size of the packet that leaves at each time. Default: 1500 B." },
                 },
                 "required": ["opportunities"],
                 "additionalProperties": false,

@@ -116,8 +116,8 @@ settings! {
         partial_delivery_point: Option<usize> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: MAX_BYTES }), "RFC 6458 §8.1.21";
         /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was
-        /// sent and is not acknowledged is kept beside it: at most this and twice `receive_buffer`,
-        /// however large the peer's window is.
+        /// sent and is not acknowledged is kept in addition: at most this and twice
+        /// `receive_buffer`, however large the peer's window is.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MAX_BYTES), "";
         /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`.
         /// Off: acknowledge every packet.
@@ -132,8 +132,8 @@ settings! {
         rto_min: Nanos = SECOND, Kind::duration(MIN_RTO, MAX_SPAN), "RFC 9260 §6.3.1 C6";
         /// RTO.Max: upper bound of the retransmission timeout.
         rto_max: Nanos = 60 * SECOND, Kind::duration(MIN_RTO, MAX_SPAN), "RFC 9260 §6.3.1 C7";
-        /// HB.interval: time between HEARTBEATs on an idle path, beside its RTO. Off: no HEARTBEAT
-        /// on idle paths.
+        /// HB.interval: time between HEARTBEATs on an idle path, in addition to its RTO. Off: no
+        /// HEARTBEAT on idle paths.
         heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MAX_SPAN }), "RFC 9260 §8.3";
         /// Path.Max.Retrans: a path with more consecutive errors than this becomes inactive.
@@ -251,8 +251,8 @@ settings! {
         /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No
         /// Authorization), and this side can still change its own addresses.
         accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5", needs address_changes;
-        /// Adaptation Layer Indication to send in the handshake: a number that tells the peer's
-        /// application what is carried. SCTP gives it no meaning. Off: none is sent.
+        /// Adaptation Layer Indication to send in the handshake: a number that identifies the
+        /// carried protocol to the peer's application. SCTP gives it no meaning. Off: none is sent.
         adaptation_layer: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: u32::MAX as u64 }), "RFC 5061 §4.2.6";
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off:

@@ -246,9 +246,9 @@ with_rsctp! {
     /// papers had none.
     ecn: bool, "RFC 4960 Appendix A";
     /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with
-    /// `addip_noauth_enable`. Whoever learns the verification tag of an association can then move
-    /// it to an address of their own. For peers without AUTH, and for studies, whose networks have
-    /// no attackers. Off in every profile.
+    /// `addip_noauth_enable`. An attacker who learns the verification tag of an association can
+    /// then move it to another address. For peers without AUTH, and for studies, whose networks
+    /// have no attackers. Off in every profile.
     asconf_without_auth: bool, "RFC 5061 §4.1.1", needs address_changes;
 }
 

@@ -214,13 +214,17 @@ impl Kind {
                     "minItems": 2,
                     "maxItems": 2,
                 });
+                let mut repeat = STEP_TIME.json_schema();
+                repeat["description"] = json!(
+                    "Period of a repetition, after which the steps start again at time 0. Without it the last value remains."
+                );
                 let table = json!({
                     "type": "object",
                     "description": "A value over time: from each time on, until the next; the first time is 0.",
                     "properties": {
-                        STEPS: { "type": "array", "items": step },
+                        STEPS: { "type": "array", "items": step, "description": "Times, in order, each with the value from then on; the first time is 0." },
                         "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`, text or Parquet. A number without a unit is in seconds and, of a rate, in bit/s, unless a first line of titles says other units, such as `time_ms,rate_mbps`; a title that is not understood is an error. A rate may name `opportunities` instead: a file in the format of mahimahi." },
-                        REPEAT: STEP_TIME.json_schema(),
+                        REPEAT: repeat,
                     },
                     "additionalProperties": false,
                 });

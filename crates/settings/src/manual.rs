@@ -20,6 +20,9 @@ pub struct Section<'a> {
     pub fallback: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
+/// Entry in the column of defaults for a setting without default.
+const REQUIRED: &str = "required";
+
 impl Section<'_> {
     /// The section in Markdown: a row for each setting.
     pub fn markdown(&self) -> String {
@@ -28,9 +31,7 @@ impl Section<'_> {
             page.truncate(page.len() - 1);
             return page;
         }
-        page.push_str(
-            "| name | type | unit | range | default | clause | what it does, and why |\n",
-        );
+        page.push_str("| name | type | unit | range | default | clause | description |\n");
         page.push_str("|---|---|---|---|---|---|---|\n");
         for setting in self.settings {
             let kind = &setting.kind;
@@ -61,7 +62,9 @@ impl Section<'_> {
             if !matches!(setting.kind, Kind::Flag) {
                 let _ = write!(text, " Takes {range}.");
             }
-            if !default.is_empty() {
+            if default == REQUIRED {
+                let _ = write!(text, " [{default}]");
+            } else if !default.is_empty() {
                 let _ = write!(text, " [default: {default}]");
             }
             help.push_str(&wrapped(&text, 10, width));
@@ -75,7 +78,7 @@ impl Section<'_> {
         let Some(first) = self.profiles.first().and_then(of) else {
             return match setting.fallback {
                 Fallback::Is(value) => value.to_owned(),
-                Fallback::Required => "must be given".to_owned(),
+                Fallback::Required => REQUIRED.to_owned(),
                 Fallback::Owner | Fallback::Nothing => String::new(),
             };
         };

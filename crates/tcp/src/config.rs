@@ -123,7 +123,7 @@ impl Config {
             })
         };
         if needs.marks && !self.profile.ecn {
-            let allowed = "`ecn = true` beside it: this control works by marks (RFC 8257)";
+            let allowed = "`ecn = true` in addition: this control reacts to marks (RFC 8257)";
             return wrong("ecn", false, allowed);
         }
         if self.profile.l4s && !needs.marks {
@@ -131,7 +131,7 @@ impl Config {
             return wrong("l4s", true, allowed);
         }
         if needs.rates && !self.profile.sack {
-            let allowed = "`sack = true` beside it: without selective acknowledgements the rate of delivery, by which this control works, is not known";
+            let allowed = "`sack = true` in addition: without selective acknowledgements the delivery rate that this control needs is not known";
             return wrong("sack", false, allowed);
         }
         Ok(())

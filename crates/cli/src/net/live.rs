@@ -183,7 +183,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
     let report = emulator.stop();
     if report.overrun > 0 {
         return Err(format!(
-            "the emulator could not keep up; lost beside the emulated losses: {}",
+            "the emulator could not keep up; lost in addition to the emulated losses: {}",
             counted(report.overrun, "packet")
         ));
     }

@@ -169,7 +169,7 @@ fn library() -> Result<PathBuf, Failure> {
         .find(|it| it.is_file());
     found.ok_or_else(|| {
         Failure::Usage(format!(
-            "cannot find {LIBRARY} beside {} or in ../lib/anabranch; set {LIBRARY_VARIABLE} to its path",
+            "cannot find {LIBRARY} next to {} or in ../lib/anabranch; set {LIBRARY_VARIABLE} to its path",
             program.display()
         ))
     })

@@ -125,7 +125,7 @@ impl<'a> Writer<'a> {
                 {
                     let _ = write!(page, "`kind = \"{kind}\"`: {}\n\n", text(table));
                 } else if number > 0 {
-                    page.push_str("Alternatively:\n\n");
+                    let _ = write!(page, "Alternatively: {}\n\n", text(table));
                 }
                 if let Some(table) = table.as_object() {
                     self.rows(page, path, table);
@@ -233,11 +233,11 @@ impl<'a> Writer<'a> {
             Some("array") => match schema.get("items") {
                 Some(Value::Array(items)) => {
                     let items = items.iter().map(|item| self.takes(plain(item), path));
-                    format!("a list of {}", items.collect::<Vec<_>>().join(", and "))
+                    let items: Vec<String> = items.collect();
+                    let pair = if items.len() == 2 { "pair" } else { "list" };
+                    format!("a {pair} of {}", items.join(", and "))
                 }
-                Some(item @ Value::Object(_)) => {
-                    format!("a list; each item is {}", self.takes(plain(item), path))
-                }
+                Some(item @ Value::Object(_)) => list_of(&self.takes(plain(item), path)),
                 _ => "a list".to_owned(),
             },
             Some("object") => match schema.get("additionalProperties") {
@@ -277,17 +277,21 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// A list of items of a form.
+fn list_of(item: &str) -> String {
+    match item.strip_prefix("a list; each item is ") {
+        Some(inner) => format!("a list of lists; each of their items is {inner}"),
+        None => format!("a list; each item is {item}"),
+    }
+}
+
 /// Joins several allowed forms. A list of a form that is also allowed alone comes last, and numbers
 /// are listed once.
 fn either(mut forms: Vec<String>) -> String {
     if forms.iter().any(|form| form == "a number") {
         forms.retain(|form| form != "a whole number");
     }
-    let alone = |form: &String| {
-        forms
-            .iter()
-            .any(|it| format!("a list; each item is {it}") == *form)
-    };
+    let alone = |form: &String| forms.iter().any(|it| list_of(it) == *form);
     let (lists, mut others): (Vec<String>, Vec<String>) = forms.iter().cloned().partition(alone);
     let mut text = match others.pop() {
         None => String::new(),

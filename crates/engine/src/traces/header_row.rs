@@ -265,7 +265,7 @@ impl Column {
                 Some((found, length)) => {
                     let number = |at: usize| tokens.get(at).is_some_and(|it| is_number(it));
                     if number(at + length) || at.checked_sub(1).is_some_and(number) {
-                        return Err(", with a number beside the unit");
+                        return Err(", with a number next to the unit");
                     }
                     if unit.is_some_and(|it| it != found) {
                         return Err(", with two units");

@@ -79,7 +79,7 @@ const PROBES: &[Probe] = &{
 };
 
 settings! {
-    /// What the applications at both ends of an SCTP flow do, beside their workload.
+    /// What the applications at both ends of an SCTP flow do, in addition to their workload.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Application {
         /// Messages may overtake one another.

@@ -16,7 +16,7 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec) {
         let used = |name: &str| spec.tables.iter().any(|it| it.baseline.contains_key(name));
         if key != crate::reference::PUBLISHED && !used(key) {
             let message =
-                format!("no table has `beside.{key}`, so that nothing is compared with it");
+                format!("no table has `baseline.{key}`, so that nothing is compared with it");
             c.not_among(&path, &message, key, [crate::reference::PUBLISHED]);
         }
     }
@@ -38,7 +38,7 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec) {
                 .filter(|name| own().all(|key| key != *name))
             {
                 let message = format!(
-                    "found {name:?}, but the table has no `beside.{name}` that says under which condition"
+                    "found {name:?}, but the table has no `baseline.{name}` that says under which condition"
                 );
                 let path = format!("table.{index}.row.{row}.baseline.{name}");
                 c.not_among(&path, &message, name, own());

@@ -127,7 +127,7 @@ pub(super) fn check_curve(c: &mut Checker<'_>, kind: FigureKind, curve: &Curve, 
     ];
     check(c, "figure", kind, &keys, path);
     if curve.every_member && curve.member != 0 {
-        let message = "found `member` beside `every_member`, which shows all; use one of them";
+        let message = "found `member` and `every_member`, which shows all; use one of them";
         c.problem(&format!("{path}.member"), message);
     }
 }

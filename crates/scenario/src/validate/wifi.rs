@@ -31,7 +31,7 @@ pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabular
         if wifi.stations.is_empty() {
             c.problem(
                 &path,
-                "a cell has at least one station beside its access point",
+                "a cell has at least one station in addition to its access point",
             );
         }
         check_queue(c, wifi, &path);

@@ -189,7 +189,7 @@ impl Config {
     fn check_relations(&self) -> Result<(), ConfigError> {
         let unsigned = self.profile.asconf_without_auth;
         if self.address_changes && self.authentication == Authentication::Off && !unsigned {
-            let allowed = "false, or authentication = \"on\" beside it (RFC 5061 §4.1)";
+            let allowed = "false, or authentication = \"on\" in addition (RFC 5061 §4.1)";
             return Err(refuse("address_changes", true, allowed));
         }
         let splits = matches!(

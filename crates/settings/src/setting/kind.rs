@@ -485,7 +485,7 @@ impl Kind {
             Kind::Choice(_) | Kind::Registered(_) | Kind::Variant(_) => quoted(&self.words()),
             Kind::Text(what) => (*what).to_owned(),
             Kind::Either(words, other) => either(words, other.range()),
-            Kind::List(item) => format!("each {}", item.range()),
+            Kind::List(item) | Kind::Named(item) => each(item),
             Kind::Tuple(kinds) => {
                 let ranges: Vec<String> = kinds.iter().map(Kind::range).collect();
                 format!("[{}]", ranges.join("; "))
@@ -497,7 +497,6 @@ impl Kind {
                     .collect();
                 keys.join("; ")
             }
-            Kind::Named(item) => format!("each {}", item.range()),
             Kind::Name(what) => format!("the name of a {what}"),
             Kind::StepFunction(inner) => format!("{}, or steps over time", inner.range()),
         }
@@ -577,6 +576,17 @@ fn computed(text: &str) -> Option<Datum> {
 fn either(words: &[Choice], other: String) -> String {
     let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
     format!("{}, or {other}", quoted(&words))
+}
+
+/// The range of each item of a list.
+fn each(item: &Kind) -> String {
+    let range = item.range();
+    match item {
+        Kind::Choice(_) | Kind::Registered(_) | Kind::Variant(_) => format!("each one of {range}"),
+        Kind::Table(_) => format!("each a table of {range}"),
+        Kind::Tuple(_) => format!("each a list {range}"),
+        _ => format!("each {range}"),
+    }
 }
 
 fn quoted(words: &[String]) -> String {

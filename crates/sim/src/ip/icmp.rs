@@ -13,8 +13,8 @@ const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
 /// Maximum length of an error message in bytes, with the IP header: RFC 1812 §4.3.2.3, and the
 /// minimum MTU of IPv6 (RFC 4443 §2.4 (c)).
-const LARGEST_V4: usize = 576;
-const LARGEST_V6: usize = 1280;
+const MAX_ERROR_V4: usize = 576;
+const MAX_ERROR_V6: usize = 1280;
 /// ICMP messages that are queries, which errors may answer. All other types of version 4 are errors
 /// themselves.
 const QUERIES: &[u8] = &[0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 42, 43];
@@ -66,7 +66,7 @@ pub(crate) fn complain(complaint: Complaint, datagram: &[u8], from: IpAddr) -> O
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let (kind, code, word) = complaint.v4();
-            let quoted = quote(datagram, LARGEST_V4 - 28);
+            let quoted = quote(datagram, MAX_ERROR_V4 - 28);
             let message = message(kind, code, word, quoted, 0);
             let mut out = BytesMut::with_capacity(20 + message.len());
             let total = (20 + message.len()) as u16;
@@ -83,7 +83,7 @@ pub(crate) fn complain(complaint: Complaint, datagram: &[u8], from: IpAddr) -> O
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let (kind, code, word) = complaint.v6();
-            let quoted = quote(datagram, LARGEST_V6 - 48);
+            let quoted = quote(datagram, MAX_ERROR_V6 - 48);
             let len = 8 + quoted.len();
             // The pseudo header of RFC 8200 §8.1.
             let addresses = sum(&to.octets(), sum(&from.octets(), 0));

@@ -59,7 +59,7 @@ kind! {
         fibre_speed: |it, ()| it.no_fibre();
         fibre_detour: |it, ()| it.no_fibre();
     }
-    /// A path over satellites between two places, computed anew in each `interval`. Packets wait
+    /// A path over satellites between two places, computed again in each `interval`. Packets wait
     /// while there is no path.
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "satellites", |config, ()| {
         let path = Satellites::new(&config)?;

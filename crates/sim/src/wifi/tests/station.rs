@@ -174,8 +174,8 @@ fn a_decoded_frame_forgives_the_error() {
     assert_eq!(dcf.deadline(), u + 50 * US + after_error);
 }
 
-/// The next carrier resets an error: a frame that arrives while the station itself transmits is not
-/// a new error.
+/// Busy medium after a reception error ends EIFS, because a frame that arrives while the station
+/// itself transmits is not a new error.
 #[test]
 fn eifs_follows_its_own_error_only() {
     let rules = rules(Parameters::ieee80211b());
