@@ -105,7 +105,7 @@ pub const ORDERS: &[Order] = &[
     ("messages, each stream waits", |n| {
         (0..n).map(|at| Piece::message(at, at as u16, 1)).collect()
     }),
-    ("messages, two streams by turns", |n| {
+    ("messages, two streams alternately", |n| {
         let n = n.min(MAX_WAITING);
         (0..n)
             .map(|at| Piece::message(at, (at % 2) as u16, n - at))

@@ -178,7 +178,7 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     if path.exists() {
         return Ok(path);
     }
-    Err(format!("no {name} beside this program; build it: cargo build --release -p {name}").into())
+    Err(format!("no {name} next to this program; build it: cargo build --release -p {name}").into())
 }
 
 /// Median; the mean of the two middle values if their number is even. There must be at least one

@@ -273,7 +273,7 @@ fn verdict(ratio: f64, half: f64) -> &'static str {
     match (ratio - half > 1.0, ratio + half < 1.0) {
         (true, _) => "ahead",
         (_, true) => "behind",
-        _ => "not told apart",
+        _ => "no difference found",
     }
 }
 

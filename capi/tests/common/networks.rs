@@ -56,7 +56,7 @@ pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
     Some([first, second])
 }
 
-/// Creates two links to the namespace of that thread.
+/// Creates two links from this namespace to the namespace of the thread `thread`.
 fn join(thread: &str) -> Result<(), String> {
     for link in [1, 2] {
         let [own, peer] = [interface(0, link), interface(1, link)];

@@ -95,7 +95,7 @@ pub struct Contexts {
     opening: ByEpoch<OpeningKey>,
     restart_sealing: ByEpoch<SealingKey>,
     restart_opening: ByEpoch<OpeningKey>,
-    /// The epoch of the restart whose keys seal while there are no others.
+    /// Epoch of the restart keys that seal packets until the new association has keys.
     restart: Option<u64>,
     window: usize,
     counters: ContextCounters,

@@ -294,7 +294,7 @@ fn each_setting_changes_something() {
 /// Every setting with every value of every other: finds combinations in which it has no effect,
 /// although it has one alone.
 #[test]
-#[ignore = "takes many minutes; `EFFECTS_OF=tcp` for one transport alone, `EFFECTS_BESIDE=cmt,rack` for what lies beside these"]
+#[ignore = "takes many minutes; `EFFECTS_OF=tcp` for one transport alone, `EFFECTS_BESIDE=cmt,rack` for combinations with these"]
 fn each_setting_changes_something_with_each_other() {
     for kind in kinds() {
         let subjects = all_subjects(kind);

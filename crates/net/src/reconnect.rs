@@ -54,7 +54,8 @@ pub struct ReconnectPolicy {
     /// The longest delay; 30 s by default.
     pub max_delay: Duration,
     /// The random part of each delay, 0 to 1, so that the clients of a restarted server do not
-    /// connect all at once; 0.5 by default: half of a delay to all of it.
+    /// connect all at once; 0.5 by default, so
+    /// that each delay is between half of its value and all of it.
     pub jitter: f64,
     /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
     /// never.

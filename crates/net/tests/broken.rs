@@ -210,7 +210,7 @@ async fn timers_run_while_the_socket_is_full() {
     assert!(calls < 1_000, "{calls} calls");
 }
 
-/// The same for the timeouts of users, although more is to be sent than may be gathered.
+/// A shutdown with a timeout ends in time although more data is queued than a batch can hold.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);

@@ -102,8 +102,8 @@ fn earlier_failures_end_well() {
 }
 
 /// Steps in the cases of the second, third and fourth seed in four, by the numbers of
-/// `Scenario::act`: the frequency of a step, and the number of bytes it uses. Unstructured bytes close, release and
-/// restart too often to reach deep states.
+/// `Scenario::act`: the frequency of a step, and the number of bytes it uses. Unstructured bytes
+/// close, release and restart too often to reach deep states.
 const KINDS: [&[(u8, usize, usize)]; 3] = [
     // A transfer with loss, reordering and duplication.
     &[

@@ -17,7 +17,7 @@ pub struct World {
     duration: &'static str,
     links: &'static str,
     flow: &'static str,
-    /// Settings that a transport has here beside its own: key and value.
+    /// Settings that a transport has here in addition to its own: key and value.
     given: &'static [(&'static str, &'static str)],
 }
 

@@ -20,10 +20,10 @@ static EXCESS_RTT: ProbeEntry = ProbeEntry {
 #[derive(Debug, Default)]
 struct ExcessRtt {
     least: Option<f64>,
-    told: Option<SeriesValue>,
+    sample: Option<SeriesValue>,
 }
 
-/// What it hears of: here one probe of the transport, which is recorded only where somebody asks.
+/// Inputs: here one probe of the transport, which is recorded only if this probe is requested.
 impl Observer for ExcessRtt {
     fn probes(&self) -> &[Probe] {
         &[Probe::Srtt]
@@ -37,7 +37,7 @@ impl Observer for ExcessRtt {
             .least
             .map_or(sample.value, |least| least.min(sample.value));
         self.least = Some(least);
-        self.told = Some(SeriesValue {
+        self.sample = Some(SeriesValue {
             at: sample.at,
             index: sample.index,
             value: sample.value - least,
@@ -45,10 +45,10 @@ impl Observer for ExcessRtt {
     }
 }
 
-/// What it tells.
+/// Output.
 impl Series for ExcessRtt {
     fn poll(&mut self) -> Option<SeriesValue> {
-        self.told.take()
+        self.sample.take()
     }
 }
 

@@ -163,7 +163,7 @@ impl Agent for Source {
             && flying.until.is_some_and(|until| until <= now)
         {
             flying.until = None;
-            // Whoever counts timeouts and repetitions hears of them as of any transport's.
+            // Metrics count these timeouts and retransmissions like those of any transport.
             for probe in [Probe::Timeout, Probe::Retransmitted] {
                 self.tally.borrow_mut().sample(Sample {
                     at: now,

@@ -41,7 +41,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// endpoint.
     #[allow(
         clippy::disallowed_methods,
-        reason = "the clock of endpoints, beside tokio's"
+        reason = "the clock of endpoints, in addition to tokio's"
     )]
     fn now(&self) -> Instant {
         Instant::now()

@@ -52,7 +52,7 @@ pub const ATTACKS: &[Attack] = &[
         let all = packets(&victim, |at| forward_tsn(40_000 + at, &skipped));
         (victim, all)
     }),
-    ("DATA that fill gaps, one a packet", || {
+    ("DATA that fill gaps, one per packet", || {
         let mut victim = plain();
         gaps(&mut victim, 15_000);
         let all = packets(&victim, |at| data(29_990 - 2 * at, 1, 20_000, "BEU"));
@@ -71,7 +71,7 @@ pub const ATTACKS: &[Attack] = &[
         gaps(&mut victim, 15_000);
         same(victim, data(1, 1, 1, "BE"))
     }),
-    ("DATA on streams that are not there", || {
+    ("DATA on nonexistent streams", || {
         let victim = Victim::new(&offer(&[]), |it| it.inbound_streams = 10);
         let all = packets(&victim, |at| {
             (0..70)
@@ -90,7 +90,7 @@ pub const ATTACKS: &[Attack] = &[
         });
         (victim, all)
     }),
-    ("DATA that make room in a full buffer", || {
+    ("DATA that free space in a full buffer", || {
         let mut victim = Victim::new(&offer(&[]), |it| it.receive_buffer = 1 << 20);
         gaps(&mut victim, 9_000);
         let all = packets(&victim, |at| {
@@ -185,7 +185,7 @@ pub const ATTACKS: &[Attack] = &[
         });
         once_more((victim, all))
     }),
-    ("SACKs of all and of nothing by turns", || {
+    ("SACKs that alternately acknowledge all and nothing", || {
         let victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
         let last = victim.highest.wrapping_sub(victim.origin).wrapping_add(1) - victim.acknowledged;
         let all = packets(&victim, |at| match at % 2 {
@@ -194,20 +194,24 @@ pub const ATTACKS: &[Attack] = &[
         });
         once_more((victim, all))
     }),
-    ("SACKs, 90 a packet, of all and of nothing", || {
-        let victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
-        let last = victim.highest.wrapping_sub(victim.origin).wrapping_add(1) - victim.acknowledged;
-        let all = packets(&victim, |_| {
-            (0..40)
-                .flat_map(|_| {
-                    let mut both = victim.sack(victim.acknowledged, &[(2, last as u16)], &[]);
-                    both.extend(victim.sack(victim.acknowledged, &[], &[]));
-                    both
-                })
-                .collect()
-        });
-        once_more((victim, all))
-    }),
+    (
+        "SACKs, 90 a packet, that alternately acknowledge all and nothing",
+        || {
+            let victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
+            let last =
+                victim.highest.wrapping_sub(victim.origin).wrapping_add(1) - victim.acknowledged;
+            let all = packets(&victim, |_| {
+                (0..40)
+                    .flat_map(|_| {
+                        let mut both = victim.sack(victim.acknowledged, &[(2, last as u16)], &[]);
+                        both.extend(victim.sack(victim.acknowledged, &[], &[]));
+                        both
+                    })
+                    .collect()
+            });
+            once_more((victim, all))
+        },
+    ),
     ("SACKs that move by one, much in flight", || {
         let victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
         let all = packets(&victim, |at| {
@@ -237,23 +241,20 @@ pub const ATTACKS: &[Attack] = &[
         });
         (victim, all)
     }),
-    (
-        "SACKs that make one message lost after another, which are given up",
-        || {
-            let mut options = SendOptions::default();
-            options = options.with_max_retransmits(Some(0));
-            let victim = sent(plain(), IN_FLIGHT, 1, &options);
-            let all = packets(&victim, |at| {
-                (0..3)
-                    .flat_map(|it| {
-                        let last = 3 + 3 * at + it;
-                        victim.sack(victim.acknowledged, &[(2 + at as u16, last as u16)], &[])
-                    })
-                    .collect()
-            });
-            (victim, all)
-        },
-    ),
+    ("SACKs that make messages lost, which are abandoned", || {
+        let mut options = SendOptions::default();
+        options = options.with_max_retransmits(Some(0));
+        let victim = sent(plain(), IN_FLIGHT, 1, &options);
+        let all = packets(&victim, |at| {
+            (0..3)
+                .flat_map(|it| {
+                    let last = 3 + 3 * at + it;
+                    victim.sack(victim.acknowledged, &[(2 + at as u16, last as u16)], &[])
+                })
+                .collect()
+        });
+        (victim, all)
+    }),
     ("SHUTDOWNs", || {
         let mut victim = sent(plain(), IN_FLIGHT, 1, &SendOptions::default());
         victim.may_end = true;
@@ -309,13 +310,13 @@ pub const ATTACKS: &[Attack] = &[
     }),
     ("CWRs", || same(plain(), filled(&body(kind::CWR, 4)))),
     ("PADs", || same(plain(), filled(&body(kind::PAD, 0)))),
-    ("chunks that are not known, to be reported", || {
+    ("unknown chunks, to be reported", || {
         same(plain(), filled(&body(0xFE, 0)))
     }),
-    ("a chunk that is not known, to be reported", || {
+    ("an unknown chunk, to be reported", || {
         same(plain(), body(0xFE, 1_400))
     }),
-    ("chunks that are not known, to be skipped", || {
+    ("unknown chunks, to be skipped", || {
         same(plain(), filled(&body(0xBE, 0)))
     }),
     ("COOKIE ACKs", || {
