@@ -115,7 +115,7 @@ docs/ADVISE.md explains the method and its limits.")]
       --start 2026-03-14T05:00
   anabranch satellite-path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
   anabranch satellite-path --places cities.csv --shell hypatia-kuiper-630 \\
-      --duration 200s --csv pairs.csv
+      --duration 200s --csv pairs.csv --parquet pairs.parquet
 
 Delays are one-way and without queues. In a spec, the same path is the delay of a link:
   delay = { kind = \"satellites\", from = \"40.7,-74.0\", to = \"51.5,-0.1\" }
@@ -347,6 +347,9 @@ pub struct SatellitePath {
     /// Write time, delay, satellites and gateway of each step; with --places a row for each pair.
     #[arg(long, value_name = "FILE.csv")]
     pub csv: Option<PathBuf>,
+    /// With --places, write the same rows as a Parquet file.
+    #[arg(long, value_name = "FILE.parquet", conflicts_with_all = ["from", "to"])]
+    pub parquet: Option<PathBuf>,
 }
 
 // `merge`.

@@ -532,3 +532,55 @@ fn a_path_that_makes_no_sense_is_refused() {
         "{loss}"
     );
 }
+
+/// Both files have the same rows; a Parquet file needs places.
+#[test]
+fn paths_of_places_are_written_in_both_formats() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let places =
+        "name,latitude,longitude\nParis,48.85,2.35\nTokyo,35.69,139.69\nQuito,-0.18,-78.47\n";
+    fs::write(directory.path().join("places.csv"), places).expect("a file");
+    let arguments = [
+        "satellite-path",
+        "--places",
+        "places.csv",
+        "--shell",
+        "kuiper-1",
+        "--duration",
+        "10s",
+        "--step",
+        "5s",
+        "--csv",
+        "pairs.csv",
+        "--parquet",
+        "pairs.parquet",
+    ];
+    let ran = anabranch(directory.path(), &arguments);
+    assert_eq!(status(&ran), 0, "{}", text(&ran.stderr));
+    let rows = fs::read_to_string(directory.path().join("pairs.csv")).expect("a table");
+    assert_eq!(rows.lines().count(), 4);
+    assert!(
+        rows.lines()
+            .nth(1)
+            .is_some_and(|row| row.starts_with("Paris,Tokyo,")),
+        "{rows}"
+    );
+    let parquet = fs::read(directory.path().join("pairs.parquet")).expect("a file");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    for name in ["steps_without_path", "Paris", "Quito"] {
+        let found = parquet
+            .windows(name.len())
+            .any(|part| part == name.as_bytes());
+        assert!(found, "{name}");
+    }
+    let refused = [
+        "satellite-path",
+        "--from",
+        "1,1",
+        "--to",
+        "2,2",
+        "--parquet",
+        "x",
+    ];
+    assert_eq!(status(&anabranch(directory.path(), &refused)), 2);
+}

@@ -11,6 +11,7 @@ pub mod journal;
 pub mod measures;
 pub mod outputs;
 pub mod papers;
+pub mod parquet_table;
 pub mod plain;
 pub mod reference;
 mod rows;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use anabranch_lab::parquet_table::{Column, write_parquet};
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, great_circle, places};
 
 use super::{draw, start_seconds};
@@ -54,9 +55,17 @@ pub fn show(
         written
             .map_err(|error| Failure::Net(format!("cannot write {}: {error}", file.display())))?;
     }
+    if let Some(file) = &arguments.parquet {
+        let cannot = |error: &dyn std::fmt::Display| {
+            Failure::Net(format!("cannot write {}: {error}", file.display()))
+        };
+        let out = std::fs::File::create(file).map_err(|error| cannot(&error))?;
+        let columns = columns(&pairs, &names, &all);
+        write_parquet(out, columns).map_err(|error| cannot(&error))?;
+    }
     let mut out = io::stdout().lock();
     out.write_all(words(&pairs, steps).as_bytes())?;
-    if let Some(file) = &arguments.csv {
+    for file in arguments.csv.iter().chain(&arguments.parquet) {
         writeln!(out, "\n{} pairs: {}", pairs.len(), file.display())?;
     }
     Ok(())
@@ -99,6 +108,42 @@ fn follow(arguments: &SatellitePath, constellation: Constellation, places: &[Pla
         number += 1;
     }
     pairs
+}
+
+/// The columns of the CSV file, for a Parquet file.
+fn columns(pairs: &[Pair], names: &[String], places: &[Place]) -> Vec<(&'static str, Column)> {
+    let ends = |end: usize| {
+        let all = pairs.iter().map(|pair| names[pair.ends[end]].clone());
+        Column::Text(all.collect())
+    };
+    let there = |pair: &Pair| pair.last.is_some();
+    let numbers = |value: &dyn Fn(&Pair) -> f64| {
+        let all = pairs.iter();
+        Column::Numbers(all.map(|it| there(it).then(|| value(it))).collect())
+    };
+    let counts = |value: &dyn Fn(&Pair) -> usize| {
+        let all = pairs.iter();
+        Column::Counts(all.map(|it| there(it).then(|| value(it) as u64)).collect())
+    };
+    let circle = |pair: &Pair| Some(great_circle(places[pair.ends[0]], places[pair.ends[1]]));
+    let without = |pair: &Pair| Some(pair.without as u64);
+    vec![
+        ("from", ends(0)),
+        ("to", ends(1)),
+        (
+            "great_circle_km",
+            Column::Numbers(pairs.iter().map(circle).collect()),
+        ),
+        ("min_rtt_ms", numbers(&|pair| pair.round_trip[0] * 1e3)),
+        ("max_rtt_ms", numbers(&|pair| pair.round_trip[1] * 1e3)),
+        ("path_changes", counts(&|pair| pair.changes)),
+        ("min_satellites", counts(&|pair| pair.satellites[0])),
+        ("max_satellites", counts(&|pair| pair.satellites[1])),
+        (
+            "steps_without_path",
+            Column::Counts(pairs.iter().map(without).collect()),
+        ),
+    ]
 }
 
 fn csv(pairs: &[Pair], names: &[String], places: &[Place]) -> String {
