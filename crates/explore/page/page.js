@@ -115,6 +115,12 @@ class Pane {
       if (event.target.open) this.climb();
       remember();
     });
+    on(".map", "toggle", (event) => {
+      state.map = event.target.open;
+      for (const pane of panes) pane.part(".map").open = event.target.open;
+      if (event.target.open) this.chart();
+      remember();
+    });
     on(".ladder select", "change", (event) => moveLadder({ flow: event.target.value }));
     for (const end of [".from", ".to"]) {
       on(`.ladder ${end}`, "change", () => {
@@ -315,6 +321,7 @@ class Pane {
     this.part(".toml pre").textContent = this.toml;
     showMeasures();
     if (state.ladder.open) this.climb();
+    if (state.map) this.chart();
     clearTimeout(this.telling);
     this.telling = setTimeout(() => this.tell(this.summary(line)), TOLD_AFTER);
   }
@@ -340,6 +347,28 @@ class Pane {
       save(`${spec.name}-${NAMES[this.number]}-samples.csv`, await answer.blob());
     } catch (error) {
       this.refuse(`The samples cannot be saved: ${error.message}`);
+    }
+  }
+
+  // Draws the satellites, the load of their links and the paths of flows, one time after the other.
+  async chart() {
+    if (!spec.map || !this.data) return;
+    this.charting?.abort();
+    this.charting = new AbortController();
+    const say = (text) => { this.part(".drawing").textContent = text; };
+    say("The run is repeated for the map.");
+    try {
+      const answer = await ask("map", { pane: this.number, choice: choice(this.state), window: state.window }, this.charting.signal);
+      const text = await answer.text();
+      const drawn = text.startsWith("<svg") && new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+      if (drawn) {
+        const size = ["width", "height"].map((it) => drawn.getAttribute(it));
+        if (!drawn.hasAttribute("viewBox")) drawn.setAttribute("viewBox", `0 0 ${size.join(" ")}`);
+        this.part(".sky").replaceChildren(document.importNode(drawn, true));
+      }
+      say(drawn ? "Ten times in turn, a second each. The pointer over the map stops it." : JSON.parse(text).text ?? "");
+    } catch (error) {
+      if (error.name !== "AbortError") say(error.message);
     }
   }
 
@@ -446,11 +475,13 @@ async function compare(on) {
   find("compare").checked = on;
   if (on && !panes[1]) panes.push(new Pane(1));
   for (const pane of panes) pane.root.hidden = !shown().includes(pane);
+  for (const pane of panes) pane.part(".map").hidden = !spec.map;
   panes[0].part(".name").hidden = !on;
   if (on) {
     await panes[1].load();
     panes[1].fill();
     panes[1].part(".ladder").open = state.ladder.open;
+    panes[1].part(".map").open = state.map;
     panes[1].run(performance.now());
   }
   if (panes[0].data) {
@@ -483,6 +514,7 @@ async function begin() {
   await panes[0].load();
   panes[0].fill();
   panes[0].part(".ladder").open = state.ladder.open;
+  panes[0].part(".map").open = state.map;
   panes[0].run(performance.now());
   await compare(state.compare);
   find("compare").addEventListener("change", (event) => {

@@ -33,6 +33,7 @@ export function read(hash) {
     compare: said.has("compare"),
     window: span("time"),
     ladder: { open: said.has("ladder"), flow: said.get("flow"), window: span("ladder") },
+    map: said.has("map"),
     panes: LETTERS.map(pane),
   };
 }
@@ -43,6 +44,7 @@ export function write(state) {
   said.set("spec", state.spec);
   if (state.compare) said.set("compare", "");
   if (state.window) said.set("time", state.window.join("-"));
+  if (state.map) said.set("map", "");
   if (state.ladder.open) said.set("ladder", state.ladder.window ? state.ladder.window.join("-") : "");
   if (state.ladder.open && state.ladder.flow) said.set("flow", state.ladder.flow);
   state.panes.forEach((pane, at) => {

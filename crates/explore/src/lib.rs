@@ -13,6 +13,7 @@ mod controls;
 mod downsample;
 mod event_stream;
 mod ladder;
+mod map;
 mod run;
 mod samples;
 mod server;

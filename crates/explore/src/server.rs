@@ -28,6 +28,7 @@ use crate::connection_limit::{Admission, LimitedListener};
 use crate::controls::{self, Control};
 use crate::event_stream::{EventStream, Line};
 use crate::ladder;
+use crate::map;
 use crate::run;
 use crate::samples::{self, Csv};
 use crate::session::{Choice, Session};
@@ -94,6 +95,7 @@ struct Shared {
     session: Session,
     runs: [Slot; PANES],
     ladders: [Slot; PANES],
+    maps: [Slot; PANES],
     files: Slot,
 }
 
@@ -120,6 +122,7 @@ impl Server {
                 session,
                 runs: Default::default(),
                 ladders: Default::default(),
+                maps: Default::default(),
                 files: Slot::default(),
             }),
         })
@@ -146,6 +149,7 @@ impl Server {
             .route(&path("knobs"), post(knobs))
             .route(&path("run"), post(run))
             .route(&path("ladder"), post(ladder))
+            .route(&path("map"), post(map))
             .route(&path("samples.csv"), post(samples_csv))
             .with_state(self.shared)
             .layer(DefaultBodyLimit::max(MAX_REQUEST))
@@ -202,6 +206,8 @@ struct About<'a> {
     name: &'a str,
     title: &'a str,
     experiments: &'a [crate::session::ExperimentSummary],
+    /// Whether there are constellations, and so a map.
+    map: bool,
 }
 
 /// Describes the explored spec.
@@ -210,6 +216,7 @@ async fn spec(State(shared): State<Arc<Shared>>) -> Response {
         name: &shared.session.name,
         title: &shared.session.title,
         experiments: &shared.session.experiments,
+        map: shared.session.map,
     })
 }
 
@@ -239,6 +246,12 @@ async fn run(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
 async fn ladder(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let slot: Slots<ladder::LadderRequest> = |shared, wanted| of_pane(&shared.ladders, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, ladder::run)
+}
+
+/// Maps of the constellations of a run.
+async fn map(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let slot: Slots<map::MapRequest> = |shared, wanted| of_pane(&shared.maps, wanted.pane);
+    answer(&shared, &body, "image/svg+xml", slot, map::run)
 }
 
 const JSON_LINES: &str = "application/x-ndjson";

@@ -91,6 +91,8 @@ pub struct Session {
     pub title: String,
     /// Experiments of the spec.
     pub experiments: Vec<ExperimentSummary>,
+    /// Whether the spec has constellations.
+    pub map: bool,
     /// Allowed words of text values.
     pub choices: Choices,
 }
@@ -133,6 +135,7 @@ impl Session {
             name: plan.spec.name.clone(),
             title: plan.spec.title.clone().unwrap_or_default(),
             experiments: experiments.collect(),
+            map: !plan.spec.constellations.is_empty(),
             choices: Choices::of(&root),
             root,
             source,

@@ -89,6 +89,32 @@ metric = "drops"
 link = "satellite"
 """
 
+# Twelve satellites over the equator; a flow crosses three of them.
+RING = """
+anabranch = 1
+name = "ring"
+title = "A ring of satellites"
+world = { duration = "10 s" }
+[[constellation]]
+name = "ring"
+shells = [{ kind = "walker", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, min_elevation = 10 }]
+isl = { rate = "1 Mbit/s", queue = "10 packets" }
+up = { rate = "1 Mbit/s", queue = "10 packets" }
+down = { rate = "1 Mbit/s", queue = "10 packets" }
+[[ground]]
+name = "city"
+stations = ["0,0", "0,60"]
+[[flow]]
+name = "f"
+from = "city[0]"
+to = "city[1]"
+transport = { protocol = "sctp" }
+workload = { kind = "bulk" }
+[[measure]]
+metric = "goodput"
+flow = "f"
+"""
+
 
 class Served:
     """A server of a spec, ended as a user ends it."""
@@ -462,6 +488,26 @@ def papers(chromium, pictures):
             browser.close()
 
 
+def mapped(chromium, folder, pictures):
+    """A constellation has a map: one time after the other, or only the first where less motion is preferred."""
+    (folder / "ring.toml").write_text(RING)
+    visible = "() => [...document.querySelectorAll('.sky g')].filter(it => getComputedStyle(it).visibility === 'visible').length"
+    with Served(str(folder / "ring.toml")) as served:
+        for scheme, motion in [("light", "no-preference"), ("dark", "reduce")]:
+            browser = Browser(chromium, served.url, color_scheme=scheme, reduced_motion=motion, viewport={"width": 400, "height": 860})
+            browser.done()
+            page = browser.page
+            page.get_by_text("Map of the constellation").first.click()
+            expect(page.locator(".sky svg")).to_be_visible()
+            assert page.locator(".sky g").count() == 10
+            page.wait_for_function(f"{visible} === 1")
+            expect(page.locator(".drawing").first).to_contain_text("Ten times in turn")
+            narrow(browser)
+            if pictures:
+                page.locator(".map").first.screenshot(path=pictures / f"map-{scheme}-400.png")
+            browser.close()
+
+
 def main():
     pictures = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
     if pictures:
@@ -518,6 +564,7 @@ def main():
                     picture(browser, f"{scheme}-{width}")
                     picture(browser, f"{scheme}-{width}-all", full_page=True)
                     browser.close()
+        mapped(chromium, folder, pictures)
         papers(chromium, pictures)
         chromium.close()
     print("check-explore: passed")

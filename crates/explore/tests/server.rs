@@ -62,9 +62,13 @@ row = [{ series = "sctp", metric = "goodput" }]
 
 /// A server of the spec, which ends with the runtime of the test.
 async fn served() -> Page {
+    served_of(SPEC).await
+}
+
+async fn served_of(text: &str) -> Page {
     let session = Session::new(Source {
         file: "pair.toml".to_owned(),
-        text: SPEC.to_owned(),
+        text: text.to_owned(),
         ..Source::default()
     });
     let server = Server::bind(session.expect("a spec"), 0).await;
@@ -353,6 +357,51 @@ async fn the_samples_are_a_table_with_every_sample() {
     };
     assert!(rows("sctp,0,cumulative_ack,") > 500, "{}", rows("sctp,0,"));
     assert!(rows("wire,0,queue,packets,") > 1000);
+}
+
+/// Twelve satellites over the equator, and a flow from 0° E to 60° E over three of them.
+const RING: &str = r#"
+anabranch = 1
+name = "ring"
+world = { duration = "10 s" }
+[[constellation]]
+name = "ring"
+shells = [{ kind = "walker", planes = 1, satellites = 12, phasing = 0, altitude = 1000, inclination = 0, min_elevation = 10 }]
+isl = { rate = "1 Mbit/s" }
+up = { rate = "1 Mbit/s" }
+down = { rate = "1 Mbit/s" }
+[[ground]]
+name = "city"
+stations = ["0,0", "0,60"]
+[[flow]]
+name = "f"
+from = "city[0]"
+to = "city[1]"
+transport = { protocol = "udp" }
+workload = { kind = "cbr", rate = "800 kbit/s", message = "1000 B" }
+[[measure]]
+metric = "goodput"
+flow = "f"
+"#;
+
+#[tokio::test]
+async fn a_constellation_has_a_map() {
+    let page = served_of(RING).await;
+    assert!(page.get("spec").await.1.contains("\"map\":true"));
+    let choice = json!({ "experiment": 0, "point": 0, "seed": 1, "set": [] });
+    let wanted = json!({ "pane": 0, "choice": choice, "window": [0.0, 5.0] });
+    let (status, answer) = page.post("map", &wanted).await;
+    assert_eq!(status, 200, "{answer}");
+    let frames = answer.matches("<g class=\"frame-10\"").count();
+    assert_eq!(frames, 10, "{answer}");
+    assert!(answer.contains("load from 4.5 to 5 s"), "{answer}");
+    // The path in each frame, and its two links with a load above 75 %, as in the legend.
+    assert_eq!(answer.matches("stroke-opacity=\"0.45\"").count(), 10);
+    assert_eq!(answer.matches("stroke=\"#D55E00\"").count(), 11);
+    let wrong = json!({ "pane": 2, "choice": choice });
+    assert_eq!(page.post("map", &wrong).await.0, 400);
+    let plain = served().await;
+    assert!(plain.get("spec").await.1.contains("\"map\":false"));
 }
 
 #[tokio::test]
