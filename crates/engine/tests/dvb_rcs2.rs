@@ -190,3 +190,61 @@ fn a_queue_that_cannot_serve_is_refused() {
         assert!(error.contains(words), "{queue}: {error}");
     }
 }
+
+/// Settings of the other two access links that change nothing, beside others with which they do.
+#[test]
+fn settings_of_access_links_without_effect_are_refused() {
+    let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
+    let text = spec("QUEUE", workload);
+    let measures = text
+        .find("[[measure]]\nmetric = \"assignment_delay\"")
+        .expect("a measure");
+    let text = &text[..measures];
+    let all = r#"kind = "dvb-rcs2", terminals = 10, QUEUE"#;
+    assert!(text.contains(all));
+    for (queue, key) in [
+        (r#"kind = "leo-access", interval = "10 s""#, "interval"),
+        (
+            r#"kind = "leo-access", first_handover = "1 s""#,
+            "first_handover",
+        ),
+        (
+            r#"kind = "leo-access", interval = "10 s", least_elevation = 90, least_rate = 0.5"#,
+            "interval",
+        ),
+        (
+            r#"kind = "leo-access", least_elevation = 90, least_rate = 0.5"#,
+            "least_rate",
+        ),
+        (
+            r#"kind = "leo-access", least_elevation = 90, loss = 0.5"#,
+            "loss",
+        ),
+        (
+            r#"kind = "dvb-s2", clear_sky = 13, attenuation = 2, hysteresis = 1"#,
+            "hysteresis",
+        ),
+        (
+            r#"kind = "dvb-s2", clear_sky = 13, attenuation = 2, measurement_interval = "1 s""#,
+            "measurement_interval",
+        ),
+        (
+            r#"kind = "dvb-s2", clear_sky = 13, attenuation = 2, reaction_delay = "1 s""#,
+            "reaction_delay",
+        ),
+    ] {
+        let error = plan(&text.replace(all, queue)).expect_err(queue);
+        assert!(error.contains("it has no effect"), "{queue}: {error}");
+        assert!(error.contains(key), "{queue}: {error}");
+    }
+    for queue in [
+        r#"kind = "leo-access", interval = "10 s", load = 0.5"#,
+        r#"kind = "leo-access", first_handover = "1 s", handover = "10 ms""#,
+        r#"kind = "leo-access", interval = "10 s", least_rate = 0.5"#,
+        r#"kind = "dvb-s2", clear_sky = 13, attenuation = 2, margin = 2"#,
+        r#"kind = "dvb-s2", clear_sky = 13, attenuation = 2, rain_probability = 5, hysteresis = 1"#,
+    ] {
+        let plan = plan(&text.replace(all, queue));
+        assert!(plan.is_ok(), "{queue}: {:?}", plan.err());
+    }
+}
