@@ -7,6 +7,9 @@ use super::super::map::{Map, Place};
 use super::{LOADS, PATHS, TEXT, at, line, page, pieces};
 use plotters::style::RGBColor;
 
+/// The drawing library divides the size of its text by this.
+const FONT: f64 = 1.24;
+
 /// The document.
 pub fn svg(maps: &[Map], title: &str) -> Result<String, String> {
     let labels = maps.first().map_or(&[][..], |map| &map.paths);
@@ -70,7 +73,7 @@ fn frame(text: &mut String, map: &Map, top: i32) {
         "<text x=\"{}\" y=\"{}\" dominant-baseline=\"middle\" font-family=\"sans-serif\" font-size=\"{}\" fill={}>{}</text>",
         12 * SCALE,
         line(top, 0) * SCALE,
-        TEXT * SCALE,
+        f64::from(TEXT * SCALE) / FONT,
         hex(INK),
         canvas::escaped(&words)
     );
