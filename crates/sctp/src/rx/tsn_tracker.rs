@@ -121,13 +121,9 @@ impl TsnTracker {
     /// Classifies `tsn` without accepting it.
     #[inline]
     pub fn classify(&self, tsn: Tsn) -> Arrival {
-        match tsn.distance_from(self.cumulative) {
-            1 => Arrival::New,
-            _ if tsn.le(self.cumulative) => Arrival::Duplicate,
-            // The opposite point of the circle is neither before nor after.
-            offset if offset > REACH => Arrival::OutOfReach,
-            _ if self.runs > 0 && self.has(tsn) => Arrival::Duplicate,
-            _ => Arrival::New,
+        match self.classify_point(tsn) {
+            Arrival::New if self.runs > 0 && self.has(tsn) => Arrival::Duplicate,
+            arrival => arrival,
         }
     }
 
@@ -161,15 +157,10 @@ impl TsnTracker {
     }
 
     /// The TSN after the cumulative TSN has arrived; without gaps, all up to `tsn`.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, tsn: Tsn) -> Neighbours {
         self.cumulative = tsn;
-        let after = self.runs > 0 && self.has(tsn.next());
-        if after {
-            self.cumulative = self.find(tsn.next(), false).prev();
-            self.clear(tsn.next(), self.cumulative);
-            self.runs -= 1;
-        }
+        let after = self.runs > 0 && self.pass_first_run(tsn.next());
         if self.highest.lt(self.cumulative) {
             self.highest = self.cumulative;
         }
@@ -177,6 +168,18 @@ impl TsnTracker {
             before: true,
             after,
         }
+    }
+
+    /// Advances the cumulative TSN over the run that begins with `tsn`, if there is one.
+    #[inline(never)]
+    fn pass_first_run(&mut self, tsn: Tsn) -> bool {
+        let arrived = self.has(tsn);
+        if arrived {
+            self.cumulative = self.find(tsn, false).prev();
+            self.clear(tsn, self.cumulative);
+            self.runs -= 1;
+        }
+        arrived
     }
 
     fn beside(&self, tsn: Tsn) -> Neighbours {
@@ -211,13 +214,13 @@ impl TsnTracker {
     }
 
     /// Classifies a new cumulative TSN.
+    #[inline]
     pub fn classify_point(&self, to: Tsn) -> Arrival {
-        if to.le(self.cumulative) {
-            return Arrival::Duplicate;
-        }
         match to.distance_from(self.cumulative) {
-            offset if offset > REACH => Arrival::OutOfReach,
-            _ => Arrival::New,
+            1..=REACH => Arrival::New,
+            _ if to.le(self.cumulative) => Arrival::Duplicate,
+            // The opposite point of the circle is neither before nor after.
+            _ => Arrival::OutOfReach,
         }
     }
 
@@ -386,10 +389,6 @@ impl Blocks<'_> {
         self.base = Tsn(tsn.0 & !63);
         self.word = page.map_or(0, |page| page.words[word]) & above(bit as usize);
     }
-
-    fn offset(&self, tsn: Tsn) -> u16 {
-        tsn.distance_from(self.tracker.cumulative) as u16
-    }
 }
 
 impl Iterator for Blocks<'_> {
@@ -412,8 +411,8 @@ impl Iterator for Blocks<'_> {
             self.go_to(missing);
         }
         Some(GapAckBlock {
-            start: self.offset(first),
-            end: self.offset(last),
+            start: first.distance_from(self.tracker.cumulative) as u16,
+            end: last.distance_from(self.tracker.cumulative) as u16,
         })
     }
 
@@ -425,204 +424,4 @@ impl Iterator for Blocks<'_> {
 impl ExactSizeIterator for Blocks<'_> {}
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::test_rng::test_rng;
-    use crate::work;
-
-    fn pairs(tracker: &TsnTracker) -> Vec<(u16, u16)> {
-        tracker
-            .blocks(usize::MAX)
-            .map(|block| (block.start, block.end))
-            .collect()
-    }
-
-    /// RFC 9260 §3.3.4: 10..=12, 14, 15, 17 have arrived: cumulative 12, blocks 2-3 and 5-5.
-    #[test]
-    fn the_example_of_the_text() {
-        let mut tracker = TsnTracker::new(Tsn(10));
-        for tsn in [10, 17, 12, 14, 11, 15] {
-            assert_eq!(tracker.classify(Tsn(tsn)), Arrival::New);
-            tracker.insert(Tsn(tsn));
-        }
-        assert_eq!(
-            (tracker.cumulative(), pairs(&tracker)),
-            (Tsn(12), vec![(2, 3), (5, 5)])
-        );
-        assert_eq!(tracker.classify(Tsn(14)), Arrival::Duplicate);
-        assert_eq!(tracker.classify(Tsn(9)), Arrival::Duplicate);
-        tracker.insert(Tsn(16));
-        assert_eq!(pairs(&tracker), [(2, 5)]);
-        tracker.insert(Tsn(13));
-        assert_eq!(
-            (tracker.cumulative(), tracker.has_gaps(), tracker.highest()),
-            (Tsn(17), false, Tsn(17))
-        );
-    }
-
-    #[test]
-    fn nothing_out_of_reach_is_taken_and_duplicates_are_bounded() {
-        let mut tracker = TsnTracker::new(Tsn(0));
-        assert_eq!(tracker.classify(Tsn(65_534)), Arrival::New);
-        assert_eq!(tracker.classify(Tsn(65_535)), Arrival::OutOfReach);
-        assert_eq!(
-            tracker.classify(Tsn(0x7FFF_FFFF)),
-            Arrival::OutOfReach,
-            "opposite on the circle"
-        );
-        assert_eq!(
-            tracker.classify(Tsn(0x8000_0000)),
-            Arrival::Duplicate,
-            "before it"
-        );
-        (0..1000).for_each(|tsn| tracker.note_duplicate(Tsn(tsn)));
-        assert_eq!(tracker.duplicates().len(), MAX_DUPLICATES);
-        tracker.forget_duplicates(60);
-        assert_eq!(tracker.duplicates(), [60, 61, 62, 63].map(Tsn));
-    }
-
-    /// Compares with a set across the wrap, in an order shuffled by a small generator.
-    #[test]
-    fn agrees_with_a_set_across_the_wrap() {
-        for seed in 1..40u64 {
-            let start = Tsn(u32::MAX - 50);
-            let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut state = seed;
-            for _ in 0..300 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                let offset = (state >> 33) as u32 % 120;
-                let tsn = start.add(offset);
-                let new = set.insert(offset);
-                assert_eq!(tracker.classify(tsn) == Arrival::New, new, "seed {seed}");
-                if new {
-                    tracker.insert(tsn);
-                }
-                let cumulative = (0..).find(|offset| !set.contains(offset)).unwrap_or(0);
-                assert_eq!(
-                    tracker.cumulative(),
-                    start.add(cumulative).prev(),
-                    "seed {seed}"
-                );
-                let reported: BTreeSet<u32> = tracker
-                    .blocks(usize::MAX)
-                    .flat_map(|block| u32::from(block.start)..=u32::from(block.end))
-                    .map(|offset| offset + cumulative - 1)
-                    .collect();
-                let expected: BTreeSet<u32> = set.range(cumulative..).copied().collect();
-                assert_eq!(reported, expected, "seed {seed}");
-            }
-        }
-    }
-
-    /// Thousands of runs, joined, split and passed at random: the blocks must match a set for any
-    /// number requested.
-    #[test]
-    fn the_lowest_blocks_are_those_of_a_set() {
-        for seed in 1..6u64 {
-            let start = Tsn(u32::MAX - 3_000);
-            let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut random = test_rng(seed);
-            let mut most = 0;
-            for turn in 0..12_000 {
-                let cumulative = tracker.cumulative().next().distance_from(start);
-                let offset = match turn % 8 {
-                    7 => cumulative,
-                    6 => cumulative + random(60),
-                    _ => cumulative + 2 + random(5_000),
-                };
-                if set.insert(offset) {
-                    tracker.insert(start.add(offset));
-                } else if turn % 4 == 1 && offset > cumulative {
-                    set.remove(&offset);
-                    tracker.withdraw(start.add(offset));
-                }
-                let cumulative = tracker.cumulative().next().distance_from(start);
-                assert!(!set.contains(&cumulative), "seed {seed}, turn {turn}");
-                set.retain(|&offset| offset > cumulative);
-                most = most.max(tracker.gap_count());
-                if turn % 10 != 0 {
-                    continue;
-                }
-                let mut expected: Vec<(u16, u16)> = Vec::new();
-                for offset in set.iter().map(|offset| (offset - cumulative + 1) as u16) {
-                    match expected.last_mut() {
-                        Some((_, end)) if *end + 1 == offset => *end = offset,
-                        _ => expected.push((offset, offset)),
-                    }
-                }
-                assert_eq!(pairs(&tracker), expected, "seed {seed}, turn {turn}");
-                for count in [0, 1, 300, 900] {
-                    let mut named = Vec::new();
-                    let blocks = tracker.blocks(count);
-                    assert_eq!(blocks.len(), count.min(expected.len()));
-                    for block in blocks {
-                        named.push((block.start, block.end));
-                    }
-                    assert_eq!(named, expected[..count.min(expected.len())], "seed {seed}");
-                }
-            }
-            assert!(most > 800, "seed {seed}: {most} runs");
-        }
-    }
-
-    /// Moves the cumulative TSN by one at a time below 600 distant runs: this should cost as little
-    /// as without them.
-    #[test]
-    fn a_point_that_passes_no_run_costs_nothing_for_those_that_wait() {
-        let mut tracker = TsnTracker::new(Tsn(1));
-        for at in 0..600 {
-            tracker.insert(Tsn(20_000 + 60 * at));
-        }
-        work::take();
-        for tsn in 1..2_000 {
-            assert!(tracker.forward(Tsn(tsn)));
-            let steps = work::take();
-            assert!(steps < 8, "TSN {tsn}: {steps} steps");
-        }
-        assert_eq!(tracker.blocks(usize::MAX).len(), 600);
-    }
-
-    /// Moves the cumulative TSN at random over hundreds of runs and compares the reported runs with
-    /// a set.
-    #[test]
-    fn what_is_left_behind_a_point_is_what_a_set_says() {
-        for seed in 1..20_u64 {
-            let start = Tsn(u32::MAX - 2_000);
-            let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
-            let mut random = test_rng(seed);
-            for turn in 0..3_000 {
-                let next = tracker.cumulative().next().distance_from(start);
-                if turn % 16 == 0 {
-                    let to = next + random(if turn % 64 == 0 { 2_000 } else { 20 });
-                    assert!(tracker.forward(start.add(to)));
-                    set.extend(next..=to);
-                } else {
-                    let offset = next + 1 + random(4_000);
-                    if set.insert(offset) {
-                        tracker.insert(start.add(offset));
-                    }
-                }
-                let mut cumulative = next;
-                while set.remove(&cumulative) {
-                    cumulative += 1;
-                }
-                set = set.split_off(&cumulative);
-                assert_eq!(tracker.cumulative().next(), start.add(cumulative));
-                let mut expected: Vec<(u16, u16)> = Vec::new();
-                for offset in set.iter().map(|offset| (offset - cumulative + 1) as u16) {
-                    match expected.last_mut() {
-                        Some((_, end)) if *end + 1 == offset => *end = offset,
-                        _ => expected.push((offset, offset)),
-                    }
-                }
-                let blocks = tracker.blocks(usize::MAX);
-                let blocks: Vec<_> = blocks.map(|it| (it.start, it.end)).collect();
-                assert_eq!(blocks, expected, "seed {seed}, turn {turn}");
-            }
-        }
-    }
-}
+mod tests;
