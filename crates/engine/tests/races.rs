@@ -106,7 +106,7 @@ fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
             .iter()
             .any(|it| transport.contains(&format!("{it}\""))) =>
         {
-            Some("this control works by marks")
+            Some("this control reacts to marks")
         }
         _ if transport.contains("protocol = \"sctp\"") && is_of_several_paths(transport) => {
             Some("it has no effect without `cmt`")

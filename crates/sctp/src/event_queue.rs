@@ -384,11 +384,11 @@ impl EventQueue {
     /// Removes the first entry.
     fn take_first(&mut self) -> Option<Entry> {
         let entry = self.first.take()?;
-        let next = self.backlog.change(|it| {
+        let first = &mut self.first;
+        self.backlog.change(|it| {
             it.limited.subtract(&entry.event);
-            it.pop_front()
+            *first = it.pop_front();
         });
-        self.first = next.flatten();
         Some(entry)
     }
 

@@ -63,11 +63,12 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         true => command.env_remove(WATCH_VARIABLE),
         false => command.env(WATCH_VARIABLE, "1"),
     };
+    // A signal may arrive as soon as the program runs.
+    let mut interrupts = Interrupts::new();
     let mut child = command
         .spawn()
         .map_err(|error| Failure::Usage(format!("cannot run {}: {error}", program.display())))?;
     raise_limit();
-    let mut interrupts = Interrupts::new();
     let mut failed = None;
     // The host must exist until the program ends.
     let status = loop {
