@@ -39,12 +39,17 @@ pub use crate::record::MAX_CONTENT as MAX_MESSAGE;
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 const NO_RENEGOTIATION: [u8; 2] = [1, 100];
 const WARNING: u8 = 1;
+/// A second in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// Settings of an end.
 pub struct Settings {
     /// Payload protocol identifier of the messages of the handshake; 0 by default. RFC 6733 §13.1
     /// has 47 for Diameter.
     pub ppid: u32,
+    /// Time limit of the handshake, nanoseconds; 60 s by default. The caller of [`Connection`]
+    /// applies it.
+    pub handshake_timeout: u64,
     certificate: DtlsCertificate,
     config: Arc<Config>,
     verifier: Verifier,
@@ -54,6 +59,7 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("ppid", &self.ppid)
+            .field("handshake_timeout", &self.handshake_timeout)
             .finish_non_exhaustive()
     }
 }
@@ -63,8 +69,15 @@ impl Settings {
     /// the first certificate is sent. Its key must be for ECDSA with P-256 or P-384.
     ///
     /// # Errors
-    /// Nothing is trusted.
+    /// Nothing is trusted, or the key is of another kind.
     pub fn new(credentials: &Credentials, trust: Trust) -> Result<Self, SettingsError> {
+        let cryptography = secrets::provider();
+        let key = credentials.key.secret_der();
+        // Checked here, because dimpl panics in the first handshake otherwise.
+        if cryptography.key_provider.load_private_key(key).is_err() {
+            let message = "RFC 6083 needs a key for ECDSA with P-256 or P-384 here";
+            return Err(rustls::Error::General(message.into()).into());
+        }
         let first = credentials.chain.first().map(|it| it.to_vec());
         let config = Config::builder()
             .mtu(MAX_MESSAGE)
@@ -74,14 +87,15 @@ impl Settings {
                 Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
                 Dtls12CipherSuite::ECDHE_ECDSA_AES256_GCM_SHA384,
             ])
-            .with_crypto_provider(secrets::provider())
+            .with_crypto_provider(cryptography)
             .build();
         let failed = |error: dimpl::Error| rustls::Error::General(error.to_string());
         Ok(Self {
             ppid: 0,
+            handshake_timeout: 60 * SECOND,
             certificate: DtlsCertificate {
                 certificate: first.unwrap_or_default(),
-                private_key: credentials.key.secret_der().to_vec(),
+                private_key: key.to_vec(),
             },
             config: Arc::new(config.map_err(failed)?),
             verifier: trust.verifier(&provider())?,
@@ -153,8 +167,10 @@ pub enum Opened {
 pub struct Connection {
     settings: Arc<Settings>,
     role: Role,
-    dtls: Dtls,
-    buffer: Vec<u8>,
+    /// `None` after the handshake, also if the handshake failed.
+    dtls: Option<Dtls>,
+    /// The peer has sent an encrypted message of the handshake.
+    finished: bool,
     records: Option<Records>,
     identity: Option<PeerIdentity>,
     connected: bool,
@@ -178,7 +194,7 @@ const FIRST_KEY: u16 = 0;
 const NEXT_KEY: u16 = 1;
 
 impl Connection {
-    /// Starts a handshake. `now` is not used for time limits, which are the caller's.
+    /// Starts a handshake. `now` is not used for time limits, which the caller applies.
     pub fn new(settings: Arc<Settings>, role: Role, now: Instant) -> Self {
         let certificate = settings.certificate.clone();
         let mut dtls = Dtls::new_12(settings.config.clone(), certificate, now);
@@ -186,8 +202,8 @@ impl Connection {
         let mut this = Self {
             settings,
             role,
-            dtls,
-            buffer: vec![0; MAX_MESSAGE],
+            dtls: Some(dtls),
+            finished: false,
             records: None,
             identity: None,
             connected: false,
@@ -214,10 +230,18 @@ impl Connection {
         )
     }
 
-    /// Processes a message of the handshake.
+    /// Processes a message of the handshake. Of each end, only Finished is encrypted: dimpl does not
+    /// expect more from a peer that it has not authenticated. After the handshake, and after its
+    /// failure, messages have no effect.
     pub fn handle_message(&mut self, message: &[u8]) {
-        if record::header_of(message).is_none() {
-            return self.fail("a message is not one record of DTLS 1.2");
+        if self.dtls.is_none() {
+            return;
+        }
+        match record::header_of(message) {
+            Some((_, 0)) => {}
+            Some((_, NEXT_KEY)) if !std::mem::replace(&mut self.finished, true) => {}
+            Some(_) => return self.fail("more than one encrypted message in the handshake"),
+            None => return self.fail("a message is not one record of DTLS 1.2"),
         }
         self.advance(|dtls| dtls.handle_packet(message));
     }
@@ -227,17 +251,19 @@ impl Connection {
         self.actions.pop_front()
     }
 
+    /// Ends the handshake: later messages have no effect.
     fn fail(&mut self, why: &'static str) {
+        self.dtls = None;
         self.actions.clear();
         self.actions.push_back(Action::Fail(why));
     }
 
     /// Has dimpl do `work`, and turns its output into actions.
     fn advance(&mut self, work: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>) {
-        let (result, seen) = secrets::during(|| {
-            work(&mut self.dtls)?;
-            self.dtls.poll_all(&mut self.buffer)
-        });
+        let Some(dtls) = &mut self.dtls else {
+            return;
+        };
+        let (result, seen) = secrets::during(|| work(dtls).map(|()| poll_all(dtls)));
         let output = match result {
             Ok(output) => output,
             Err(dimpl::Error::SecurityError(SecurityError::FatalAlert { description })) => {
@@ -268,6 +294,7 @@ impl Connection {
             match (self.identity.clone(), &self.records) {
                 (Some(identity), Some(_)) => {
                     self.established = true;
+                    self.dtls = None;
                     self.actions.push_back(Action::RemoveKey(FIRST_KEY));
                     self.actions.push_back(Action::Established(identity));
                 }
@@ -346,32 +373,27 @@ struct Collected {
     connected: bool,
 }
 
-trait PollAll {
-    fn poll_all(&mut self, buffer: &mut Vec<u8>) -> Result<Collected, dimpl::Error>;
-}
-
-impl PollAll for Dtls {
-    fn poll_all(&mut self, buffer: &mut Vec<u8>) -> Result<Collected, dimpl::Error> {
-        let mut all = Collected::default();
-        loop {
-            let needed = match self.poll_output(buffer) {
-                Output::Packet(datagram) => {
-                    all.records.extend(record::split(datagram));
-                    continue;
-                }
-                Output::PeerCert(certificate) => {
-                    all.certificate = Some(certificate.to_vec());
-                    continue;
-                }
-                Output::Connected => {
-                    all.connected = true;
-                    continue;
-                }
-                Output::BufferTooSmall { needed } => needed,
-                Output::Timeout(_) => return Ok(all),
-                _ => continue,
-            };
-            buffer.resize(needed, 0);
-        }
+fn poll_all(dtls: &mut Dtls) -> Collected {
+    let mut all = Collected::default();
+    let mut buffer = vec![0; MAX_MESSAGE];
+    loop {
+        let needed = match dtls.poll_output(&mut buffer) {
+            Output::Packet(datagram) => {
+                all.records.extend(record::split(datagram));
+                continue;
+            }
+            Output::PeerCert(certificate) => {
+                all.certificate = Some(certificate.to_vec());
+                continue;
+            }
+            Output::Connected => {
+                all.connected = true;
+                continue;
+            }
+            Output::BufferTooSmall { needed } => needed,
+            Output::Timeout(_) => return all,
+            _ => continue,
+        };
+        buffer.resize(needed, 0);
     }
 }

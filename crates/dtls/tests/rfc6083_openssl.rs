@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -16,8 +16,8 @@ use anabranch_dtls::rfc6083::{Action, Connection, Opened, Settings};
 use anabranch_dtls::tls::{Credentials, Trust};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-/// Only for hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit after which the test counts as hanging.
+const HANGS: Duration = Duration::from_secs(120);
 
 /// Chain and key in PEM format.
 fn issue(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) -> [String; 2] {
@@ -43,7 +43,7 @@ fn lines(reader: impl std::io::Read + Send + 'static) -> Receiver<String> {
 
 fn wait_for(lines: &Receiver<String>, part: &str) -> String {
     loop {
-        let line = lines.recv_timeout(PATIENCE).expect(part);
+        let line = lines.recv_timeout(HANGS).expect(part);
         if line.contains(part) {
             return line;
         }
@@ -55,7 +55,8 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let folder = tempfile();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
     let [chain, key] = issue(&issuer, "server.example.org");
     for (name, text) in [
         ("ca.pem", &issuer.pem()),
@@ -70,8 +71,8 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
         .local_addr()
         .unwrap()
         .port();
-    let mut server = Command::new("openssl")
-        .current_dir(&folder)
+    let server = Command::new("openssl")
+        .current_dir(folder)
         .args([
             "s_server",
             "-dtls1_2",
@@ -87,7 +88,8 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
         .stderr(Stdio::null())
         .spawn()
         .expect("openssl");
-    let said = lines(server.stdout.take().unwrap());
+    let mut server = KillOnDrop(server);
+    let said = lines(server.0.stdout.take().unwrap());
     wait_for(&said, "ACCEPT");
 
     let [chain, key] = issue(&issuer, "client.example.org");
@@ -97,7 +99,7 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     let settings = Arc::new(Settings::new(&credentials, trust).unwrap());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(HANGS)).unwrap();
     #[expect(clippy::disallowed_methods, reason = "dimpl requires a time")]
     let now = Instant::now();
     let mut connection = Connection::new(settings, Role::Client, now);
@@ -132,7 +134,7 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     let record = connection.seal(b"from the client\n").unwrap();
     socket.send(&record).unwrap();
     wait_for(&said, "from the client");
-    let mut input = server.stdin.take().unwrap();
+    let mut input = server.0.stdin.take().unwrap();
     input.write_all(b"from the server\n").unwrap();
     let length = socket.recv(&mut buffer).expect("a message");
     let opened = connection.open(&buffer[..length]);
@@ -140,14 +142,14 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     socket.send(&connection.close().unwrap()).unwrap();
     let length = socket.recv(&mut buffer).expect("its close_notify");
     assert_eq!(connection.open(&buffer[..length]), Ok(Opened::Closed));
-    server.kill().unwrap();
-    server.wait().unwrap();
-    fs::remove_dir_all(folder).unwrap();
 }
 
-/// A new folder.
-fn tempfile() -> std::path::PathBuf {
-    let path = std::env::temp_dir().join(format!("anabranch-rfc6083-{}", std::process::id()));
-    fs::create_dir_all(&path).unwrap();
-    path
+/// A process that ends with the test, also if the test fails.
+struct KillOnDrop(Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -44,6 +44,11 @@ pub struct Association {
 pub use output::Output;
 
 impl Association {
+    #[cfg(feature = "rfc6083")]
+    pub(crate) fn runtime(&self) -> &Arc<dyn crate::runtime::Runtime> {
+        self.shared.clock.runtime()
+    }
+
     pub(crate) fn held(
         shared: Arc<EndpointShared>,
         signals: Arc<Signals>,

@@ -49,17 +49,33 @@ pub enum DeliveryError {
     Association(#[from] AssociationError),
 }
 
-type Answer = Result<(), DeliveryError>;
+pub(crate) type Answer = Result<(), DeliveryError>;
+
+impl Receipt {
+    /// The answer, if there is one; the receipt must not be polled after it.
+    #[cfg(feature = "rfc6083")]
+    pub(crate) fn take_answer(&mut self) -> Option<Answer> {
+        use oneshot::error::TryRecvError;
+        match self.0.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Closed) => Some(Err(gone())),
+        }
+    }
+}
+
+/// The sender of an answer is dropped early only together with the endpoint.
+fn gone() -> DeliveryError {
+    AssociationError(CloseReason::AbortedHere).into()
+}
 
 impl Future for Receipt {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        // The sender of the answer is dropped early only together with the endpoint.
-        let gone = |_| Err(AssociationError(CloseReason::AbortedHere).into());
         Pin::new(&mut self.0)
             .poll(cx)
-            .map(|answer| answer.unwrap_or_else(gone))
+            .map(|answer| answer.unwrap_or_else(|_| Err(gone())))
     }
 }
 

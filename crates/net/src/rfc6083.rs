@@ -26,16 +26,20 @@
 //! # }
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use anabranch_dtls::rfc6083::{Action, Connection, MAX_MESSAGE, Opened};
 use anabranch_dtls::{PeerIdentity, Role};
-use anabranch_sctp::{Authentication, ChunkTypes, KeyError, SendOptions};
+use anabranch_sctp::{Authentication, ChunkTypes, KeyError, Negotiated, SendOptions, SharedKeys};
 use anabranch_wire::chunk::kind;
 use bytes::Bytes;
 use thiserror::Error;
+use tokio::sync::RwLock;
 
 pub use anabranch_dtls::rfc6083::Settings;
 
@@ -43,20 +47,25 @@ use crate::association::Association;
 use crate::config::Config;
 use crate::error::{AssociationError, SendError};
 use crate::message::Message;
-use crate::receipt::{DeliveryError, Receipt};
+use crate::receipt::{Answer, DeliveryError, Receipt};
+use crate::runtime::within;
 
 /// Maximum size of the messages that are kept because they arrived before the peer's last message
 /// of the handshake, bytes. The peer is not authenticated then.
 const MAX_EARLY: usize = 1 << 20;
 /// Added to the length of each of them, for the memory that a small one takes.
 const EARLY_COST: usize = 256;
+/// Number of receipts from which on those with an answer are removed.
+const MIN_RECEIPTS: usize = 64;
 
 impl Config {
     /// Returns a copy for associations of [`SecureAssociation`]. It requires AUTH for DATA, I-DATA,
-    /// FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and for SACK and SHUTDOWN.
+    /// FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and for SACK and SHUTDOWN. Shared keys that
+    /// were set are removed, because the first one must be empty (RFC 6083 §4.8).
     #[must_use]
     pub fn with_rfc6083(mut self) -> Self {
         self.sctp.authentication = Authentication::Required;
+        self.sctp.auth_keys = SharedKeys::default();
         self.sctp.authenticated_chunks = Some(ChunkTypes::of(&[
             kind::DATA,
             kind::I_DATA,
@@ -73,8 +82,9 @@ impl Config {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SecureError {
-    /// The association does not use AUTH ([`Config::with_rfc6083`]).
-    #[error("the association does not use AUTH, which RFC 6083 requires")]
+    /// The association does not use AUTH, or an end does not require it for DATA and FORWARD TSN
+    /// ([`Config::with_rfc6083`]).
+    #[error("an end does not require AUTH for DATA and FORWARD TSN, as RFC 6083 demands")]
     NoAuthentication,
     /// A record of DTLS has at most 16,384 bytes (RFC 6083 §3.2).
     #[error("a message of {0} bytes; RFC 6083 allows {MAX_MESSAGE}")]
@@ -109,25 +119,94 @@ pub struct SecureAssociation {
     peer: PeerIdentity,
     ppid: u32,
     state: Mutex<State>,
+    /// Held for reading while a message is sent, so that close_notify follows it.
+    sending: RwLock<()>,
 }
 
 #[derive(Debug)]
 struct State {
     connection: Connection,
-    /// The receipts of the last messages, by stream.
-    last: BTreeMap<Option<u16>, Receipt>,
+    receipts: Receipts,
     early: VecDeque<Message>,
     peer_closed: bool,
+}
+
+/// Receipts of messages that the peer has not acknowledged, and of a few more.
+#[derive(Debug, Default)]
+struct Receipts {
+    waiting: Vec<Receipt>,
+    /// Number of receipts at which those with an answer are removed next.
+    limit: usize,
+    /// The first error among the removed ones.
+    failed: Option<DeliveryError>,
+}
+
+impl Receipts {
+    fn push(&mut self, receipt: Receipt) {
+        self.waiting.push(receipt);
+        if self.waiting.len() > self.limit.max(MIN_RECEIPTS) {
+            let failed = &mut self.failed;
+            self.waiting.retain_mut(|receipt| {
+                let answer = receipt.take_answer();
+                let is_waiting = answer.is_none();
+                *failed = failed.take().or(answer.and_then(failure));
+                is_waiting
+            });
+            self.limit = 2 * self.waiting.len();
+        }
+    }
+
+    /// Ready once each message is acknowledged, or abandoned as its sender's policy allows.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DeliveryError>> {
+        while self.failed.is_none()
+            && let Some(last) = self.waiting.last_mut()
+        {
+            let answer = ready!(Pin::new(last).poll(cx));
+            self.waiting.pop();
+            self.failed = failure(answer);
+        }
+        Poll::Ready(self.failed.clone().map_or(Ok(()), Err))
+    }
+}
+
+/// Why the peer may lack a message that was not abandoned by its sender's policy.
+fn failure(answer: Answer) -> Option<DeliveryError> {
+    let is_policy =
+        |it: &DeliveryError| matches!(it, DeliveryError::Abandoned(_) | DeliveryError::Unsent);
+    answer.err().filter(|it| !is_policy(it))
+}
+
+/// Whether both ends require AUTH for the chunks of user data (RFC 6083 §4.5).
+fn authenticates(negotiated: &Negotiated) -> bool {
+    let (data, forward) = match negotiated.interleaving {
+        true => (kind::I_DATA, kind::I_FORWARD_TSN),
+        false => (kind::DATA, kind::FORWARD_TSN),
+    };
+    let ends = [negotiated.local_auth_chunks, negotiated.peer_auth_chunks];
+    ends.iter()
+        .all(|it| it.has(data) && (!negotiated.partial_reliability || it.has(forward)))
+}
+
+/// Aborts the association of a handshake that did not end well, also if its future is dropped.
+struct AbortUnlessDone(Option<Association>);
+
+impl Drop for AbortUnlessDone {
+    fn drop(&mut self) {
+        if let Some(association) = self.0.take() {
+            association.abort("the handshake of DTLS did not end");
+        }
+    }
 }
 
 impl SecureAssociation {
     /// Performs the handshake as the client, usually the end that connected.
     ///
-    /// There is no time limit. If the future is dropped, the association should be aborted.
+    /// If the future is dropped, the association is aborted.
     ///
     /// # Errors
-    /// The peer is not trusted, violates DTLS, or the association does not use AUTH; it is then
-    /// aborted. The association ended.
+    /// The peer is not trusted, violates DTLS, does not answer within
+    /// [`Settings::handshake_timeout`], or the association does not use AUTH; it is then aborted.
+    /// The association ended.
     pub async fn client(
         association: Association,
         settings: Arc<Settings>,
@@ -137,7 +216,7 @@ impl SecureAssociation {
 
     /// Performs the handshake as the server, usually the end that accepted.
     ///
-    /// There is no time limit. If the future is dropped, the association should be aborted.
+    /// If the future is dropped, the association is aborted.
     ///
     /// # Errors
     /// As [`SecureAssociation::client`].
@@ -153,35 +232,41 @@ impl SecureAssociation {
         settings: Arc<Settings>,
         role: Role,
     ) -> Result<Self, SecureError> {
-        if !association.has_auth_key(0) {
+        if !association.has_auth_key(0) || !authenticates(&association.negotiated()) {
             association.abort("RFC 6083 requires AUTH");
             return Err(SecureError::NoAuthentication);
         }
-        #[expect(clippy::disallowed_methods, reason = "the library requires a time")]
-        let now = Instant::now();
+        let runtime = association.runtime().clone();
+        let limit = Duration::from_nanos(settings.handshake_timeout);
+        let mut guard = AbortUnlessDone(Some(association.clone()));
         let mut handshake = Handshake {
             ppid: settings.ppid,
-            connection: Connection::new(settings, role, now),
+            connection: Connection::new(settings, role, runtime.now()),
             association,
             receipts: Vec::new(),
             early: VecDeque::new(),
             early_size: 0,
         };
-        let peer = handshake.run().await.inspect_err(|error| {
-            if let SecureError::Peer(why) = error {
-                handshake.association.abort(*why);
-            }
-        })?;
+        let ended = within(&*runtime, limit, handshake.run()).await;
+        let peer = ended
+            .unwrap_or(Err(SecureError::Peer("the handshake takes too long")))
+            .inspect_err(|error| {
+                if let SecureError::Peer(why) = error {
+                    handshake.association.abort(*why);
+                }
+            })?;
+        guard.0 = None;
         Ok(Self {
             association: handshake.association,
             peer,
             ppid: handshake.ppid,
             state: Mutex::new(State {
                 connection: handshake.connection,
-                last: BTreeMap::new(),
+                receipts: Receipts::default(),
                 early: handshake.early,
                 peer_closed: false,
             }),
+            sending: RwLock::new(()),
         })
     }
 
@@ -215,14 +300,14 @@ impl SecureAssociation {
         if message.len() > MAX_MESSAGE {
             return Err(SecureError::TooLong(message.len()));
         }
+        let _sending = self.sending.read().await;
         let record = self.lock().connection.seal(message);
         let record = record.ok_or(SecureError::Exhausted)?;
-        let stream = options.stream;
         let sent = self
             .association
             .send_with_receipt(record, options.with_key(None));
         let receipt = sent.await?;
-        self.lock().last.insert(stream, receipt);
+        self.lock().receipts.push(receipt);
         Ok(())
     }
 
@@ -234,15 +319,24 @@ impl SecureAssociation {
     /// The peer violates DTLS, and the association is aborted. It ended otherwise.
     pub async fn recv(&self) -> Result<Option<Message>, SecureError> {
         loop {
-            let early = self.lock().early.pop_front();
+            let early = {
+                let mut state = self.lock();
+                if state.peer_closed {
+                    // Data behind it is ignored (RFC 5246 §7.2.1).
+                    return Ok(None);
+                }
+                state.early.pop_front()
+            };
             let message = match early {
                 Some(message) => message,
                 None => match self.association.recv().await? {
                     Some(message) => message,
-                    None if self.lock().peer_closed => return Ok(None),
                     None => return Err(SecureError::Truncated),
                 },
             };
+            if is_out_of_order(&message) {
+                return self.fail("a message of DTLS itself that is not in the order of stream 0");
+            }
             let opened = self.lock().connection.open(&message.bytes);
             match opened {
                 Ok(Opened::Data(bytes)) => {
@@ -259,12 +353,14 @@ impl SecureAssociation {
                     }
                 }
                 Ok(_) => {}
-                Err(why) => {
-                    self.association.abort(why);
-                    return Err(SecureError::Peer(why));
-                }
+                Err(why) => return self.fail(why),
             }
         }
+    }
+
+    fn fail<T>(&self, why: &'static str) -> Result<T, SecureError> {
+        self.association.abort(why);
+        Err(SecureError::Peer(why))
     }
 
     /// Options of messages of DTLS itself.
@@ -279,14 +375,8 @@ impl SecureAssociation {
     /// # Errors
     /// The association ended otherwise: the last messages may not have arrived.
     pub async fn shutdown(&self) -> Result<(), SecureError> {
-        let last = std::mem::take(&mut self.lock().last);
-        for receipt in last.into_values() {
-            match receipt.await {
-                // The sender's policy allowed it.
-                Ok(()) | Err(DeliveryError::Abandoned(_) | DeliveryError::Unsent) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let _none_is_sent = self.sending.write().await;
+        poll_fn(|cx| self.lock().receipts.poll_acknowledged(cx)).await?;
         let alert = self.lock().connection.close();
         if let Some(record) = alert {
             match self.association.send(record, self.control()).await {
@@ -297,6 +387,11 @@ impl SecureAssociation {
         }
         Ok(self.association.shutdown().await?)
     }
+}
+
+/// Messages of DTLS itself are sent on stream 0, in order (RFC 6083 §4.4).
+fn is_out_of_order(message: &Message) -> bool {
+    !Connection::is_data(&message.bytes) && (message.stream != 0 || message.unordered)
 }
 
 /// A handshake in progress.
@@ -328,6 +423,10 @@ impl Handshake {
                     ));
                 }
                 self.early.push_back(message);
+            } else if is_out_of_order(&message) {
+                return Err(SecureError::Peer(
+                    "a message of the handshake that is not in the order of stream 0",
+                ));
             } else {
                 self.connection.handle_message(&message.bytes);
             }

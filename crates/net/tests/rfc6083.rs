@@ -5,19 +5,15 @@ use crate::common;
 use std::sync::Arc;
 
 use anabranch_net::rfc6083::{SecureAssociation, SecureError, Settings};
+use anabranch_net::sctp::ChunkTypes;
 use anabranch_net::sctp::dtls::tls::{Credentials, Trust};
-use anabranch_net::{Association, Carrier, Config, Endpoint, Peer, SendOptions};
+use anabranch_net::{Association, Config, Endpoint, Peer, SendOptions};
 use common::bounded;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use common::certificates::{authority, bind};
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 
 const CLIENT: &str = "client.example.org";
 const SERVER: &str = "server.example.org";
-
-fn authority() -> CertifiedIssuer<'static, KeyPair> {
-    let mut params = CertificateParams::new(Vec::new()).expect("no names");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
-}
 
 fn settings(
     issuer: &CertifiedIssuer<'static, KeyPair>,
@@ -33,18 +29,6 @@ fn settings(
     let trust = Trust::default().with_authorities(trusted.pem().as_bytes());
     let trust = trust.expect("PEM").with_name(peer);
     Arc::new(Settings::new(&credentials, trust).expect("they fit"))
-}
-
-fn bind(config: Config) -> Endpoint {
-    let config = config.with(|it| {
-        it.addresses = vec![[127, 0, 0, 1].into()];
-        it.carrier = Carrier::Encapsulated {
-            port: 0,
-            peer_port: 0,
-        };
-        it.accept = true;
-    });
-    Endpoint::bind(config).expect("loopback")
 }
 
 /// An association between two endpoints, which are kept with it.
@@ -67,6 +51,10 @@ async fn secured(
     [client, server]
 }
 
+fn configs() -> [Config; 2] {
+    [(); 2].map(|()| Config::default().with_rfc6083())
+}
+
 fn pair() -> [Arc<Settings>; 2] {
     let issuer = authority();
     [
@@ -78,8 +66,7 @@ fn pair() -> [Arc<Settings>; 2] {
 #[test]
 fn messages_of_all_lengths_and_streams_pass_both_ways() {
     bounded(async {
-        let (_endpoints, associations) =
-            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let (_endpoints, associations) = connected(configs()).await;
         let [client, server] = secured(associations, pair())
             .await
             .map(|it| it.expect("trusted"));
@@ -112,10 +99,9 @@ fn messages_of_all_lengths_and_streams_pass_both_ways() {
 fn a_peer_that_is_not_trusted_or_without_auth_is_refused() {
     bounded(async {
         let [issuer, other] = [authority(), authority()];
-        let both = || [(); 2].map(|()| Config::default().with_rfc6083());
         let good = settings(&issuer, &issuer, SERVER, CLIENT);
         let wrong = settings(&other, &issuer, CLIENT, SERVER);
-        let (_endpoints, associations) = connected(both()).await;
+        let (_endpoints, associations) = connected(configs()).await;
         let [client, server] = secured(associations, [wrong, good.clone()]).await;
         assert!(matches!(server, Err(SecureError::Peer(_))), "{server:?}");
         client.expect_err("aborted by the server");
@@ -131,8 +117,7 @@ fn a_peer_that_is_not_trusted_or_without_auth_is_refused() {
 #[test]
 fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
     bounded(async {
-        let (_endpoints, associations) =
-            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let (_endpoints, associations) = connected(configs()).await;
         let [client, server] = secured(associations, pair())
             .await
             .map(|it| it.expect("trusted"));
@@ -140,8 +125,7 @@ fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
         let end = server.recv().await;
         assert!(matches!(end, Err(SecureError::Truncated)), "{end:?}");
 
-        let (_endpoints, associations) =
-            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let (_endpoints, associations) = connected(configs()).await;
         let [client, server] = secured(associations, pair())
             .await
             .map(|it| it.expect("trusted"));
@@ -156,8 +140,7 @@ fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
 #[test]
 fn a_peer_that_sends_data_instead_of_a_handshake_is_refused() {
     bounded(async {
-        let (_endpoints, [client, server]) =
-            connected([(); 2].map(|()| Config::default().with_rfc6083())).await;
+        let (_endpoints, [client, server]) = connected(configs()).await;
         let [_, settings] = pair();
         let flood = async {
             let mut record = vec![23, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 0];
@@ -169,6 +152,114 @@ fn a_peer_that_sends_data_instead_of_a_handshake_is_refused() {
             {}
         };
         let (refused, ()) = tokio::join!(SecureAssociation::server(server, settings), flood);
-        assert!(matches!(refused, Err(SecureError::Peer(_))), "{refused:?}");
+        let why = "too many messages before the handshake ends";
+        assert!(
+            matches!(refused, Err(SecureError::Peer(it)) if it == why),
+            "{refused:?}"
+        );
+    });
+}
+
+/// RFC 6083 §4.5: an end that accepts DATA without AUTH is refused by the other, and itself refuses
+/// to go on.
+#[test]
+fn an_end_that_does_not_require_auth_for_data_is_refused() {
+    bounded(async {
+        for lax in [0, 1] {
+            let mut both = configs();
+            both[lax].sctp.authenticated_chunks = Some(ChunkTypes::of(&[]));
+            let (_endpoints, associations) = connected(both).await;
+            for (association, settings) in associations.into_iter().zip(pair()) {
+                let refused = SecureAssociation::server(association, settings).await;
+                assert!(
+                    matches!(refused, Err(SecureError::NoAuthentication)),
+                    "{refused:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_says_nothing_is_aborted_at_the_time_limit() {
+    bounded(async {
+        let (_endpoints, [client, server]) = connected(configs()).await;
+        let [_, settings] = pair();
+        let mut settings = Arc::into_inner(settings).expect("one owner");
+        settings.handshake_timeout = 50_000_000;
+        let refused = SecureAssociation::server(server, Arc::new(settings)).await;
+        let why = "the handshake takes too long";
+        assert!(
+            matches!(refused, Err(SecureError::Peer(it)) if it == why),
+            "{refused:?}"
+        );
+        client.recv().await.expect_err("aborted");
+    });
+}
+
+#[test]
+fn a_handshake_whose_future_is_dropped_aborts() {
+    bounded(async {
+        let (_endpoints, [client, server]) = connected(configs()).await;
+        let [_, settings] = pair();
+        {
+            let mut handshake = std::pin::pin!(SecureAssociation::server(server, settings));
+            let first = std::future::poll_fn(|cx| {
+                std::task::Poll::Ready(handshake.as_mut().poll(cx).is_pending())
+            });
+            assert!(first.await, "it waits for the peer");
+        }
+        client.recv().await.expect_err("aborted");
+    });
+}
+
+/// RFC 6083 §4.4: messages of DTLS itself come on stream 0 in order, also after the handshake.
+#[test]
+fn messages_of_dtls_outside_the_order_of_stream_0_are_refused() {
+    bounded(async {
+        for options in [SendOptions::on(1), SendOptions::on(0).with_unordered(true)] {
+            let (_endpoints, [client, server]) = connected(configs()).await;
+            let [_, settings] = pair();
+            let hello = [22, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            client.send(hello.to_vec(), options).await.expect("up");
+            let refused = SecureAssociation::server(server, settings).await;
+            let why = "a message of the handshake that is not in the order of stream 0";
+            assert!(
+                matches!(refused, Err(SecureError::Peer(it)) if it == why),
+                "{refused:?}"
+            );
+        }
+    });
+}
+
+/// RFC 6083 §4.9: close_notify waits for all messages, also for those on streams that the scheduler
+/// serves later.
+#[test]
+fn nothing_is_missing_before_close_notify() {
+    bounded(async {
+        let (_endpoints, associations) = connected(configs()).await;
+        let [client, server] = secured(associations, pair())
+            .await
+            .map(|it| it.expect("trusted"));
+        const MESSAGES: usize = 200;
+        let sender = async {
+            for number in 0..MESSAGES {
+                let length = if number % 2 == 0 { 16_384 } else { 1 };
+                let message = vec![7; length];
+                client.send(message, SendOptions::new()).await.expect("up");
+            }
+            client.shutdown().await.expect("all arrived");
+            let late = client.send("late", SendOptions::on(1)).await;
+            assert!(matches!(late, Err(SecureError::Exhausted)), "{late:?}");
+        };
+        let receiver = async {
+            let mut count = 0;
+            while server.recv().await.expect("closed well").is_some() {
+                count += 1;
+            }
+            assert_eq!(count, MESSAGES);
+            assert!(server.recv().await.expect("closed").is_none());
+        };
+        tokio::join!(sender, receiver);
     });
 }

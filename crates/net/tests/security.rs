@@ -6,20 +6,13 @@ use std::sync::Arc;
 
 use anabranch_net::sctp::dtls::preshared;
 use anabranch_net::sctp::dtls::tls::{Credentials, Settings, Trust};
-use anabranch_net::{Carrier, Config, Endpoint, Event, Peer, SendOptions};
+use anabranch_net::{Config, Endpoint, Event, Peer, SendOptions};
 use common::bounded;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType, date_time_ymd,
-};
+use common::certificates::{authority, bind};
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, SanType, date_time_ymd};
 
 const CLIENT: &str = "spiffe://example.org/gnb";
 const SERVER: &str = "spiffe://example.org/amf";
-
-fn authority() -> CertifiedIssuer<'static, KeyPair> {
-    let mut params = CertificateParams::new(Vec::new()).expect("no names");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
-}
 
 /// An endpoint with a certificate of `issuer`, changed by `change`, for peers of that issuer.
 fn endpoint(
@@ -38,18 +31,6 @@ fn endpoint(
     let trust = trust.expect("PEM").with_name(CLIENT).with_name(SERVER);
     let settings = Settings::new(credentials, trust, false).expect("they fit");
     bind(Config::default().with_certificates(Arc::new(settings)))
-}
-
-fn bind(config: Config) -> Endpoint {
-    let config = config.with(|it| {
-        it.addresses = vec![[127, 0, 0, 1].into()];
-        it.carrier = Carrier::Encapsulated {
-            port: 0,
-            peer_port: 0,
-        };
-        it.accept = true;
-    });
-    Endpoint::bind(config).expect("loopback")
 }
 
 fn at(server: &Endpoint) -> Peer {

@@ -105,9 +105,17 @@ impl Records {
         })
     }
 
+    /// Uses up the numbers of user data.
+    #[cfg(test)]
+    pub(super) fn exhaust(&mut self) {
+        self.next = self.most - 1;
+    }
+
     /// A record of `content`. `None`: the key has sealed as many as it may.
     pub(super) fn seal(&mut self, kind: u8, content: &[u8]) -> Option<Vec<u8>> {
-        if self.next >= self.most {
+        // The last number is left for close_notify.
+        let last = u64::from(kind == content_type::APPLICATION_DATA);
+        if self.next + last >= self.most {
             return None;
         }
         let number = (EPOCH | self.next).to_be_bytes();

@@ -198,16 +198,41 @@ fn a_message_that_was_changed_anywhere_is_refused() {
 fn a_peer_of_another_authority_or_name_is_refused() {
     let [issuer, other] = [authority(), authority()];
     let good = |own, peer| settings(&issuer, &issuer, own, peer);
-    for (client, server, at) in [
+    let issuers = [
         (settings(&other, &issuer, GNB, AMF), good(AMF, GNB), 1),
         (good(GNB, AMF), settings(&other, &issuer, AMF, GNB), 0),
+    ];
+    let names = [
         (good("spiffe://example.org/x", AMF), good(AMF, GNB), 1),
         (good(GNB, AMF), good("spiffe://example.org/x", GNB), 0),
-    ] {
+    ];
+    let issuers = issuers.map(|it| {
+        (
+            it,
+            "the peer's certificate is of an authority that is not trusted",
+        )
+    });
+    let names = names.map(|it| (it, "the peer's certificate has none of the expected names"));
+    for ((client, server, at), why) in issuers.into_iter().chain(names) {
         let ends = talk([client, server]);
-        assert!(ends[at].failed.is_some() && ends[at].identity.is_none());
+        assert_eq!(ends[at].failed, Some(why));
+        assert!(ends[at].identity.is_none());
         assert!(!ends[at].connection.is_established());
     }
+}
+
+#[test]
+fn messages_after_a_failed_handshake_have_no_effect() {
+    let [issuer, other] = [authority(), authority()];
+    let client = settings(&other, &issuer, GNB, AMF);
+    let mut ends = talk([client, settings(&issuer, &issuer, AMF, GNB)]);
+    assert!(ends[1].failed.take().is_some());
+    for kind in [20, 22] {
+        ends[1].connection.handle_message(&empty(kind, 1));
+        ends[1].connection.handle_message(&empty(kind, 0));
+    }
+    assert!(ends[1].work().is_empty());
+    assert_eq!(ends[1].failed, None);
 }
 
 #[test]
@@ -221,6 +246,55 @@ fn a_request_to_negotiate_again_is_declined() {
         panic!("{answer:?}");
     };
     assert_eq!(ends[0].connection.open(&alert), Ok(Opened::Nothing(None)));
+}
+
+/// A header with this type and epoch, without content.
+fn empty(kind: u8, epoch: u8) -> [u8; 13] {
+    [kind, 0xFE, 0xFD, 0, epoch, 0, 0, 0, 0, 0, 0, 0, 0]
+}
+
+/// A peer that is not authenticated yet: what is no message of a handshake does not reach dimpl.
+#[test]
+fn encrypted_messages_other_than_finished_are_refused() {
+    let issuer = authority();
+    let server = || End::new(settings(&issuer, &issuer, AMF, GNB), Role::Server);
+    let why = Some("more than one encrypted message in the handshake");
+    let mut end = server();
+    end.connection.handle_message(&empty(22, 2));
+    end.work();
+    assert_eq!(end.failed, why);
+    let mut end = server();
+    end.connection.finished = true;
+    end.connection.handle_message(&empty(22, 1));
+    end.work();
+    assert_eq!(end.failed, why);
+    let mut end = server();
+    end.connection.handle_message(&empty(22, 0)[..12]);
+    end.work();
+    assert_eq!(end.failed, Some("a message is not one record of DTLS 1.2"));
+}
+
+#[test]
+fn a_key_of_another_kind_is_refused_at_once() {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let params = CertificateParams::new(Vec::new()).unwrap();
+    let chain = params.self_signed(&key).unwrap().pem();
+    let key = key.serialize_pem();
+    let credentials = Credentials::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let trust = Trust::default().with_authorities(authority().pem().as_bytes());
+    let error = Settings::new(&credentials, trust.unwrap()).unwrap_err();
+    assert!(error.to_string().contains("ECDSA"), "{error}");
+}
+
+/// The last number of a key is left for close_notify.
+#[test]
+fn an_exhausted_key_still_closes() {
+    let mut ends = established();
+    let [client, server] = &mut ends;
+    client.connection.records.as_mut().unwrap().exhaust();
+    assert_eq!(client.connection.seal(b"more"), None);
+    let close = client.connection.close().unwrap();
+    assert_eq!(server.connection.open(&close), Ok(Opened::Closed));
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

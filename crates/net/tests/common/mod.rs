@@ -1,6 +1,7 @@
 //! Common parts of the tests of this crate.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+pub mod certificates;
 pub mod lane;
 pub mod switch;
 
