@@ -154,7 +154,7 @@ pub(crate) struct EventQueue {
     /// First waiting event. If it is `None`, no other event waits.
     first: Option<Entry>,
     backlog: LazyBox<Backlog>,
-    /// Maximum number of bytes of abandoned messages and lists of streams.
+    /// Maximum number of bytes of abandoned messages, lists of streams and names of the peer.
     max_bytes: usize,
     /// Number of events so far, which is the number of the next one.
     next: u32,

@@ -49,6 +49,7 @@ struct Report {
     output: Vec<String>,
     deadline: Option<Nanos>,
     discarded: Vec<(DiscardReason, u64)>,
+    restarted: bool,
 }
 
 /// Echoes messages on the thread of the association.
@@ -76,7 +77,10 @@ fn run(
                     text
                 }
                 Output::Event(Event::Closed(reason)) => format!("closed {reason:?}"),
-                Output::Event(Event::Restarted { .. }) => "restarted".into(),
+                Output::Event(Event::Restarted { .. }) => {
+                    report.restarted = true;
+                    "restarted".into()
+                }
                 _ => continue,
             });
         }
@@ -168,6 +172,8 @@ struct Net {
     /// Source of all packets of clients instead of their own.
     source: Option<IpAddr>,
     lost: Box<Lost>,
+    /// The endpoint does not see the event of a restart.
+    hides_restarts: bool,
 }
 
 impl Net {
@@ -192,6 +198,7 @@ impl Net {
             last: (server_address(), Bytes::new()),
             source: None,
             lost: Box::new(|_, _| false),
+            hides_restarts: false,
         }
     }
 
@@ -295,7 +302,8 @@ impl Net {
     fn command(&mut self, id: AssociationId, command: Command) {
         let worker = self.workers.get_mut(&id).expect("detached");
         let report = worker.call(self.now, command);
-        for event in report.events {
+        let hidden = self.hides_restarts && report.restarted;
+        for event in report.events.into_iter().filter(|_| !hidden) {
             worker.is_closed |= event.is_closed();
             self.server.handle_endpoint_event(id, event);
         }

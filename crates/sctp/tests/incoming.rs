@@ -269,3 +269,50 @@ fn those_that_wait_outlast_the_listening() {
         "{events:?}"
     );
 }
+
+/// An entry cannot stand for one that waits after the setting has changed.
+#[test]
+fn a_decision_about_a_former_peer_reaches_no_other() {
+    let mut hosts = Hosts::new(2, 4);
+    hosts.connect(0);
+    let old = hosts.server.poll_incoming().expect("one came");
+    hosts.server.decide_incoming(0);
+    hosts.server.decide_incoming(4);
+    hosts.connect(1);
+    let gone = old.accept(hosts.now, &mut hosts.server);
+    assert_eq!(gone, Err(IncomingGone));
+    let gone = old.refuse(&mut hosts.server, &Refusal::Plain);
+    assert_eq!(gone, Err(IncomingGone));
+    let other = hosts.server.poll_incoming().expect("it still waits");
+    assert_eq!(other.addresses, [host(1)]);
+    other
+        .accept(hosts.now, &mut hosts.server)
+        .expect("it waits");
+}
+
+/// An endpoint queues 64 answers. Peers beyond them are new when they retransmit.
+#[test]
+fn those_that_wait_are_refused_when_the_setting_changes() {
+    let mut hosts = Hosts::new(66, 66);
+    (0..66).for_each(|client| hosts.connect(client));
+    assert_eq!(hosts.answers, [1; 66], "INIT ACKs");
+    hosts.server.decide_incoming(0);
+    assert!(!hosts.server.has_incoming());
+    assert_eq!(hosts.server.discards().of(DiscardReason::RateLimited), 2);
+    hosts.exchange();
+    let closed = [Event::Closed(CloseReason::AbortedByPeer { cause: None })];
+    for client in 0..64 {
+        let events = Hosts::events(&mut hosts.clients[client]);
+        assert_eq!(events, closed, "client {client}");
+    }
+    assert_eq!(hosts.answers[64..], [1, 1]);
+    hosts.timeout(64);
+    let events = Hosts::events(&mut hosts.clients[64]);
+    assert!(
+        matches!(events[..], [Event::Established { .. }, ..]),
+        "{events:?}"
+    );
+    hosts.server.listen(false);
+    hosts.timeout(65);
+    assert_eq!(Hosts::events(&mut hosts.clients[65]), closed);
+}

@@ -202,9 +202,8 @@ impl Association {
         let buffer = self.config.send_buffer;
         let (queued, held) = (self.send_buffer().unsent(), self.send_buffer().used());
         let most_queued = (buffer / 2).min(buffer.saturating_sub(size));
-        let max_receive_buffer_used = (buffer + buffer / 2).min((2 * buffer).saturating_sub(size));
-        queued <= most_queued
-            && (held <= max_receive_buffer_used || (queued == 0 && held <= buffer))
+        let most_held = (buffer + buffer / 2).min((2 * buffer).saturating_sub(size));
+        queued <= most_queued && (held <= most_held || (queued == 0 && held <= buffer))
     }
 
     /// Next event of interest, if no message of interest precedes it.

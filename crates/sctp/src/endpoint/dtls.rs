@@ -32,7 +32,7 @@ impl Endpoint {
             return self.discards.count(DiscardReason::BundledDtls);
         }
         let Some(association) = self.table.get_mut(slot) else {
-            return self.forward_dtls(slot, arrival, &chunk, packet);
+            return self.forward_dtls(slot, arrival, packet);
         };
         if arrival.without && !association.accepts_zero_checksums() && !packet.is_intact() {
             return self.discards.count(DiscardReason::ZeroChecksum);

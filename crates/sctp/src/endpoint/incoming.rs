@@ -27,8 +27,8 @@ use crate::discard::DiscardReason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// Identifies it at its endpoint.
-    number: u64,
+    /// Local tag of its cookie, which identifies it at its endpoint.
+    tag: u32,
     /// Peer's addresses: the first is the source of its COOKIE ECHO, which is verified; the others
     /// are claimed by the peer.
     pub addresses: Vec<IpAddr>,
@@ -68,7 +68,6 @@ pub struct IncomingGone;
 struct HeldCookieEcho {
     incoming: Incoming,
     arrival: Arrival,
-    local_tag: u32,
     peer_tag: u32,
     /// Expiration time of its cookie.
     until: Nanos,
@@ -81,7 +80,6 @@ struct HeldCookieEcho {
 pub(super) struct PendingIncoming {
     held: VecDeque<HeldCookieEcho>,
     most: usize,
-    last: u64,
     /// Packet being processed, if it may begin an association.
     at_hand: Bytes,
     /// Tag of the association that the user has accepted.
@@ -91,12 +89,11 @@ pub(super) struct PendingIncoming {
 }
 
 impl PendingIncoming {
-    /// At most `most` wait at a time; `last` is the number of the last one before.
-    fn new(most: usize, last: u64) -> Self {
+    /// At most `most` wait at a time.
+    fn new(most: usize) -> Self {
         Self {
             held: VecDeque::new(),
             most,
-            last,
             at_hand: Bytes::new(),
             approved: None,
             accepted: None,
@@ -108,18 +105,19 @@ impl PendingIncoming {
         self.at_hand = packet.clone();
     }
 
-    fn take(&mut self, number: u64) -> Option<HeldCookieEcho> {
-        let place = self
-            .held
-            .iter()
-            .position(|it| it.incoming.number == number)?;
+    fn take(&mut self, tag: u32) -> Option<HeldCookieEcho> {
+        let place = self.held.iter().position(|it| it.incoming.tag == tag)?;
         self.held.remove(place)
+    }
+
+    fn holds(&self, tag: u32) -> bool {
+        self.held.iter().any(|it| it.incoming.tag == tag)
     }
 
     /// Whether the peer of this cookie waits, or is being accepted.
     pub fn knows(&self, cookie: &Cookie) -> bool {
         let tag = cookie.local_tag;
-        self.approved == Some(tag) || self.held.iter().any(|it| it.local_tag == tag)
+        self.approved == Some(tag) || self.holds(tag)
     }
 
     /// Whether the association of this cookie may be created now. If not, its packet is stored, if
@@ -133,7 +131,7 @@ impl PendingIncoming {
             return Ok(());
         }
         let packet = std::mem::take(&mut self.at_hand);
-        if self.held.iter().any(|it| it.local_tag == cookie.local_tag) {
+        if self.holds(cookie.local_tag) {
             return Err(Some(DiscardReason::Undecided));
         }
         // A peer that restarts waits only once.
@@ -147,11 +145,10 @@ impl PendingIncoming {
         if self.held.len() >= self.most {
             return Err(Some(DiscardReason::RateLimited));
         }
-        self.last += 1;
         let others = cookie.peer_addresses.iter().copied();
         let others = others.filter(|&address| address != remote);
         let incoming = Incoming {
-            number: self.last,
+            tag: cookie.local_tag,
             addresses: std::iter::once(remote).chain(others).collect(),
             port,
             udp_port: arrival.udp_port,
@@ -162,7 +159,6 @@ impl PendingIncoming {
         self.held.push_back(HeldCookieEcho {
             incoming,
             arrival,
-            local_tag: cookie.local_tag,
             peer_tag: cookie.peer_tag,
             until: cookie.created_at.saturating_add(cookie.lifespan),
             // A copy, so that it does not keep a larger buffer alive.
@@ -192,8 +188,8 @@ impl Incoming {
         endpoint: &mut Endpoint,
     ) -> Result<AssociationId, IncomingGone> {
         let undecided = endpoint.undecided.as_mut().ok_or(IncomingGone)?;
-        let held = undecided.take(self.number).ok_or(IncomingGone)?;
-        (undecided.approved, undecided.accepted) = (Some(held.local_tag), None);
+        let held = undecided.take(self.tag).ok_or(IncomingGone)?;
+        (undecided.approved, undecided.accepted) = (Some(self.tag), None);
         let Arrival {
             path,
             udp_port,
@@ -214,7 +210,7 @@ impl Incoming {
     /// The peer is gone or was decided about.
     pub fn refuse(&self, endpoint: &mut Endpoint, refusal: &Refusal) -> Result<(), IncomingGone> {
         let undecided = endpoint.undecided.as_mut().ok_or(IncomingGone)?;
-        let held = undecided.take(self.number).ok_or(IncomingGone)?;
+        let held = undecided.take(self.tag).ok_or(IncomingGone)?;
         endpoint.refuse_held(&held, refusal);
         Ok(())
     }
@@ -225,15 +221,16 @@ impl Endpoint {
     /// Lets the user decide about incoming associations, which [`Endpoint::poll_incoming`] returns.
     /// At most `most` may wait at a time; further COOKIE ECHOs are not answered, and peers
     /// retransmit them by T1-cookie (RFC 9260 §5.1 C). 0: all are accepted while the endpoint
-    /// listens, which is the default. Peers that wait are refused. The caller should drain
-    /// `poll_transmit` afterwards.
+    /// listens, which is the default. The caller should drain `poll_transmit` afterwards.
+    ///
+    /// Peers that wait are refused, the first 64 by an ABORT now. The others get no answer now:
+    /// when they retransmit their COOKIE ECHO, they are treated as new peers, by the new setting.
     pub fn decide_incoming(&mut self, most: usize) {
         let former = self.undecided.take();
-        let last = former.as_ref().map_or(0, |it| it.last);
         for held in former.into_iter().flat_map(|it| it.held) {
             self.refuse_held(&held, &Refusal::Plain);
         }
-        self.undecided = (most > 0).then(|| Box::new(PendingIncoming::new(most, last)));
+        self.undecided = (most > 0).then(|| Box::new(PendingIncoming::new(most)));
     }
 
     /// Next waiting peer that was not returned before.

@@ -1,5 +1,7 @@
 //! Tests of the queue of events.
 
+use anabranch_dtls::PeerIdentity;
+
 use super::*;
 use crate::event::CloseReason;
 use crate::event::UndeliveredCause;
@@ -154,6 +156,24 @@ fn lists_of_streams_hold_no_more_than_the_send_buffer() {
     let all = all(&mut events);
     assert_eq!(all[0], Event::Missed { events: 15 });
     assert_eq!((all.len(), &all[6]), (7, &key(0)));
+    assert!(events.backlog.is_blank());
+}
+
+/// A peer chooses the names in its certificates, and may prove an identity again and again.
+#[test]
+fn names_of_the_peer_hold_no_more_than_the_send_buffer() {
+    let mut events = EventQueue::new(1_000);
+    let name = "x".repeat(100 - size_of::<String>());
+    for at in 0..20 {
+        let identity = PeerIdentity::new(vec![name.clone(); 2], [at; 32]);
+        events.push_back(Event::PeerAuthenticated(Box::new(identity)));
+    }
+    events.push_back(key(0));
+    assert_eq!(events.backlog.limited.bytes, 1_000);
+    let all = all(&mut events);
+    assert_eq!(all[0], Event::Missed { events: 15 });
+    assert_eq!((all.len(), &all[6]), (7, &key(0)));
+    assert_eq!(events.backlog.limited, Limited::NONE);
     assert!(events.backlog.is_blank());
 }
 

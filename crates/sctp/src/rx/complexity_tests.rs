@@ -200,6 +200,30 @@ fn a_sack_costs_what_it_says() {
         assert_eq!((named, tracker.gap_count()), (most, 31_999));
         assert!(work_counter::take() <= most as u64 / 32 + 1);
     }
+    // One TSN in each stride, on the first or the last bit of its word. A block that ends with its
+    // word may cost two steps, because the next missing TSN is searched, too.
+    for (stride, from, steps, each) in [
+        (2, 63, 1, 32),
+        (64, 64, 1, 1),
+        (64, 63, 1, 1),
+        (128, 64, 1, 1),
+        (128, 63, 2, 1),
+    ] {
+        let mut tracker = TsnTracker::new(Tsn(0));
+        (from..65_535).step_by(stride).for_each(|at| {
+            tracker.insert(Tsn(at));
+        });
+        for most in [1, 32, 360, 511] {
+            work_counter::take();
+            assert_eq!(tracker.blocks(most).count(), most);
+            let found = work_counter::take();
+            let limit = steps * most as u64 / each + 1;
+            assert!(
+                found <= limit,
+                "stride {stride} from {from}, {most} blocks: {found} steps"
+            );
+        }
+    }
 }
 
 /// Space is made for holes repeatedly while many messages wait: each step should find the last one

@@ -60,8 +60,8 @@ impl Receiver {
         !self.tracker.has_gaps() && !self.tracker.has_duplicates()
     }
 
-    /// Like [`Self::push_sack`], for a SACK that is [untraced](Self::tells_unseen) and has the
-    /// [cumulative TSN only](Self::tells_point_alone).
+    /// Like [`Self::push_sack`], for a SACK that is [untraced](Self::sack_is_untraced) and has the
+    /// [cumulative TSN only](Self::sack_is_cumulative_only).
     ///
     /// # Errors
     /// [`Full`] if it does not fit. Nothing has changed then.

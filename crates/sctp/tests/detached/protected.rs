@@ -1,11 +1,11 @@
 //! Detached associations that use the DTLS chunk.
 
-use anabranch_sctp::{AssociationId, AssociationState, DiscardReason, RestartKeys};
+use anabranch_sctp::{AssociationId, AssociationState, DiscardReason, Recipient, RestartKeys};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Transport};
 use anabranch_wire::checksum;
 
-use super::{CLIENT_PORT, Net, numbers};
+use super::{CLIENT_PORT, DELAY, Net, numbers};
 use crate::dtls::{DTLS, strict};
 
 fn protected() -> (Net, usize, AssociationId) {
@@ -83,6 +83,24 @@ fn the_peer_of_a_protected_association_restarts_with_its_restart_keys() {
     assert_eq!(restart_keys(&net, client, id).map(|it| it.epoch), Some(3));
 }
 
+/// A driver sends the packets of an association before it passes its events to the endpoint, so
+/// that the first packets after a restart may come before the endpoint knows the new tag.
+#[test]
+fn packets_right_after_a_restart_reach_the_association() {
+    let (mut net, client, id) = protected();
+    let keys = restart_keys(&net, client, id).expect("negotiated");
+    net.hides_restarts = true;
+    let (client, id) = net.connect_after(2, 1, CLIENT_PORT, |association| {
+        assert!(association.protection_mut().restart_with(&keys));
+    });
+    net.run_for(SECOND);
+    assert_eq!(net.only_worker().output, ["restarted"]);
+    net.send(client, id, "early".into());
+    net.run_for(2 * DELAY);
+    assert_eq!(net.only_worker().output, ["restarted", "early"]);
+    assert_eq!(net.server.discards().of(DiscardReason::VerificationTag), 0);
+}
+
 #[test]
 fn the_peer_of_a_protected_association_does_not_restart_without_the_keys() {
     let (mut net, former, former_id) = protected();
@@ -101,7 +119,8 @@ fn the_peer_of_a_protected_association_does_not_restart_without_the_keys() {
     assert_eq!(net.read(former, former_id), ["still"]);
 }
 
-/// A packet that was changed, one in the clear, and one that comes twice: it has one effect.
+/// A packet that was changed, one with another tag, one in the clear, and one that comes twice: it
+/// has one effect.
 #[test]
 fn a_protected_association_discards_packets_of_others() {
     let (mut net, client, id) = protected();
@@ -114,6 +133,15 @@ fn a_protected_association_discards_packets_of_others() {
     let mut clear = packet[..12].to_vec();
     clear.extend_from_slice(&[7, 0, 0, 8, 0, 0, 0, 0]);
     checksum::fill(&mut clear);
+    let mut foreign = packet.to_vec();
+    foreign[4] ^= 1;
+    checksum::fill(&mut foreign);
+    let foreign = foreign.into();
+    let all = 0..packet.len();
+    let recipient =
+        (net.server).handle_udp_datagram(net.now, path, 0, Ecn::NotEct, (&foreign, all));
+    assert_eq!(recipient, Recipient::None);
+    net.drain();
     for packet in [changed.into(), clear.into(), packet.clone(), packet] {
         net.server
             .handle_datagram(net.now, path, Ecn::NotEct, packet);
@@ -127,6 +155,7 @@ fn a_protected_association_discards_packets_of_others() {
         DiscardReason::ReplayedDtls,
         DiscardReason::ForgedDtls,
         DiscardReason::Unprotected,
+        DiscardReason::VerificationTag,
     ]
     .map(|it| (it, 1));
     expected.sort_unstable();

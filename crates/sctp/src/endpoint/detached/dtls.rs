@@ -3,7 +3,7 @@
 //! a protected restart is opened here, its cookie there, and the restart is done here.
 
 use anabranch_wire::chunk::kind;
-use anabranch_wire::extension::{Dtls, Extension};
+use anabranch_wire::extension::Extension;
 use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet};
 use bytes::Bytes;
 
@@ -77,21 +77,18 @@ impl DetachedAssociation {
 }
 
 impl Endpoint {
-    /// Queues a packet with a DTLS chunk for the detached association in `slot`.
+    /// Queues a packet with a DTLS chunk for the detached association in `slot`, which checks the
+    /// tag: right after a restart the endpoint does not know the new one yet.
     #[cold]
     #[inline(never)]
     pub(in crate::endpoint) fn forward_dtls(
         &mut self,
         slot: u32,
         arrival: Arrival,
-        chunk: &Dtls,
         packet: &Packet<'_>,
     ) {
         let view = self.table.view(slot);
         let ours = view.is_some_and(|it| it.local_tag == arrival.header.verification_tag);
-        if !ours && !chunk.restart {
-            return self.discards.count(DiscardReason::VerificationTag);
-        }
         self.forward_packet(slot, arrival, packet);
         if !ours {
             // Only the association can decide whether its peer has sent it.
