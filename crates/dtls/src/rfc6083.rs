@@ -230,9 +230,9 @@ impl Connection {
         )
     }
 
-    /// Processes a message of the handshake. Of each end, only Finished is encrypted: dimpl does not
-    /// expect more from a peer that it has not authenticated. After the handshake, and after its
-    /// failure, messages have no effect.
+    /// Processes a message of the handshake. Of each end, only Finished is encrypted: dimpl does
+    /// not expect more from a peer that it has not authenticated. After the handshake, and after
+    /// its failure, messages have no effect.
     pub fn handle_message(&mut self, message: &[u8]) {
         if self.dtls.is_none() {
             return;
