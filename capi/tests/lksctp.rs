@@ -37,8 +37,8 @@ const OTHERWISE: [&str; 4] = [
 ];
 
 /// Tests that expect a message, or the end of an association, to be available when the sending call
-/// returns, as over Linux's loopback interface. Here it arrives a moment later, so these are
-/// repeated if they fail.
+/// returns, as over Linux's loopback interface. Here it arrives a moment later, so these tests are
+/// built with `pause.c`, which pauses after each call that sends.
 const SYNCHRONOUS: [&str; 5] = [
     "test_1_to_1_nonblock",
     "test_assoc_abort",
@@ -46,8 +46,11 @@ const SYNCHRONOUS: [&str; 5] = [
     "test_peeloff",
     "test_peeloff_v6",
 ];
-/// Maximum number of attempts.
-const ATTEMPTS: usize = 40;
+/// Linker's option that adds the pause: each call that sends and that these tests use.
+const WRAP: &str = "-Wl,--wrap=close,--wrap=connect,--wrap=sendmsg";
+/// Pause of each attempt, in milliseconds: the first is enough for an idle machine, the last for a
+/// busy one. A test has at most 52 pauses, which with the last value take 104 s of [`LIMIT`].
+const PAUSES: [u32; 5] = [10, 50, 200, 1000, 2000];
 
 /// Total number of built tests.
 const ALL: usize = 43;
@@ -176,6 +179,9 @@ fn build(package: &Path, into: &Path) -> Vec<(String, PathBuf)> {
     all.extend(v6);
     let built = |(name, file, arguments): (String, String, &[&str])| {
         let program = into.join(&name);
+        let synchronous = SYNCHRONOUS.contains(&name.as_str());
+        let pause = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pause.c");
+        let pause = synchronous.then(|| [WRAP.into(), pause]);
         let cc = tool(
             Command::new("cc")
                 .args(["-O2", "-fno-strict-aliasing", "-w", "-o"])
@@ -187,6 +193,7 @@ fn build(package: &Path, into: &Path) -> Vec<(String, PathBuf)> {
                 .args(arguments)
                 .arg(source.join(format!("func_tests/{file}.c")))
                 .arg(source.join("testlib/sctputil.c"))
+                .args(pause.into_iter().flatten())
                 .arg(libsctp())
                 .arg("-lpthread"),
         );
@@ -218,14 +225,15 @@ fn lksctp_tools_own_tests_end_well() {
     let wrong = Mutex::new(Vec::new());
     let work = || {
         while let Some((name, program)) = next() {
-            let attempts = if SYNCHRONOUS.contains(&name.as_str()) {
-                ATTEMPTS
+            let pauses = if SYNCHRONOUS.contains(&name.as_str()) {
+                &PAUSES[..]
             } else {
-                1
+                &[0]
             };
-            let mut results = (0..attempts).map(|_| {
+            let mut results = pauses.iter().map(|pause| {
                 let mut command = Command::new("env");
-                command.args([ZEROS, "timeout", "--signal=KILL", LIMIT]);
+                command.args([ZEROS, &format!("PAUSE={pause}")]);
+                command.args(["timeout", "--signal=KILL", LIMIT]);
                 run_with(command.arg(&program), &[library(), libsctp()])
             });
             let mut last = None;
