@@ -1,4 +1,5 @@
-//! A loss model: an oven that radiates for a part of each period, in which every packet is lost.
+//! A loss model: a microwave oven that radiates for a part of each period, in which all packets are
+//! lost.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_sim::loss::{Loss, Traffic};
@@ -8,14 +9,14 @@ use anabranch_sim::{Packet, Rng};
 const TIME: Kind = Kind::duration(1, 3_600_000_000_000);
 
 kind! {
-    /// An oven, which is its own loss model: it keeps no state.
+    /// Parameters of the oven. The loss model needs no other state.
     struct Oven {
-        /// From one begin to the next: that of the mains.
+        /// Time between the beginnings of two radiations: the period of the mains.
         period: u64 = "20 ms", TIME;
-        /// For how long it radiates.
+        /// Duration of the radiation in each period.
         on: u64, TIME;
     }
-    /// All packets are lost while an oven radiates, which it does at the begin of each period.
+    /// All packets are lost while the oven radiates, from the beginning of each period on.
     pub static OVEN: KindEntry<Box<dyn Loss>, Traffic> = "oven", |oven, _| match oven.on <= oven.period {
         true => Ok(Box::new(oven)),
         false => Err(Refusal::together("`on` is longer than `period`")),

@@ -1,4 +1,4 @@
-//! A propagation: a satellite that comes near and goes away again, at a steady pace.
+//! A propagation: a satellite that approaches and recedes at constant speed.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_sim::{Packet, Propagation, Rng};
@@ -11,9 +11,9 @@ kind! {
     struct Pass {
         /// The shortest delay.
         near: u64, TIME;
-        /// The longest.
+        /// The longest delay.
         far: u64, TIME;
-        /// From one longest to the next.
+        /// Time between two longest delays.
         period: u64, TIME;
     }
     /// A delay that falls from `far` to `near` in the first half of each period and rises again in
@@ -26,7 +26,7 @@ kind! {
 
 impl Propagation for Pass {
     fn delay(&mut self, at: u64, _packet: &Packet, _rng: &mut Rng) -> u64 {
-        // Whole numbers: the same on every machine.
+        // Integer arithmetic gives the same result on every machine.
         let phase = u128::from(at % self.period);
         let period = u128::from(self.period);
         let away = (2 * phase).abs_diff(period);

@@ -1,5 +1,5 @@
-//! A queue discipline: drop-tail that drops at random before it is full, the more often the fuller
-//! it is.
+//! A queue discipline: drop-tail with early random drops, whose probability grows with the length
+//! of the queue.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, idle_if, kind};
 use anabranch_sim::queue::{
@@ -13,11 +13,11 @@ const PACKETS: Kind = Kind::count(1, 1_000_000);
 kind! {
     /// The parameters of [`Early`].
     struct EarlyConfig {
-        /// Up to so many packets none is dropped.
+        /// No packet is dropped while the queue has at most this number of packets.
         from: u64 = 5, PACKETS;
-        /// From so many packets on each is dropped.
+        /// From this number of queued packets on, every packet is dropped.
         limit: u64, PACKETS, "Floyd and Jacobson 1993, §4";
-        /// Never drop more than one packet after another.
+        /// Never drop two consecutive packets at random.
         spread: bool = false, Kind::Flag;
     }
     idle {

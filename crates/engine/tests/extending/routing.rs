@@ -1,5 +1,5 @@
-//! A routing: least delay, but each hop costs as much as some time, which keeps paths off many
-//! short links.
+//! A routing by least delay with an additional cost for each hop, so that paths with many short
+//! links are avoided.
 
 use anabranch_orbit::{Edge, Graph, Tree};
 use anabranch_settings::{Kind, KindEntry, kind};
@@ -14,10 +14,10 @@ const TIME: Kind = Kind::Duration {
 kind! {
     /// The parameters of the routing.
     pub struct Weighed {
-        /// What a hop costs.
+        /// Cost of a hop.
         hop: u64 = "1 ms", TIME;
     }
-    /// Routes of the least sum of propagation delays and a cost of each hop.
+    /// Routes with the smallest sum of propagation delays and hop costs.
     pub static WEIGHED: KindEntry<Box<dyn RoutingKind>> = "weighed", |routing: Weighed, ()| Ok(Box::new(routing));
 }
 

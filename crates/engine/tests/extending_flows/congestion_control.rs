@@ -1,5 +1,5 @@
-//! A congestion control of one's own, for SCTP and TCP: the protocol's, but a window never grows
-//! beyond a limit.
+//! A user-defined congestion control for SCTP and TCP: the protocol's own control, with a limit on
+//! the window.
 
 use anabranch_congestion::{
     AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, registry,
@@ -7,7 +7,7 @@ use anabranch_congestion::{
 use anabranch_engine::kinds::Standard;
 use anabranch_transport::Nanos;
 
-/// How specs name it, and how it is made from the protocol's own controller.
+/// The name in specs, and the constructor, which wraps the protocol's own controller.
 static CAPPED: Algorithm = Algorithm {
     name: "capped",
     about: "the protocol's own, with at most four segments in flight",

@@ -1,4 +1,4 @@
-//! A metric of one's own: the share of messages that were late for a deadline.
+//! A user-defined metric: the share of messages that missed a deadline.
 
 use anabranch_engine::agent::observer::Observer;
 use anabranch_engine::kinds::Standard;
@@ -8,17 +8,17 @@ use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
 
 kind! {
-    /// A metric without a state of its own is the structure of its parameters.
+    /// The parameters. A metric without other state is this structure.
     struct Late {
         flow: String as FLOW;
-        /// The longest that a message may take.
+        /// Maximum delay of a message.
         deadline: Nanos, Kind::duration(1, Nanos::MAX);
     }
     /// Share of the messages that took longer than `deadline`, % of all that arrived.
     static LATE: KindEntry<BoxedMetric> = "late", |late, ()| Ok(Box::new(late));
 }
 
-/// What watches one member of the flow while a run goes on.
+/// Observer of one member of the flow during a run.
 #[derive(Debug)]
 struct Watch {
     deadline: Nanos,
@@ -54,8 +54,7 @@ impl Metric for Late {
         })]
     }
 
-    /// One value for each name. A measure without a value gives what is not a number, and is left
-    /// out.
+    /// One value for each name. NaN stands for a missing value, which is omitted.
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let watched: Vec<&Watch> = seen.observers(&self.flow, 0);
         let sum = |of: fn(&Watch) -> u64| watched.iter().map(|watch| of(watch)).sum::<u64>() as f64;

@@ -1,5 +1,5 @@
-//! A congestion control of one's own that paces itself: it sends a little faster than the path has
-//! delivered.
+//! A user-defined congestion control with pacing: the pace is slightly above the delivery rate of
+//! the path.
 
 use anabranch_congestion::{
     AckSample, Algorithm, Base, CongestionControl, LossCause, Needs, Property, registry,
@@ -8,7 +8,7 @@ use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_transport::{Nanos, time};
 
-/// How specs name it. Its properties say which settings of SCTP and TCP have no effect with it.
+/// The name in specs. The properties state which settings of SCTP and TCP have no effect.
 static STEADY: Algorithm = Algorithm {
     name: "steady",
     about: "a pace a quarter above the largest delivery rate, and a window of two round trips of it",
@@ -22,9 +22,9 @@ static STEADY: Algorithm = Algorithm {
     make: &|base, _| Box::new(Steady::new(base)),
 };
 
-/// The pace over the delivery rate. Above 1, or a path that can carry more is not found.
+/// Ratio of pace and delivery rate. The ratio must exceed 1 to discover unused capacity.
 const PACING_GAIN: f64 = 1.25;
-/// What a loss leaves of the estimate.
+/// Factor by which a loss reduces the estimate.
 const AFTER_LOSS: f64 = 0.7;
 
 #[derive(Debug)]
@@ -48,8 +48,8 @@ impl Steady {
 impl CongestionControl for Steady {
     fn on_ack(&mut self, ack: &AckSample) {
         self.least_rtt = self.least_rtt.min(ack.rtt.unwrap_or(Nanos::MAX));
-        // A sample without an interval is 0, and one of a sender without data says less than the
-        // path can carry.
+        // The rate of a sample without an interval is 0, and a sample of a sender without data
+        // underestimates the capacity.
         if let Some(sample) = ack.rate {
             self.rate = self.rate.max(sample.rate);
         }
@@ -63,13 +63,13 @@ impl CongestionControl for Steady {
         self.base.on_mtu(segment);
     }
 
-    /// The sender then keeps what a sample needs with each packet.
+    /// The sender then stores the data for a rate sample with each packet.
     fn wants_rate_samples(&self) -> bool {
         true
     }
 
-    /// Bytes per second; `None`: packets leave as soon as the window permits. Never 0, or nothing
-    /// would be sent again.
+    /// Bytes per second; `None`: packets leave as soon as the window permits. The rate is never 0,
+    /// because the sender would stop permanently.
     fn pacing_rate(&self) -> Option<f64> {
         (self.rate > 0.0).then_some(PACING_GAIN * self.rate)
     }

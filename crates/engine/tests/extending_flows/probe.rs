@@ -1,5 +1,5 @@
-//! A probe of one's own: how far a queue and other delays have raised the round-trip time above the
-//! least that was seen.
+//! A user-defined probe: the increase of the round-trip time, by queues and other delays, above its
+//! minimum.
 
 use anabranch_engine::agent::observer::Observer;
 use anabranch_engine::agent::series::{Series, SeriesValue};
@@ -10,7 +10,7 @@ use anabranch_engine::sink::Memory;
 use anabranch_engine::world;
 use anabranch_transport::{Probe, Sample};
 
-/// How specs name it, and how one is made for a member of a flow.
+/// The name in specs, and the constructor for a member of a flow.
 static EXCESS_RTT: ProbeEntry = ProbeEntry {
     name: "excess_rtt",
     about: "The smoothed round-trip time less the least so far, s; recorded when it changes.",
@@ -23,7 +23,7 @@ struct ExcessRtt {
     sample: Option<SeriesValue>,
 }
 
-/// Inputs: here one probe of the transport, which is recorded only if this probe is requested.
+/// Input: one probe of the transport, which is recorded only if a record names `excess_rtt`.
 impl Observer for ExcessRtt {
     fn probes(&self) -> &[Probe] {
         &[Probe::Srtt]
@@ -98,9 +98,9 @@ fn a_spec_names_it() {
     let (excess, srtt) = (series("excess_rtt"), series("srtt"));
     assert!(excess.samples.len() > 50);
     assert_eq!(excess.samples.len(), srtt.samples.len());
-    // 20 packets of 1500 B at 1 Mbit/s are 240 ms of queue, and one more is being sent. A bulk
-    // transfer fills it again and again, and the smoothed time lags behind. The way alone takes 100
-    // ms.
+    // 20 packets of 1500 B at 1 Mbit/s are a queueing delay of 240 ms, and one more packet is in
+    // transmission. A bulk transfer fills the queue repeatedly, and the smoothed time lags behind.
+    // The propagation takes 100 ms.
     let most = excess.samples.iter().map(|it| it.value).fold(0.0, f64::max);
     assert!((0.12..0.252).contains(&most), "{most}");
     for (excess, srtt) in excess.samples.iter().zip(&srtt.samples) {

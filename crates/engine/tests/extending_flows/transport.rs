@@ -1,5 +1,5 @@
-//! A transport of one's own: stop and wait. A segment is sent, and sent again after a timeout,
-//! until its number comes back.
+//! A user-defined transport, stop-and-wait: each segment is retransmitted after a timeout until it
+//! is acknowledged.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use anabranch_transport::{Ecn, Nanos, Path, Probe, Sample, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
 
 settings! {
-    /// What a spec may set.
+    /// Settings of specs.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Settings {
-        /// How long an answer is waited for.
+        /// Retransmission timeout.
         timeout: u64 = 1_000_000_000, Kind::duration(1_000_000, 60_000_000_000), "";
         /// Bytes of data in a segment.
         segment: u64 = 1000, Kind::bytes(1, 1400), "";
@@ -27,36 +27,36 @@ settings! {
     beside {}
 }
 
-/// How specs name it, what the grammar must know of it, and how it is built.
+/// The name in specs, the declarations for the grammar, and the constructor.
 static STOP_AND_WAIT: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Settings::SETTINGS],
         fallback: |_, name| Settings::default().show(name),
-        // A bulk workload is paced by the answers.
+        // Acknowledgements pace a bulk workload.
         window: true,
-        // It knows no boundaries of messages.
+        // The transport does not preserve message boundaries.
         messages: false,
         ..TransportKind::new("stop-and-wait", "One segment at a time.")
     },
     build: |given| {
         let mut settings = Settings::default();
         for (setting, value) in given.values() {
-            // Each was read, and is in its range.
+            // Each value has been parsed and range-checked.
             let _ = settings.put(setting.name, &value);
         }
         Ok(Arc::new(StopAndWait(settings)))
     },
 };
 
-/// A flow's: built once, shared by its members and all runs.
+/// The transport of a flow: built once, and shared by the flow's members and all runs.
 #[derive(Debug)]
 struct StopAndWait(Settings);
 
-/// The ports, and the segment's number.
+/// Length of the header: two ports and the segment number.
 const HEADER: usize = 8;
 
 impl Transport for StopAndWait {
-    /// 253 is for experiments (RFC 3692).
+    /// IP protocol 253 is reserved for experiments (RFC 3692).
     fn protocol(&self) -> u8 {
         253
     }
@@ -90,7 +90,7 @@ impl Transport for StopAndWait {
         [Box::new(source), Box::new(sink)]
     }
 
-    /// What a packet carries, for losses and measures that look into packets.
+    /// Content of a packet, for losses and measures that examine packets.
     fn inspect(&self, packet: &[u8]) -> PacketContent {
         match number(packet) {
             Some(number) if packet.len() > HEADER => PacketContent::Data(number),
@@ -123,11 +123,11 @@ fn write(out: &mut BytesMut, ports: [u16; 2], number: u32, data: usize) {
     out.put_bytes(0, data);
 }
 
-/// A segment that no answer has come for.
+/// An unacknowledged segment.
 #[derive(Clone, Copy)]
 struct Flying {
     bytes: usize,
-    /// When it is sent again; `None` while it waits to be sent.
+    /// Time of the retransmission; `None` while the segment waits to be sent.
     until: Option<Nanos>,
 }
 
@@ -136,7 +136,7 @@ struct Source {
     path: Path,
     ports: [u16; 2],
     feed: Feed,
-    /// Bytes of the present message that no segment holds yet.
+    /// Bytes of the current message that are in no segment yet.
     left: usize,
     number: u32,
     flying: Option<Flying>,
@@ -202,7 +202,7 @@ impl Agent for Source {
 struct Sink {
     path: Path,
     ports: [u16; 2],
-    /// The segment that is expected.
+    /// Number of the expected segment.
     next: u32,
     answers: Vec<u32>,
     tally: SharedFlowStats,
@@ -218,7 +218,7 @@ impl Agent for Sink {
             let bytes = (datagram.len() - HEADER) as u64;
             self.tally.borrow_mut().deliver(now, bytes, 0);
         }
-        // One that came before was sent again since its answer was lost.
+        // A duplicate was retransmitted because its acknowledgement was lost.
         self.answers.push(number);
     }
 
@@ -262,8 +262,8 @@ transport = { protocol = "stop-and-wait", timeout = "500 ms" }
 #[test]
 fn a_spec_names_it() {
     let kinds = Standard::default().with_transport(&STOP_AND_WAIT);
-    // 1000 B in each round trip of 100 ms, a little more for the wire, and one that is lost: in 10
-    // s there is time for 95 round trips and a timeout of 0.5 s.
+    // Each round trip of slightly more than 100 ms carries 1000 B, and one segment is lost: 10 s
+    // have room for 95 round trips and a timeout of 0.5 s.
     let bytes = super::value(&kinds, SPEC) * 10.0 / 8.0;
     assert_eq!(bytes, 95_000.0);
 }

@@ -1,5 +1,5 @@
-//! A workload of one's own: a sensor that reports at the beginning of each interval, every report a
-//! little larger.
+//! A user-defined workload: a sensor that reports at the beginning of each interval, with growing
+//! reports.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_settings::{Kind, KindEntry, kind};
@@ -9,12 +9,12 @@ use anabranch_transport::Nanos;
 kind! {
     /// The parameters of [`Sensor`].
     struct SensorConfig {
-        /// Between two reports.
+        /// Time between two reports.
         interval: Nanos, Kind::duration(1, Nanos::MAX);
-        /// The first report.
+        /// Size of the first report.
         first: usize = "100 B", Kind::bytes(1, 65_536);
     }
-    /// A report each interval, each larger than the last by its first size.
+    /// A report in each interval; each report is larger than the previous one by the first size.
     static SENSOR: KindEntry<BoxedWorkload, Context> = "sensor", |config, _| Ok(Box::new(Sensor {
         config,
         due: None,
@@ -24,7 +24,7 @@ kind! {
 
 struct Sensor {
     config: SensorConfig,
-    /// When the next report is due; not known before the first question.
+    /// Time of the next report; `None` before the first call.
     due: Option<Nanos>,
     reports: usize,
 }
@@ -37,11 +37,11 @@ impl Workload for Sensor {
         }
         self.due = Some(due.saturating_add(self.config.interval));
         self.reports += 1;
-        // A transfer begins when it is due, also where the transport takes it late.
+        // A transfer begins when it is due, even if the transport accepts the data later.
         Offer::Now(Message::new(self.config.first * self.reports).due(due))
     }
 
-    /// What checks and adapters must know of it before it runs.
+    /// Properties of the workload for checks and adapters.
     fn facts(&self) -> Facts {
         Facts {
             sizes: [self.config.first as u64, u64::from(u16::MAX)],
