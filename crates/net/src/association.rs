@@ -37,7 +37,7 @@ pub struct Association {
     shared: Arc<EndpointShared>,
     signals: Arc<Signals>,
     id: AssociationId,
-    /// Not established yet; its only user is a future that may be dropped.
+    /// The association is not established yet; its only user is a future that may be dropped.
     attempt: bool,
 }
 
@@ -72,7 +72,7 @@ impl Association {
         association
     }
 
-    /// Its identifier within the endpoint.
+    /// Identifier within the endpoint.
     pub fn id(&self) -> AssociationId {
         self.id
     }
@@ -118,7 +118,7 @@ impl Association {
     /// The next message; `None` if the association was shut down gracefully and everything is read.
     ///
     /// A message that is larger than the receive buffer is assembled while it arrives, up to
-    /// [`Config::max_message_size`](crate::Config::max_message_size); a larger one ends the
+    /// [`Config::max_message_size`](crate::Config::max_message_size); a larger message ends the
     /// association with [`CloseReason::MessageTooLong`], and should be read by
     /// [`Association::recv_part`].
     ///
@@ -159,7 +159,7 @@ impl Association {
     /// Cancel-safe: if the future is dropped, no message is lost.
     ///
     /// # Errors
-    /// As [`Association::recv`].
+    /// The same errors as [`Association::recv`].
     pub async fn recv_many(
         &self,
         into: &mut Vec<Message>,
@@ -198,16 +198,17 @@ impl Association {
     /// than the receive buffer or than `sctp.partial_delivery_point`; all others are delivered as
     /// one part that `begins` and `ends`.
     ///
-    /// Parts of one message are delivered in order, and nothing else of its stream between them;
-    /// messages and parts of other streams may be. Several tasks that call this at once get parts
-    /// of the same message.
+    /// Parts of one message are delivered in order. Between the parts no other data of the same
+    /// stream is delivered, but messages and parts of other streams may be. If several tasks call
+    /// this method at the same time, each gets parts of the same message.
     ///
     /// `None` if the association was shut down gracefully and everything is read. If the peer
     /// restarts in the middle of a message, its next part never arrives, and
     /// [`Event::PartialDeliveryAborted`](crate::Event::PartialDeliveryAborted) reports that.
     ///
     /// Cancel-safe: if the future is dropped, no part is lost. May be mixed with
-    /// [`Association::recv`], which skips the rest of a message whose beginning was read here.
+    /// [`Association::recv`], which skips the remaining parts of a message whose beginning
+    /// `recv_part` has returned.
     ///
     /// # Errors
     /// The association ended otherwise, after everything that had arrived was read: the end of an
@@ -244,8 +245,8 @@ impl Association {
         self.shared.max_message_size
     }
 
-    /// Waits until there may be room to send a message of `size` bytes: requests a notification
-    /// from the driver, which comes at once if there is room.
+    /// Waits until the send buffer may have space for a message of `size` bytes: requests a
+    /// notification from the driver, which is immediate if there is space.
     pub(crate) async fn room(&self, size: usize) {
         let mut notified = std::pin::pin!(self.signals.writable.notified());
         notified.as_mut().enable();
@@ -336,7 +337,7 @@ impl Association {
         }
     }
 
-    /// Closes gracefully (RFC 9260 §9.2): everything queued is still delivered, and nothing more
+    /// Closes gracefully (RFC 9260 §9.2): queued data is still delivered, and no further message
     /// can be sent. Returns when both sides are done. Messages that arrive meanwhile stay readable.
     ///
     /// The duration depends on the peer: one that acknowledges data but keeps its receive window
@@ -359,7 +360,7 @@ impl Association {
     /// its receive window closed therefore cannot keep it open.
     ///
     /// Cancel-safe: if the future is dropped, the association continues to close, and the timeout
-    /// holds.
+    /// remains in effect.
     ///
     /// # Errors
     /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] if the timeout expired.
@@ -369,15 +370,15 @@ impl Association {
     }
 
     /// Starts a graceful close, like [`Association::shutdown`] or
-    /// [`Association::shutdown_with_timeout`], without waiting. Of several limits the one that ends
-    /// first counts.
+    /// [`Association::shutdown_with_timeout`], without waiting. If several limits are set, the
+    /// earliest one applies.
     pub fn start_shutdown(&self, limit: Option<Duration>) {
         let now = self.shared.now();
         self.shared.lock().shut_down(self.id, now, limit);
     }
 
-    /// Removes the messages of which nothing was sent yet from the send queue; returns their
-    /// number. A message that was sent in part is sent to its end.
+    /// Removes messages without any transmitted chunk from the send queue; returns the number of
+    /// removed messages. A message that was sent in part is sent to its end.
     pub fn cancel_unsent(&self) -> usize {
         let mut state = self.shared.lock();
         let withdrawn = state.association(self.id).map(Protocol::cancel_unsent);
@@ -385,8 +386,8 @@ impl Association {
         withdrawn.unwrap_or(0)
     }
 
-    /// Ends the association at once with an ABORT that carries `reason`, of which at most 512 bytes
-    /// are sent (RFC 9260 §9.1). Queued and unacknowledged messages are lost.
+    /// Ends the association immediately with an ABORT that carries `reason`, of which at most 512
+    /// bytes are sent (RFC 9260 §9.1). Queued and unacknowledged messages are lost.
     pub fn abort(&self, reason: impl Into<Bytes>) {
         let mut state = self.shared.lock();
         let now = self.shared.now();
@@ -399,7 +400,7 @@ impl Association {
 
     /// The reason why the association ended; waits for the end.
     ///
-    /// Cancel-safe: nothing depends on the future.
+    /// Cancel-safe: the future has no side effects.
     pub async fn closed(&self) -> CloseReason {
         match self.next_phase(None).await {
             Some(Phase::Closed(reason)) => reason,
@@ -457,15 +458,15 @@ impl Association {
 
     /// Requests changes of this host's addresses in the association (ASCONF, RFC 5061; requires the
     /// settings `address_changes` and `authentication`), in one chunk: to replace the only address,
-    /// one call should add and remove. [`AddressChange::PeerPrimary`] asks the peer to send to one
-    /// of them first. A socket is opened for a new address if the endpoint is bound to addresses;
-    /// that of a removed address stays open, because other associations may use it.
-    /// [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed or
-    /// refused; until then nothing else is sent from a new address.
+    /// one call should add and remove. [`AddressChange::PeerPrimary`] requests that the peer uses
+    /// one of the addresses as primary. A socket is opened for a new address if the endpoint is
+    /// bound to addresses; that of a removed address stays open, because other associations may use
+    /// it. [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed
+    /// or refused; until then no other packets are sent from a new address.
     ///
     /// # Errors
     /// A socket cannot be opened, or the association cannot have the change: an address that it has
-    /// already, does not have, or its last. Nothing is requested then.
+    /// already, does not have, or its last. After an error no change has been requested.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<(), AddressError> {
         for change in changes {
             if let AddressChange::Add(address) | AddressChange::AddSource(address) = *change {

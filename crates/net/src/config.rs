@@ -31,8 +31,8 @@ pub enum Carrier {
         peer_port: u16,
     },
     /// SCTP packets in UDP datagrams between two fixed ports, as in tests of WebRTC stacks. The
-    /// same bytes as [`Carrier::Encapsulated`], but nothing is learnt: packets from another UDP
-    /// port are dropped.
+    /// same bytes as [`Carrier::Encapsulated`], but the peer's UDP port is fixed: packets from
+    /// another UDP port are dropped.
     Udp {
         /// Local UDP port; 0: any.
         port: u16,
@@ -45,7 +45,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Inside UDP from any port to the registered one: for clients.
+    /// Inside UDP, from any port to the registered port: for clients.
     pub const fn client() -> Self {
         Self::Encapsulated {
             port: 0,
@@ -101,7 +101,7 @@ pub struct Config {
     /// Differs from the simulator's defaults in three ways: buffers have 1 MiB each; packets are
     /// filled (`pack_messages`), because the system sends packets of one size by one call; and path
     /// MTU discovery is on, because packets carry "don't fragment", so that a tunnel on the path
-    /// would silently drop those of 1,500 bytes.
+    /// would silently drop packets of 1,500 bytes.
     pub sctp: SctpConfig,
     /// The SCTP port; 0: any from 49,152 on.
     pub port: u16,
@@ -123,14 +123,14 @@ pub struct Config {
     pub backlog: usize,
     /// Maximum number of peers that wait for the application's decision on their associations, 1 to
     /// 65,536. See [`Endpoint::incoming`](crate::Endpoint::incoming). 0, the default: the endpoint
-    /// accepts all, and `backlog` limits those that wait to be accepted.
+    /// accepts all peers, and `backlog` limits the associations that wait to be accepted.
     pub undecided: usize,
     /// Maximum number of simultaneous associations that peers may start.
     pub max_associations: usize,
     /// Size of the largest message that may be sent, and of the largest that
     /// [`recv`](crate::Association::recv) assembles if it does not fit the receive buffer, bytes.
     /// The protocol has no limit, but each association may use that much memory in addition to its
-    /// buffers; [`recv_part`](crate::Association::recv_part) reads longer ones.
+    /// buffers; [`recv_part`](crate::Association::recv_part) reads longer messages.
     pub max_message_size: usize,
     /// Receive and send buffer requested from the system for each socket, bytes; it may grant less.
     pub socket_buffer: usize,
@@ -153,7 +153,7 @@ pub struct Config {
     /// The runtime of the task that drives the sockets. `None`, the default: the `ThreadRuntime` or
     /// the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; outside of both, smol
     /// if this crate has the feature `smol`. Endpoints on [`SharedSockets`](crate::SharedSockets)
-    /// run on the runtime of those.
+    /// run on the runtime of the shared sockets.
     pub runtime: Option<Arc<dyn Runtime>>,
 }
 

@@ -12,7 +12,7 @@ use crate::waiters::Waiters;
 /// Signals that wake the users of an association.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
-    /// Tasks that wait for something to read.
+    /// Tasks that wait for readable messages or events.
     pub readers: Waiters,
     pub writable: Notify,
     pub event: Notify,
@@ -44,7 +44,7 @@ impl Signals {
 /// Tasks to wake, and values to drop.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredWakeups {
-    /// There is something to do.
+    /// The driver has work.
     pub any: bool,
     driver: Option<Waker>,
     /// Usually there is one reader, which needs no allocation.
@@ -83,7 +83,7 @@ impl DeferredWakeups {
         self.rare().others.push((Arc::clone(signals), whom));
     }
 
-    /// Wakes all who wait for anything.
+    /// Wakes all waiting tasks.
     pub(crate) fn wake_all(&mut self, signals: &Arc<Signals>) {
         self.wake_readers(signals);
         self.notify(signals, ALL);
@@ -126,7 +126,7 @@ impl DeferredWakeups {
     }
 
     /// Does everything, without the lock. `acceptable`, `idle`: notify the tasks that wait for an
-    /// association to accept, and for the end of the last one.
+    /// association to accept, and for the end of the last association.
     #[inline]
     pub(crate) fn run(self, acceptable: &Notify, idle: &Notify) {
         if let Some(driver) = self.driver {

@@ -33,8 +33,8 @@ const MAX_RECEIVE_BYTES: usize = 1 << 20;
 const MAX_ICMP_MESSAGES: usize = 32;
 const MAX_ICMP_BYTES: usize = 1_500;
 
-/// Bound endpoints that the driver has not taken yet. They are added by [`DriverShared::join`] and
-/// removed by [`DriverShared::take_new`], under its lock.
+/// Bound endpoints that the driver has not started to run. Endpoints are added by
+/// [`DriverShared::join`] and removed by [`DriverShared::take_new`], under its lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewEndpoints(Arc<Mutex<Vec<EndpointDriver>>>);
 
@@ -70,8 +70,8 @@ struct Work {
     mail: ReceivedMail,
     /// Sockets that report errors.
     backoff: SocketBackoff,
-    /// The time since when the sockets accept nothing, and their number of calls then; `None`: they
-    /// accept packets.
+    /// The time since which the sockets accept no packets, and their number of calls at that time;
+    /// `None`: they accept packets.
     stuck: Option<(Nanos, u64)>,
     /// Time limit of that: T5-shutdown-guard of the endpoints, within which every closing
     /// association has ended (RFC 9260 §9.2).
@@ -81,7 +81,7 @@ struct Work {
 
 /// Outcome of a round over all endpoints.
 struct RoundOutcome {
-    /// Nothing is to be done before the timeout.
+    /// There is no work before the timeout.
     settled: bool,
     /// Nor while the sockets are not writable.
     drained: bool,
@@ -162,7 +162,7 @@ impl Work {
                         self.backoff.worked(number);
                     }
                     // An ICMP error of an earlier packet, reported now, or a persistent error;
-                    // nothing was received.
+                    // no packet was received.
                     Poll::Ready(Err(error)) => {
                         io.receive_errors += 1;
                         io.failures.count(SocketOperation::Receiving, &error);
@@ -222,9 +222,9 @@ impl Work {
         came
     }
 
-    /// Lets every endpoint handle its packets, within the budget of a round, and do what is due. An
-    /// endpoint that is not finished queues behind the others, so that a busy one does not starve
-    /// them.
+    /// Lets every endpoint handle its packets, within the budget of a round, and run its expired
+    /// timers and other pending work. An endpoint with remaining work is queued behind the others,
+    /// so that a busy endpoint does not starve them.
     fn run_protocol(
         &mut self,
         driver_shared: &DriverShared,
@@ -234,7 +234,7 @@ impl Work {
         let mut budget = Budget::of_a_round();
         self.receive_queue.begin_round();
         if let Some(endpoint) = self.endpoints.only() {
-            // It takes all packets, so no port lookup is needed.
+            // The only endpoint receives all packets, so no port lookup is needed.
             let round = endpoint.run(waker, &mut self.receive_queue, &mut budget, |_| true, io);
             let whole = RoundOutcome {
                 settled: self.receive_queue.is_empty() && round.settled,
@@ -293,7 +293,8 @@ impl Work {
     }
 
     /// Used while the sockets are not writable and the transmit queue is full: lets every endpoint
-    /// do what is due, and sleep. Its output stays in the protocol; no arriving packets are taken.
+    /// run its expired timers, and sleep. The output of endpoints stays in the protocol, and no
+    /// packets are received.
     #[cold]
     fn run_timers(
         &mut self,
@@ -386,9 +387,9 @@ impl Work {
     }
 
     /// Called when the sockets are not writable, with their number of calls so far. Returns true if
-    /// this has lasted longer than any association takes to end. The queued packets may be the last
-    /// ones of closing associations, which would otherwise keep the sockets for ever; packets of
-    /// other associations are useless by then, too.
+    /// the sockets have accepted no packets for longer than any association takes to end. The
+    /// queued packets may be the final packets of closing associations, which would otherwise keep
+    /// the sockets open permanently; packets of other associations are obsolete by then as well.
     #[cold]
     fn is_stuck_too_long(&mut self, now: Nanos, calls: u64) -> bool {
         match self.stuck {
@@ -455,7 +456,8 @@ impl Driver {
                 return Poll::Ready(());
             }
             if std::mem::take(&mut io.handed) {
-                // Shards that got mail are woken before this one continues.
+                // Shards that received packets in their mailboxes are woken before this shard
+                // continues.
                 break;
             }
             // A send call may have reported ICMP messages.
@@ -471,7 +473,7 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// The runtime ends, or nothing is left to do: no endpoint may join any more.
+    /// The runtime ends, or all endpoints have ended: no further endpoint may join.
     fn drop(&mut self) {
         self.driver_shared.stop();
         self.driver_shared

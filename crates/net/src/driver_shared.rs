@@ -33,8 +33,9 @@ pub(crate) struct DriverShared {
     pub shard_handle: Option<ShardHandle>,
     /// The sockets belong to the caller: no others are opened.
     given: bool,
-    /// The sockets, which the driver locks while it runs. Lock order: with this lock held, a task
-    /// may wait for the state of an endpoint; with that held, it must not wait for this.
+    /// The sockets, which the driver locks while it runs. Lock order: a task that holds this lock
+    /// may wait for the lock of an endpoint's state; a task that holds the lock of a state must not
+    /// wait for this lock.
     io: Mutex<Io>,
     state: Mutex<DriverSharedState>,
     /// The driver should examine `state`. Changed under its lock.
@@ -43,9 +44,9 @@ pub(crate) struct DriverShared {
 
 #[derive(Debug, Default)]
 struct DriverSharedState {
-    /// Number of endpoints that the driver has not taken yet.
+    /// Number of new endpoints that the driver does not run yet.
     joining: usize,
-    /// Sockets for later addresses that the driver has not taken yet, and their addresses.
+    /// Sockets for later addresses that the driver does not use yet, and their addresses.
     opened: Vec<Socket>,
     deferred: Vec<IpAddr>,
     /// Addresses for which a socket is being opened.
@@ -102,8 +103,8 @@ impl DriverShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notifies the driver of a change. It is woken without the lock, because a waker may run any
-    /// code.
+    /// Notifies the driver of a change. The task is woken without the lock, because a waker may run
+    /// any code.
     fn wake_driver(&self, mut state: MutexGuard<'_, DriverSharedState>) {
         self.news.store(true, Ordering::Relaxed);
         let driver = state.driver.take();
@@ -132,7 +133,7 @@ impl DriverShared {
         (io.transmit_queue.is_empty() && io.sockets.are_os_sockets()).then_some(io)
     }
 
-    /// One more handle.
+    /// Registers another handle.
     pub(crate) fn add_handle(&self) {
         self.lock().handles += 1;
     }
@@ -146,7 +147,8 @@ impl DriverShared {
         }
     }
 
-    /// Reserves `port` for an endpoint, or a free one if it is 0, at these addresses (none: all).
+    /// Reserves `port` for an endpoint, or a free port if it is 0, at these addresses (none: all
+    /// addresses).
     pub(crate) fn reserve(
         &self,
         port: u16,
@@ -214,8 +216,8 @@ impl DriverShared {
         }
     }
 
-    /// Announces an endpoint to the driver, which `hand` passes to it; `false` if the driver is
-    /// gone, and then nothing is passed.
+    /// Announces an endpoint to the driver, which `hand` passes to it; Returns `false` if the
+    /// driver is gone; the endpoint is then not passed.
     pub(crate) fn join(&self, hand: impl FnOnce()) -> bool {
         let mut state = self.lock();
         if state.stopped {
@@ -231,9 +233,9 @@ impl DriverShared {
         true
     }
 
-    /// Opens a socket for an address of this host, with the UDP port of the others, if there is
-    /// none yet and sockets are bound to addresses at all. The runtime, which should watch it, is
-    /// called without the lock, because it may run any code.
+    /// Opens a socket for an address of this host, with the UDP port of the other sockets, if the
+    /// address has no socket yet and sockets are bound to addresses. The runtime, which should
+    /// watch it, is called without the lock, because it may run any code.
     pub(crate) fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
         if self.begins_to_open(address)? {
             let port = self.local.first().map_or(0, SocketAddr::port);
@@ -271,8 +273,8 @@ impl DriverShared {
         Ok(true)
     }
 
-    /// Returns true if [`DriverShared::take_new`] would return anything. Later changes wake the
-    /// driver.
+    /// Returns true if [`DriverShared::take_new`] would return an endpoint or a socket. Later
+    /// changes wake the driver.
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Relaxed)
     }
@@ -291,7 +293,8 @@ impl DriverShared {
         new
     }
 
-    /// Returns true if there is no handle and no endpoint to come. None can be added after that.
+    /// Returns true if there is no handle and no endpoint to come. No endpoint can be added
+    /// afterwards.
     pub(crate) fn close_unless_held(&self) -> bool {
         let mut state = self.lock();
         state.stopped = state.handles == 0 && state.joining == 0;

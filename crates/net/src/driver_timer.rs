@@ -34,7 +34,7 @@ impl Wake for TimerWaker {
     }
 }
 
-/// The one timer of a driver.
+/// The only timer of a driver.
 pub(crate) struct DriverTimer {
     timer: Pin<Box<dyn Timer>>,
     bell: Arc<TimerWaker>,
@@ -67,7 +67,7 @@ impl DriverTimer {
         }
     }
 
-    /// Sets the task to wake. Returns the previous one. Call this, and drop the result, only
+    /// Sets the task to wake. Returns the previous waker. Call this, and drop the result, only
     /// without locks.
     pub(crate) fn set_waker(&self, task: Waker) -> Arc<Waker> {
         let mut known = self
@@ -203,7 +203,7 @@ mod tests {
         drop(driver_timer.set_waker(Waker::from(Arc::clone(&task))));
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts(), (1, 1));
-        // The same time, and later ones: no call.
+        // The same time and later times cause no call.
         assert!((0..100).all(|it| !driver_timer.poll(&clock, Some(LATE + it))));
         assert_eq!(told.counts(), (1, 1));
         // Earlier: it is set.
@@ -217,7 +217,7 @@ mod tests {
                 && !driver_timer.poll(&clock, Some(LATE - 1))
         );
         assert_eq!(told.counts(), (2, 3));
-        // It has expired; the next is set again.
+        // The timer has expired; it is set again for the next time.
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 2);
         assert!(driver_timer.poll(&clock, Some(LATE)));
@@ -234,7 +234,7 @@ mod tests {
         drop(driver_timer.set_waker(Waker::from(Arc::clone(&task))));
         told.ring(true);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
-        // It expires without a timeout, and is set again for the next one.
+        // The timer expires without a due timeout, and is set again for the next timeout.
         assert!(!driver_timer.poll(&clock, None));
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts().0, 2);

@@ -37,9 +37,9 @@ use crate::status::EndpointStatistics;
 /// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of
 /// the same endpoint.
 ///
-/// When the last handle is dropped, no more associations are accepted, and those that wait to be
-/// accepted are shut down. Associations with handles continue. Associations without handles have
-/// [`Config::linger`] to close.
+/// When the last handle is dropped, no more associations are accepted, and associations that wait
+/// to be accepted are shut down. Associations with handles continue. Associations without handles
+/// have [`Config::linger`] to close.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Arc<EndpointShared>,
@@ -156,8 +156,8 @@ impl Endpoint {
         self.shared.local.first().map_or(0, SocketAddr::port)
     }
 
-    /// Allows or forbids that peers start associations. Those that wait to be accepted continue to
-    /// wait.
+    /// Allows or forbids that peers start associations. Associations that wait to be accepted
+    /// continue to wait.
     pub fn listen(&self, accept: bool) {
         let mut state = self.shared.lock();
         (state.accepts, state.closed) = (accept, false);
@@ -166,7 +166,7 @@ impl Endpoint {
         self.shared.acceptable.notify_one();
     }
 
-    /// Forbids that peers start associations, and ends those that wait to be accepted.
+    /// Stops accepting associations from peers, and ends associations that wait to be accepted.
     pub fn refuse(&self) {
         let mut state = self.shared.lock();
         (state.accepts, state.closed) = (false, true);
@@ -182,7 +182,7 @@ impl Endpoint {
     /// # Errors
     /// [`AcceptError::NotListening`]: the endpoint does not accept ([`Config::accept`],
     /// [`Endpoint::listen`]); [`AcceptError::Closed`]: it was closed, or is draining;
-    /// [`AcceptError::Stopped`]: its task is gone.
+    /// [`AcceptError::Stopped`]: the endpoint's task has ended.
     pub async fn accept(&self) -> Result<Association, AcceptError> {
         if self.decides {
             return self.accept_all().await;
@@ -233,11 +233,11 @@ impl Endpoint {
         self.close_all(None).await;
     }
 
-    /// Takes an endpoint out of service: it accepts no more ([`Endpoint::refuse`]), and established
-    /// associations continue until their users or peers end them. Returns `true` when none of them
-    /// is open any more, and `false` if `patience` expires before: then
-    /// [`Endpoint::close_with_timeout`] should shut down the remaining ones. Associations that this
-    /// side starts meanwhile do not count.
+    /// Takes an endpoint out of service: it accepts no more associations ([`Endpoint::refuse`]),
+    /// and established associations continue until their users or peers end them. Returns `true`
+    /// when no association is open any more, and `false` if `patience` expires before;
+    /// [`Endpoint::close_with_timeout`] should then shut down the remaining associations.
+    /// Associations that this side starts meanwhile do not count.
     ///
     /// Cancel-safe: if the future is dropped, the endpoint still accepts no more.
     pub async fn drain(&self, patience: Duration) -> bool {
@@ -257,7 +257,7 @@ impl Endpoint {
     /// aborted.
     ///
     /// Cancel-safe: if the future is dropped, the associations continue to close, and the timeout
-    /// holds.
+    /// remains in effect.
     pub async fn close_with_timeout(&self, limit: Duration) {
         self.close_all(Some(limit)).await;
     }
@@ -308,7 +308,8 @@ impl Endpoint {
         }
     }
 
-    /// Waits until the endpoint has no association, not even a closed one with handles.
+    /// Waits until the endpoint has no association, including closed associations that still have
+    /// handles.
     pub async fn wait_idle(&self) {
         loop {
             let mut notified = std::pin::pin!(self.shared.idle.notified());
@@ -340,7 +341,7 @@ impl Endpoint {
         }
     }
 
-    /// Aborts every association at once; the ABORT carries `reason`.
+    /// Aborts every association immediately; the ABORT carries `reason`.
     pub fn abort(&self, reason: &'static str) {
         let mut state = self.shared.lock();
         let now = self.shared.now();
@@ -360,7 +361,7 @@ fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.close_without_handles(id, now);
     }
-    // This refuses those that wait for the application's decision.
+    // Peers that wait for the application's decision are refused.
     state.endpoint.decide_incoming(state.undecided);
 }
 
@@ -428,7 +429,8 @@ fn protocol(
     Ok(endpoint)
 }
 
-/// Growth of the window that is announced at once: a quarter of the buffer, and at least a packet.
+/// Growth of the window that is announced immediately: a quarter of the buffer, and at least a
+/// packet.
 fn window_step(config: &SctpConfig) -> u32 {
     (config.receive_buffer / 4).max(config.mtu as u32)
 }

@@ -1,4 +1,4 @@
-//! One of the endpoints of a driver: its work under its lock.
+//! An endpoint of a driver, and the driver's work under the lock of the endpoint.
 
 mod output;
 
@@ -48,8 +48,9 @@ pub(crate) struct EndpointDriver {
 /// State that the handles do not share.
 #[derive(Debug)]
 struct DriverLocal {
-    /// Associations that have ended. They are reported after their last packets were passed to the
-    /// sockets, because a user that waits for the end may end the process, and the packets with it.
+    /// Associations that have ended. Their end is reported after their last packets were passed to
+    /// the sockets, because a user that waits for the end may end the process, and the packets with
+    /// it.
     ended: Vec<(AssociationId, CloseReason)>,
     /// The time of the first of these ends.
     since: Nanos,
@@ -63,7 +64,7 @@ struct DriverLocal {
     failures: u64,
     /// Discards that were logged.
     told: DiscardCounts,
-    /// A clone of the driver task's waker; `None`: it was taken.
+    /// A clone of the driver task's waker; `None` after it was taken.
     waker: Option<Waker>,
     /// New peers from which an association accepted a packet that was not reported yet.
     new_peers: Vec<(AssociationId, SocketAddr)>,
@@ -72,7 +73,7 @@ struct DriverLocal {
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// The protocol has nothing to do before its next timeout.
+    /// The protocol has no work before its next timeout.
     pub settled: bool,
     /// Everything there was to send is gathered.
     pub drained: bool,
@@ -97,7 +98,7 @@ impl EndpointDriver {
         Self { shared, own }
     }
 
-    /// Its reservation of the sockets.
+    /// Reservation of the SCTP port on the sockets.
     pub(crate) fn reservation(&self) -> &Arc<PortReservation> {
         &self.shared.reservation
     }
@@ -112,15 +113,16 @@ impl EndpointDriver {
         self.own.flushed = self.own.drained;
     }
 
-    /// Handles an ICMP message about a packet of this endpoint. The response goes out with the next
+    /// Handles an ICMP message about a packet of this endpoint. The response is sent in the next
     /// run.
     pub(crate) fn handle_icmp(&self, icmp: &Icmp<'_>) {
         let now = self.shared.now();
         self.shared.lock().endpoint.handle_icmp(now, icmp);
     }
 
-    /// All the work under the lock: handles the next packets, within `budget`, for which `mine`
-    /// returns true (by packet and destination address), then does what is due.
+    /// Does all work under the lock: handles the next packets, within `budget`, for which `mine`
+    /// returns true (by packet and destination address), then runs expired timers and other pending
+    /// work.
     pub(crate) fn run(
         &mut self,
         waker: &Waker,
@@ -172,7 +174,7 @@ impl EndpointDriver {
         own.publish(shared, state, io);
         let over = state.handles == 0 && state.entries.is_empty() && settled;
         let timeout = own.next(state);
-        // A user that waits for the flush of the last packets may change something meanwhile.
+        // A user that waits for the flush of the last packets may change the state meanwhile.
         if own.drained {
             state.park(waker, &mut own.waker, timeout);
         }
@@ -197,7 +199,7 @@ impl EndpointDriver {
 }
 
 impl DriverLocal {
-    /// Keeps a clone of `waker`. It is cloned here, and the previous one dropped, without any
+    /// Keeps a clone of `waker`. The waker is cloned, and the previous waker dropped, without any
     /// contended lock.
     fn keep_waker(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
@@ -530,7 +532,7 @@ fn record_sender(
     receive_queue.add_known(from);
 }
 
-/// Called when an association is established. The source address is known to be the peer's, and is
+/// Called when an association is established. The source address belongs to the peer, and is
 /// counted even if another association recorded it before.
 fn record_primary_sender(
     state: &mut EndpointState,

@@ -1,9 +1,9 @@
 //! The endpoints of a driver, and their run queue.
 //!
-//! Of many endpoints on the same sockets most have nothing to do at a packet. So an endpoint is run
-//! only if a packet is for it, its next timer expires, it was woken, or its last run left something
-//! to do: the cost of a packet does not grow with their number. A single endpoint is run whenever
-//! the driver is, without these lists.
+//! If many endpoints share the same sockets, a packet concerns only one of them. Therefore an
+//! endpoint is run only if it receives a packet, its next timer expires, it was woken, or its last
+//! run left work: the cost of a packet does not grow with the number of endpoints. A single
+//! endpoint is run whenever the driver is, without these lists.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -20,13 +20,14 @@ use crate::port_reservation::PortReservation;
 /// One endpoint.
 struct EndpointSlot {
     driver: EndpointDriver,
-    /// Wakes the driver for this one.
+    /// Wakes the driver for this endpoint.
     waker: Waker,
-    /// It is in `EndpointSet::queue`.
+    /// The endpoint is in `EndpointSet::queue`.
     queued: bool,
-    /// It is in `EndpointSet::ran`.
+    /// The endpoint is in `EndpointSet::ran`.
     ran: bool,
-    /// Its entry in `EndpointSet::timers`: its next timer expires then, or later.
+    /// Time of the endpoint's entry in `EndpointSet::timers`: the next timer expires at this time
+    /// or later.
     timeout: Option<Nanos>,
 }
 
@@ -51,16 +52,16 @@ pub(crate) struct EndpointSet {
 /// Maps packets to endpoints.
 #[derive(Default)]
 pub(crate) struct PortMap {
-    /// By SCTP port, usually one each.
+    /// Endpoints by SCTP port, usually one for each port.
     by_port: BTreeMap<u16, Vec<(usize, Arc<PortReservation>)>>,
-    /// The one with the smallest number.
+    /// The endpoint with the smallest number.
     first: usize,
 }
 
 impl PortMap {
-    /// By the destination port of the packet (RFC 9260 §3.1), and among several with that port by
-    /// the destination address. Packets for none of them, and invalid ones, go to the first, which
-    /// counts and answers them by the rules of the protocol.
+    /// By the destination port of the packet (RFC 9260 §3.1), and, if several endpoints have that
+    /// port, by the destination address. Packets without a matching endpoint, and invalid packets,
+    /// go to the first endpoint, which counts and answers them by the rules of the protocol.
     pub(crate) fn of(&self, (local, packet): (IpAddr, &[u8])) -> usize {
         let there = match packet.first_chunk() {
             Some(&[_, _, high, low]) => self.by_port.get(&u16::from_be_bytes([high, low])),
@@ -68,7 +69,7 @@ impl PortMap {
         };
         match there.map(Vec::as_slice) {
             None | Some([]) => self.first,
-            // Most ports have one endpoint, which takes packets to any address.
+            // Most ports have one endpoint, which accepts packets to any address.
             Some([(one, _)]) => *one,
             Some(several @ [(first, _), ..]) => {
                 let has = several
@@ -101,7 +102,8 @@ impl EndpointSet {
         self.port_map.first = self.port_map.first.min(number);
         match self.all.len() {
             1 => self.port_map.first = number,
-            // The other was alone: it wakes the driver for itself, and has no timer entry.
+            // The first endpoint was alone until now: it wakes the driver directly, and has no
+            // timer entry.
             2 => self.queue_all(),
             _ => self.queue(number),
         }
@@ -128,7 +130,7 @@ impl EndpointSet {
         drop(former);
     }
 
-    /// Queues all that were woken, and those whose timers have expired.
+    /// Queues all endpoints that were woken or whose timers have expired.
     pub(crate) fn gather(&mut self, now: Nanos, task: &Waker) {
         let mut called = std::mem::take(&mut self.called);
         self.calls.take(&mut called, task);
@@ -149,7 +151,7 @@ impl EndpointSet {
     pub(crate) fn next(&mut self) -> Option<usize> {
         loop {
             let number = self.queue.pop_front()?;
-            // Its number may have been reused.
+            // The number of the endpoint may have been reused.
             if let Some(slot) = self.all.get_mut(number)
                 && std::mem::take(&mut slot.queued)
             {
@@ -208,8 +210,8 @@ impl EndpointSet {
         }
     }
 
-    /// Passes an ICMP message to each endpoint with that port. One of them has the association that
-    /// the message is about; the others ignore it.
+    /// Passes an ICMP message to each endpoint with that port. One of the endpoints has the
+    /// association that the message concerns; the others ignore the message.
     pub(crate) fn handle_icmp(&mut self, icmp: &Icmp<'_>) {
         let there = icmp
             .source_port()
@@ -295,8 +297,8 @@ struct WakeQueue(Mutex<WakeQueueState>);
 #[derive(Default)]
 struct WakeQueueState {
     numbers: Vec<usize>,
-    /// Taken by the first wakeup. Cloning, waking or dropping a waker may run any code, and must
-    /// not happen under this lock.
+    /// The first wakeup takes the waker. Cloning, waking or dropping a waker may run any code, and
+    /// must not happen under this lock.
     task: Option<Waker>,
 }
 
@@ -308,7 +310,7 @@ impl WakeQueue {
     /// Takes the endpoints that were woken since the last call. Later wakeups wake that task.
     fn take(&self, numbers: &mut Vec<usize>, task: &Waker) {
         let was_woken = self.lock().task.is_none();
-        // If another call has taken the task, that task is woken, and comes here again.
+        // If another call has taken the waker, its task is woken and calls this method again.
         let task = was_woken.then(|| task.clone());
         let mut called = self.lock();
         std::mem::swap(&mut called.numbers, numbers);
@@ -321,7 +323,8 @@ impl WakeQueue {
     }
 }
 
-/// Wakes the driver for an endpoint. It wakes it once until the endpoint was run.
+/// Wakes the driver for an endpoint. The waker wakes the driver only once until the endpoint was
+/// run.
 struct EndpointWaker {
     number: usize,
     calls: Arc<WakeQueue>,

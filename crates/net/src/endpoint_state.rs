@@ -30,7 +30,7 @@ pub(crate) struct EndpointShared {
     pub clock: Clock,
     /// The sockets.
     pub driver_shared: Arc<DriverShared>,
-    /// Its reservation of the sockets.
+    /// Reservation of the SCTP port on the sockets.
     pub reservation: Arc<PortReservation>,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
@@ -53,7 +53,8 @@ pub(crate) struct EndpointState {
     pub entries: BTreeMap<AssociationId, AssociationEntry>,
     /// Associations that peers started and that were not accepted yet, oldest first.
     pub waiting: VecDeque<AssociationId>,
-    /// Maximum number of these, and the number of accepted ones that keep their place.
+    /// Maximum number of waiting associations, and the number of accepted associations that still
+    /// count.
     pub backlog: usize,
     pub kept: usize,
     /// Maximum number of peers that wait for the application's decision; 0: it does not decide.
@@ -77,7 +78,7 @@ pub(crate) struct EndpointState {
     pub accepts: bool,
     /// The endpoint was closed, or is draining.
     pub closed: bool,
-    /// The driver is gone: nothing happens any more.
+    /// The driver has ended, so that the endpoint makes no further progress.
     pub stopped: bool,
     pub observer: Option<Box<dyn Observer>>,
     /// Careful Resume, if configured.
@@ -184,7 +185,7 @@ impl EndpointShared {
 }
 
 impl EndpointState {
-    /// Wakes the driver, because something has changed.
+    /// Wakes the driver after a change of the state.
     pub(crate) fn wake_driver(&mut self) {
         if std::mem::take(&mut self.driver_sleeps)
             && let Some(driver) = self.driver.take()
@@ -193,9 +194,9 @@ impl EndpointState {
         }
     }
 
-    /// Parks the driver until `waker` wakes it, or until `timeout`. `own`: a clone of it, which is
-    /// taken if it is needed. It is not cloned here, because cloning a waker may run any code and
-    /// the state is locked.
+    /// Parks the driver until `waker` wakes it, or until `timeout`. `own`: a clone of the waker,
+    /// which is taken if it is needed. The waker is not cloned in this function, because cloning a
+    /// waker may run any code while the state is locked.
     pub(crate) fn park(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
             && let Some(former) = std::mem::replace(&mut self.driver, own.take())
@@ -206,14 +207,14 @@ impl EndpointState {
         self.driver_comes = timeout;
     }
 
-    /// Returns true if something is due before the driver runs.
+    /// Returns true if a timer expires before the driver runs.
     pub(crate) fn must_wake(&self) -> bool {
         let due = self.endpoint.poll_timeout();
         due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
 
-    /// Lets the driver notify the association's users when there is room to send a message of
-    /// `size` bytes.
+    /// Lets the driver notify the association's users when the send buffer has space for a message
+    /// of `size` bytes.
     pub(crate) fn wait_writable(&mut self, id: AssociationId, size: usize) {
         if let Some(association) = self.endpoint.association_mut(id) {
             association.wait_writable(size);
@@ -221,11 +222,11 @@ impl EndpointState {
         self.wake_driver();
     }
 
-    /// Checks that associations can be accepted. If not, all tasks that wait for one should be
-    /// notified.
+    /// Checks that associations can be accepted. If they cannot, all tasks that wait to accept an
+    /// association should be notified.
     ///
     /// # Errors
-    /// The reason why they cannot.
+    /// The reason why associations cannot be accepted.
     pub(crate) fn check_accepts(&mut self) -> Result<(), AcceptError> {
         let error = match self {
             Self { stopped: true, .. } => AcceptError::Stopped,
@@ -242,8 +243,8 @@ impl EndpointState {
         self.endpoint.association_mut(id)
     }
 
-    /// Removes a handle. The last one closes the association: queued messages still arrive,
-    /// arriving ones are discarded.
+    /// Removes a handle. Dropping the last handle closes the association: queued messages are still
+    /// delivered, arriving messages are discarded.
     pub(crate) fn drop_handle(&mut self, id: AssociationId, now: Nanos) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
@@ -254,8 +255,8 @@ impl EndpointState {
         }
     }
 
-    /// Starts a graceful close; `within`: with an abort if that takes longer. Of several limits the
-    /// earliest counts.
+    /// Starts a graceful close; `within`: time limit, after which the association is aborted. If
+    /// several limits are set, the earliest applies.
     pub(crate) fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
             // Fails only if the association is closed already.
@@ -293,7 +294,7 @@ impl EndpointState {
         }
     }
 
-    /// Lets peers start as many associations as the backlog has room for.
+    /// Lets peers start associations until the backlog is full.
     pub(crate) fn listen(&mut self) {
         let room = match self.accepts {
             true => self.backlog.saturating_sub(self.waiting.len() + self.kept),

@@ -46,7 +46,7 @@ pub enum BindError {
     /// The system gave no random bytes, which all secrets require.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
-    /// There is no runtime to run the driver on.
+    /// No runtime is available for the driver.
     #[error(
         "Endpoint::bind must be called on a runtime (tokio's, or within ThreadRuntime::block_on), or Config::runtime must name one"
     )]
@@ -67,8 +67,8 @@ pub enum ConnectError {
     #[error("the peer's UDP port is not known: name it in the Peer, or in Carrier::Encapsulated")]
     NoUdpPort,
     /// The peer refuses, and names another to connect to in its place
-    /// ([`Incoming::redirect`](crate::Incoming::redirect)). That is not verified: the caller must
-    /// decide whether it trusts the new peer, and how often to follow.
+    /// ([`Incoming::redirect`](crate::Incoming::redirect)). The named peer is not verified: the
+    /// caller must decide whether to trust the new peer, and how many redirections to follow.
     #[error("the peer redirects to {0}")]
     Redirected(Peer),
     /// A name could not be resolved, or has no address of a family that this endpoint has sockets
@@ -124,15 +124,15 @@ pub enum AddressError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The stream is not among those negotiated.
+    /// The stream was not negotiated.
     #[error("stream {stream} is outside the {streams} streams negotiated")]
     NoSuchStream {
-        /// The stream asked for.
+        /// The requested stream.
         stream: u16,
         /// Streams negotiated.
         streams: u16,
     },
-    /// DATA must carry something (RFC 9260 §3.3.1).
+    /// DATA must carry at least one byte (RFC 9260 §3.3.1).
     #[error("a message must not be empty")]
     Empty,
     /// Larger than [`Config::max_message_size`](crate::Config::max_message_size).
@@ -158,7 +158,7 @@ pub enum TrySendError {
     /// The send buffer is full; the message is returned.
     #[error("the send buffer is full")]
     Full(bytes::Bytes),
-    /// It cannot be sent at all.
+    /// The message can never be sent.
     #[error(transparent)]
     Error(#[from] SendError),
 }
@@ -199,7 +199,7 @@ pub enum AcceptError {
     /// [`Config::max_associations`](crate::Config::max_associations).
     #[error("the peer that waited to be accepted is gone, or there are max_associations")]
     Gone,
-    /// The endpoint's task is gone.
+    /// The endpoint's task has ended.
     #[error("the endpoint's task is gone")]
     Stopped,
 }

@@ -20,14 +20,14 @@ pub(crate) struct Io {
     pub broken: u64,
     /// Packets dropped because the queue was full.
     pub dropped: u64,
-    /// Packets that another shard has received for this one.
+    /// Packets that another shard has received for this shard.
     pub handed_over: u64,
     /// Another shard got mail, and may have to be woken.
     pub handed: bool,
 }
 
 impl Io {
-    /// State for these sockets, with nothing to send.
+    /// Creates the state for these sockets, with an empty transmit queue.
     pub(crate) fn new(sockets: Sockets) -> Self {
         Self {
             sockets,
@@ -73,8 +73,8 @@ impl Io {
         self.transmit_queue.poll_flush(cx, &self.sockets, counts)
     }
 
-    /// The same in another task than the driver's, as far as the sockets accept packets at once.
-    /// Returns true if the queue is empty.
+    /// Sends packets in another task than the driver's, as far as the sockets accept packets
+    /// immediately. Returns true if the queue is empty.
     pub(crate) fn try_flush(&mut self) -> bool {
         let counts = (&mut self.sent, &mut self.failures);
         self.transmit_queue.try_flush(&self.sockets, counts)

@@ -1,7 +1,8 @@
 //! SCTP on real sockets, with the code that the simulator runs.
 //!
-//! [`Endpoint`] is one SCTP port; [`Association`] is a connection. Both are handles: clones may be
-//! used from any number of tasks. One task of the runtime owns the sockets and drives both.
+//! [`Endpoint`] is one SCTP port; [`Association`] is a connection. Both types are handles: clones
+//! may be used from any number of tasks. A task of the runtime owns the sockets and runs endpoints
+//! and associations.
 //!
 //! ```no_run
 //! use anabranch_net::{Config, Endpoint, SendOptions};
@@ -87,16 +88,16 @@
 //! # Performance
 //!
 //! On tokio, a program should send and receive in spawned tasks. The future that a multi-threaded
-//! tokio runtime blocks on (the body of `async fn main`) has a thread of its own, so that each
-//! message changes threads there and the throughput of an association is halved. An endpoint has
-//! one task for its sockets, and uses one core; several [`Shard`]s use several. A program that
+//! tokio runtime blocks on (the body of `async fn main`) runs on a separate thread, so that each
+//! message is passed between threads and the throughput of an association is halved. An endpoint
+//! has one task for its sockets, and uses one core; several [`Shard`]s use several. A program that
 //! needs no async runtime otherwise is fastest on a `ThreadRuntime`.
 //!
 //! # Carriers
 //!
 //! Packets travel over one of three carriers ([`Carrier`]): UDP encapsulation, plain UDP between
 //! two fixed ports, and raw IP. A program without a runtime, or with its own sockets, can drive
-//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` does so in a page,
+//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` is a short example,
 //! `examples/association_threads.rs` with a thread for each association.
 //!
 //! # Cancel safety

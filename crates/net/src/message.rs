@@ -33,8 +33,8 @@ impl From<ReceivedMessage> for Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessagePart {
-    /// The message's stream: until the part that `ends` the message, nothing else of this stream is
-    /// delivered.
+    /// The message's stream: until the part that `ends` the message, no other data of this stream
+    /// is delivered.
     pub stream: u16,
     /// Payload Protocol Identifier, as set by the peer's user.
     pub ppid: u32,

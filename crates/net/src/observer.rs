@@ -38,7 +38,7 @@ pub struct ObservedPacket<'a> {
 /// An observer of an endpoint. It is called from the endpoint's task, under the endpoint's lock: it
 /// must not block, nor call the endpoint.
 pub trait Observer: Send {
-    /// A packet was sent (passed to a socket) or received, whatever happened to it later. A packet
+    /// A packet was sent (passed to a socket) or received, even if it was dropped later. A packet
     /// that a shard has received for another is reported by the other.
     fn packet(&mut self, seen: &ObservedPacket<'_>) {
         let _ = seen;

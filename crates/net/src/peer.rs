@@ -6,13 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Its addresses; the first is the primary. Empty if it has a name.
+    /// Addresses of the peer; the first is the primary. Empty if it has a name.
     pub addresses: Vec<IpAddr>,
-    /// Its name, which is resolved for each attempt (RFC 8305).
+    /// Name of the peer, which is resolved for each attempt (RFC 8305).
     pub name: Option<String>,
-    /// Its SCTP port.
+    /// SCTP port of the peer.
     pub port: u16,
-    /// Its UDP port if it differs from the carrier's `peer_port`.
+    /// UDP port of the peer if it differs from the carrier's `peer_port`.
     pub udp_port: Option<u16>,
 }
 

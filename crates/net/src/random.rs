@@ -22,9 +22,9 @@ pub(crate) fn fraction() -> f64 {
     }
 }
 
-/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` if none is free: the
-/// first from a random one on (RFC 6056 §3.3.1). Other hosts behind the same address cannot guess
-/// the next port, and two processes do not count through the same ones.
+/// A free port of the dynamic range (RFC 6335 §6: 49,152 to 65,535), or `None` if no port is free:
+/// the first free port after a random port (RFC 6056 §3.3.1). Other hosts behind the same address
+/// cannot guess the next port, and two processes do not try the same sequence of ports.
 ///
 /// # Errors
 /// The system gives no random bytes.

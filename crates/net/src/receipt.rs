@@ -17,8 +17,8 @@ use crate::error::AssociationError;
 ///
 /// **Acknowledged** means that the cumulative TSN of the peer has passed the message (RFC 9260
 /// §6.2.1). A gap ack block is not sufficient, because the peer may renege on it and a receipt
-/// cannot be taken back. So the receipt of a message that arrived after a lost one is ready when
-/// the lost one was retransmitted. The peer's SCTP has the message then; only the peer's
+/// cannot be withdrawn. Therefore the receipt of a message that follows a lost message becomes
+/// ready only after the retransmission. The peer's SCTP has the message then; only the peer's
 /// application can confirm that it has read it.
 ///
 /// A receipt keeps neither the association nor the message. Cancel-safe: if it is dropped, the
@@ -31,11 +31,11 @@ pub struct Receipt(oneshot::Receiver<Answer>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeliveryError {
-    /// It was abandoned by the policy that it was sent with (RFC 3758, RFC 7496). If all of it was
-    /// sent, it may have reached the peer all the same.
+    /// The message was abandoned by its policy (RFC 3758, RFC 7496). If all of it was sent, it may
+    /// have reached the peer all the same.
     #[error("the message was given up ({0:?})")]
     Abandoned(AbandonPolicy),
-    /// It was removed before any of it was sent
+    /// The message was removed before any chunk of it was sent
     /// ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
     #[error("the message was taken back before it was sent")]
     Unsent,
@@ -98,7 +98,7 @@ pub(crate) struct Receipts {
 }
 
 impl Receipts {
-    /// The number of the next one.
+    /// The number of the next receipt.
     pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
@@ -126,7 +126,7 @@ impl Receipts {
         let answer = match delivery {
             DeliveryStatus::Acknowledged => Ok(()),
             DeliveryStatus::Abandoned(policy) => Err(DeliveryError::Abandoned(policy)),
-            // Nothing was sent of the others.
+            // No chunk of the other messages was sent.
             _ => Err(DeliveryError::Unsent),
         };
         Some(CompletedReceipt(receipt, answer))

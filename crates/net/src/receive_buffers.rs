@@ -1,11 +1,11 @@
-//! Receive buffers, which are kept and reused.
+//! Receive buffers, which are reused.
 //!
-//! Payload goes to the application as slices of the received data, so a block is free again after
+//! The application receives payload as slices of the received data, so a block is free again after
 //! the last slice was dropped. A call that filled much of its buffer (with a run of packets) passes
 //! the buffer itself on; a single packet is appended to a block of copies. A small slice that the
 //! application does not read keeps its whole block allocated, and the protocol accounts only for
-//! packets, not for blocks. So no more than [`MAX_BLOCKS_IN_USE`] are in use at a time: beyond
-//! that, every packet is copied to memory of its own, which the protocol accounts for.
+//! packets, not for blocks. At most [`MAX_BLOCKS_IN_USE`] blocks are in use at a time; beyond this
+//! number, every packet is copied to separate memory, which the protocol accounts for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -27,7 +27,7 @@ const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
 const SMALL_BATCH: usize = if BATCH < 4 { BATCH } else { 4 };
 /// Received bytes from which on a buffer is passed on instead of copied from.
 const HAND_ON: usize = BUFFER / 4;
-/// Maximum number of blocks in use by readers, in addition to the one for copies.
+/// Maximum number of blocks in use by readers, in addition to the block for copies.
 const MAX_BLOCKS_IN_USE: usize = 32;
 
 /// Packets of one sender that were received by one call.
@@ -68,7 +68,8 @@ pub(crate) struct ReceivedBatch {
 pub(crate) struct ReceiveBuffers {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
-    /// The last call filled all its buffers, or more than `SMALL_BATCH`: the next one has many.
+    /// The last call filled all its buffers, or more than `SMALL_BATCH`: the next call gets many
+    /// buffers.
     busy: bool,
     /// The block for copies, and a slice of the first packet in it.
     packed: BytesMut,
@@ -191,7 +192,7 @@ impl ReceiveBuffers {
         Some(packet)
     }
 
-    /// An empty block: an unused or a new one if few are in use; `None` if too many are.
+    /// An empty block: an unused block, or a new block if few are in use; `None` if too many are.
     fn free_block(&mut self) -> Option<BytesMut> {
         for _ in 0..self.lent.len() {
             match self.lent.pop_front()?.try_into_mut() {
@@ -199,7 +200,7 @@ impl ReceiveBuffers {
                     block.clear();
                     return Some(block);
                 }
-                // It is unused, but not whole any more.
+                // The block is unused, but a part of it was split off.
                 Ok(_) => {}
                 Err(busy) => self.lent.push_back(busy),
             }

@@ -1,15 +1,16 @@
 //! Fair queue of received packets that wait for the protocol.
 //!
-//! One task handles the packets of all peers. In order of arrival, a peer that sends more than this
-//! end can handle would fill the system's buffers and starve the others. So received packets are
-//! sorted by their sender (IP address and UDP port), senders are served round robin, and if too
-//! much waits, only the sender with the most waiting loses packets, as a full socket would drop
-//! them.
+//! One task handles the packets of all peers. If packets were handled in order of arrival, a peer
+//! that sends more than this end can handle would fill the system's buffers and starve other peers.
+//! Therefore received packets are queued by sender (IP address and UDP port), senders are served
+//! round robin, and if the queues exceed their limit, only the sender with the most queued data
+//! loses packets, as with a full socket buffer.
 //!
-//! Senders from which no association has accepted a packet are unknown sources. One attacker can be
-//! many of them, by forged addresses. So they share one queue, in order of arrival, together with
-//! all INITs (verification tag 0, RFC 9260 §8.5.1 A), and one of their packets is handled after
-//! each turn of a peer. While no peer has packets waiting, only theirs are handled.
+//! Senders from which no association has accepted a packet are unknown sources. An attacker can
+//! pose as many unknown sources by forging addresses. Therefore unknown sources share one queue, in
+//! order of arrival, together with all INITs (verification tag 0, RFC 9260 §8.5.1 A), and one of
+//! their packets is handled after each turn of a peer. While no peer has packets waiting, only
+//! theirs are handled.
 
 mod known_peers;
 
@@ -34,13 +35,14 @@ const ROUND_BYTES: usize = 192 * 1024;
 /// Maximum of waiting bytes. A well-behaved sender has at most a receive window in flight, 1 MiB by
 /// default.
 const MAX_WAITING: usize = 4 << 20;
-/// Number of waiting senders beyond which no more is received: the sockets buffer the rest.
+/// Number of waiting senders beyond which no more packets are received; further packets stay in the
+/// socket buffers.
 const MAX_SENDERS: usize = 256;
 /// Bytes that an arrival counts in addition to its own.
 const OVERHEAD: usize = 128;
-/// Empty queues kept for later senders.
+/// Empty queues that later senders reuse.
 const MAX_SPARE: usize = 64;
-/// Maximum of waiting bytes of unknown sources: some 2,000 INITs. Packets beyond it are dropped.
+/// Maximum of queued bytes of unknown sources: about 2,000 INITs. Packets beyond it are dropped.
 const MAX_UNKNOWN_BYTES: usize = 512 * 1024;
 /// Packets of unknown sources that are handled in one round, because peers may have sent more
 /// packets meanwhile.
@@ -95,8 +97,8 @@ pub(crate) struct QueuedPacket {
     pub ecn: Ecn,
     /// Range of the common header and chunks in [`FairReceiveQueue::block`].
     pub packet: Range<usize>,
-    /// It was queued as one of an unknown source. If an association accepts it, its sender becomes
-    /// known: [`FairReceiveQueue::learn`].
+    /// The packet was queued as a packet of an unknown source. If an association accepts it, its
+    /// sender becomes known: [`FairReceiveQueue::learn`].
     pub unknown: bool,
     /// Packets of the same call that are next, unless the turn ends before.
     pub behind: usize,
@@ -113,9 +115,9 @@ struct Sender {
 /// Waiting packets of all senders.
 #[derive(Debug, Default)]
 pub(crate) struct FairReceiveQueue {
-    /// Each with packets waiting. The first has its turn.
+    /// Senders with queued packets. The first has its turn.
     senders: VecDeque<Sender>,
-    /// The arrival of the last packet, or nothing.
+    /// Arrival time of the last packet, if any.
     block: Bytes,
     /// Packets and bytes of the first sender's turn so far.
     packets: usize,
@@ -124,7 +126,7 @@ pub(crate) struct FairReceiveQueue {
     dropped: u64,
     spare: Vec<VecDeque<Arrival>>,
     known: KnownPeers,
-    /// Another view of `known`, for other shards; usually none.
+    /// Copy of `known` for other shards; usually `None`.
     shown: Option<SharedKnownPeers>,
     unknown: VecDeque<Arrival>,
     /// Their cost, which is not part of `bytes`.
@@ -137,7 +139,7 @@ pub(crate) struct FairReceiveQueue {
 }
 
 impl FairReceiveQueue {
-    /// An empty queue that shares its known peers.
+    /// Creates an empty queue that shares its known peers.
     pub(crate) fn sharing_known(shown: Option<SharedKnownPeers>) -> Self {
         Self {
             shown,
@@ -145,7 +147,7 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Returns true if nothing waits.
+    /// Returns true if no packet is queued.
     pub(crate) fn is_empty(&self) -> bool {
         self.senders.is_empty() && self.unknown.is_empty()
     }
@@ -172,8 +174,9 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Returns true if more should be received. True even if much waits, because the system's
-    /// buffers are not fair: there, the others' packets would be lost behind those of a flood.
+    /// Returns true if more should be received. Returns true even if many packets are queued,
+    /// because the system's buffers are not fair: a flood would displace the packets of other
+    /// senders there.
     pub(crate) fn has_room(&self) -> bool {
         self.senders.len() < MAX_SENDERS
     }
@@ -191,8 +194,8 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Adds an arrival. After the last one of a call, [`FairReceiveQueue::drop_excess`] must
-    /// follow.
+    /// Adds an arrival. After the last packet of a receive call, [`FairReceiveQueue::drop_excess`]
+    /// must follow.
     pub(crate) fn push(&mut self, arrival: Arrival) {
         self.push_as(arrival, None);
     }

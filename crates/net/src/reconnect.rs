@@ -49,20 +49,21 @@ impl ConnectionFailure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReconnectPolicy {
-    /// The delay after the first failure; 500 ms by default. Each consecutive failure doubles it.
+    /// The delay after the first failure; 500 ms by default. Each consecutive failure doubles the
+    /// delay.
     pub first_delay: Duration,
     /// The longest delay; 30 s by default.
     pub max_delay: Duration,
-    /// The random part of each delay, 0 to 1, so that the clients of a restarted server do not
-    /// connect all at once; 0.5 by default, so
-    /// that each delay is between half of its value and all of it.
+    /// The random part of each delay, 0 to 1, so that the clients of a restarted server do not all
+    /// connect at the same time; 0.5 by default, so that each delay is between half of its value
+    /// and its full value.
     pub jitter: f64,
     /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
     /// never.
     pub max_failures: Option<u32>,
     /// An association that lasted this long ends a run of failures, and its end is the first
-    /// failure of the next run; 10 s by default. The end of a shorter one continues the run, so
-    /// that a peer that accepts and aborts is not called in a loop.
+    /// failure of the next run; 10 s by default. The end of a shorter association counts as a
+    /// consecutive failure, so that the client does not loop if a peer accepts and aborts.
     pub stable_after: Duration,
     /// Decides whether a failure ends the client; [`ConnectionFailure::is_permanent`] by default. A
     /// graceful shutdown by either side is [`ConnectionFailure::Closed`] with
@@ -71,7 +72,7 @@ pub struct ReconnectPolicy {
     pub is_final: fn(&ConnectionFailure) -> bool,
 }
 
-/// Limit of all delays, so that one can be added to any time: a year.
+/// Limit of all delays, so that adding a delay to a time cannot overflow: a year.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 86_400);
 
 impl Default for ReconnectPolicy {
@@ -116,7 +117,7 @@ impl ReconnectPolicy {
 pub enum ReconnectEvent {
     /// An attempt starts.
     Connecting {
-        /// One more than the number of consecutive failures.
+        /// Number of consecutive failures plus one.
         attempt: u32,
     },
     /// The association is established.
@@ -133,8 +134,8 @@ pub enum ReconnectEvent {
 }
 
 /// A client that keeps an association with a peer: it connects, and connects again by a
-/// [`ReconnectPolicy`] when an attempt fails or the association ends. It acts only while one of its
-/// methods is awaited; it starts no task.
+/// [`ReconnectPolicy`] when an attempt fails or the association ends. The client makes progress
+/// only while one of its methods is awaited; it starts no task.
 ///
 /// ```no_run
 /// use anabranch_net::{
@@ -191,8 +192,8 @@ enum State {
 }
 
 impl ReconnectingClient {
-    /// A client of `peer` at `endpoint`. It connects when [`ReconnectingClient::next_event`] or
-    /// [`ReconnectingClient::association`] is awaited.
+    /// A client of `peer` at `endpoint`. The client connects when
+    /// [`ReconnectingClient::next_event`] or [`ReconnectingClient::association`] is awaited.
     pub fn new(endpoint: Endpoint, peer: impl Into<Peer>, policy: ReconnectPolicy) -> Self {
         Self {
             endpoint,
@@ -258,7 +259,7 @@ impl ReconnectingClient {
     }
 
     /// The association, after further attempts if necessary, whose events are not returned then.
-    /// One that is shutting down accepts no messages: this waits for its end.
+    /// An association that is shutting down accepts no messages, so this method waits for its end.
     ///
     /// Cancel-safe: if the future is dropped, the next call continues.
     ///

@@ -7,7 +7,7 @@ use crate::peer::Peer;
 
 /// First word of such a reason.
 const WORD: &str = "redirect";
-/// Maximum number of addresses: as many as a peer may list.
+/// Maximum number of addresses, equal to the number that a peer may list.
 const MAX_ADDRESSES: usize = 8;
 
 impl fmt::Display for Peer {

@@ -1,5 +1,5 @@
 //! Careful Resume (RFC 9959) on real sockets: congestion control parameters that an association
-//! saved for a path, and that a later one starts from.
+//! saved for a path, and that a later association starts from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,9 +23,9 @@ use crate::time::nanos;
 const OBSERVE_EVERY: Nanos = SECOND;
 
 /// Saved congestion control parameters by path, for [Careful Resume] (RFC 9959): an association
-/// that starts on a path jumps to half of the capacity that an earlier one measured there, if the
-/// path still has about the same round-trip time. Clones are handles of the same cache, which the
-/// [configurations](crate::Config::resume_cache) of several endpoints may share.
+/// that starts on a path jumps to half of the capacity that an earlier association measured on this
+/// path, if the round-trip time is still about the same. Clones are handles of the same cache,
+/// which the [configurations](crate::Config::resume_cache) of several endpoints may share.
 ///
 /// Each path of a multihomed association has its own set, which applies when data is first sent on
 /// that path: at the start, or after a failover. One association at a time uses a set. A set is
@@ -77,8 +77,8 @@ impl ResumeCache {
         current.map(|(path, it)| SavedPath::of(path, it)).collect()
     }
 
-    /// Adds a stored set, which replaces that of the same path. It expires at the latest after the
-    /// lifetime of this cache. Returns false if it has expired already.
+    /// Adds a stored set, which replaces that of the same path. The set expires at the latest after
+    /// the lifetime of this cache. Returns false if it has expired already.
     pub fn insert(&self, path: SavedPath) -> bool {
         let now = unix_time();
         let until = path.expires.duration_since(UNIX_EPOCH);
@@ -126,8 +126,8 @@ impl fmt::Debug for ResumeCache {
     }
 }
 
-/// A set of saved congestion control parameters. Its text form is one line of five words: both
-/// addresses, the window in bytes, the round-trip time in nanoseconds, and the expiry time in
+/// A set of saved congestion control parameters. The text form of a set is one line of five words:
+/// both addresses, the window in bytes, the round-trip time in nanoseconds, and the expiry time in
 /// seconds since 1970.
 ///
 /// ```
@@ -284,7 +284,8 @@ impl Resuming {
         }
     }
 
-    /// Saves the observations of an association that has ended, and lets others use its sets.
+    /// Saves the observations of an association that has ended, and releases its sets for other
+    /// associations.
     pub(crate) fn end(&mut self, id: AssociationId, association: &Association) {
         for (path, mut used) in self.paths.remove(&id).unwrap_or_default() {
             observe(&self.cache, association, path, &mut used);

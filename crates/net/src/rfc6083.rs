@@ -50,18 +50,18 @@ use crate::message::Message;
 use crate::receipt::{Answer, DeliveryError, Receipt};
 use crate::runtime::within;
 
-/// Maximum size of the messages that are kept because they arrived before the peer's last message
-/// of the handshake, bytes. The peer is not authenticated then.
+/// Maximum size, in bytes, of messages that are buffered because they arrived before the peer's
+/// last handshake message. The peer is not authenticated then.
 const MAX_EARLY: usize = 1 << 20;
-/// Added to the length of each of them, for the memory that a small one takes.
+/// Memory overhead of a buffered message, which is added to its length.
 const EARLY_COST: usize = 256;
-/// Number of receipts from which on those with an answer are removed.
+/// Number of receipts from which on completed receipts are removed.
 const MIN_RECEIPTS: usize = 64;
 
 impl Config {
-    /// Returns a copy for associations of [`SecureAssociation`]. It requires AUTH for DATA, I-DATA,
-    /// FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and for SACK and SHUTDOWN. Shared keys that
-    /// were set are removed, because the first one must be empty (RFC 6083 §4.8).
+    /// Returns a copy for associations of [`SecureAssociation`]. The association requires AUTH for
+    /// DATA, I-DATA, FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and for SACK and SHUTDOWN.
+    /// Shared keys that were set are removed, because the first key must be empty (RFC 6083 §4.8).
     #[must_use]
     pub fn with_rfc6083(mut self) -> Self {
         self.sctp.authentication = Authentication::Required;
@@ -119,7 +119,7 @@ pub struct SecureAssociation {
     peer: PeerIdentity,
     ppid: u32,
     state: Mutex<State>,
-    /// Held for reading while a message is sent, so that close_notify follows it.
+    /// Locked for reading while a message is sent, so that close_notify follows the message.
     sending: RwLock<()>,
 }
 
@@ -135,9 +135,9 @@ struct State {
 #[derive(Debug, Default)]
 struct Receipts {
     waiting: Vec<Receipt>,
-    /// Number of receipts at which those with an answer are removed next.
+    /// Number of receipts at which completed receipts are removed next.
     limit: usize,
-    /// The first error among the removed ones.
+    /// The first error among the removed receipts.
     failed: Option<DeliveryError>,
 }
 
@@ -219,7 +219,7 @@ impl SecureAssociation {
     /// If the future is dropped, the association is aborted.
     ///
     /// # Errors
-    /// As [`SecureAssociation::client`].
+    /// The same errors as [`SecureAssociation::client`].
     pub async fn server(
         association: Association,
         settings: Arc<Settings>,
@@ -311,7 +311,7 @@ impl SecureAssociation {
         Ok(())
     }
 
-    /// The next message, decrypted. `None`: the peer has closed, and nothing is missing.
+    /// The next message, decrypted. `None`: the peer has closed, and no message is missing.
     ///
     /// Cancel-safe: if the future is dropped, the message waits for the next call.
     ///

@@ -7,14 +7,16 @@ use crate::config::Config;
 
 impl Config {
     /// Returns a copy that protects all associations, with keys from a secret of both ends. Peers
-    /// without it are refused, unless [`Config::sctp`] says [`Security::DtlsChunkLoose`].
+    /// without the DTLS chunk are refused, unless [`Config::sctp`] has
+    /// [`Security::DtlsChunkLoose`].
     #[must_use]
     pub fn with_preshared_secret(self, settings: preshared::Settings) -> Self {
         self.with_key_methods(KeyMethods::preshared(settings))
     }
 
     /// Returns a copy that protects all associations, with peers that authenticate by certificates.
-    /// Peers without them are refused, unless [`Config::sctp`] says [`Security::DtlsChunkLoose`].
+    /// Peers without the DTLS chunk are refused, unless [`Config::sctp`] has
+    /// [`Security::DtlsChunkLoose`].
     ///
     /// ```no_run
     /// use std::sync::Arc;

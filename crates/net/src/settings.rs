@@ -118,8 +118,8 @@ impl PathSettings {
 }
 
 /// The timers of [`Config::sctp`](crate::Config::sctp) as durations: see
-/// [`Config::with_timers`](crate::Config::with_timers). Ranges as there; a value out of its range
-/// is an error of [`Endpoint::bind`](crate::Endpoint::bind).
+/// [`Config::with_timers`](crate::Config::with_timers). The ranges are those of the core; a value
+/// out of its range is an error of [`Endpoint::bind`](crate::Endpoint::bind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timers {
@@ -130,7 +130,7 @@ pub struct Timers {
     /// RTO.Max: 1 ms to 86,400 s.
     pub rto_max: Duration,
     /// HB.interval: time between HEARTBEATs on an idle path, in addition to its RTO, 1 ms to
-    /// 86,400 s. `None`: no HEARTBEATs there.
+    /// 86,400 s. `None`: no HEARTBEATs on this path.
     pub heartbeat_interval: Option<Duration>,
     /// The longest delay of a SACK, 0 to 500 ms.
     pub sack_delay: Duration,

@@ -22,16 +22,17 @@ const MAX_SHARDS: usize = 256;
 ///
 /// A shard is moved to its thread, and bound there. Peers see one endpoint, which has one
 /// association with each (RFC 9260 §1.2), on the shard that received its INIT; each shard accepts
-/// its own. So the application should accept on all of them, and `max_associations`, `backlog`,
-/// `undecided` and statistics are per shard. [`Endpoint::connect`] starts an association on its own
-/// shard. Addresses ([`Endpoint::change_addresses`]) are changed on each shard. If one shard is
-/// closed or its runtime ends, the others continue, but peers that the system still sends to it are
-/// refused as long as it has associations: close all together.
+/// its own. The application should therefore accept associations on all shards, and
+/// `max_associations`, `backlog`, `undecided` and statistics are per shard. [`Endpoint::connect`]
+/// starts an association on its own shard. Addresses ([`Endpoint::change_addresses`]) are changed
+/// on each shard. If one shard is closed or its runtime ends, the others continue, but the system
+/// still delivers peers to the closed shard, which refuses them as long as it has associations.
+/// Therefore close all shards together.
 ///
 /// Each shard draws verification tags of one residue class, so that the system (Linux) can give
-/// packets to its socket: at least 2^32 / count - 1 different ones, which is fewer to guess than
-/// RFC 9260 §5.3.1 has by a factor of `count`. Packets that another shard's socket receives all the
-/// same are handed over
+/// packets to its socket: at least 2^32 / count - 1 different tags, which makes guessing a tag
+/// easier than with RFC 9260 §5.3.1 by a factor of `count`. Packets that another shard's socket
+/// receives all the same are handed over
 /// ([`EndpointStatistics::packets_handed_over`](crate::EndpointStatistics::packets_handed_over)),
 /// which only costs more.
 ///
@@ -66,11 +67,11 @@ pub struct Shard {
     config: Config,
     carries: ShardSockets,
     local: Vec<SocketAddr>,
-    /// None: it is alone.
+    /// `None`: the endpoint is not a shard of a group.
     shard_handle: Option<ShardHandle>,
 }
 
-/// Its sockets.
+/// The sockets of the shard.
 enum ShardSockets {
     Bound(Vec<Bound>),
     Given(Vec<Box<dyn PacketSocket>>),
@@ -125,7 +126,7 @@ impl Shard {
 
     fn with_seats(config: &Config, all: Vec<ShardSockets>) -> Vec<Self> {
         let mut seats = ShardHandle::all(all.len() as u32);
-        // A single one has no other to hand packets to.
+        // A single shard has no other shard to hand packets to.
         let several = seats.len() > 1;
         let seats = seats
             .drain(..)
@@ -160,7 +161,7 @@ impl Shard {
         &self.local
     }
 
-    /// Binds the endpoint, on the runtime in the settings, or else on the current one.
+    /// Binds the endpoint, on the runtime in the settings, or else on the current runtime.
     ///
     /// # Errors
     /// A setting that cannot be used, or no runtime.

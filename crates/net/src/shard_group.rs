@@ -1,9 +1,9 @@
-//! Groups of drivers that are one to the network: each has sockets of its own at the same addresses
-//! and UDP port, and associations of its own.
+//! Groups of drivers that appear as one endpoint to the network: each driver has its own sockets,
+//! at the same addresses and UDP port, and its own associations.
 //!
 //! The system gives a packet to one of the sockets. If its verification tag belongs to another
-//! driver, the packet is put into that one's mailbox. The mailbox is bounded and fair like a
-//! [`FairReceiveQueue`], because any host may fill it.
+//! driver, the packet is put into the mailbox of that driver. The mailbox is bounded and fair like
+//! a [`FairReceiveQueue`], because any host may fill it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,16 +23,16 @@ struct ShardGroup {
     boxes: Vec<Mailbox>,
 }
 
-/// Packets that others have received for one of them.
+/// Packets that other drivers have received for one driver.
 #[derive(Debug, Default)]
 struct Mailbox {
     mail: Mutex<MailboxState>,
     /// The driver's known peers.
     known: SharedKnownPeers,
-    /// It is not empty. Changed under the lock.
+    /// The mailbox is not empty. Changed under the lock.
     has_some: AtomicBool,
-    /// The driver should be woken, by the first task that can: not while anything is locked,
-    /// because a waker may run any code.
+    /// The driver should be woken by the next task that holds no lock, because a waker may run any
+    /// code.
     to_wake: AtomicBool,
     waker: Mutex<Option<Arc<Waker>>>,
 }
@@ -40,10 +40,10 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct MailboxState {
     receive_queue: FairReceiveQueue,
-    /// Packets that arrived so far, and those that were dropped for lack of room.
+    /// Packets that arrived so far, and packets that were dropped because the mailbox was full.
     came: u64,
     dropped: u64,
-    /// The driver is gone.
+    /// The driver has ended.
     closed: bool,
 }
 
@@ -94,14 +94,14 @@ impl ShardHandle {
         &self.group.boxes[self.number as usize]
     }
 
-    /// Sets the waker of the driver. Returns the previous one, which should be dropped without
+    /// Sets the waker of the driver. Returns the previous waker, which should be dropped without
     /// locks.
     pub(crate) fn set_waker(&self, waker: Waker) -> Option<Arc<Waker>> {
         self.own().waker().replace(Arc::new(waker))
     }
 
-    /// Keeps the packets of this driver from a receive call of one of its sockets, and puts the
-    /// others into the mailboxes of their owners. Returns true if there were others.
+    /// Keeps this driver's own packets from a receive call of one of its sockets, and puts all
+    /// other packets into the mailboxes of their owners. Returns true if there were others.
     pub(crate) fn sort_by_owner(
         &self,
         mut arrival: Arrival,
@@ -118,7 +118,8 @@ impl ShardHandle {
         handed | self.deliver(arrival, receive_queue)
     }
 
-    /// The end of the packets of the first one's owner; `None`: all have one owner.
+    /// The end of the packets that belong to the owner of the first packet; `None`: all have one
+    /// owner.
     fn end_of_first(&self, arrival: &Arrival) -> Option<usize> {
         debug_assert_eq!(arrival.taken, 0, "it has just come");
         let mut packets = arrival.packets.chunks(arrival.stride.max(1));
@@ -145,7 +146,7 @@ impl ShardHandle {
         }
         match self.hand_over(owner, arrival) {
             Ok(()) => true,
-            // Its associations are gone: the packets are out of the blue.
+            // The associations of that driver no longer exist: the packets are out of the blue.
             Err(arrival) => {
                 receive_queue.push(arrival);
                 false
@@ -153,8 +154,8 @@ impl ShardHandle {
         }
     }
 
-    /// Puts packets into another's mailbox; returns them if that driver is gone. The caller must
-    /// call [`ShardHandle::wake_others`] afterwards, without locks.
+    /// Puts packets into the mailbox of another driver; returns the packets if that driver has
+    /// ended. The caller must call [`ShardHandle::wake_others`] afterwards, without locks.
     pub(crate) fn hand_over(&self, to: u32, arrival: Arrival) -> Result<(), Arrival> {
         let Some(to_box) = self.group.boxes.get(to as usize) else {
             return Err(arrival);

@@ -1,6 +1,6 @@
 //! Peers of all shards of a port: the list of addresses that peers of their associations have
-//! verified, which each endpoint queries ([`ShardPeers`]). It has as many entries as the tables of
-//! the endpoints.
+//! verified, which each endpoint queries ([`ShardPeers`]). The list has as many entries as the
+//! tables of the endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,7 +24,7 @@ struct PeerKey {
     local_port: u16,
     port: u16,
     address: IpAddr,
-    /// Identifies the endpoint among those with the port `local_port`, which have different
+    /// Identifies the endpoint among the endpoints with the port `local_port`, which have different
     /// addresses.
     place: IpAddr,
 }
@@ -34,7 +34,7 @@ struct KnownAddresses {
     /// Addresses that peers have verified, and the number of the shard that has the association.
     owners: BTreeMap<PeerKey, u32>,
     /// Addresses that are listed but not verified: with a tag, the shard, and the slot of the
-    /// association there.
+    /// association in the shard.
     claims: BTreeSet<(PeerKey, u32, u32, u32)>,
 }
 
@@ -95,8 +95,7 @@ impl SharedPeers {
         })
     }
 
-    /// Addresses that their associations' peers have verified, and those that are listed and not
-    /// verified.
+    /// Verified addresses of the peers, and addresses that are listed and not verified.
     #[cfg(test)]
     pub(crate) fn known_addresses(&self) -> (usize, usize) {
         let known = self.read();
@@ -112,12 +111,13 @@ impl SharedPeers {
     }
 }
 
-/// One endpoint's view of the list. Its entries are removed with it.
+/// One endpoint's view of the list. The entries of an endpoint are removed when the endpoint is
+/// dropped.
 #[derive(Debug)]
 struct View {
     peers: SharedPeers,
     number: u32,
-    /// The endpoint's port, and its identifier among those with that port.
+    /// The endpoint's port, and its identifier among the endpoints with that port.
     port: u16,
     place: IpAddr,
 }

@@ -12,9 +12,9 @@ use crate::runtime::{self, Runtime};
 use crate::shard_group::ShardHandle;
 use crate::socket::{PacketSocket, Sockets};
 
-/// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP
-/// ports of a host (RFC 6951 §5.1). Packets go to the endpoint that has their destination port;
-/// over UDP, packets to unused ports are answered as RFC 9260 §8.4 requires for packets without an
+/// Sockets for several endpoints with different SCTP ports: one UDP port carries all SCTP ports of
+/// a host (RFC 6951 §5.1). Packets go to the endpoint that has their destination port; over UDP,
+/// packets to unused ports are answered as RFC 9260 §8.4 requires for packets without an
 /// association.
 ///
 /// Clones are handles of the same sockets. The sockets are closed when every handle is dropped and
@@ -38,7 +38,8 @@ pub struct SharedSockets {
 
 impl SharedSockets {
     /// Opens the sockets that `config` specifies (its carrier, addresses, `socket_buffer` and
-    /// `offload`) and starts their task on the runtime that it names, or else on the current one.
+    /// `offload`) and starts their task on the runtime that `config` names, or else on the current
+    /// runtime.
     ///
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
@@ -76,11 +77,11 @@ impl SharedSockets {
         )
     }
 
-    /// Like [`SharedSockets::open`], on UDP sockets that the caller has bound: with options of its
-    /// own, inherited, or passed by another process. `config`'s carrier describes their content;
-    /// its addresses and `socket_buffer` are ignored. With [`Carrier::Ip`](crate::Carrier::Ip) they
-    /// are raw ones of protocol 132 (`std` has no type for such: make it by
-    /// `UdpSocket::from(OwnedFd)`).
+    /// Like [`SharedSockets::open`], on UDP sockets that the caller has bound, for example with
+    /// other options, or that were inherited or passed by another process. `config`'s carrier
+    /// describes their content; its addresses and `socket_buffer` are ignored. With
+    /// [`Carrier::Ip`](crate::Carrier::Ip) the sockets are raw sockets of protocol 132 (`std` has
+    /// no type for raw sockets: create one by `UdpSocket::from(OwnedFd)`).
     ///
     /// Addresses are not added to them later
     /// ([`Association::change_addresses`](crate::Association::change_addresses)).
@@ -162,7 +163,7 @@ impl SharedSockets {
         &self.driver_shared
     }
 
-    /// Passes an endpoint to the driver; `false` if that is gone.
+    /// Passes an endpoint to the driver; Returns `false` if the driver has ended.
     pub(crate) fn join(&self, port: EndpointDriver) -> bool {
         self.driver_shared.join(|| self.joining.push(port))
     }

@@ -1,10 +1,10 @@
 //! Backoff of sockets that return errors.
 //!
 //! Some errors belong to sent packets (ICMP), are reported once, and are followed by packets: such
-//! a socket should be read again at once. But one whose interface is gone, or whose descriptor is
-//! closed, returns an error each time, for ever. It is then read at growing intervals, for as long
-//! as it exists, because an interface may come back, and an association may have another path
-//! meanwhile.
+//! a socket should be read again immediately. But a socket whose interface is gone, or whose
+//! descriptor is closed, returns an error at each call. Such a socket is read at growing intervals
+//! as long as it exists, because an interface may come back, and an association may have another
+//! path meanwhile.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -18,19 +18,19 @@ const MAX_BACKOFF: Nanos = SECOND;
 #[derive(Clone, Copy, Debug, Default)]
 struct Backoff {
     in_row: u32,
-    /// It is not read before.
+    /// The socket is not read before this time.
     until: Nanos,
 }
 
 /// Sockets in backoff, by number.
 #[derive(Debug, Default)]
 pub(crate) struct SocketBackoff {
-    /// None: all of them work.
+    /// `None`: all sockets work.
     of: Vec<Backoff>,
 }
 
 impl SocketBackoff {
-    /// Returns true if all work, so that nothing has to be checked.
+    /// Returns true if all sockets work, so that no socket has to be checked.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         self.of.is_empty()
@@ -41,7 +41,7 @@ impl SocketBackoff {
         self.of.get(number).is_some_and(|it| now < it.until)
     }
 
-    /// It returned an error. Returns true if it backs off now.
+    /// The socket returned an error. Returns true if it backs off now.
     pub(crate) fn failed(&mut self, number: usize, now: Nanos) -> bool {
         if self.of.len() <= number {
             self.of.resize(number + 1, Backoff::default());
@@ -56,7 +56,7 @@ impl SocketBackoff {
         true
     }
 
-    /// It returned a packet, or has none.
+    /// The socket returned a packet, or is empty.
     #[inline]
     pub(crate) fn worked(&mut self, number: usize) {
         if !self.of.is_empty() {
@@ -74,7 +74,7 @@ impl SocketBackoff {
         }
     }
 
-    /// The earliest time at which one of them should be read again.
+    /// The earliest time at which one of the sockets should be read again.
     pub(crate) fn next(&self) -> Option<Nanos> {
         let resting = self
             .of

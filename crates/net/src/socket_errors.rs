@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Number of reasons that are counted separately; further ones count together.
+/// Number of reasons that are counted separately; all further reasons are counted together.
 const MAX_REASONS: usize = 16;
 
 /// The operation that returned an error.
@@ -12,11 +12,11 @@ const MAX_REASONS: usize = 16;
 pub enum SocketOperation {
     /// Sending: the packets are lost.
     Sending,
-    /// Receiving: nothing was lost by it.
+    /// Receiving: no packet was lost.
     Receiving,
 }
 
-/// One reason why sockets of an endpoint gave errors.
+/// A reason for errors of an endpoint's sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketError {
@@ -81,12 +81,12 @@ impl SocketErrors {
         });
     }
 
-    /// How many there were.
+    /// Number of errors.
     pub(crate) fn all(&self) -> u64 {
         self.all
     }
 
-    /// How many of each.
+    /// Number of errors for each reason.
     pub(crate) fn reasons(&self) -> &[SocketError] {
         &self.reasons
     }

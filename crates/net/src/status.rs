@@ -61,7 +61,7 @@ pub struct PathStatus {
     pub local: IpAddr,
     /// The peer's UDP port, as last learnt; 0 over raw IP.
     pub udp_port: u16,
-    /// Whether it may carry data.
+    /// Whether the path may carry data.
     pub state: PathState,
     /// Congestion window, bytes.
     pub cwnd: u64,
@@ -188,14 +188,14 @@ impl Status {
     }
 }
 
-/// Counters of an endpoint. Those of sending, `receive_calls` and `packets_dropped` are those of
-/// its sockets, which other endpoints may share.
+/// Counters of an endpoint. Counters of sending, `receive_calls` and `packets_dropped` are counters
+/// of the sockets, which other endpoints may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStatistics {
     /// Packets passed to sockets.
     pub packets_sent: u64,
-    /// Send calls: fewer than packets if runs of packets are sent at once.
+    /// Send calls: fewer than packets if a call sends several packets (GSO).
     pub send_calls: u64,
     /// Packets that the system refused to send; to the protocol they are lost.
     pub send_errors: u64,
@@ -207,10 +207,10 @@ pub struct EndpointStatistics {
     pub packets_received: u64,
     /// Receive calls that returned packets.
     pub receive_calls: u64,
-    /// Packets received and dropped because too many waited: only those of the sender with the most
-    /// waiting.
+    /// Received packets that were dropped because the receive queue was full: only packets of the
+    /// sender with the most queued data.
     pub packets_dropped: u64,
-    /// Packets that another shard has received for this one: see [`Shard`](crate::Shard).
+    /// Packets that another shard has received for this shard: see [`Shard`](crate::Shard).
     pub packets_handed_over: u64,
     /// Datagrams dropped before the protocol: from another UDP port than the fixed one, or
     /// truncated.

@@ -157,7 +157,7 @@ impl GsoBatches {
 }
 
 impl TransmitQueue {
-    /// Returns true if nothing waits.
+    /// Returns true if no packet is queued.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.0.is_empty()
     }
@@ -167,7 +167,7 @@ impl TransmitQueue {
         bytes >= MAX_QUEUED_BYTES
     }
 
-    /// Sends what the sockets accept. Ready when nothing waits any more.
+    /// Sends packets as far as the sockets accept them. Ready when the queue is empty.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -186,8 +186,8 @@ impl TransmitQueue {
         self.bytes.clear();
     }
 
-    /// Sends what the sockets accept at once. Returns true if nothing waits any more: there is no
-    /// wakeup for the rest.
+    /// Sends packets as far as the sockets accept them immediately. Returns true if the queue is
+    /// empty; the task is not woken for remaining packets.
     pub(crate) fn try_flush(
         &mut self,
         sockets: &Sockets,

@@ -1,13 +1,14 @@
 //! Tasks that wait for one condition.
 //!
 //! The condition is under another lock. Cloning, waking or dropping a waker may run any code, which
-//! may need that lock or this one: none of these happens while either is held.
+//! may need either lock: none of these operations happens while a lock is held.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Waiting tasks. Each has a place here until all are woken, or until it leaves.
+/// Waiting tasks. Each task has a place in this list until all tasks are woken, or until the task
+/// leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// Number of times that all were woken.
@@ -27,7 +28,7 @@ struct Waiting {
 pub(crate) type WaiterPlace = Option<(u64, u64)>;
 
 impl Waiting {
-    /// Puts a waker at a place, and returns the previous one.
+    /// Puts a waker at a place, and returns the previous waker.
     fn put(&mut self, number: u64, waker: Waker) -> Option<Waker> {
         let mut all = self.first.iter_mut().chain(&mut self.more);
         if let Some((_, known)) = all.find(|it| it.0 == number) {
@@ -61,8 +62,8 @@ impl Waiters {
         self.round.load(Ordering::Acquire)
     }
 
-    /// Waits at `place` for the end of `round`, or continues to wait there, perhaps with another
-    /// waker.
+    /// Waits at `place` for the end of `round`, or continues to wait at that place, possibly with
+    /// another waker.
     ///
     /// # Errors
     /// The round is over already. The waker is returned.
@@ -90,7 +91,7 @@ impl Waiters {
         Ok(())
     }
 
-    /// Leaves `place`, if the task waits there.
+    /// Leaves `place`, if the task waits at that place.
     #[inline]
     pub(crate) fn leave(&self, place: &mut WaiterPlace) {
         // After the end of a round none of its tasks is left.
@@ -170,7 +171,7 @@ mod tests {
         first.into_iter().chain(more).for_each(Waker::wake);
     }
 
-    /// A task that checked the condition before a change does not wait for the next one.
+    /// A task that checked the condition before a change does not wait for the next change.
     #[test]
     fn what_came_between_the_look_and_the_wait_is_not_missed() {
         let count = Arc::new(Count::default());

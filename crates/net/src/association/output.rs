@@ -22,12 +22,12 @@ const EVENTS: Interest = Interest::EVENTS.without(Interest::RECEIPTS);
 
 impl Association {
     /// The next message or part ([`Association::recv_part`]) or event
-    /// ([`Association::next_event`]), in the order of delivery: an event comes after the messages
-    /// that could be read before it occurred, and before those that could be read later. `None` if
-    /// the association was shut down gracefully and everything is read.
+    /// ([`Association::next_event`]), in the order of delivery: an event follows the messages that
+    /// could be read before it occurred, and precedes the messages that could be read later. `None`
+    /// if the association was shut down gracefully and everything is read.
     ///
-    /// With a `stream`: messages of that stream only; of the events, those before which no message
-    /// waits on any stream, and those that abort a message of that stream.
+    /// With a `stream`: only messages of that stream, events that no unread message of any stream
+    /// precedes, and events that abort a message of that stream.
     ///
     /// Readers of one association share one queue: each event and message goes to one of the
     /// waiting readers.
@@ -84,7 +84,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
             sctp::Output::Event(event) => return Some(Output::Event(event)),
             sctp::Output::Message(message) => message.into(),
             sctp::Output::MessagePart(part) => part,
-            // They were not requested.
+            // The other kind of output was not requested.
             sctp::Output::Writable | sctp::Output::Sent { .. } => continue,
         };
         let cumulative = protocol.cumulative_tsn();

@@ -9,7 +9,7 @@ impl Association {
     /// reports its outcome.
     ///
     /// # Errors
-    /// See [`ReconfigError`]; nothing is requested then.
+    /// See [`ReconfigError`]. After an error no request has been made.
     pub fn reconfigure(&self, change: &Reconfiguration) -> Result<(), ReconfigError> {
         let now = self.shared.now();
         let mut state = self.shared.lock();

@@ -42,7 +42,7 @@ impl<T, F: Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Ref
 
 /// Why a message was not queued. The sender keeps the message.
 enum Unsent {
-    /// There is no room for its bytes now. The value is their number.
+    /// The send buffer has no space for the message at present. The value is their number.
     Full(usize),
     Error(SendError),
 }
@@ -66,7 +66,7 @@ struct SendContext<'a> {
 }
 
 impl SendContext<'_> {
-    /// Queues the message; takes it only if it was queued.
+    /// Queues the message; leaves `message` unchanged if it could not be queued.
     fn put<T>(
         &mut self,
         bytes: &mut Option<Bytes>,
@@ -78,8 +78,8 @@ impl SendContext<'_> {
         if is_full(association, size, self.send_buffer) && !association.is_closed() {
             return Err(Unsent::Full(size));
         }
-        // A message that may be refused is kept for its sender. Otherwise it is not, because
-        // another reference has a cost and most messages are accepted.
+        // A message that may be refused, which is then returned to its sender. Otherwise it is not,
+        // because another reference has a cost and most messages are accepted.
         let kept = match association.send_buffer().accepts(options.stream, size) {
             true => None,
             false => bytes.clone(),
@@ -108,7 +108,7 @@ impl SendContext<'_> {
 
 /// Returns true if a message of `size` bytes has to wait, because unacknowledged messages use too
 /// much memory: twice the send buffer together with it, or if nothing else is queued, the send
-/// buffer without it. So a message that is larger than the limit is sent, too.
+/// buffer without it. A message that is larger than the limit can therefore be sent.
 pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -> bool {
     let held = association.send_buffer().used();
     held + size > 2 * send_buffer && (held > send_buffer || association.send_buffer().unsent() > 0)
@@ -173,10 +173,11 @@ impl Association {
 
     /// Like [`Association::send`], with a receipt: a future that completes when the peer has
     /// acknowledged the message, or gives the reason why it will not ([`Receipt`]). The peer may
-    /// delay its acknowledgement by 200 ms; `options` with `immediate` request an immediate one.
+    /// delay its acknowledgement by 200 ms; `options` with `immediate` request an immediate
+    /// acknowledgement.
     ///
-    /// A receipt is kept with the association, next to the message, until the message is
-    /// acknowledged or abandoned. Messages without a receipt have no cost for it.
+    /// The association stores a receipt with its message until the message is acknowledged or
+    /// abandoned. Messages without a receipt have no cost for it.
     ///
     /// ```no_run
     /// use anabranch_net::{Association, SendOptions};
@@ -206,9 +207,9 @@ impl Association {
     }
 
     /// Queues `messages` in order, and waits while the send buffer is full. Like
-    /// [`Association::send`] for each of them, but the fixed cost of a call (the lock of the
-    /// endpoint, the lookup of the association) is paid once for many: for callers that have
-    /// several messages at hand, in particular small ones.
+    /// [`Association::send`] for each message, but the fixed cost of a call (the lock of the
+    /// endpoint, the lookup of the association) is shared by all messages. Suitable for callers
+    /// that have several messages, in particular small messages.
     ///
     /// Queued messages are removed from `messages`.
     ///
@@ -226,12 +227,12 @@ impl Association {
     /// # }
     /// ```
     ///
-    /// Cancel-safe: if the future is dropped before it is ready, `messages` has those that were not
-    /// queued.
+    /// Cancel-safe: if the future is dropped before it is ready, `messages` contains the messages
+    /// that were not queued.
     ///
     /// # Errors
-    /// As [`Association::send`]; the error is about the first of the remaining `messages`, and
-    /// those before it were queued.
+    /// As [`Association::send`]; the error concerns the first of the remaining `messages`; all
+    /// earlier messages were queued.
     pub async fn send_all(
         &self,
         messages: &mut VecDeque<Bytes>,
@@ -254,8 +255,8 @@ impl Association {
         self.once_there_is_room(attempt).await
     }
 
-    /// Tries at once: usually there is room, and no future has to be made that holds the message
-    /// while it waits.
+    /// Tries immediately: usually the buffer has space, so that no future has to store a waiting
+    /// message.
     #[inline]
     async fn send_on<T>(
         &self,
@@ -327,8 +328,8 @@ impl Association {
         })
     }
 
-    /// Queues messages in order, as many as are allowed under one lock. Queued messages are removed
-    /// from `messages`.
+    /// Queues messages in order, at most the number that is allowed under one lock. Queued messages
+    /// are removed from `messages`.
     fn queue_some(
         &self,
         messages: &mut VecDeque<Bytes>,
@@ -362,8 +363,8 @@ impl Association {
         })
     }
 
-    /// Lets `put` queue messages with these options under the lock; what was queued is sent at once
-    /// if it is small and nothing is queued before it.
+    /// Calls `put` under the lock to queue messages with these options; a small message is sent
+    /// immediately if no data is queued before it.
     fn with_send_context<T>(
         &self,
         options: &SendOptions,
@@ -380,8 +381,8 @@ impl Association {
         else {
             return Err(SendError::Closing.into());
         };
-        // Nothing is in flight and nothing waits: the message leaves at once, alone, because
-        // waiting for more gains nothing.
+        // No data is in flight or queued: the message is sent immediately and alone, because there
+        // is no reason to wait for more data.
         let idle = association.send_buffer().unsent() == 0 && association.send_buffer().used() == 0;
         // For most messages the clock is not read.
         let now = match idle || association.has_lifetime(options) {
@@ -410,8 +411,8 @@ impl Association {
     }
 
     /// Sends the queued messages in the task of the caller, because that costs less than waking the
-    /// driver. The driver is woken only if it has more to do: send what the socket does not take,
-    /// set its timer, or report events.
+    /// driver. The driver is woken only for remaining work: packets that the socket did not accept,
+    /// its timer, or events.
     fn send_at_once(&self, mut guard: StateGuard<'_>, now: Nanos) {
         let state: &mut EndpointState = &mut guard;
         let may = state.driver_sleeps && state.observer.is_none();

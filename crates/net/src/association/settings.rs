@@ -15,8 +15,8 @@ impl Association {
         association.map(AssociationSettings::of)
     }
 
-    /// Changes settings, from the next packet on. They remain after a restart by the peer. To
-    /// change one of them:
+    /// Changes settings, from the next packet on. The settings remain after a restart by the peer.
+    /// To change a setting:
     ///
     /// ```no_run
     /// # use anabranch_net::{Association, DynamicSettingError};
@@ -29,7 +29,8 @@ impl Association {
     /// ```
     ///
     /// # Errors
-    /// One of them is out of its range, or the association is closed; nothing changes then.
+    /// A setting is out of its range, or the association is closed. After an error all settings are
+    /// unchanged.
     pub fn set_settings(&self, settings: AssociationSettings) -> Result<(), DynamicSettingError> {
         self.change(|association| settings.put_in(association))
     }
@@ -47,8 +48,8 @@ impl Association {
     /// paths. They remain after a restart by the peer.
     ///
     /// # Errors
-    /// One of them is out of its range, the peer has no such address, or the association is closed;
-    /// nothing changes then.
+    /// A setting is out of its range, the peer has no such address, or the association is closed.
+    /// After an error all settings are unchanged.
     pub fn set_path_settings(
         &self,
         address: Option<IpAddr>,
@@ -74,13 +75,13 @@ impl Association {
         association.stream_value(stream)
     }
 
-    /// Sets the value of a stream: its priority under the scheduler `priority`, of which a smaller
-    /// number goes first; its weight under `weighted_fair`. It counts from the next message or
-    /// fragment on, and remains after a restart. The other schedulers ignore it.
+    /// Sets the value of a stream: its priority under the scheduler `priority`, where the smallest
+    /// number is sent first; its weight under `weighted_fair`. The value applies from the next
+    /// message or fragment on, and remains after a restart. The other schedulers ignore it.
     ///
     /// # Errors
-    /// The stream is not among those negotiated, or the association is closed; nothing changes
-    /// then.
+    /// The stream was not negotiated, or the association is closed. After an error the value is
+    /// unchanged.
     pub fn set_stream_value(&self, stream: u16, value: u16) -> Result<(), DynamicSettingError> {
         self.change(|association| {
             let streams = association.status().outbound_streams;

@@ -9,7 +9,8 @@ use super::Endpoint;
 use crate::error::AddressError;
 
 impl Endpoint {
-    /// This host's addresses as a new association lists them to its peer; none: all of the host.
+    /// This host's addresses as a new association lists them to its peer; none: all addresses of
+    /// the host.
     pub fn addresses(&self) -> Vec<IpAddr> {
         self.shared.lock().endpoint.config().addresses.clone()
     }
@@ -18,14 +19,15 @@ impl Endpoint {
     /// established ones request the change from their peers, in one chunk, as
     /// [`Association::change_addresses`](crate::Association::change_addresses) does. Returns the
     /// number of requests; the other associations have not negotiated it, are closing, or cannot
-    /// have the change. A socket is opened for an added address; that of a removed one stays open.
+    /// have the change. A socket is opened for an added address; the socket of a removed address
+    /// stays open.
     ///
     /// An endpoint that is bound to no addresses has all of the host: its list does not change.
     ///
     /// # Errors
     /// A socket cannot be opened; another endpoint has the address at the same port; the endpoint
-    /// has the address already, does not have it, or has no other; it is not unicast. Nothing is
-    /// changed or requested then.
+    /// has the address already, does not have it, or has no other; it is not unicast. After an
+    /// error no address is changed or requested.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<usize, AddressError> {
         let now_has = self.addresses();
         let after = afterwards(&now_has, changes)?;

@@ -27,8 +27,8 @@ impl Endpoint {
         Ok((accepted, BacklogPermit(Arc::clone(&self.shared))))
     }
 
-    /// Sets the maximum number of associations that wait to be accepted. Those that wait already
-    /// continue to wait.
+    /// Sets the maximum number of associations that wait to be accepted. Associations that already
+    /// wait continue to wait.
     pub fn set_backlog(&self, most: usize) {
         let mut state = self.shared.lock();
         state.backlog = most;

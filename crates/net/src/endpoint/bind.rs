@@ -53,7 +53,7 @@ impl fmt::Debug for BindOptions {
 
 impl Endpoint {
     /// Opens the sockets and starts the endpoint's task on the runtime that `config` names, or else
-    /// on the current one.
+    /// on the current runtime.
     ///
     /// # Errors
     /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
@@ -75,13 +75,13 @@ impl Endpoint {
     /// ```
     ///
     /// On shared sockets the carrier of `config` is ignored. If it lists addresses, only these are
-    /// listed to peers; each must be one of the sockets'. If it has no port, the endpoint gets one
-    /// that is free there. Endpoints with one port must have different addresses: a packet goes to
-    /// the one that has its destination.
+    /// listed to peers; each must be one of the sockets'. If the configuration has no port, the
+    /// endpoint gets a port that is free on these sockets. Endpoints with one port must have
+    /// different addresses: a packet goes to the endpoint that has its destination address.
     ///
     /// # Errors
-    /// As [`Endpoint::bind`]; a port that another endpoint has at one of the addresses; or the task
-    /// of the sockets is gone.
+    /// The same errors as [`Endpoint::bind`]; another endpoint has the port at one of the
+    /// addresses; or the task of the sockets has ended.
     pub fn bind_with(config: Config, options: impl Into<BindOptions>) -> Result<Self, BindError> {
         let BindOptions { sockets, observer } = options.into();
         let sockets = match sockets {

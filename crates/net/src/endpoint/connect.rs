@@ -70,9 +70,9 @@ impl Endpoint {
     ///
     /// The addresses of a name are sorted (RFC 6724 §6), the families alternate, and an attempt at
     /// the next address starts when the previous one has failed or has lasted `attempt_delay` (RFC
-    /// 8305). Each attempt has one address, because a peer with several lists them itself in INIT
-    /// ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK, so that a host
-    /// with several of the addresses does not take the later attempt for a restart (RFC 9260
+    /// 8305). Each attempt has one address, because a peer with several addresses lists them itself
+    /// in INIT ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK, so that
+    /// a host with several of the addresses does not take the later attempt for a restart (RFC 9260
     /// §5.2.4).
     ///
     /// Cancel-safe: if the future is dropped, the attempt is aborted.

@@ -31,8 +31,8 @@ impl Endpoint {
     /// has arrived, so that its address is verified. Until the decision it gets no answer,
     /// retransmits its COOKIE ECHO by T1-cookie, and its `connect` waits. Only that packet is
     /// buffered. Peers beyond `undecided` get no answer, and try again by T1-cookie. A peer's
-    /// cookie is valid for 60 s (`sctp.valid_cookie_life`): after that there is nothing to accept
-    /// any more.
+    /// cookie is valid for 60 s (`sctp.valid_cookie_life`): afterwards the peer can no longer be
+    /// accepted.
     ///
     /// ```no_run
     /// # use anabranch_net::{Config, Endpoint, Peer};
@@ -78,7 +78,7 @@ impl Endpoint {
     pub(super) async fn accept_all(&self) -> Result<Association, AcceptError> {
         loop {
             match self.incoming().await?.accept() {
-                // The next one may still be there.
+                // The next peer may still be valid.
                 Err(AcceptError::Gone) => {}
                 decided => return decided,
             }
@@ -93,7 +93,8 @@ impl Incoming {
         SocketAddr::new(address.unwrap_or(self.told.local), self.told.port)
     }
 
-    /// The peer's addresses, that of [`Incoming::peer_addr`] first. The others are not verified.
+    /// The peer's addresses, that of [`Incoming::peer_addr`] first. The peer's other addresses are
+    /// not verified.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.told.addresses
     }
@@ -118,8 +119,8 @@ impl Incoming {
         self.told.inbound_streams
     }
 
-    /// Accepts: the association is established at once, and COOKIE ACK is sent to the peer. Data in
-    /// the packet of its COOKIE ECHO can be read.
+    /// Accepts the peer: the association is established immediately, and COOKIE ACK is sent to the
+    /// peer. Data in the packet of its COOKIE ECHO can be read.
     ///
     /// # Errors
     /// See [`AcceptError`]. A peer whose cookie is too old gets an error, and may start again.
@@ -156,15 +157,16 @@ impl Incoming {
     /// Refuses, and names another peer to connect to in place of this endpoint.
     ///
     /// SCTP has no redirection: RFC 9260 has no chunk or cause that sends a peer elsewhere, and an
-    /// answer with addresses of another host would make that host part of this association. So this
-    /// is a refusal by User-Initiated Abort, whose reason belongs to the upper layers (RFC 9260
-    /// §3.3.10.12), with a reason that names the other peer: `redirect 192.0.2.1,2001:db8::1 port
-    /// 5001 udp 9899`. [`Endpoint::connect`] returns such a reason as
-    /// [`ConnectError::Redirected`](crate::ConnectError::Redirected) and does not follow it; a peer
-    /// on another stack is refused, and its log shows the text. At most eight addresses are named.
+    /// answer with addresses of another host would make that host part of this association.
+    /// Therefore the peer is refused by the cause User-Initiated Abort, whose reason belongs to the
+    /// upper layers (RFC 9260 §3.3.10.12). The reason names the other peer:
+    /// `redirect 192.0.2.1,2001:db8::1 port 5001 udp 9899`. [`Endpoint::connect`] returns such a
+    /// reason as [`ConnectError::Redirected`](crate::ConnectError::Redirected) and does not follow
+    /// it; a peer on another stack is refused, and its log shows the text. At most eight addresses
+    /// are named.
     ///
     /// To pass the peer to another task of this process no redirection is needed: send the
-    /// `Incoming`, or the accepted association, there.
+    /// `Incoming`, or the accepted association, to that task.
     pub fn redirect(self, to: &Peer) {
         self.refuse(to.to_redirect());
     }
@@ -174,7 +176,7 @@ impl Incoming {
             return;
         }
         let mut state = self.shared.lock();
-        // One that is gone needs no refusal.
+        // A peer that is gone needs no refusal.
         let _ = self.told.refuse(&mut state.endpoint, refusal);
         state.wake_driver();
     }

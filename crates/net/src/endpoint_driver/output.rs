@@ -1,5 +1,5 @@
-//! Output of associations for their users: wakes the waiting tasks, and does the part that concerns
-//! the driver.
+//! Handles the output of associations: wakes users that wait for messages and events, and processes
+//! the events that concern the driver.
 
 use anabranch_sctp::{Association, AssociationId, Event, Interest, Output};
 use anabranch_transport::Nanos;
@@ -12,8 +12,8 @@ use crate::receipt::DeliveryError;
 use crate::receive_queue::FairReceiveQueue;
 
 impl DriverLocal {
-    /// Examines the associations that have new output, which stays there for their users. Returns
-    /// true if that may have caused something to send.
+    /// Examines the associations that have new output; messages and events remain queued for the
+    /// users. Returns true if this may have created packets to send.
     pub(super) fn drain_output(
         &mut self,
         shared: &EndpointShared,
@@ -107,7 +107,7 @@ impl DriverLocal {
 fn register_incoming(state: &mut EndpointState, id: AssociationId, now: Nanos) {
     state.watch(id);
     if !state.accepts {
-        // It arrived while the endpoint stopped accepting.
+        // The association was established while the endpoint stopped accepting.
         return state.close_without_handles(id, now);
     }
     state.waiting.push_back(id);

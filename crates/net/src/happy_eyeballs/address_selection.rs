@@ -59,13 +59,13 @@ fn scope(address: IpAddr) -> u8 {
 /// have. Lower is better.
 fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
     let Some(source) = source else {
-        // Rule 1: unusable ones last.
+        // Rule 1: unusable addresses last.
         return (true, false, false, 0, 0, 0);
     };
     let (precedence, label) = precedence_and_label(destination);
     let other_scope = scope(destination) != scope(source); // rule 2
     let other_label = label != precedence_and_label(source).1; // rule 5
-    // Rule 9; prefixes of IPv4 addresses say nothing.
+    // Rule 9, except for IPv4 addresses, whose prefixes carry no information about the distance.
     let prefix = match (destination, source) {
         (IpAddr::V6(to), IpAddr::V6(from)) => common_prefix(to, from).min(64),
         _ => 0,
@@ -81,7 +81,7 @@ fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
 }
 
 /// Sorts addresses; `source` returns the source address of packets to an address, if they can be
-/// sent at all. Equal ones keep their order (rule 10).
+/// sent at all. Equal addresses keep their order (rule 10).
 pub(super) fn sort(addresses: &mut [IpAddr], source: impl Fn(IpAddr) -> Option<IpAddr>) {
     addresses.sort_by_cached_key(|&address| rank(address, source(address)));
 }

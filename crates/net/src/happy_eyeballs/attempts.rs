@@ -1,5 +1,5 @@
-//! Schedule of attempts: RFC 8305 §3 and §5. It reads no clock: the caller gives the time since the
-//! start.
+//! Schedule of attempts: RFC 8305 §3 and §5. The state machine reads no clock: the caller passes
+//! the time since the start.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::address_selection::interleave;
 pub(super) enum Step {
     /// Start an attempt to this address.
     Begin(IpAddr),
-    /// Nothing before this time, or before an event.
+    /// There is no action before this time or the next event.
     Wait(Option<Duration>),
     /// Every address was tried, and every attempt failed.
     Over,
@@ -22,14 +22,14 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Race {
     timing: HappyEyeballsTiming,
-    /// Not tried yet, sorted.
+    /// Addresses that were not tried yet, sorted.
     untried: Vec<IpAddr>,
     tried: Vec<IpAddr>,
     /// More answers may come.
     resolving: bool,
     /// The time of the first answer.
     answered: Option<Duration>,
-    /// The time of the next attempt; `None`: at once.
+    /// The time of the next attempt; `None`: immediately.
     due: Option<Duration>,
     running: usize,
 }
@@ -91,7 +91,7 @@ impl Race {
                 false => Step::Over,
             };
         }
-        // IPv4 answers wait briefly for those of IPv6 (RFC 8305 §3).
+        // IPv4 answers wait briefly for IPv6 answers (RFC 8305 §3).
         let has_v6 = self.untried.iter().any(IpAddr::is_ipv6);
         let until = match self.answered {
             Some(at) if self.tried.is_empty() && self.resolving && !has_v6 => {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(race.next(ms(9)), Step::Begin(all[1]));
     }
 
-    /// The addresses of a late answer join the untried ones, once.
+    /// The addresses of a late answer are added once to the untried addresses.
     #[test]
     fn late_answers_join_the_race() {
         let first = addresses(&["::1", "::2"]);

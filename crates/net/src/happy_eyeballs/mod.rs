@@ -21,14 +21,14 @@ pub type ResolverStream = Pin<Box<dyn Stream<Item = io::Result<Vec<IpAddr>>> + S
 
 /// A resolver: finds the addresses of a name.
 pub trait Resolve: Send + Sync {
-    /// Starts to resolve a name. RFC 8305 §3 requires that AAAA and A are queried at once, and that
-    /// each answer is passed on when it arrives. An error does not end the attempt, because the
+    /// Starts to resolve a name. RFC 8305 §3 requires that AAAA and A are queried at the same time,
+    /// and that each answer is used when it arrives. An error does not end the attempt, because the
     /// other answer may still arrive.
     fn resolve(&self, name: &str) -> ResolverStream;
 }
 
-/// The system's resolver: `getaddrinfo`, on the current runtime's threads for blocking calls. It
-/// returns one answer, with both families.
+/// The system's resolver: `getaddrinfo`, on the current runtime's threads for blocking calls. The
+/// system returns a single answer with both families.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -98,7 +98,7 @@ impl Stream for Once {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HappyEyeballsTiming {
-    /// Time for which IPv4 addresses wait for IPv6 ones; 50 ms.
+    /// Time for which IPv4 addresses wait for IPv6 addresses; 50 ms.
     pub resolution_delay: Duration,
     /// Delay between the starts of two attempts; 250 ms. RFC 8305 §5 recommends 100 ms to 2 s. The
     /// minimum is 10 ms, because shorter delays let a name with many addresses flood the network.
@@ -156,7 +156,7 @@ fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
     if !bound.is_unspecified() {
         return Some(bound);
     }
-    // The system selects it; nothing is sent.
+    // The system selects the source address; no packet is sent.
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -222,7 +222,7 @@ where
                 Step::Over => return Poll::Ready((failed.take(), complaint.take())),
                 Step::Wait(None) => return Poll::Pending,
                 Step::Wait(Some(until)) => {
-                    // A time beyond the range of the clock never comes.
+                    // A time beyond the range of the clock is never reached.
                     let Some(at) = began.checked_add(until) else {
                         return Poll::Pending;
                     };

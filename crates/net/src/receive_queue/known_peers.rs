@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of associations that know each sender. Those of existing associations are never removed,
-/// and those of ended ones are not kept, so that the size is proportional to the number of
+/// Number of associations that know each sender. Peers of existing associations are never removed,
+/// and peers of ended associations are removed, so that the size is proportional to the number of
 /// associations.
 #[derive(Debug, Default)]
 pub(super) struct KnownPeers(BTreeMap<SocketAddr, u32>);

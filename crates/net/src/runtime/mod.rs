@@ -50,8 +50,8 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// A timer that expires at `at`.
     fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>>;
 
-    /// Like [`Runtime::timer`], for a timer that is kept long and rarely set: the shared timer of a
-    /// driver's endpoints.
+    /// Like [`Runtime::timer`], for a timer that lives long and is rarely set: the shared timer of
+    /// a driver's endpoints.
     fn driver_timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
         self.timer(at)
     }
@@ -62,8 +62,8 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// Runs blocking work, on a thread where it delays no task.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Takes a non-blocking socket, and watches its readiness. Raw sockets are passed as this type,
-    /// too, because the calls are the same.
+    /// Registers a non-blocking socket, and watches its readiness. Raw sockets are passed as this
+    /// type, too, because the calls are the same.
     ///
     /// # Errors
     /// The error of the system.
@@ -79,16 +79,16 @@ pub trait Timer: Future<Output = ()> + Send {
 /// A kind of readiness of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// Something can be received.
+    /// A packet can be received.
     Read,
-    /// Something can be sent.
+    /// A packet can be sent.
     Write,
 }
 
 /// A call's hint about the remaining readiness of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadinessHint {
-    /// The call may succeed again at once.
+    /// The call may be repeated immediately.
     MayBeReady,
     /// The call would block if it were repeated now. A runtime may use that to save the call, or
     /// ignore it.
@@ -110,8 +110,8 @@ pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
     ) -> Poll<io::Result<()>>;
 }
 
-/// The runtime of the current task: the one that its thread blocks on, or tokio's if it runs there,
-/// else smol's if that feature is on.
+/// The runtime of the current task: the `ThreadRuntime` that the thread runs, or tokio's if the
+/// task runs on tokio, or else smol's if that feature is enabled.
 pub(crate) fn current() -> Option<Arc<dyn Runtime>> {
     #[cfg(all(feature = "thread", target_os = "linux"))]
     if let Some(runtime) = thread::current() {

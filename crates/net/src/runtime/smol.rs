@@ -11,9 +11,8 @@ use smol::Async;
 
 use super::{AsyncSocket, Readiness, ReadinessHint, Runtime, Timer};
 
-/// smol. Tasks run on its global executor, on as many threads as `SMOL_THREADS` says (1 unless it
-/// is set), and live as long as the process. A program with its own executor should implement a
-/// [`Runtime`] for that.
+/// smol. Tasks run on its global executor, on `SMOL_THREADS` threads (default: 1), and live as long
+/// as the process. A program with its own executor should implement a [`Runtime`] for that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SmolRuntime;
 

@@ -31,8 +31,8 @@ use self::tasks::{Queue, ROOT, Task, Tasks, Woken};
 use self::timers::{At, Timers};
 use super::{AsyncSocket, Runtime, Timer};
 
-/// Tasks that are polled before the system is asked for events again. If fewer are ready, it is
-/// asked when none is.
+/// Number of tasks that are polled before the system is polled for events again. If fewer tasks are
+/// ready, the system is polled after the last of them.
 const MAX_POLLS: usize = 16;
 /// Events returned by one call; more are returned by the next.
 const MAX_EVENTS: usize = 64;
@@ -49,13 +49,13 @@ thread_local! {
 }
 
 /// A runtime for programs without one: the thread within [`block_on`](Self::block_on) polls the
-/// program's future, the tasks of the sockets, and [spawned](Self::spawn) futures. So a message
-/// neither changes threads nor waits in the queues of another library. On Linux.
+/// program's future, the tasks of the sockets, and [spawned](Self::spawn) futures. Therefore a
+/// message is neither passed between threads nor queued in another library. On Linux.
 ///
-/// Endpoints bound within `block_on` run on this runtime; elsewhere
-/// [`Config::runtime`](crate::Config::runtime) takes its [`handle`](Self::handle). Its endpoints
-/// make no progress while no thread is within `block_on`. Dropping the runtime drops its tasks and
-/// their sockets.
+/// Endpoints that are bound within `block_on` run on this runtime; for endpoints bound outside of
+/// it, [`Config::runtime`](crate::Config::runtime) takes its [`handle`](Self::handle). Its
+/// endpoints make no progress while no thread is within `block_on`. Dropping the runtime drops its
+/// tasks and their sockets.
 ///
 /// ```no_run
 /// use anabranch_net::{Config, Endpoint, SendOptions, ThreadRuntime};
@@ -82,7 +82,7 @@ struct Core {
     rung: Vec<Waker>,
     /// Time for which it polls the system before it sleeps.
     busy_poll: Duration,
-    /// Calls that asked the system for events.
+    /// Number of calls that polled the system for events.
     #[cfg(test)]
     looks: u64,
 }
@@ -191,14 +191,14 @@ impl Core {
         }
         let begin = Instant::now();
         while events.is_empty() && begin.elapsed() < self.busy_poll {
-            // If both ends share a processor, the other one needs it to answer.
+            // If both ends share a processor, the other end needs the processor to answer.
             thread::yield_now();
             shared.system.wait(events, false);
         }
         !events.is_empty()
     }
 
-    /// Asks the system for events; waits for them if no task is ready.
+    /// Polls the system for events; waits for events if no task is ready.
     fn poll_events(&mut self, shared: &Shared, events: &mut Vec<Event>, sleeps: bool) {
         #[cfg(test)]
         {
@@ -211,7 +211,7 @@ impl Core {
         for event in events.drain(..) {
             let (number, flags) = (event.data.u64(), event.flags);
             match number {
-                // The waker has put something into the queue.
+                // The waker has put a task into the queue.
                 BELL => {}
                 ALARM => shared.timers.ring(&shared.system, &mut self.rung),
                 number => shared.sockets.record_event(number, flags),

@@ -1,5 +1,5 @@
-//! A timer descriptor of the system. A wait by `epoll` then needs no timeout of its own, which the
-//! system would set up each time.
+//! A timer descriptor of the system. A wait by `epoll` then needs no timeout, which the system
+//! would have to set up for each wait.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,7 +23,7 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     Ok(timerfd_create(TimerfdClockId::Monotonic, flags)?)
 }
 
-/// Sets its expiry, instead of the previous one.
+/// Sets the expiry, which replaces the previous expiry.
 pub(super) fn set(fd: impl AsFd, after: Duration) {
     let after = after.clamp(Duration::from_nanos(1), MAX_DELAY);
     settle(fd, Timespec::try_from(after).unwrap_or(ZERO));

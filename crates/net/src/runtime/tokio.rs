@@ -22,9 +22,9 @@ use super::{AsyncSocket, Runtime, Timer};
 #[cfg(not(unix))]
 use super::{Readiness, ReadinessHint};
 
-/// tokio, with its drivers for I/O and time. Its clock is tokio's, too: if a test has paused that
-/// before it binds an endpoint, the protocol runs in virtual time. A timer that was set before the
-/// pause continues by the system's time.
+/// tokio, with its drivers for I/O and time. The runtime also uses tokio's clock: if a test has
+/// paused that clock before it binds an endpoint, the protocol runs in virtual time. A timer that
+/// was set before the pause continues by the system's time.
 #[derive(Clone, Debug)]
 pub struct TokioRuntime {
     handle: Handle,
@@ -105,9 +105,9 @@ impl AsyncSocket for tokio::net::UdpSocket {
                     Interest::WRITABLE
                 }
             };
-            // tokio takes `WouldBlock` to mean that the socket is not ready any more, unless it has
-            // become ready since. A call that left the socket empty means the same, and saves the
-            // next call.
+            // tokio clears the readiness of the socket after `WouldBlock`, unless the socket has
+            // become ready meanwhile. A call that left the socket empty means the same, and saves
+            // the next call.
             let mut done = None;
             let called = self.try_io(interest, || {
                 let left = call()?;

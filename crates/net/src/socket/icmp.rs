@@ -67,8 +67,8 @@ fn message_within(v6: bool, received: &[u8]) -> Option<Icmp<'_>> {
         .flatten()
 }
 
-/// Returns true if the checksum is correct: all words, including itself, add up to zero in ones'
-/// complement (RFC 1071).
+/// Returns true if the checksum is correct: the ones' complement sum of all words, including the
+/// checksum, is zero (RFC 1071).
 fn is_sound(message: &[u8]) -> bool {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     // At most 32,768 words of 16 bits: no sum overflows.

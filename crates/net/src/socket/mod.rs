@@ -95,8 +95,8 @@ impl Socket {
         }
     }
 
-    /// Sends if the socket accepts it at once; after `Pending` there is no wakeup. A caller's
-    /// socket is used only by the driver's task, as [`PacketSocket`] promises.
+    /// Sends the packets if the socket accepts them immediately; after `Pending` the task is not
+    /// woken. A caller's socket is used only by the driver's task, as [`PacketSocket`] promises.
     ///
     /// # Errors
     /// The error of the system; the packets are lost then.
@@ -175,7 +175,7 @@ fn bind_all(config: &Config) -> Result<Vec<Bound>, BindError> {
     let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
     let mut result = try_bind_all(config, config.carrier.port(), false);
     for _ in 1..attempts {
-        // The port that the system chose for the first address may be taken at another.
+        // The port that the system selected for the first address may be in use at another address.
         match &result {
             Err(BindError::Socket { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
                 result = try_bind_all(config, config.carrier.port(), false);
@@ -208,8 +208,8 @@ fn try_bind_all(config: &Config, mut port: u16, shares: bool) -> Result<Vec<Boun
 }
 
 /// Opens and binds the sockets of `config` `count` times, each time at the same addresses and UDP
-/// port. The first are bound without sharing, so that no other process has the port and could be
-/// mistaken for one of them.
+/// port. The first sockets are bound without sharing, so that no other process can have the port
+/// and be mistaken for a shard.
 pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>, BindError> {
     let first = bind_all(config)?;
     if count == 1 {
@@ -244,7 +244,7 @@ fn in_zone(address: SocketAddr, zone: Option<u32>) -> SocketAddr {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     all: Vec<Socket>,
-    /// One for each family that raw IP uses.
+    /// One socket for each address family of raw IP.
     icmp: Vec<IcmpSocket>,
     /// The interface of link-local addresses.
     zone: Option<u32>,

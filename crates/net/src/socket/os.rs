@@ -23,7 +23,8 @@ use crate::runtime::{AsSystemSocket, AsyncSocket, Readiness, ReadinessHint, Runt
 
 /// Repetitions of a call that reported errors of other datagrams.
 const MAX_REPORTED: usize = 4;
-/// Calls after such a one that may have been ended by another report.
+/// Number of receive calls, after a call that reported an error, that another report may have ended
+/// early.
 const MAX_UNSURE: u32 = 64;
 
 /// A socket of the system.
@@ -37,10 +38,10 @@ pub(crate) struct OsSocket {
     /// Its UDP port; 0 for raw IP.
     port: u16,
     raw: bool,
-    /// It was opened here, and is not connected.
+    /// The socket was opened by this crate, and is not connected.
     own: bool,
-    /// It has a queue of ICMP messages about its datagrams; a call reported that there may be
-    /// something in it.
+    /// The socket has an error queue of ICMP messages; a call reported that the queue may have
+    /// entries.
     #[cfg(target_os = "linux")]
     reports: bool,
     reported: AtomicBool,
@@ -94,8 +95,8 @@ impl Bound {
             (Type::DGRAM, Protocol::UDP)
         };
         let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
-        // Each family has sockets of its own, so that IPv4 addresses never appear in mapped form.
-        // Raw sockets are separate anyway.
+        // Each address family has separate sockets, so that IPv4 addresses never appear in mapped
+        // form. Raw sockets are separate anyway.
         if address.is_ipv6() && !raw {
             socket.set_only_v6(true).map_err(failed)?;
         }
@@ -174,8 +175,8 @@ impl Bound {
     }
 }
 
-/// Lets several sockets have one address and port. They belong to this process, or at least to this
-/// user.
+/// Lets several sockets have one address and port. All these sockets must belong to this process,
+/// or at least to this user.
 fn share(socket: &RawSocket) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return socket.set_reuse_port(true);
@@ -187,7 +188,7 @@ fn share(socket: &RawSocket) -> io::Result<()> {
 }
 
 impl OsSocket {
-    /// Takes a socket that is bound to `address`.
+    /// Wraps a socket that is bound to `address`.
     ///
     /// # Errors
     /// The error of the system.
@@ -406,8 +407,9 @@ impl OsSocket {
     }
 }
 
-/// Returns true if a packet needs nothing but its destination: the system takes it faster without
-/// control messages. The TOS field is then 0, because no option sets it on these sockets.
+/// Returns true if a packet needs no control message except its destination: the system sends
+/// packets without control messages faster. The TOS field is then 0, because no option sets it on
+/// these sockets.
 #[cfg(target_os = "linux")]
 fn is_plain(transmit: &Transmit<'_>) -> bool {
     (transmit.ecn, transmit.segment_size, transmit.src_ip) == (None, None, None)
@@ -429,10 +431,10 @@ fn without_destinations(socket: &impl AsSystemSocket, address: IpAddr) {
     let _ = (socket, address);
 }
 
-/// Disables the arrival timestamps that `quinn_udp` enables. They are not used here, and with them
-/// the 88 bytes that `quinn_udp` reserves for control messages are too few for a run of packets
-/// (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then leaves out the last, which is the
-/// ECN field.
+/// Disables the arrival timestamps that `quinn_udp` enables. The driver does not use these
+/// messages, and with them the 88 bytes that `quinn_udp` reserves for control messages are too few
+/// for a run of packets (time 32, GRO 24, IP_PKTINFO 32, IP_TOS 24): the kernel then omits the last
+/// message, which is the ECN field.
 fn without_timestamps(socket: &socket2::Socket) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -462,8 +464,8 @@ mod tests {
         }
     }
 
-    /// A call that leaves buffers empty has found nothing more, unless an error may have ended it:
-    /// then the socket is read again.
+    /// If a call leaves buffers unused, the socket is empty, unless an error may have ended the
+    /// call; the socket is then read again.
     #[tokio::test]
     async fn a_call_reports_that_nothing_is_left_where_that_is_certain() {
         let config = Config::default();

@@ -27,7 +27,7 @@ pub struct Packet<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
-    /// Its length, bytes: 0 is no packet, and is counted as broken.
+    /// Length of the packet in bytes; a length of 0 is counted as a broken packet.
     pub len: usize,
     /// The sender's address and UDP port (0 directly over IP).
     pub from: SocketAddr,
@@ -59,25 +59,25 @@ impl Received {
 /// memory. See [`SharedSockets::on_packets`](crate::SharedSockets::on_packets). Packets may be
 /// lost, duplicated and reordered. It is called from the endpoint's task and must not block.
 pub trait PacketSocket: Send + 'static {
-    /// The local address of its packets, and the UDP port that peers see (0 directly over IP). It
-    /// does not change.
+    /// The local address of its packets, and the UDP port that peers see (0 directly over IP). The
+    /// value must not change.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Takes a packet, now or when there is room for it. The largest has some 65,500 bytes; the
-    /// discovered path MTU decides.
+    /// Accepts a packet, immediately or when there is space for it. The largest has some 65,500
+    /// bytes; the discovered path MTU decides.
     ///
     /// # Errors
     /// The packet is lost, and counted
-    /// ([`EndpointStatistics::send_errors`](crate::EndpointStatistics::send_errors)); the next one
-    /// is tried all the same. A call that would block should return `Pending`, not an error.
+    /// ([`EndpointStatistics::send_errors`](crate::EndpointStatistics::send_errors)); the next
+    /// packet is sent nevertheless. A call that would block should return `Pending`, not an error.
     fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>>;
 
     /// Puts the next packet into `buffer`, which has room for 65,536 bytes, now or when one
-    /// arrives. A larger one should be truncated.
+    /// arrives. A larger packet should be truncated.
     ///
     /// # Errors
-    /// Nothing was received; the next call follows at once. A socket that has no more packets for
-    /// good should stay `Pending`.
+    /// No packet was received; the next call follows immediately. A socket that has no more packets
+    /// for good should stay `Pending`.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,

@@ -14,8 +14,9 @@ const TAG: u32 = 4;
 
 /// Lets the system give each packet to the socket whose number is the packet's verification tag
 /// modulo `count`, in the order in which the sockets of the group were bound; an INIT, which has
-/// the tag 0, to one that it chooses by addresses and ports. A system without this option chooses
-/// so for all packets, and drivers hand over those of others.
+/// the tag 0, is given to a socket that the system selects by addresses and ports. A system without
+/// this option selects a socket in this way for all packets, and drivers hand over packets of other
+/// drivers.
 pub(super) fn steer(socket: &Socket, count: u32) {
     let mut program = program(count);
     let whole = sock_fprog {
@@ -81,7 +82,7 @@ mod tests {
             let expected: Vec<bool> = (0..3).map(|number| number == tag % 3).collect();
             assert_eq!(came, expected, "tag {tag}");
         }
-        // INITs arrive at one of them, each peer's always at the same.
+        // All INITs of a peer arrive at the same socket.
         let packet = [[0, 1, 0, 2], [0; 4], [0; 4]].concat();
         let mut came = [0; 3];
         for _ in 0..20 {

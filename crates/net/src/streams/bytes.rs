@@ -15,9 +15,9 @@ use crate::association::Association;
 /// different tasks.
 ///
 /// **Message boundaries are not preserved**: each write makes one message of at most 64 KiB, and a
-/// read returns bytes of one message, whatever the size of the peer's messages. Programs that need
-/// the boundaries should use [`Association::recv`] and [`Association::send`]. `shutdown` shuts the
-/// **association** down ([`SendStream`]).
+/// read returns bytes of one message, regardless of the size of the peer's messages. Programs that
+/// need the boundaries should use [`Association::recv`] and [`Association::send`]. `shutdown` shuts
+/// the **association** down ([`SendStream`]).
 #[derive(Debug)]
 pub struct ByteStream {
     send: SendStream,
@@ -25,8 +25,8 @@ pub struct ByteStream {
 }
 
 impl Association {
-    /// The two halves of `stream`, for messages or bytes. They may be moved to other tasks, and
-    /// keep the association open like its clones.
+    /// The two halves of `stream`, for messages or bytes. The two halves may be moved to different
+    /// tasks, and keep the association open like its clones.
     ///
     /// ```no_run
     /// # async fn run(association: anabranch_net::Association) {

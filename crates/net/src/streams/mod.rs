@@ -20,10 +20,10 @@ pub use self::send_stream::SendStream;
 use crate::association::Association;
 use crate::error::{AssociationError, SendError, SinkError};
 
-/// A future that is kept between polls.
+/// A future that is stored between polls.
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Waits for room to send, kept between polls.
+/// Future that waits for space in the send buffer, stored between polls.
 #[derive(Default)]
 struct WaitWritable(Option<Waiting<()>>);
 
@@ -43,7 +43,7 @@ impl WaitWritable {
     }
 }
 
-/// Waits for the end of a graceful shutdown, kept between polls.
+/// Future that waits for the end of a graceful shutdown, stored between polls.
 #[derive(Default)]
 struct ShutdownFuture(Option<Waiting<Result<(), AssociationError>>>);
 

@@ -23,7 +23,7 @@ const ZERO: Timespec = Timespec {
 #[derive(Debug)]
 pub(super) struct Epoll {
     epoll: OwnedFd,
-    /// Written by other threads to wake this one.
+    /// Other threads write to this descriptor to wake the thread of the runtime.
     bell: OwnedFd,
     /// Expires at the next timer, because a timeout of the wait itself would have to be set up by
     /// the system at every packet.
@@ -45,13 +45,13 @@ impl Epoll {
         Ok(system)
     }
 
-    /// Ends the wait, or the next one.
+    /// Ends the current wait, or else the next wait.
     pub(super) fn ring(&self) {
         // The counter overflows only after 2^64 writes.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// Sets the expiry of the timer, instead of the previous one.
+    /// Sets the expiry of the timer, which replaces the previous expiry.
     pub(super) fn set_alarm(&self, after: Duration) {
         timer_fd::set(&self.driver_timer, after);
     }
@@ -78,7 +78,7 @@ impl Epoll {
     }
 
     pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
-        // It was added before.
+        // The socket was added before.
         let _ = epoll::delete(&self.epoll, fd);
     }
 }

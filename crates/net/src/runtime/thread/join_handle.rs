@@ -1,4 +1,4 @@
-//! Futures that run concurrently with the one that the thread blocks on.
+//! Futures that run concurrently with the future of `block_on`.
 
 use std::fmt;
 use std::future::Future;
@@ -29,9 +29,9 @@ pub struct ThreadSpawner(Arc<Shared>);
 
 impl ThreadRuntime {
     /// Runs `future` on the thread that is within [`block_on`](Self::block_on), concurrently with
-    /// the future of that. May be called before, and by any thread; nothing runs while no thread is
-    /// within `block_on`. `Send` is required because the runtime may move to another thread between
-    /// two calls.
+    /// the future of that. May be called before `block_on`, and by any thread; spawned futures run
+    /// only while a thread is within `block_on`. `Send` is required because the runtime may move to
+    /// another thread between two calls.
     ///
     /// ```no_run
     /// use anabranch_net::{Config, Endpoint, SendOptions, ThreadRuntime, ThreadSpawner};
@@ -78,7 +78,8 @@ impl ThreadSpawner {
         CURRENT.with_borrow(Option::clone).map(Self)
     }
 
-    /// Like [`ThreadRuntime::spawn`]. If the runtime is gone, the future is dropped at once.
+    /// Like [`ThreadRuntime::spawn`]. If the runtime no longer exists, the future is dropped
+    /// immediately.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -144,7 +145,7 @@ mod tests {
             let waits = runtime.spawn(async move { waits.await.expect("it is sent") });
             let inner = spawner.clone();
             let nested = spawner.spawn(async move { inner.spawn(async { 3 }).await });
-            // Its handle is dropped, and it runs.
+            // The handle is dropped, and the future still runs.
             drop(spawner.spawn(async move { sends.send(4) }));
             let far = far.await.expect("it ran");
             far + nested.await.expect("it ran").expect("it ran") + waits.await.expect("it ran")

@@ -27,13 +27,13 @@ struct Numbered {
 /// State of a socket.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Number of times that it was reported readable, and that number when the socket was last seen
-    /// empty.
+    /// Number of times that the socket was reported readable, and this number when the socket was
+    /// last found empty.
     told: AtomicU32,
     emptied: AtomicU32,
     reader: Mutex<Option<Waker>>,
     writer: Mutex<Option<Waker>>,
-    /// It is watched for writability.
+    /// The socket is watched for writability.
     pub full: AtomicBool,
 }
 
@@ -48,8 +48,9 @@ fn wake(waiting: &Mutex<Option<Waker>>) {
     }
 }
 
-/// Sets the waker of `waiting`. It is cloned, and the previous one dropped, without the lock,
-/// because that may run any code. One task waits at a time, so no other sets it meanwhile.
+/// Sets the waker of `waiting`. The waker is cloned, and the previous waker dropped, without the
+/// lock, because both operations may run any code. Only one task waits at a time, so no other task
+/// sets the waker meanwhile.
 fn set(waiting: &Mutex<Option<Waker>>, waker: &Waker) {
     if lock(waiting).as_ref().is_some_and(|it| it.will_wake(waker)) {
         return;
@@ -74,7 +75,7 @@ impl Slots {
         drop(removed);
     }
 
-    /// Records an event of the socket with that number, which may be gone.
+    /// Records an event of the socket with that number, which may have been removed.
     pub(super) fn record_event(&self, number: u64, flags: EventFlags) {
         let slot = lock(&self.0).slots.get(&number).cloned();
         let Some(slot) = slot else { return };
@@ -145,15 +146,15 @@ impl WatchedSocket {
             let told = slot.told.load(Ordering::Acquire);
             if told == slot.emptied.load(Ordering::Relaxed) {
                 set(&slot.reader, cx.waker());
-                // An event is counted before its waker is taken.
+                // Events are counted before the waker is taken.
                 if told != slot.told.load(Ordering::Acquire) {
                     continue;
                 }
                 return Poll::Pending;
             }
             let called = call();
-            // A call that left the socket empty saves the next call, which would return nothing.
-            // Later events count.
+            // After a call that left the socket empty, the next call is skipped, because it would
+            // return no packet. Later events count.
             match called {
                 Ok(ReadinessHint::NotReady) => slot.emptied.store(told, Ordering::Relaxed),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -184,7 +185,7 @@ impl WatchedSocket {
         }
         set(&self.slot.writer, cx.waker());
         self.slot.full.store(true, Ordering::Relaxed);
-        // Writability since the call is reported at once.
+        // Writability since the call is reported immediately.
         self.watch_for_room(true)?;
         Poll::Pending
     }

@@ -1,4 +1,4 @@
-//! Tasks, and the queue of ready ones.
+//! Tasks, and the queue of ready tasks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,7 +20,8 @@ pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<Waiting>,
-    /// The thread waits for the system, or is about to: after adding something, ring.
+    /// The thread waits for the system, or is about to wait: a caller that adds a task must wake
+    /// it.
     sleeps: AtomicBool,
 }
 
@@ -59,7 +60,7 @@ impl Queue {
         let mut state = self.lock();
         if state.over {
             drop(state);
-            // Its drop may call this again.
+            // Dropping the future may call this method again.
             return drop(task);
         }
         state.spawned.push(task);
@@ -94,7 +95,7 @@ impl Queue {
 #[derive(Debug)]
 pub(super) struct Woken {
     number: usize,
-    /// It is in the queue.
+    /// The task is in the queue.
     queued: AtomicBool,
     shared: Arc<Shared>,
 }
@@ -132,7 +133,7 @@ impl Wake for Woken {
 pub(super) struct Tasks {
     all: Vec<Option<Running>>,
     free: Vec<usize>,
-    /// Taken from the queue: polled next.
+    /// The task was taken from the queue and is polled next.
     ready: VecDeque<usize>,
 }
 

@@ -22,10 +22,10 @@ type TimerKey = (Instant, u64);
 #[derive(Debug, Default)]
 struct Due {
     waiting: BTreeMap<TimerKey, Waiter>,
-    /// The number of the next one.
+    /// The number of the next timer.
     next: u64,
-    /// The expiry of the system's timer. It is not set again if its timer is dropped or moved to a
-    /// later time: then it expires without an effect.
+    /// The expiry of the system's timer. The expiry is not set again if its timer is dropped or
+    /// moved to a later time; it then has no effect.
     driver_timer: Option<Instant>,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct At {
     shared: Arc<Shared>,
     at: Instant,
     rang: Arc<AtomicBool>,
-    /// Its position, and its waker; `None`: it was not polled, or it expired.
+    /// Its position in the queue, and its waker; `None`: it was not polled, or it expired.
     waits: Option<(TimerKey, Waker)>,
 }
 
@@ -129,8 +129,8 @@ impl At {
 impl Future for At {
     type Output = ();
 
-    /// A timer in the past expires when the thread asks the system next, so that a poll need not
-    /// read the clock.
+    /// A timer in the past expires when the thread polls the system next, so that polling a timer
+    /// does not read the clock.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         if this.rang.load(Ordering::Acquire) {
@@ -145,7 +145,7 @@ impl Future for At {
         let mut due = this.shared.timers.lock();
         let former = before.as_ref().map(|(place, _)| due.waiting.remove(place));
         if matches!(former, Some(None)) {
-            // It has expired since, or the runtime has ended.
+            // The timer has expired meanwhile, or the runtime has ended.
             return match this.rang.load(Ordering::Relaxed) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,

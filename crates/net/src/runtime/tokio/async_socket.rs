@@ -2,7 +2,7 @@
 //!
 //! tokio's own sockets are watched for both directions, and for a UDP socket Linux reports
 //! writability after each packet that has left: one unnecessary return of `epoll_wait` per packet.
-//! So writability is watched only while the socket is full, by a second descriptor.
+//! Therefore writability is watched only while the socket is full, by a second descriptor.
 
 use std::io;
 use std::net::UdpSocket;
@@ -57,8 +57,8 @@ impl WatchedSocket {
         loop {
             let mut ready = ready!(self.socket.poll_read_ready(cx))?;
             let called = call();
-            // A call that left the socket empty saves the next call, which would return nothing.
-            // Events since `ready` are not cleared.
+            // After a call that left the socket empty, the next call is skipped, because it would
+            // return no packet. Events since `ready` are not cleared.
             match called {
                 Ok(ReadinessHint::NotReady) => ready.clear_ready(),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -177,7 +177,7 @@ mod tests {
         let masks = asked_for(&watched);
         assert_eq!(masks.len(), 1);
         assert_eq!(masks[0] & OUT, 0);
-        // The socket is writable in fact: the task is woken as soon as the system is asked.
+        // The socket is actually writable: the task is woken as soon as the system is polled.
         let mut calls = 0;
         let mut with_receipt = Vec::new();
         let sent = poll_fn(|cx| {

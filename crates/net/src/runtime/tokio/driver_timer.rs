@@ -23,7 +23,7 @@ use crate::runtime::{Runtime, Timer, timer_fd};
 pub(super) struct DriverTimer {
     fd: AsyncFd<OwnedFd>,
     at: Instant,
-    /// It has expired.
+    /// The timer has expired.
     rang: bool,
     runtime: TokioRuntime,
     /// Used instead while time is virtual.
@@ -82,13 +82,13 @@ impl Future for DriverTimer {
             return sleep.as_mut().poll(cx);
         }
         while !this.rang {
-            // That fails while the runtime ends, and this task with it.
+            // This call fails only while the runtime, and this task, end.
             let Ok(mut ready) = ready!(this.fd.poll_read_ready(cx)) else {
                 return Poll::Pending;
             };
             // Reported once per expiry: it need not be read.
             ready.clear_ready();
-            // It may have expired for an earlier setting, or at the maximum of its range.
+            // The timer may have expired for an earlier setting, or at the maximum of its range.
             let left = this.at.saturating_duration_since(now(&this.runtime).0);
             match left {
                 Duration::ZERO => this.rang = true,
@@ -146,15 +146,15 @@ mod tests {
         Pin::new(&mut driver_timer).await;
     }
 
-    /// It expired before it was polled, and was set to a later time: that expiry does not count for
-    /// the later time.
+    /// The timer expired before it was polled, and was set to a later time: the earlier expiry has
+    /// no effect on the later time.
     #[tokio::test]
     async fn a_ring_for_another_time_does_not_count() {
         let begin = system();
         let mut driver_timer = driver_timer(begin);
         Pin::new(&mut driver_timer).await;
         Pin::new(&mut driver_timer).reset(begin);
-        // tokio has seen the event, and the timer has not.
+        // tokio has processed the event, and the timer has not.
         drop(driver_timer.fd.readable().await.expect("it rings"));
         let at = begin + Duration::from_millis(50);
         Pin::new(&mut driver_timer).reset(at);
@@ -181,7 +181,7 @@ mod tests {
         Pin::new(&mut driver_timer).await;
         let took = TokioRuntime::current().expect("a runtime").now() - begin;
         assert!(took >= year && took < year + Duration::from_secs(1));
-        // Of two settings the later counts.
+        // The later of two settings applies.
         Pin::new(&mut driver_timer).reset(begin + year * 2);
         assert!(!has_rung(&mut driver_timer).await);
         tokio::time::resume();
